@@ -1,0 +1,200 @@
+"""The answer of a run: the sentence, labels and figures that the terminal and the report share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from statistics import fmean
+
+from hotset.reports import words
+from hotset.reports.document import (
+    Arm,
+    ArmName,
+    Factor,
+    Latency,
+    Repeat,
+    RunDocument,
+)
+from hotset.reports.stats import cpu_bound
+
+ARM_ORDER: tuple[ArmName, ...] = ("baseline", "accelerated", "all-flash")
+HIT_RATIO_DENOMINATOR = "hits / (hits + misses) of the cached device in the measured window"
+
+
+@dataclass(frozen=True, slots=True)
+class ArmFigures:
+    """One arm over its repeats. Means are plain means of the repeats' figures."""
+
+    name: ArmName
+    repeats: tuple[Repeat, ...]
+    nopm: float
+    nopm_min: float
+    nopm_max: float
+    tpm: float
+    hit_ratio: float | None
+    read_hit_ratio: float | None
+    write_hit_ratio: float | None
+    latency_ms: Latency | None
+    server_cpu: float
+    server_iowait: float
+    failed: int
+    retries: int
+
+
+def arms(document: RunDocument) -> list[ArmFigures]:
+    """The arms that were measured, in the order before, after, ceiling."""
+    measured = [document.arm(name) for name in ARM_ORDER]
+    return [figures(arm) for arm in measured if arm is not None]
+
+
+def figures(arm: Arm) -> ArmFigures:
+    repeats = arm.repeats
+
+    def mean(figure: Callable[[Repeat], float | None]) -> float | None:
+        return mean_of(figure(repeat) for repeat in repeats)
+
+    latencies = [repeat.latency_ms for repeat in repeats if repeat.latency_ms is not None]
+    latency = (
+        Latency(
+            p50=fmean(each.p50 for each in latencies),
+            p95=fmean(each.p95 for each in latencies),
+            p99=fmean(each.p99 for each in latencies),
+        )
+        if latencies
+        else None
+    )
+    return ArmFigures(
+        name=arm.name,
+        repeats=repeats,
+        nopm=fmean(repeat.nopm for repeat in repeats),
+        nopm_min=min(repeat.nopm for repeat in repeats),
+        nopm_max=max(repeat.nopm for repeat in repeats),
+        tpm=fmean(repeat.tpm for repeat in repeats),
+        hit_ratio=mean(lambda repeat: repeat.hit_ratio),
+        read_hit_ratio=mean(lambda repeat: repeat.read_hit_ratio),
+        write_hit_ratio=mean(lambda repeat: repeat.write_hit_ratio),
+        latency_ms=latency,
+        server_cpu=fmean(repeat.server_cpu for repeat in repeats),
+        server_iowait=fmean(repeat.server_iowait for repeat in repeats),
+        failed=sum(repeat.failed for repeat in repeats),
+        retries=sum(repeat.retries for repeat in repeats),
+    )
+
+
+def mean_of(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def headline(document: RunDocument) -> str:
+    """The answer in one sentence, never without its interval."""
+    factor = document.factor()
+    if factor is None:
+        return f"No factor: {_why_no_factor(document)}."
+    interval = f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
+    ceiling = (
+        f", {words.percent(factor.of_all_flash, 0)} of all-flash" if factor.of_all_flash else ""
+    )
+    says = f"ccelerated is {words.factor(factor.ratio)} baseline ({interval}){ceiling}"
+    if not factor.significant:
+        return f"No significant difference: a{says}."
+    return f"A{says}." if factor.ratio >= 1 else f"Slower: a{says}."
+
+
+def ceiling_interval(factor: Factor) -> str | None:
+    low, high = factor.of_all_flash_ci_low, factor.of_all_flash_ci_high
+    if low is None or high is None:
+        return None
+    return f"{100 * low:.0f}–{words.percent(high, 0)}"
+
+
+def _why_no_factor(document: RunDocument) -> str:
+    missing = [name for name in ARM_ORDER[:2] if document.arm(name) is None]
+    if missing:
+        return (
+            f"{words.listed(list(missing))} {'was' if len(missing) == 1 else 'were'} not measured"
+        )
+    return "the document holds none"
+
+
+def conditions(document: RunDocument) -> tuple[str, ...]:
+    """Labels that belong beside every figure of the run."""
+    labels = []
+    machine, tier, storage = document.machine, document.tier, document.storage
+    if machine is not None and machine.accel == "tcg":
+        labels.append("emulated CPU")
+    if tier is not None and (tier.emulated or tier.kind == "emulated"):
+        labels.append("emulated tier")
+    if storage is not None and storage.kind == "modelled":
+        labels.append("modelled storage")
+    if document.time_scale != 1:
+        labels.append(f"time-scaled {document.time_scale:.1f}×")
+    return tuple(labels)
+
+
+def verdicts(document: RunDocument) -> tuple[str, ...]:
+    """Labels that belong beside the factor."""
+    labels = []
+    factor, accelerated = document.factor(), document.arm("accelerated")
+    if factor is not None and not factor.significant:
+        labels.append("not significant")
+    if (factor is not None and factor.cpu_bound) or (accelerated and cpu_bound(accelerated)):
+        labels.append("CPU-bound: factor understated")
+    if document.state != "complete":
+        labels.append(f"run {document.state}")
+    return tuple(labels)
+
+
+def gaps(document: RunDocument) -> tuple[str, ...]:
+    """What the document lacks, one sentence each."""
+    missing = []
+    for name, meaning in zip(
+        ARM_ORDER,
+        (
+            "what the slow storage does alone is unknown",
+            "what the cache gains is unknown",
+            "the ceiling is unknown",
+        ),
+        strict=True,
+    ):
+        if document.arm(name) is None:
+            missing.append(f"No measured repeat of {name}: {meaning}.")
+    if document.factor() is None and all(document.arm(name) for name in ARM_ORDER[:2]):
+        missing.append("No factor, though both arms were measured.")
+    if document.warmup is None:
+        missing.append("No warm-up on record: how full the cache was is unknown.")
+    elif document.warmup.probe_hit_ratio is None:
+        missing.append("No probe after the warm-up.")
+    accelerated = document.arm("accelerated")
+    if accelerated is not None and figures(accelerated).hit_ratio is None:
+        missing.append("No hit ratio of the accelerated arm.")
+    nouns = {
+        "machine": document.machine,
+        "slow storage": document.storage,
+        "tier": document.tier,
+        "database": document.database,
+    }
+    unknown = [noun for noun, record in nouns.items() if record is None]
+    if unknown:
+        missing.append(f"Not on record: {words.listed(unknown)}.")
+    return tuple(missing)
+
+
+def warmup_line(document: RunDocument) -> str | None:
+    """The warm-up in one sentence."""
+    warmup = document.warmup
+    if warmup is None:
+        return None
+    share = words.percent(warmup.mb_per_s / warmup.origin_mb_per_s, 0)
+    parts = [
+        f"Warm-up ({warmup.method}): {words.size(warmup.bytes)} in "
+        f"{words.duration(warmup.seconds)}, {words.rate(warmup.mb_per_s)} "
+        f"= {share} of the slow storage's sequential {words.rate(warmup.origin_mb_per_s)}",
+        f"{warmup.differing_blocks:,} of {warmup.sampled_blocks:,} sampled blocks differ",
+    ]
+    if warmup.probe_hit_ratio is not None:
+        parts.append(
+            f"probe hit ratio {words.percent(warmup.probe_hit_ratio)} "
+            f"(asked {words.percent(warmup.probe_hit_ratio_min)})"
+        )
+    return "; ".join(parts) + "."

@@ -1,0 +1,252 @@
+"""What limits a run's claim. Every caveat is one member of `Code`, with its text and its advice.
+
+`derive` works them out from the figures, so that none can be forgotten; renderers show
+`of(document)`, which never shows fewer than `derive`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import Enum
+
+from hotset.reports import words
+from hotset.reports.document import (
+    Arm,
+    Calibration,
+    Caveat,
+    Repeat,
+    RunDocument,
+    WarmUpFigures,
+)
+from hotset.reports.stats import CPU_BOUND_SHARE
+
+REPEATS_WANTED = 3
+WARMUP_RATE_WANTED = 0.90  # of the origin's sequential rate
+CALIBRATION_TOLERANCE = 0.15
+
+
+class Code(Enum):
+    """In the order in which they are shown: what voids a claim before what narrows it."""
+
+    INCOMPLETE = (
+        "The run {state}: what follows is only what was measured until then.",
+        "Resume the experiment; it continues at the first missing phase.",
+    )
+    WARMUP_DIFFERS = (
+        "{differing} of {sampled} sampled cache blocks differ from the slow storage.",
+        "Do not use this cache: destroy it, warm it up again with the database stopped, and "
+        "check the sample before starting the database.",
+    )
+    NOT_SIGNIFICANT = (
+        "Not significant: the 95 % interval {interval} of the factor contains 1×.",
+        "Add repeats or lengthen the measured window; until then claim no difference.",
+    )
+    CPU_BOUND = (
+        "CPU-bound: the server's CPU was {cpu} busy in the accelerated run, so the factor is "
+        "understated; the storage could have given more.",
+        "Give the server more cores, or compare latencies instead of throughput.",
+    )
+    PROBE_BELOW = (
+        "After the warm-up the probe's hit ratio was {ratio}, below the {wanted} asked for.",
+        "Check that the hot set fits in the cache, or warm up more of the database.",
+    )
+    FITS_IN_MEMORY = (
+        "The database ({database}) fits in {where} ({memory}): reads that memory serves "
+        "never reach the cache.",
+        "Use more warehouses, or less memory, to measure the cache rather than the memory.",
+    )
+    EMULATED_CPU = (
+        "Emulated CPU: the guest's CPU was emulated in software, {slowdown} slower than the "
+        "host's. NOPM, TPM and latencies are not those of this hardware.",
+        "Read the ratios between arms, not the absolute figures; run on a machine with KVM, or "
+        "on the server itself, for absolute ones.",
+    )
+    EMULATED_TIER = (
+        "Emulated tier: the cache was hotset's own engine, not a kernel cache.",
+        "Repeat with dm-cache or bcache before deciding on one of them.",
+    )
+    MODELLED_STORAGE = (
+        "Modelled storage: the slow storage was a model of “{name}”, not the device.",
+        "Repeat on the real device (name it by id in the experiment) before buying.",
+    )
+    TIME_SCALED = (
+        "Time-scaled: the modelled storage ran {scale} slower than real, to keep its proportion "
+        "to the CPU. Rates and latencies are in this slowed time.",
+        "Read the ratios between arms; absolute figures need a run with a time scale of 1.",
+    )
+    CALIBRATION_OFF = (
+        "The storage model missed its own figures by more than {tolerance}: {which}.",
+        "Calibrate the model again, with nothing else running on the host.",
+    )
+    FEW_REPEATS = (
+        "Few repeats: {which}. The interval understates the spread between repeats.",
+        "Use three repeats or more.",
+    )
+    FAILED_TRANSACTIONS = (
+        "{failed} failed ({causes}); they are not counted in NOPM or TPM.",
+        "Look up the cause in the run's log; failures that pile up in one arm skew the factor.",
+    )
+    WARMUP_SLOW = (
+        "The warm-up ran at {rate}, {share} of the slow storage's sequential rate ({origin}).",
+        "Defragment the database files, or warm up while nothing else reads the slow storage.",
+    )
+    NOT_AUDITED = (
+        "Results are TPROC-C (NOPM, TPM), derived from TPC-C; they are not audited TPC results.",
+        "Do not compare them with results published by the TPC.",
+    )
+
+    def __init__(self, text: str, advice: str) -> None:
+        self.text = text
+        self.advice = advice
+
+    def fill(self, **figures: str) -> Caveat:
+        return Caveat(code=self.name, text=self.text.format(**figures), advice=self.advice)
+
+
+def derive(document: RunDocument) -> tuple[Caveat, ...]:
+    """Every caveat that the document's figures call for, in the order of `Code`."""
+    found = [
+        *_of_state(document),
+        *_of_factor(document),
+        *_of_conditions(document),
+        *_of_repeats(document),
+        *_of_warmup(document),
+        Code.NOT_AUDITED.fill(),
+    ]
+    order = {code.name: place for place, code in enumerate(Code)}
+    return tuple(sorted(found, key=lambda caveat: order[caveat.code]))
+
+
+def of(document: RunDocument) -> tuple[Caveat, ...]:
+    """The derived caveats, then the document's own that are not among them."""
+    derived = derive(document)
+    codes = {caveat.code for caveat in derived}
+    return derived + tuple(caveat for caveat in document.warnings if caveat.code not in codes)
+
+
+def apply(document: RunDocument) -> RunDocument:
+    """The same document with its `warnings` filled in."""
+    return document.model_copy(update={"warnings": of(document)})
+
+
+def _of_state(document: RunDocument) -> Iterator[Caveat]:
+    if document.state != "complete":
+        was = {"failed": "failed", "interrupted": "was interrupted"}
+        yield Code.INCOMPLETE.fill(state=was[document.state])
+
+
+def _of_factor(document: RunDocument) -> Iterator[Caveat]:
+    factor = document.factor()
+    if factor is not None and not factor.significant:
+        interval = words.interval(factor.ci_low, factor.ci_high)
+        yield Code.NOT_SIGNIFICANT.fill(interval=interval)
+    accelerated = document.arm("accelerated")
+    if accelerated is not None:
+        cpu = max(repeat.server_cpu for repeat in accelerated.repeats)
+        if cpu > CPU_BOUND_SHARE or (factor is not None and factor.cpu_bound):
+            yield Code.CPU_BOUND.fill(cpu=words.percent(cpu, 0))
+
+
+def _of_conditions(document: RunDocument) -> Iterator[Caveat]:
+    machine, storage, database = document.machine, document.storage, document.database
+    if machine is not None and machine.accel == "tcg":
+        known = machine.cpu_slowdown
+        slowdown = f"{known:.1f} times" if known else "by a factor that was not measured,"
+        yield Code.EMULATED_CPU.fill(slowdown=slowdown)
+    if document.tier is not None and (document.tier.emulated or document.tier.kind == "emulated"):
+        yield Code.EMULATED_TIER.fill()
+    if storage is not None and storage.kind == "modelled":
+        yield Code.MODELLED_STORAGE.fill(name=storage.name)
+    if document.time_scale != 1:
+        yield Code.TIME_SCALED.fill(scale=f"{document.time_scale:.1f} times")
+    if storage is not None and storage.measured and storage.expected:
+        off = calibration_errors(storage.measured, storage.expected)
+        if off:
+            which = words.listed([f"{name} {error:+.0%}" for name, error in off.items()])
+            tolerance = words.percent(CALIBRATION_TOLERANCE, 0)
+            yield Code.CALIBRATION_OFF.fill(which=which, tolerance=tolerance)
+    if database is not None:
+        places = [("the database's buffers", database.buffers_bytes)]
+        if machine is not None:
+            places.append(("the machine's memory", machine.memory_bytes))
+        for where, memory in places:
+            if 0 < database.bytes <= memory:
+                yield Code.FITS_IN_MEMORY.fill(
+                    where=where, database=words.size(database.bytes), memory=words.size(memory)
+                )
+                break
+
+
+def calibration_errors(measured: Calibration, expected: Calibration) -> dict[str, float]:
+    """Figures outside the tolerance: name → relative error."""
+    errors = {}
+    for name in Calibration.model_fields:
+        got, wanted = getattr(measured, name), getattr(expected, name)
+        if got is not None and wanted is not None:
+            error = got / wanted - 1
+            if abs(error) > CALIBRATION_TOLERANCE:
+                errors[name.replace("_", " ")] = error
+    return errors
+
+
+def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
+    arms = [arm for arm in document.arms if arm.repeats]
+    few = [arm for arm in arms if len(arm.repeats) < REPEATS_WANTED]
+    if few:
+        which = [f"{words.plural(len(arm.repeats), 'repeat')} of {arm.name}" for arm in few]
+        yield Code.FEW_REPEATS.fill(which=words.listed(which))
+    failed = {arm.name: sum(repeat.failed for repeat in arm.repeats) for arm in arms}
+    if any(failed.values()):
+        total = words.plural(sum(failed.values()), "transaction")
+        causes = _causes(arms)
+        by_arm = [f"{number:,} in {name}" for name, number in failed.items() if number]
+        yield Code.FAILED_TRANSACTIONS.fill(
+            failed=total, causes="; ".join([words.listed(by_arm), *causes])
+        )
+
+
+def _causes(arms: list[Arm]) -> list[str]:
+    """The causes on record, most frequent first."""
+    causes: Counter[str] = Counter()
+    for arm in arms:
+        for repeat in arm.repeats:
+            causes.update(_causes_of(repeat))
+    return [f"{cause} {number:,}" for cause, number in causes.most_common(3)]
+
+
+def _causes_of(repeat: Repeat) -> Counter[str]:
+    causes: Counter[str] = Counter()
+    for transaction in repeat.transactions.values():
+        causes.update(transaction.failed)
+    return causes
+
+
+def _of_warmup(document: RunDocument) -> Iterator[Caveat]:
+    warmup = document.warmup
+    if warmup is None:
+        return
+    # A good mean must not hide a bad repeat.
+    each: list[WarmUpFigures] = [warmup, *warmup.repeats]
+    worst = max(each, key=lambda figures: figures.differing_blocks)
+    if worst.differing_blocks:
+        yield Code.WARMUP_DIFFERS.fill(
+            differing=f"{worst.differing_blocks:,}", sampled=f"{worst.sampled_blocks:,}"
+        )
+    below = [
+        (figures.probe_hit_ratio, figures.probe_hit_ratio_min)
+        for figures in each
+        if figures.probe_hit_ratio is not None
+        and figures.probe_hit_ratio < figures.probe_hit_ratio_min
+    ]
+    if below:
+        ratio, wanted = min(below)
+        yield Code.PROBE_BELOW.fill(ratio=words.percent(ratio), wanted=words.percent(wanted))
+    slowest = min(each, key=lambda figures: figures.mb_per_s / figures.origin_mb_per_s)
+    share = slowest.mb_per_s / slowest.origin_mb_per_s
+    if share < WARMUP_RATE_WANTED:
+        yield Code.WARMUP_SLOW.fill(
+            rate=words.rate(slowest.mb_per_s),
+            share=words.percent(share, 0),
+            origin=words.rate(slowest.origin_mb_per_s),
+        )

@@ -1,0 +1,308 @@
+"""The result document: one run of one experiment. `hotset runs show --format json` prints it.
+
+Units are the last word of a name. Ratios and shares run from 0 to 1. Rates are wall-clock rates of
+the machine the run was made on: where `time_scale` is not 1, or the CPU was emulated, they are NOT
+the rates of the hardware that was modelled; only ratios between arms carry over.
+
+A phase that did not happen leaves `None` or an empty list, never zeros.
+"""
+
+# Schema history
+#   1  2026-11  first version
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
+
+SCHEMA_VERSION: Final = 1
+
+# How far a stated hit ratio may lie from hits / (hits + misses) of the same window: rounding only.
+HIT_RATIO_TOLERANCE = 0.005
+
+Share = Annotated[float, Field(ge=0, le=1)]
+UtcTime = Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(UTC))]
+ArmName = Literal["baseline", "accelerated", "all-flash"]
+State = Literal["complete", "failed", "interrupted"]
+Workload = Literal["tpcc"]
+
+
+class Record(BaseModel):
+    """An unknown key is an error that names it; a record never changes; no NaN, no infinity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Experiment(Record):
+    name: str
+    title: str
+    spec: dict[str, JsonValue]  # resolved: every default filled in
+
+
+class Failure(Record):
+    """Why a run that is not complete stopped."""
+
+    phase: str
+    text: str
+
+
+class Phase(Record):
+    name: str
+    state: Literal["done", "failed", "interrupted", "skipped"]
+    seconds: NonNegativeFloat
+
+
+class Tier(Record):
+    kind: Literal["dm-cache", "bcache", "emulated"]
+    mode: Literal["writeback", "writethrough", "writearound"]
+    policy: str
+    block_bytes: PositiveInt
+    metadata_bytes: NonNegativeInt
+    cache_bytes: PositiveInt
+    volume_bytes: NonNegativeInt
+    emulated: bool
+
+
+class Calibration(Record):
+    """Figures of a storage device. Those of a modelled one are in model time (scaling undone)."""
+
+    seq_read_mb_per_s: PositiveFloat | None = None
+    seq_write_mb_per_s: PositiveFloat | None = None
+    rand_read_iops: PositiveFloat | None = None
+    rand_write_iops: PositiveFloat | None = None
+    rand_read_latency_us: PositiveFloat | None = None
+    rand_write_latency_us: PositiveFloat | None = None
+
+
+class Storage(Record):
+    """The slow storage (origin)."""
+
+    kind: Literal["modelled", "device"]
+    name: str
+    description: str
+    size_bytes: PositiveInt
+    measured: Calibration | None = None
+    expected: Calibration | None = None  # what the model promises; None for a device
+
+
+class Host(Record):
+    cpu: str
+    cores: PositiveInt
+    memory_bytes: PositiveInt
+    kernel: str
+
+
+class Machine(Record):
+    """Where the commands ran; `host` is what carries it (the same figures when it is local)."""
+
+    kind: Literal["vm", "local", "ssh", "image"]
+    accel: Literal["kvm", "tcg"] | None = None
+    cores: PositiveInt
+    memory_bytes: PositiveInt
+    kernel: str
+    cpu_slowdown: PositiveFloat | None = None  # guest CPU time per host CPU time, same work
+    host: Host
+
+
+class Database(Record):
+    engine: str
+    version: str
+    bytes: NonNegativeInt
+    buffers_bytes: NonNegativeInt
+    warehouses: PositiveInt
+    users: PositiveInt
+
+
+class Latency(Record):
+    p50: NonNegativeFloat
+    p95: NonNegativeFloat
+    p99: NonNegativeFloat
+
+
+class Counters(Record):
+    """Differences of the cached device's counters between the window's end and its start.
+
+    `dirty_blocks` and `used_blocks` are levels, not events: their differences may be negative.
+    """
+
+    read_hits: NonNegativeInt
+    read_misses: NonNegativeInt
+    write_hits: NonNegativeInt
+    write_misses: NonNegativeInt
+    promotions: NonNegativeInt
+    demotions: NonNegativeInt
+    dirty_blocks: int
+    used_blocks: int
+    bypassed: NonNegativeInt
+
+    def hit_ratio(self) -> float | None:
+        """hits / (hits + misses); None when nothing reached the device."""
+        hits = self.read_hits + self.write_hits
+        total = hits + self.read_misses + self.write_misses
+        return hits / total if total else None
+
+
+class Transaction(Record):
+    """One kind of transaction in one window."""
+
+    committed: NonNegativeInt
+    rolled_back: NonNegativeInt = 0  # by specification (TPC-C's 1 % of new orders)
+    retries: NonNegativeInt = 0
+    failed: dict[str, NonNegativeInt] = Field(default_factory=dict)  # cause → how many
+    latency_ms: Latency | None = None
+
+
+class Second(Record):
+    """One second of the window; every second is present, idle ones with zeros."""
+
+    second: NonNegativeInt  # since the window began
+    nopm: NonNegativeFloat  # new orders of this second × 60
+    tpm: NonNegativeFloat
+    failed: NonNegativeInt = 0
+    latency_ms_p95: NonNegativeFloat | None = None
+    hit_ratio: Share | None = None
+    server_cpu: Share | None = None
+    dirty_bytes: NonNegativeInt | None = None
+
+
+class Repeat(Record):
+    """One measured window of one arm, after its ramp-up."""
+
+    repeat: PositiveInt
+    nopm: NonNegativeFloat
+    tpm: NonNegativeFloat
+    hit_ratio: Share | None = None
+    read_hit_ratio: Share | None = None
+    write_hit_ratio: Share | None = None
+    latency_ms: Latency | None = None
+    failed: NonNegativeInt
+    retries: NonNegativeInt
+    server_cpu: Share
+    server_iowait: Share
+    rampup_s: NonNegativeFloat
+    duration_s: PositiveFloat
+    counters: Counters | None = None
+    transactions: dict[str, Transaction] = Field(default_factory=dict)
+    series: tuple[Second, ...] = ()
+
+    @model_validator(mode="after")
+    def _hit_ratio_comes_from_the_counters(self) -> Self:
+        if self.hit_ratio is None:
+            return self
+        counted = self.counters.hit_ratio() if self.counters else None
+        if counted is None:
+            raise ValueError("hit_ratio without counters of hits and misses it could come from")
+        if abs(counted - self.hit_ratio) > HIT_RATIO_TOLERANCE:
+            raise ValueError(f"hit_ratio {self.hit_ratio} is not the counters' {counted:.4f}")
+        return self
+
+
+class Arm(Record):
+    name: ArmName
+    workload: Workload = "tpcc"
+    repeats: tuple[Repeat, ...] = ()
+
+
+class WarmUpFigures(Record):
+    method: Literal["offline", "read", "insert"]
+    bytes: NonNegativeInt
+    seconds: NonNegativeFloat
+    mb_per_s: NonNegativeFloat
+    origin_mb_per_s: PositiveFloat  # sequential read of the origin alone, same machine and scale
+    sampled_blocks: NonNegativeInt  # blocks compared, cache against origin
+    differing_blocks: NonNegativeInt
+    probe_hit_ratio: Share | None = None
+    probe_hit_ratio_min: Share = 0.95  # what the experiment asked the probe to reach
+    probe_seconds: NonNegativeFloat = 0
+
+
+class WarmUpRepeat(WarmUpFigures):
+    repeat: PositiveInt
+
+
+class WarmUp(WarmUpFigures):
+    """The figures over all repeats (rates: means), and those of each."""
+
+    repeats: tuple[WarmUpRepeat, ...] = ()
+
+
+class Factor(Record):
+    """Accelerated against baseline, from `stats.factor`; intervals are 95 %."""
+
+    ratio: PositiveFloat
+    ci_low: NonNegativeFloat
+    ci_high: PositiveFloat
+    ci_method: str
+    significant: bool
+    of_all_flash: NonNegativeFloat | None = None
+    of_all_flash_ci_low: NonNegativeFloat | None = None
+    of_all_flash_ci_high: NonNegativeFloat | None = None
+    cpu_bound: bool
+
+    @model_validator(mode="after")
+    def _interval_agrees_with_verdict(self) -> Self:
+        if not self.ci_low <= self.ratio <= self.ci_high:
+            raise ValueError(f"ratio {self.ratio} outside {self.ci_low}–{self.ci_high}")
+        if self.significant and self.ci_low <= 1 <= self.ci_high:
+            raise ValueError(f"significant, though {self.ci_low}–{self.ci_high} contains 1")
+        return self
+
+
+class Caveat(Record):
+    """One warning, filled in. `code` is a member of `caveats.Code`, or the harness's own."""
+
+    code: str
+    text: str
+    advice: str
+
+
+class RunDocument(Record):
+    schema_version: Literal[1] = SCHEMA_VERSION
+    hotset_version: str = ""
+    run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    state: State
+    failure: Failure | None = None
+    started_at: UtcTime
+    seconds: NonNegativeFloat
+    experiment: Experiment
+    phases: tuple[Phase, ...] = ()
+    tier: Tier | None = None
+    storage: Storage | None = None
+    machine: Machine | None = None
+    time_scale: PositiveFloat = 1.0  # the modelled storage runs this many times slower than real
+    database: Database | None = None
+    arms: tuple[Arm, ...] = ()
+    warmup: WarmUp | None = None
+    factors: dict[Workload, Factor | None] = Field(default_factory=dict)
+    warnings: tuple[Caveat, ...] = ()
+
+    @model_validator(mode="after")
+    def _each_arm_once(self) -> Self:
+        names = [(arm.name, arm.workload) for arm in self.arms]
+        if len(names) != len(set(names)):
+            raise ValueError(f"an arm appears twice: {names}")
+        return self
+
+    def arm(self, name: ArmName, workload: Workload = "tpcc") -> Arm | None:
+        """The arm of that name if it has at least one repeat."""
+        for arm in self.arms:
+            if arm.name == name and arm.workload == workload and arm.repeats:
+                return arm
+        return None
+
+    def factor(self, workload: Workload = "tpcc") -> Factor | None:
+        return self.factors.get(workload)

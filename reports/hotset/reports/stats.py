@@ -1,0 +1,133 @@
+"""The factor: how many times faster one arm is than another, and how sure that is.
+
+Method: hierarchical bootstrap of the ratio of mean NOPM.
+
+For each arm and each of 10,000 resamples:
+
+1. draw as many repeats as the arm has, with replacement;
+2. within each drawn repeat, draw contiguous 5-second blocks of its per-second series (circular
+   blocks, with replacement) until they cover the window, and take their mean; the series is
+   first scaled so that its own mean is the repeat's reported NOPM, which counts the whole window;
+3. average over the drawn repeats.
+
+The ratio of the two arms' averages is one resample; the interval is its 2.5th to 97.5th
+percentile, widened to the observed ratio should that lie outside. The random numbers are seeded:
+the same document gives the same interval.
+
+Assumptions: repeats of the two arms were interleaved, so that slow drift of the machine is spread
+over both; dependence between seconds dies out within a block (a checkpoint or write-back stall of
+over 5 s is seen only through the differences between repeats); the series has every second, idle
+ones included.
+
+Limits: with n repeats the spread between repeats is underestimated by about √((n − 1)/n), so an
+interval from two repeats is too narrow (it reflects about 70 % of that spread) and one repeat
+shows no spread between repeats at all: there, the interval covers only the noise within the
+window. It says nothing about other hardware, other data sizes, or a bias that all repeats share.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotset.reports.document import Arm, Factor, Repeat
+
+RESAMPLES = 10_000
+BLOCK_S = 5
+SEED = 20140228
+INTERVAL_PERCENT = (2.5, 97.5)
+CPU_BOUND_SHARE = 0.85
+METHOD = (
+    f"hierarchical bootstrap of the ratio of mean NOPM: repeats, then {BLOCK_S}-s blocks; "
+    f"{RESAMPLES} resamples, percentiles, seed {SEED}"
+)
+
+Floats = NDArray[np.float64]
+
+
+class NoFactor(ValueError):
+    """Two arms that cannot be compared; the text says why."""
+
+
+def factor(accelerated: Arm, baseline: Arm, all_flash: Arm | None = None) -> Factor:
+    """Accelerated against baseline, and as a share of all-flash where that was measured."""
+    ratio, low, high = ratio_with_interval(accelerated, baseline)
+    of_flash = low_of_flash = high_of_flash = None
+    if all_flash is not None and all_flash.repeats:
+        of_flash, low_of_flash, high_of_flash = ratio_with_interval(accelerated, all_flash)
+    return Factor(
+        ratio=ratio,
+        ci_low=low,
+        ci_high=high,
+        ci_method=METHOD,
+        significant=not low <= 1 <= high,
+        of_all_flash=of_flash,
+        of_all_flash_ci_low=low_of_flash,
+        of_all_flash_ci_high=high_of_flash,
+        cpu_bound=cpu_bound(accelerated),
+    )
+
+
+def cpu_bound(accelerated: Arm) -> bool:
+    """Whether the server's CPU, not its storage, set the pace in any repeat."""
+    return any(repeat.server_cpu > CPU_BOUND_SHARE for repeat in accelerated.repeats)
+
+
+def ratio_with_interval(numerator: Arm, denominator: Arm) -> tuple[float, float, float]:
+    """(ratio, low, high) of the arms' mean NOPM."""
+    above, below = _observed_mean(numerator), _observed_mean(denominator)
+    # One generator per arm: an arm's resamples do not depend on the length of the other's series.
+    above_means = _resampled_means(numerator, np.random.default_rng((SEED, 0)))
+    below_means = _resampled_means(denominator, np.random.default_rng((SEED, 1)))
+    if np.mean(below_means <= 0) > (100 - INTERVAL_PERCENT[1]) / 100:
+        raise NoFactor(
+            f"the {denominator.name} arm stood still for most of its windows: the ratio has no "
+            "upper bound; measure longer windows"
+        )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(below_means > 0, above_means / below_means, np.inf)
+    # "inverted_cdf" picks a resample instead of interpolating, so a rare infinity stays outside.
+    low, high = np.percentile(ratios, INTERVAL_PERCENT, method="inverted_cdf")
+    ratio = above / below
+    return ratio, min(float(low), ratio), max(float(high), ratio)
+
+
+def _observed_mean(arm: Arm) -> float:
+    if not arm.repeats:
+        raise NoFactor(f"the {arm.name} arm has no repeats")
+    mean = sum(repeat.nopm for repeat in arm.repeats) / len(arm.repeats)
+    if mean <= 0:
+        raise NoFactor(f"the {arm.name} arm completed no new order")
+    return mean
+
+
+def _resampled_means(arm: Arm, random: np.random.Generator) -> Floats:
+    """The arm's mean NOPM in each resample."""
+    by_repeat = [_resampled_windows(repeat, len(arm.repeats), random) for repeat in arm.repeats]
+    # windows[i, j, k]: resample k of repeat i, drawn for the j-th place of the average. A repeat
+    # that is drawn twice must not bring the same blocks twice, hence one draw per place.
+    windows = np.stack(by_repeat)
+    count = len(arm.repeats)
+    drawn = random.integers(count, size=(count, RESAMPLES))
+    places = np.arange(count)[:, None]
+    picked: Floats = windows[drawn, places, np.arange(RESAMPLES)[None, :]]
+    means: Floats = picked.mean(axis=0)
+    return means
+
+
+def _resampled_windows(repeat: Repeat, places: int, random: np.random.Generator) -> Floats:
+    """Resampled NOPM of one repeat: one row for each place it may be drawn into."""
+    series = np.fromiter(chain(second.nopm for second in repeat.series), dtype=np.float64)
+    if series.size <= BLOCK_S or series.mean() <= 0:
+        return np.full((places, RESAMPLES), repeat.nopm)
+    scaled = series * (repeat.nopm / series.mean())
+    circular = np.concatenate([scaled, scaled[: BLOCK_S - 1]])
+    blocks = np.lib.stride_tricks.sliding_window_view(circular, BLOCK_S).mean(axis=1)
+    blocks_per_window = -(-series.size // BLOCK_S)
+    sums = np.zeros((places, RESAMPLES))
+    for _ in range(blocks_per_window):  # in turn: all at once would be GBs for an hour's window
+        sums += blocks[random.integers(blocks.size, size=(places, RESAMPLES))]
+    windows: Floats = sums / blocks_per_window
+    return windows

@@ -1,0 +1,159 @@
+"""Run summaries and lists of runs on a terminal. The caller hands in the rich console."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hotset.reports import answer, caveats, words
+from hotset.reports.answer import ArmFigures
+from hotset.reports.document import Latency, Repeat, RunDocument
+from hotset.reports.tables import ListingRow
+
+WIDE_COLUMNS = 104  # from here on, the hit ratio is split into reads and writes
+STATE_STYLES = {"complete": "green", "failed": "bold red", "interrupted": "bold yellow"}
+
+
+def summary(document: RunDocument, console: Console) -> None:
+    """The answer first, then the arms, the warm-up, and what limits the claim."""
+    _print_answer(document, console)
+    if any(arm.repeats for arm in document.arms):
+        console.print()
+        console.print(_arms_table(document))
+        if any(arm.hit_ratio is not None for arm in answer.arms(document)):
+            console.print(
+                f"hit ratio (reads / writes): {answer.HIT_RATIO_DENOMINATOR}", style="dim"
+            )
+    warmup = answer.warmup_line(document)
+    if warmup:
+        console.print()
+        console.print(warmup, highlight=False)
+    _print_gaps(document, console)
+    _print_caveats(document, console)
+
+
+def listing(rows: Iterable[ListingRow], console: Console) -> None:
+    """`hotset runs list`."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("run", "state", "started", "experiment", "machine", "tier"):
+        table.add_column(name, no_wrap=name in {"run", "state", "started"})
+    table.add_column("factor", justify="right")
+    table.add_column("measured with")
+    for row in rows:
+        table.add_row(
+            Text(row.run),
+            Text(row.state, style=STATE_STYLES[row.state]),
+            Text(f"{row.started_at:%Y-%m-%d %H:%M}"),
+            Text(row.experiment),
+            Text(row.machine or words.ABSENT),
+            Text(row.tier or words.ABSENT),
+            Text(_listed_factor(row)),
+            Text(", ".join(row.labels) or words.ABSENT),
+        )
+    if table.row_count:
+        console.print(table)
+    else:
+        console.print("No runs yet.", highlight=False)
+
+
+def _listed_factor(row: ListingRow) -> str:
+    lines = [words.factor(row.factor)]
+    if row.factor_ci_low is not None and row.factor_ci_high is not None:
+        lines[0] += f" ({words.interval(row.factor_ci_low, row.factor_ci_high)})"
+    if row.significant is False:
+        lines.append("not significant")
+    if row.cpu_bound:
+        lines.append("CPU-bound: understated")
+    return "\n".join(lines)
+
+
+def _print_answer(document: RunDocument, console: Console) -> None:
+    head = Text(f"{document.experiment.title}  ", style="bold")
+    head.append(f"{document.run}  {document.started_at:%Y-%m-%d %H:%M} UTC", style="dim")
+    console.print(head)
+    if document.state != "complete":
+        said = f"{document.state.upper()} after {words.duration(document.seconds)}"
+        if document.failure is not None:
+            said += f" in {document.failure.phase}: {document.failure.text}"
+        console.print(Text(said, style=STATE_STYLES[document.state]))
+    console.print(Text(answer.headline(document), style="bold cyan"))
+    labels = (*answer.verdicts(document), *answer.conditions(document))
+    if labels:
+        console.print(Text(" ".join(f"[{label}]" for label in labels), style="yellow"))
+
+
+def _arms_table(document: RunDocument, wide: bool) -> Table:
+    labels = answer.conditions(document)
+    title = "TPROC-C by arm and repeat" + (f" ({', '.join(labels)})" if labels else "")
+    table = Table(
+        title=title,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1) if wide else (0, 1, 0, 0),
+    )
+    table.add_column("arm", no_wrap=True)
+    table.add_column("repeat" if wide else "#", justify="right", no_wrap=True)
+    for name in ("NOPM", "TPM", "hit ratio", "p50 ms", "p95 ms", "p99 ms", "CPU", "failed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for arm in answer.arms(document):
+        for repeat in arm.repeats:
+            table.add_row(arm.name, str(repeat.repeat), *_figures(repeat, wide))
+        if len(arm.repeats) > 1:
+            table.add_row(arm.name, "mean", *_figures(arm, wide), style="bold", end_section=True)
+    return table
+
+
+def _figures(of: Repeat | ArmFigures, wide: bool) -> tuple[str, ...]:
+    return (
+        words.count(of.nopm),
+        words.count(of.tpm),
+        _hit_ratio(of, wide),
+        *_latencies(of.latency_ms),
+        words.percent(of.server_cpu, 0),
+        words.count(of.failed),
+    )
+
+
+def _hit_ratio(of: Repeat | ArmFigures, wide: bool) -> str:
+    whole = words.percent(of.hit_ratio)
+    if not wide or of.read_hit_ratio is None or of.write_hit_ratio is None:
+        return whole
+    return f"{whole} ({100 * of.read_hit_ratio:.1f} / {100 * of.write_hit_ratio:.1f})"
+
+
+def _latencies(latency: Latency | None) -> tuple[str, str, str]:
+    if latency is None:
+        return (words.ABSENT,) * 3
+    return (
+        words.milliseconds(latency.p50),
+        words.milliseconds(latency.p95),
+        words.milliseconds(latency.p99),
+    )
+
+
+def _print_gaps(document: RunDocument, console: Console) -> None:
+    gaps = answer.gaps(document)
+    if gaps:
+        console.print()
+        console.print("Missing", style="bold")
+        for gap in gaps:
+            console.print(_item(Text(gap)))
+
+
+def _print_caveats(document: RunDocument, console: Console) -> None:
+    console.print()
+    console.print("What limits this claim", style="bold")
+    for caveat in caveats.of(document):
+        console.print(_item(Text.assemble(caveat.text, "\n", (f"→ {caveat.advice}", "dim"))))
+
+
+def _item(text: Text) -> Table:
+    """A bullet whose text keeps its indent when it wraps."""
+    grid = Table.grid(padding=(0, 1))
+    grid.add_row("•", text)
+    return grid

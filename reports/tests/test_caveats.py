@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hotset.reports import caveats
+from hotset.reports.document import Caveat, RunDocument
+from tests import documents
+
+RAW = documents.complete().model_dump()
+
+
+def codes(document: RunDocument) -> set[str]:
+    return {caveat.code for caveat in caveats.derive(document)}
+
+
+def test_the_complete_run() -> None:
+    assert codes(documents.complete()) == {
+        "EMULATED_CPU",
+        "TIME_SCALED",
+        "MODELLED_STORAGE",
+        "FAILED_TRANSACTIONS",
+        "NOT_AUDITED",
+    }
+
+
+def test_the_plain_run() -> None:
+    assert codes(documents.plain()) == {
+        "NOT_SIGNIFICANT",
+        "CPU_BOUND",
+        "FEW_REPEATS",
+        "FAILED_TRANSACTIONS",
+        "NOT_AUDITED",
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "changes", "says"),
+    [
+        ("INCOMPLETE", {"state": "failed"}, "The run failed"),
+        ("WARMUP_DIFFERS", {"warmup": RAW["warmup"] | {"differing_blocks": 2}}, "2 of 4,096"),
+        ("PROBE_BELOW", {"warmup": RAW["warmup"] | {"probe_hit_ratio": 0.9}}, "90.0 %"),
+        ("WARMUP_SLOW", {"warmup": RAW["warmup"] | {"mb_per_s": 49.2}}, "50 %"),
+        ("EMULATED_TIER", {"tier": RAW["tier"] | {"emulated": True}}, "Emulated tier"),
+        ("FITS_IN_MEMORY", {"database": RAW["database"] | {"bytes": 2**30}}, "1 GiB"),
+        (
+            "CALIBRATION_OFF",
+            {"storage": RAW["storage"] | {"measured": {"seq_read_mb_per_s": 80}}},
+            "seq read mb per s -20%",
+        ),
+        ("EMULATED_CPU", {"machine": RAW["machine"] | {"cpu_slowdown": None}}, "not measured"),
+    ],
+)
+def test_each_figure_brings_its_caveat(code: str, changes: dict[str, Any], says: str) -> None:
+    document = documents.changed(documents.complete(), **changes)
+    found = [caveat for caveat in caveats.derive(document) if caveat.code == code]
+    assert len(found) == 1
+    assert says in found[0].text
+
+
+def test_a_bad_repeat_is_not_hidden_by_a_good_mean() -> None:
+    each = [dict(figures) for figures in RAW["warmup"]["repeats"]]
+    each[1]["probe_hit_ratio"] = 0.4
+    document = documents.changed(documents.complete(), warmup=RAW["warmup"] | {"repeats": each})
+    assert "PROBE_BELOW" in codes(document)
+
+
+def test_thresholds_are_open_at_their_figure() -> None:
+    cpu = [dict(repeat) for repeat in RAW["arms"][1]["repeats"]]
+    for repeat in cpu:
+        repeat["server_cpu"] = 0.85
+    arms = [RAW["arms"][0], {"name": "accelerated", "repeats": cpu}]
+    document = documents.changed(
+        documents.complete(),
+        arms=arms,
+        warmup=RAW["warmup"] | {"mb_per_s": 90.0, "origin_mb_per_s": 100.0, "repeats": ()},
+    )
+    assert not codes(document) & {"CPU_BOUND", "WARMUP_SLOW"}
+
+
+def test_every_code_has_text_and_advice() -> None:
+    for code in caveats.Code:
+        assert code.text.endswith(".")
+        assert code.advice.endswith(".")
+
+
+def test_removed_warnings_come_back_and_foreign_ones_stay() -> None:
+    own = Caveat(code="HARNESS_OWN", text="Something else.", advice="Look there.")
+    document = documents.complete().model_copy(update={"warnings": (own,)})
+    assert caveats.of(document) == (*caveats.derive(document), own)
+    assert caveats.apply(document).warnings == caveats.of(document)

@@ -1,0 +1,93 @@
+"""What the terminal and CSV show, pinned as text. HOTSET_UPDATE_GOLDEN=1 rewrites the files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from hotset.reports import tables, terminal
+from hotset.reports.document import RunDocument
+from hotset.reports.tables import ListingRow
+from tests import documents
+
+GOLDEN = Path(__file__).parent / "golden"
+RUNS = {
+    "complete": documents.complete,
+    "interrupted": documents.interrupted,
+    "failed": documents.failed_early,
+    "plain": documents.plain,
+}
+
+
+def console(width: int = 110) -> Console:
+    return Console(file=io.StringIO(), width=width, no_color=True, force_terminal=False)
+
+
+def text_of(used: Console) -> str:
+    assert isinstance(used.file, io.StringIO)
+    lines = used.file.getvalue().splitlines()
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def pinned(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("HOTSET_UPDATE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_summary(name: str) -> None:
+    used = console()
+    terminal.summary(RUNS[name](), used)
+    pinned(f"summary-{name}.txt", text_of(used))
+
+
+def test_summary_on_a_narrow_terminal_loses_no_figure() -> None:
+    used = console(80)
+    terminal.summary(documents.complete(), used)
+    text = text_of(used)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+
+
+def test_listing() -> None:
+    used = console(150)
+    terminal.listing([ListingRow.of(make()) for make in RUNS.values()], used)
+    pinned("listing.txt", text_of(used))
+
+
+def test_empty_listing() -> None:
+    used = console()
+    terminal.listing([], used)
+    assert text_of(used) == "No runs yet.\n"
+
+
+def test_markup_in_names_is_shown_as_it_is() -> None:
+    experiment = {"name": "[bold]x", "title": "[red]title[/red]", "spec": {}}
+    document = documents.changed(documents.complete(), experiment=experiment)
+    used = console()
+    terminal.summary(document, used)
+    terminal.listing([ListingRow.of(document)], used)
+    assert "[red]title[/red]" in text_of(used)
+    assert "[bold]x" in text_of(used)
+
+
+def test_csv_is_pinned() -> None:
+    runs: list[RunDocument] = [make() for make in RUNS.values()]
+    pinned("summary-complete.csv", tables.summary_csv(runs[0]))
+    pinned("listing.csv", tables.listing_csv([ListingRow.of(run) for run in runs]))
+
+
+def test_csv_figures_are_the_documents() -> None:
+    document = documents.complete()
+    rows = list(csv.DictReader(io.StringIO(tables.summary_csv(document))))
+    repeats = [repeat for arm in document.arms for repeat in arm.repeats]
+    assert [float(row["nopm"]) for row in rows] == [repeat.nopm for repeat in repeats]
+    assert all("emulated CPU" in row["labels"] for row in rows)
