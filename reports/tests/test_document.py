@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from hotset.reports import words
-from hotset.reports.document import SCHEMA_VERSION, RunDocument
+from hotset.reports.document import SCHEMA_VERSION, Repeat, RunDocument
 from tests import documents
 
 
@@ -38,9 +38,9 @@ def test_local_time_becomes_utc_and_naive_time_is_refused() -> None:
 def test_a_hit_ratio_must_come_from_its_counters() -> None:
     repeat = documents.repeat("accelerated", 1, 4000).model_dump()
     with pytest.raises(ValidationError, match="is not the counters'"):
-        documents.Repeat.model_validate(repeat | {"hit_ratio": 0.5})
+        Repeat.model_validate(repeat | {"hit_ratio": 0.5})
     with pytest.raises(ValidationError, match="without counters"):
-        documents.Repeat.model_validate(repeat | {"counters": None})
+        Repeat.model_validate(repeat | {"counters": None})
 
 
 def test_a_verdict_must_agree_with_its_interval() -> None:

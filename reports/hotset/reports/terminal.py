@@ -23,11 +23,11 @@ def summary(document: RunDocument, console: Console) -> None:
     _print_answer(document, console)
     if any(arm.repeats for arm in document.arms):
         console.print()
-        console.print(_arms_table(document))
+        wide = console.width >= WIDE_COLUMNS
+        console.print(_arms_table(document, wide))
         if any(arm.hit_ratio is not None for arm in answer.arms(document)):
-            console.print(
-                f"hit ratio (reads / writes): {answer.HIT_RATIO_DENOMINATOR}", style="dim"
-            )
+            which = "hit ratio (reads / writes)" if wide else "hit ratio"
+            console.print(f"{which}: {answer.HIT_RATIO_DENOMINATOR}", style="dim")
     warmup = answer.warmup_line(document)
     if warmup:
         console.print()
