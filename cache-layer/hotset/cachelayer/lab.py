@@ -1,0 +1,217 @@
+"""The ground that everything stands on: a machine with a slow disk and a flash disk.
+
+Choice of ground, in this order: this computer's own kernel when it has dm-cache and hotset may use
+it, else a virtual machine with KVM, else one with an emulated CPU (TCG). On each the machine sees
+the same: a slow disk behind iSCSI, a flash disk, and the disk with the saved database image.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from hotset.cachelayer import image, vm
+from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import EnvironmentLacksError, Machine
+from hotset.cachelayer.paths import state_dir
+from hotset.cachelayer.storage import Portal, Target
+from hotset.cachelayer.takedown import (
+    BusyError,
+    Takedown,
+    clear_ledger,
+    exclusive,
+    read_ledger,
+    start_time,
+)
+from hotset.cachelayer.units import Bytes
+
+MachineChoice = Literal["auto", "local", "vm"]
+Say = Callable[[str], None]
+_NET_HOST, _NET_GUEST, _NET_BITS = "10.77.0.1", "10.77.0.2", 30
+_ISCSI_PORT = 3260
+FLASH, SAVED = "flash", "saved"
+
+
+@dataclass(frozen=True, slots=True)
+class LabSpec:
+    """What the lab is made of. ``saved`` is the file of the saved database image."""
+
+    machine: MachineChoice
+    cores: int
+    memory: Bytes
+    flash: Bytes
+    saved: Path | None = None
+    saved_readonly: bool = True
+    flash_device: PurePosixPath | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A standing lab: where commands run and which devices are there."""
+
+    machine: Machine
+    accel: vm.Accel | None
+    target: Target
+    flash: PurePosixPath
+    saved: PurePosixPath | None
+    folder: Path
+    takedown: Takedown
+
+
+def lab_folder() -> Path:
+    folder = state_dir() / "lab"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def kernel_has_dm_cache() -> bool:
+    """Whether this computer's kernel has device-mapper's cache target (or a module of it)."""
+    release = os.uname().release
+    modules = Path("/lib/modules") / release
+    built_in = modules / "modules.builtin"
+    if built_in.exists() and "dm-cache.ko" in built_in.read_text():
+        return True
+    dep = modules / "modules.dep"
+    return Path("/dev/mapper/control").exists() and dep.exists() and "dm-cache" in dep.read_text()
+
+
+def choose(wanted: MachineChoice) -> Literal["local", "vm"]:
+    """The ground to use.
+
+    :raises EnvironmentLacksError: ``local`` is asked for and cannot be.
+    """
+    able = os.geteuid() == 0 and kernel_has_dm_cache()
+    if wanted == "local" and not able:
+        why = "it needs root" if os.geteuid() else "its kernel has no dm-cache"
+        raise EnvironmentLacksError(
+            f"machine = 'local' is not possible on this computer: {why}; use machine = 'vm'"
+        )
+    if wanted == "auto":
+        return "local" if able else "vm"
+    return wanted
+
+
+@contextmanager
+def standing(spec: LabSpec, purpose: str, say: Say) -> Iterator[Lab]:
+    """A lab for the length of a ``with`` block; taken down at its end, whatever happens.
+
+    :raises BusyError: another hotset, or a lab left up on purpose, is in the way.
+    """
+    folder = lab_folder()
+    with exclusive(folder):
+        refuse_or_clear(folder, say)
+        takedown = Takedown(folder, Local())
+        takedown.owner(purpose)
+        with takedown.part():
+            yield raise_lab(spec, folder, takedown, say)
+
+
+def raise_lab(spec: LabSpec, folder: Path, takedown: Takedown, say: Say) -> Lab:
+    """Build the lab; every part is in ``takedown`` before it stands."""
+    local = Local()
+    if choose(spec.machine) == "local":
+        return _local_lab(spec, folder, takedown, local)
+    return _vm_lab(spec, folder, takedown, local, say)
+
+
+def refuse_or_clear(folder: Path, say: Say) -> None:
+    """A lab that was left up on purpose is refused; what a killed run left is cleared."""
+    entries = read_ledger(folder)
+    if not entries:
+        return
+    purpose = next((entry["owner"] for entry in entries if "owner" in entry), "")
+    alive = any(start_time(e["pid"]) == e["started"] for e in entries if "process" in e)
+    if purpose == "lab up" and alive:
+        raise BusyError("a lab is up: use it, or take it down first with `hotset lab down`")
+    for line in clear_ledger(folder, Local()):
+        say(f"cleared what a killed run left: {line}")
+
+
+def down(say: Say) -> int:
+    """Take down the lab that stands and what killed runs left; returns how many things went.
+
+    :raises BusyError: a run is going on.
+    """
+    folder = lab_folder()
+    with exclusive(folder):
+        undone = clear_ledger(folder, Local())
+        for file in folder.glob("*.img"):
+            file.unlink()
+            undone.append(f"removed {file.name}")
+    for line in undone:
+        say(line)
+    return len(undone)
+
+
+def _vm_lab(spec: LabSpec, folder: Path, takedown: Takedown, local: Local, say: Say) -> Lab:
+    built = image.ensure(local, say)
+    accel = vm.best_accel(local, built)
+    flash = _sparse(local, folder / "flash.img", spec.flash, takedown)
+    disks = [vm.Disk(FLASH, flash)]
+    if spec.saved:
+        disks.append(vm.Disk(SAVED, spec.saved, spec.saved_readonly))
+    namespace = _namespace_name(folder)
+    root = os.geteuid() == 0
+    tap = (namespace, f"{_NET_GUEST}/{_NET_BITS}") if root else None
+    vm_spec = vm.VmSpec(accel, spec.cores, spec.memory, tuple(disks), tap)
+    after = (lambda: _enclose(local, namespace, takedown)) if root else (lambda: None)
+    say(f"booting the virtual machine ({accel.upper()})")
+    machine = vm.boot(local, built, vm_spec, folder, takedown, after)
+    if root:
+        enter = ("nsenter", f"--net=/run/netns/{namespace}")
+        portal = Portal(_NET_HOST, _NET_HOST, _ISCSI_PORT, enter)
+    else:
+        portal = Portal("127.0.0.1", vm.USER_NET_HOST, vm.free_port())
+    target = Target(local, portal, folder)
+    target.start(takedown)
+    saved = PurePosixPath(f"/dev/disk/by-id/virtio-{SAVED}") if spec.saved else None
+    device = PurePosixPath(f"/dev/disk/by-id/virtio-{FLASH}")
+    return Lab(machine, accel, target, device, saved, folder, takedown)
+
+
+def _local_lab(spec: LabSpec, folder: Path, takedown: Takedown, local: Local) -> Lab:
+    target = Target(local, Portal("127.0.0.1", "127.0.0.1", vm.free_port()), folder)
+    target.start(takedown)
+    if spec.flash_device:
+        flash = spec.flash_device
+    else:
+        file = _sparse(local, folder / "flash.img", spec.flash, takedown)
+        flash = _loop(local, file, takedown, readonly=False)
+    saved = _loop(local, spec.saved, takedown, spec.saved_readonly) if spec.saved else None
+    return Lab(local, None, target, flash, saved, folder, takedown)
+
+
+def _sparse(local: Local, file: Path, size: Bytes, takedown: Takedown) -> Path:
+    takedown.command(f"remove {file.name}", ["rm", "-f", str(file)])
+    local.run(["rm", "-f", str(file)])
+    local.run(["truncate", "-s", str(int(size)), str(file)])
+    return file
+
+
+def _loop(local: Local, file: Path, takedown: Takedown, readonly: bool) -> PurePosixPath:
+    argv = ["losetup", "--find", "--show", "--direct-io=on", str(file)]
+    device = local.run([*argv, "--read-only"] if readonly else argv).stdout.strip()
+    takedown.command(f"release {device}", ["losetup", "-d", device])
+    return PurePosixPath(device)
+
+
+def _namespace_name(folder: Path) -> str:
+    """One network namespace (and tap device) per state folder; at most 15 characters."""
+    return "hotset-" + hashlib.sha256(str(folder).encode()).hexdigest()[:6]
+
+
+def _enclose(local: Local, name: str, takedown: Takedown) -> None:
+    """Move the tap device, which QEMU holds by now, into a network namespace of the lab.
+
+    The computer's own addresses and routes stay as they are.
+    """
+    takedown.command(f"remove network namespace {name}", ["ip", "netns", "del", name])
+    local.run(["ip", "netns", "add", name])
+    local.run(["ip", "link", "set", name, "netns", name])
+    local.run(["ip", "-n", name, "addr", "add", f"{_NET_HOST}/{_NET_BITS}", "dev", name])
+    local.run(["ip", "-n", name, "link", "set", name, "mtu", "9000", "up"])

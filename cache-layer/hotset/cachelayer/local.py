@@ -1,0 +1,132 @@
+"""This computer as a machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from hotset.cachelayer.machine import (
+    DEFAULT_TIMEOUT_S,
+    CommandError,
+    CommandTimeoutError,
+    Result,
+    declared,
+    missing,
+)
+
+_SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+
+
+def search_path() -> str:
+    """PATH with the system folders that ordinary users lack (mke2fs, dmsetup, tgtd lie there)."""
+    parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join([*parts, *(folder for folder in _SBIN if folder not in parts)])
+
+
+class Local:
+    """Commands on this computer, each in a process group of its own."""
+
+    kind = "local"
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        check: bool = True,
+        user: str | None = None,
+    ) -> Result:
+        begun = time.monotonic()
+        with self._popen(argv, user, subprocess.PIPE if stdin is not None else None) as process:
+            try:
+                out, err = process.communicate(stdin, timeout=timeout_s)
+            except subprocess.TimeoutExpired:
+                _end_group(process)
+                raise CommandTimeoutError(self.kind, argv, timeout_s) from None
+            except BaseException:
+                _end_group(process)
+                raise
+        result = Result(tuple(argv), process.returncode, out, err, time.monotonic() - begun)
+        if check and result.rc != 0:
+            raise CommandError(self.kind, result)
+        return result
+
+    @contextmanager
+    def stream(self, argv: Sequence[str]) -> Iterator[Iterator[str]]:
+        with self._popen(argv, None, None) as process:
+            assert process.stdout is not None
+            try:
+                yield (line.rstrip("\n") for line in process.stdout)
+            finally:
+                _end_group(process)
+
+    def spawn(
+        self, argv: Sequence[str], log: Path, env: dict[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a daemon that outlives this call; both its streams go to ``log``.
+
+        It has a session of its own, so that Ctrl-C reaches hotset alone, which ends it in order.
+        """
+        try:
+            with log.open("wb") as file:
+                return subprocess.Popen(
+                    declared(argv, None),
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, "PATH": search_path(), **(env or {})},
+                    start_new_session=True,
+                )
+        except FileNotFoundError:
+            raise missing("this computer", argv) from None
+
+    def which(self, name: str) -> Path | None:
+        """Where a program lies on this computer."""
+        found = shutil.which(name, path=search_path())
+        return Path(found) if found else None
+
+    def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
+        shutil.copyfile(source, target)
+        Path(target).chmod(mode)
+
+    def get(self, source: PurePosixPath, target: Path) -> None:
+        shutil.copyfile(source, target)
+
+    def address(self, port: int) -> tuple[str, int]:
+        return "127.0.0.1", port
+
+    def _popen(
+        self, argv: Sequence[str], user: str | None, stdin: int | None
+    ) -> subprocess.Popen[str]:
+        try:
+            return subprocess.Popen(
+                declared(argv, user),
+                stdin=subprocess.DEVNULL if stdin is None else stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                env={**os.environ, "PATH": search_path(), "LC_ALL": "C.UTF-8"},
+                start_new_session=True,
+            )
+        except FileNotFoundError:
+            raise missing("this computer", argv) from None
+
+
+def _end_group(process: subprocess.Popen[str]) -> None:
+    """End a command with everything it started."""
+    if process.poll() is not None:
+        return
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

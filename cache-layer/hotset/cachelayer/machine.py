@@ -1,0 +1,130 @@
+"""Machine: where commands run.
+
+A machine runs an argv (never a shell string) and returns what came of it. Tier, storage and
+database code only emits commands, so it is the same on this computer (``local``), on another one
+(``remote``) and in the lab's virtual machine (``vm``).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from hotset.cachelayer.programs import PROGRAMS
+
+DEFAULT_TIMEOUT_S = 120.0
+"""No command waits for ever: a lost udev cookie or a dead link ends as an error."""
+
+
+class EnvironmentLacksError(Exception):
+    """Something this machine would need is missing; the message says what installs it."""
+
+
+class MachineGoneError(Exception):
+    """The machine stopped answering (power cut, crash, lost connection)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command came to: exit code, both streams as text, wall seconds."""
+
+    argv: tuple[str, ...]
+    rc: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+class CommandError(Exception):
+    """A command failed; the message holds the command, its code and its last words."""
+
+    def __init__(self, machine: str, result: Result) -> None:
+        self.machine = machine
+        self.result = result
+        said = (result.stderr.strip() or result.stdout.strip() or "(it said nothing)")[-1500:]
+        super().__init__(
+            f"{machine}: `{shlex.join(result.argv)[:400]}` failed with code {result.rc}: {said}"
+        )
+
+
+class CommandTimeoutError(Exception):
+    """A command did not end within its time limit and was killed."""
+
+    def __init__(self, machine: str, argv: Sequence[str], timeout_s: float) -> None:
+        super().__init__(
+            f"{machine}: `{shlex.join(argv)[:400]}` did not end within {timeout_s:.0f} s"
+        )
+
+
+class Machine(Protocol):
+    """Where commands run. Every method may raise :class:`MachineGoneError`."""
+
+    @property
+    def kind(self) -> str:
+        """``local``, ``vm`` or ``ssh``."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        check: bool = True,
+        user: str | None = None,
+    ) -> Result:
+        """Run a declared program and wait for it.
+
+        :param stdin: text for its standard input; the place for secrets, which never go into argv.
+        :param user: run as this user (default: the machine's own, root where the tier needs it).
+        :raises CommandError: ``check`` and the exit code is not 0.
+        :raises CommandTimeoutError: it ran longer than ``timeout_s`` and was killed.
+        :raises EnvironmentLacksError: the program is not installed there.
+        """
+
+    def stream(self, argv: Sequence[str]) -> AbstractContextManager[Iterator[str]]:
+        """Run a program in the background and hand out its lines as they come.
+
+        Leaving the context ends the program.
+        """
+
+    def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
+        """Copy a file of this computer onto the machine."""
+
+    def get(self, source: PurePosixPath, target: Path) -> None:
+        """Copy a file of the machine onto this computer."""
+
+    def address(self, port: int) -> tuple[str, int]:
+        """Where a client on this computer reaches the machine's TCP ``port``."""
+
+
+def declared(argv: Sequence[str], user: str | None) -> tuple[str, ...]:
+    """The argv to run, checked against the list of programs; with ``user``, through runuser.
+
+    >>> declared(["ls", "/dev"], None)
+    ('ls', '/dev')
+    >>> declared(["frobnicate"], None)
+    Traceback (most recent call last):
+    ValueError: 'frobnicate' is not declared in hotset.cachelayer.programs
+    """
+    name = PurePosixPath(argv[0]).name
+    if name not in PROGRAMS:
+        raise ValueError(f"{name!r} is not declared in hotset.cachelayer.programs")
+    if user is None:
+        return tuple(argv)
+    return ("runuser", "-u", user, "--", *argv)
+
+
+def missing(machine: str, argv: Sequence[str]) -> EnvironmentLacksError:
+    """The error for a program that is not installed: names the package."""
+    name = PurePosixPath(argv[0]).name
+    package = PROGRAMS[name].package
+    return EnvironmentLacksError(
+        f"{name} is not installed on {machine} (needed to {PROGRAMS[name].purpose});"
+        f" install it: apt-get install {package}"
+        if " " not in package
+        else f"{name} is not there on {machine}: {package}"
+    )

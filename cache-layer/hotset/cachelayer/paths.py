@@ -1,0 +1,30 @@
+"""Where hotset keeps things, after the XDG base directory specification."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def cache_dir() -> Path:
+    """Things that can be made again: the lab's image, loaded databases, calibrations."""
+    return _folder("XDG_CACHE_HOME", ".cache")
+
+
+def data_dir() -> Path:
+    """Things to keep: the archive of runs."""
+    return _folder("XDG_DATA_HOME", ".local/share")
+
+
+def state_dir() -> Path:
+    """What is up now: the lab's lock, its log files and the list of what must be taken down."""
+    return _folder("XDG_STATE_HOME", ".local/state")
+
+
+def _folder(variable: str, default: str) -> Path:
+    base = os.environ.get(variable, "")
+    # The specification: a relative path in the variable is to be ignored.
+    root = Path(base) if base.startswith("/") else Path.home() / default
+    folder = root / "hotset"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,97 @@
+"""Every external program hotset runs, declared once.
+
+``Machine.run`` refuses a program that is not listed here; ``hotset doctor`` and the set-up script
+are derived from this list. ``host`` is where hotset itself runs; ``target`` is the machine that
+holds the tier and the database (the frozen image of the lab carries all of those already).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Place = Literal["host", "target"]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One external program: the Debian package that brings it and what hotset does with it."""
+
+    name: str
+    package: str
+    purpose: str
+    places: tuple[Place, ...] = ("target",)
+
+
+_HOST: tuple[Place, ...] = ("host",)
+_TARGET: tuple[Place, ...] = ("target",)
+_BOTH: tuple[Place, ...] = ("host", "target")
+
+PROGRAMS: dict[str, Program] = {
+    program.name: program
+    for program in (
+        # the lab: image and virtual machine
+        Program("mmdebstrap", "mmdebstrap", "build the lab's frozen Debian image", _HOST),
+        Program("mke2fs", "e2fsprogs", "make file systems and the image's root disk", _BOTH),
+        Program("qemu-system-x86_64", "qemu-system-x86", "run the lab's virtual machine", _HOST),
+        Program("ssh", "openssh-client", "`hotset lab shell`", _HOST),
+        Program("ip", "iproute2", "the lab's tap device in a network namespace", _HOST),
+        # slow storage
+        Program("flashdev", "built by `make build`", "the modelled disk", _BOTH),
+        Program("env", "coreutils", "set a daemon's environment", _HOST),
+        Program("nsenter", "util-linux", "serve the slow disk inside the lab's network", _HOST),
+        Program("fusermount3", "fuse3", "mount and release the modelled disk", _HOST),
+        Program("tgtd", "tgt", "export the slow disk over iSCSI", _HOST),
+        Program("tgtadm", "tgt", "steer the iSCSI target", _HOST),
+        Program("cp", "coreutils", "restore a database image", _BOTH),
+        Program("truncate", "coreutils", "make sparse backing files", _BOTH),
+        # the tier, on the machine that has it
+        Program("modprobe", "kmod", "load dm-cache and iscsi_tcp"),
+        Program("udevadm", "udev", "wait for device nodes"),
+        Program("iscsid", "open-iscsi", "keep the iSCSI session alive"),
+        Program("iscsiadm", "open-iscsi", "log into the slow disk"),
+        Program("dmsetup", "dmsetup", "make, read and remove device-mapper devices"),
+        Program("cache_restore", "thin-provisioning-tools", "write dm-cache metadata"),
+        Program("blockdev", "util-linux", "sizes and buffers of block devices"),
+        Program("losetup", "mount", "a file as a block device"),
+        Program("mount", "mount", "mount file systems"),
+        Program("umount", "mount", "unmount file systems", _BOTH),
+        Program("mkfs.xfs", "xfsprogs", "make xfs file systems"),
+        Program("filefrag", "e2fsprogs", "extents of a file (FIEMAP)"),
+        Program("debugfs", "e2fsprogs", "journal and metadata blocks of an ext4 file system"),
+        Program("dd", "coreutils", "sequential copies"),
+        Program("cmp", "diffutils", "compare sampled blocks"),
+        Program("find", "findutils", "list a database's files"),
+        Program("fio", "fio", "measure the slow disk"),
+        Program("sync", "coreutils", "write everything back"),
+        # the database
+        Program("runuser", "util-linux", "run the server as its own user"),
+        Program("initdb", "postgresql", "make a PostgreSQL cluster"),
+        Program("pg_ctl", "postgresql", "start and stop the PostgreSQL server"),
+        Program("psql", "postgresql-client", "set the server's password over its own socket"),
+        # small tools of every Debian system
+        Program("sh", "dash", "the sampler of counters and CPU"),
+        Program("cat", "coreutils", "read /proc, /sys and small files"),
+        Program("ls", "coreutils", "look for devices"),
+        Program("stat", "coreutils", "sizes of files"),
+        Program("test", "coreutils", "look for files"),
+        Program("mkdir", "coreutils", "make folders"),
+        Program("rm", "coreutils", "remove files hotset made"),
+        Program("ln", "coreutils", "place the log on the volume"),
+        Program("mv", "coreutils", "place the log on the volume"),
+        Program("chown", "coreutils", "hand a folder to the server"),
+        Program("chmod", "coreutils", "close a folder to others"),
+        Program("readlink", "coreutils", "resolve device links"),
+        Program("uname", "coreutils", "name the kernel"),
+        Program("nproc", "coreutils", "count cores"),
+        Program("kill", "procps", "end a process a killed run left", _BOTH),
+    )
+}
+
+
+def package_of(name: str) -> str:
+    """The Debian package that brings a program.
+
+    :raises KeyError: an undeclared program; declare it above.
+    """
+    return PROGRAMS[name].package

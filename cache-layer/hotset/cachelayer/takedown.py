@@ -1,0 +1,182 @@
+"""Everything made is taken down again: in reverse order, also on failure, also by the next run.
+
+Each thing made on this computer is written to a ledger on disk before it is made, as the step
+that undoes it. A run that is killed leaves the ledger; the next run, or ``hotset lab down``, works
+it off. Steps are idempotent, so undoing what was never made is no error.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import CommandError, EnvironmentLacksError
+
+_POLL_S = 0.05
+
+
+class BusyError(Exception):
+    """Another hotset holds the lab; the message names it and the remedy."""
+
+
+def start_time(pid: int) -> str | None:
+    """When a process began, in clock ticks since boot (field 22 of /proc/PID/stat).
+
+    Together with the pid it names one process for good; None when there is none (or a zombie).
+    """
+    try:
+        # The command name in parentheses may hold spaces: count the fields after it.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
+def end_process(pid: int, started: str, grace_s: float = 10.0) -> None:
+    """SIGTERM, then SIGKILL, the very process that the ledger names."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + grace_s
+        if start_time(pid) != started:
+            return
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+        while time.monotonic() < deadline:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+            if start_time(pid) != started:
+                return
+            time.sleep(_POLL_S)
+    raise TimeoutError(f"process {pid} did not end after SIGKILL within {grace_s:.0f} s")
+
+
+class Takedown:
+    """A stack of undo steps, those for this computer kept on disk as well."""
+
+    def __init__(self, folder: Path, local: Local) -> None:
+        """:param folder: the lab's state folder; holds ``ledger.jsonl``."""
+        self._ledger = folder / "ledger.jsonl"
+        self._local = local
+        self._steps: list[tuple[str, Callable[[], object]]] = []
+
+    def owner(self, purpose: str) -> None:
+        """Write down who makes things now (``lab up`` or a run's id)."""
+        self._write({"owner": purpose, "pid": os.getpid()})
+
+    def process(self, name: str, pid: int) -> None:
+        """A process that has just been started on this computer."""
+        started = start_time(pid)
+        if started is None:
+            return
+        self._write({"process": name, "pid": pid, "started": started})
+        self._steps.append((f"end {name}", lambda: end_process(pid, started)))
+
+    def command(self, name: str, argv: Sequence[str]) -> None:
+        """A command on this computer that undoes what is about to be made."""
+        self._write({"command": name, "argv": list(argv)})
+        self._steps.append((name, lambda: self._local.run(argv, timeout_s=60)))
+
+    def call(self, name: str, undo: Callable[[], object]) -> None:
+        """An undo step that dies with the lab's machine and so need not be on disk."""
+        self._steps.append((name, undo))
+
+    def mark(self) -> int:
+        """How much stands now; hand it to :meth:`undo` to take down what came after."""
+        return len(self._steps)
+
+    def undo(self, down_to: int = 0) -> None:
+        """Run the undo steps above ``down_to``, the last made first; every one runs.
+
+        :raises ExceptionGroup: those that failed, all together.
+        """
+        errors: list[Exception] = []
+        while len(self._steps) > down_to:
+            name, step = self._steps.pop()
+            try:
+                step()
+            except Exception as error:
+                error.add_note(f"while taking down: {name}")
+                errors.append(error)
+        if down_to == 0 and not errors:
+            self._ledger.unlink(missing_ok=True)
+        if errors:
+            raise ExceptionGroup("some of what was made could not be taken down", errors)
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """A part of the work whose things are taken down at its end, also when it fails."""
+        mark = self.mark()
+        try:
+            yield
+        except BaseException as error:
+            try:
+                self.undo(mark)
+            except ExceptionGroup as failures:
+                error.add_note(f"clean-up failed as well: {failures.exceptions}")
+            raise
+        self.undo(mark)
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        with self._ledger.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def read_ledger(folder: Path) -> list[dict[str, Any]]:
+    """What a ledger on disk holds; a half-written last line (a crash) is left out."""
+    entries = []
+    with suppress(FileNotFoundError):
+        for line in (folder / "ledger.jsonl").read_text().splitlines():
+            with suppress(json.JSONDecodeError):
+                entries.append(json.loads(line))
+    return entries
+
+
+def clear_ledger(folder: Path, local: Local) -> list[str]:
+    """Undo what a ledger on disk names, the last made first; returns what was undone.
+
+    A command that fails because its thing is already gone is no error; if what it should remove
+    still stands, the processes that held it have ended and it is tried again.
+    """
+    entries = read_ledger(folder)
+    undone: list[str] = []
+    for entry in reversed(entries):
+        if "process" in entry and start_time(entry["pid"]) == entry["started"]:
+            end_process(entry["pid"], entry["started"])
+            undone.append(f"ended {entry['process']} (pid {entry['pid']})")
+        elif "command" in entry:
+            with suppress(CommandError, EnvironmentLacksError):
+                local.run(entry["argv"], timeout_s=60)
+                undone.append(entry["command"])
+    (folder / "ledger.jsonl").unlink(missing_ok=True)
+    return undone
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Hold the lab's lock; one hotset at a time makes and unmakes things.
+
+    :raises BusyError: another one holds it.
+    """
+    with (folder / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise BusyError(
+                f"another hotset (pid {holder}) is using the lab: wait for it, or stop it with"
+                " Ctrl-C; `hotset lab down` clears what a killed one left"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield

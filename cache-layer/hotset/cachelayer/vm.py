@@ -1,0 +1,211 @@
+"""The lab's virtual machine: QEMU on the frozen image, steered over SSH.
+
+KVM where it really boots a kernel, else TCG (an emulated CPU, many times slower). The control
+and SQL connections use QEMU's user network with ports forwarded from the loopback address, so
+they need no root; with root, iSCSI gets a tap device of its own in a network namespace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from hotset.cachelayer.image import Image
+from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import EnvironmentLacksError, MachineGoneError
+from hotset.cachelayer.paths import cache_dir
+from hotset.cachelayer.remote import Account, Remote
+from hotset.cachelayer.takedown import Takedown, start_time
+from hotset.cachelayer.units import Bytes
+
+Accel = Literal["kvm", "tcg"]
+SSH_PORT = 22
+POSTGRES_PORT = 5432
+USER_NET_GUEST = "10.0.2.15"
+USER_NET_HOST = "10.0.2.2"
+_BOOT_LIMIT_S = 90.0
+_KVM_PROBE_LIMIT_S = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A file of this computer that the guest sees as /dev/disk/by-id/virtio-SERIAL."""
+
+    serial: str
+    path: Path
+    readonly: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VmSpec:
+    """What to boot. ``tap`` names the tap device for iSCSI, with the guest's address on it."""
+
+    accel: Accel
+    cores: int
+    memory: Bytes
+    disks: tuple[Disk, ...]
+    tap: tuple[str, str] | None = None
+
+
+class Vm(Remote):
+    """A running virtual machine."""
+
+    def __init__(self, account: Account, ports: dict[int, int], pid: int, accel: Accel) -> None:
+        self.accel = accel
+        self.pid = pid
+        self._ports = ports
+        super().__init__(account, "vm", self._forwarded)
+
+    def power_cut(self) -> None:
+        """Pull the plug: SIGKILL to QEMU is an honest power cut for everything inside."""
+        started = start_time(self.pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, 9)
+        while started is not None and start_time(self.pid) == started:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, os.WNOHANG)
+            time.sleep(0.02)
+
+    def _forwarded(self, port: int) -> tuple[str, int]:
+        return "127.0.0.1", self._ports[port]
+
+
+def qemu_argv(image: Image, spec: VmSpec, ports: dict[int, int], console: Path) -> list[str]:
+    """The QEMU call; the root disk is a throw-away snapshot, so the image stays frozen."""
+    append = f"root=/dev/disk/by-label/hotset-root rw console=ttyS0 net.ifnames=0 quiet panic=-1 init=/usr/sbin/hotset-init hotset.eth0={USER_NET_GUEST}/24"
+    if spec.tap:
+        append += f" hotset.eth1={spec.tap[1]}"
+    forwards = "".join(f",hostfwd=tcp:127.0.0.1:{host}-:{guest}" for guest, host in ports.items())
+    argv = [
+        "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        *accel_argv(spec.accel), "-smp", str(spec.cores), "-m", f"{spec.memory // 1024**2}M",
+        "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", append,
+        "-serial", f"file:{console}", "-device", "virtio-rng-pci",
+        "-drive", f"file={image.root_disk},if=none,id=root,format=raw,snapshot=on",
+        "-device", "virtio-blk-pci,drive=root",
+        "-netdev", f"user,id=user,restrict=off{forwards}", "-device", "virtio-net-pci,netdev=user",
+    ]  # fmt: skip
+    if spec.tap:
+        argv += ["-netdev", f"tap,id=tap,ifname={spec.tap[0]},script=no,downscript=no"]
+        argv += ["-device", "virtio-net-pci,netdev=tap,host_mtu=9000"]
+    for disk in spec.disks:
+        mode = ",readonly=on" if disk.readonly else ",discard=unmap,detect-zeroes=unmap"
+        argv += ["-object", f"iothread,id=io-{disk.serial}"]
+        argv += ["-drive", f"file={disk.path},if=none,id={disk.serial},format=raw{mode}"]
+        device = f"virtio-blk-pci,drive={disk.serial},serial={disk.serial}"
+        argv += ["-device", f"{device},iothread=io-{disk.serial}"]
+    return argv
+
+
+def accel_argv(accel: Accel) -> list[str]:
+    if accel == "kvm":
+        return ["-accel", "kvm", "-cpu", "host"]
+    return ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"]
+
+
+def best_accel(local: Local, image: Image) -> Accel:
+    """KVM when it boots this image's kernel, else TCG; probed once per boot of this computer.
+
+    /dev/kvm existing is not enough (a nested or filtered KVM starts and then hangs), so a kernel
+    is really booted, as far as its first process.
+    """
+    kvm = Path("/dev/kvm")
+    if not os.access(kvm, os.R_OK | os.W_OK):
+        return "tcg"
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    memory = cache_dir() / f"kvm-{image.key}-{boot}"
+    if not memory.exists():
+        for old in cache_dir().glob("kvm-*"):
+            old.unlink()
+        memory.write_text("kvm" if _kvm_boots(local, image) else "tcg")
+    return "kvm" if memory.read_text() == "kvm" else "tcg"
+
+
+def _kvm_boots(local: Local, image: Image) -> bool:
+    log = cache_dir() / "kvm-probe.log"
+    argv = [
+        "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        *accel_argv("kvm"), "-m", "512M", "-kernel", str(image.kernel),
+        "-initrd", str(image.initrd), "-serial", "stdio",
+        "-append", "console=ttyS0 rdinit=/hotset-no-such-init panic=-1",
+    ]  # fmt: skip
+    process = local.spawn(argv, log)
+    deadline = time.monotonic() + _KVM_PROBE_LIMIT_S
+    try:
+        while time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.1)
+        # The kernel came as far as looking for its first process, which is not there.
+        return "hotset-no-such-init" in log.read_text(errors="replace").partition("Run ")[2] or (
+            "No working init found" in log.read_text(errors="replace")
+        )
+    finally:
+        process.kill()
+        process.wait()
+        log.unlink()
+
+
+def free_port() -> int:
+    """A TCP port of the loopback address that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def boot(
+    local: Local,
+    image: Image,
+    spec: VmSpec,
+    folder: Path,
+    takedown: Takedown,
+    after_start: Callable[[], None] = lambda: None,
+) -> Vm:
+    """Start QEMU and wait until the guest answers.
+
+    :param folder: for the console's log and the known_hosts file.
+    :param after_start: runs once QEMU holds its devices (the tap moves to its namespace then).
+    :raises MachineGoneError: QEMU ended or the guest did not come up; its last words are named.
+    """
+    if local.which("qemu-system-x86_64") is None:
+        raise EnvironmentLacksError(
+            "QEMU is not installed (needed for the lab's virtual machine);"
+            " install it: apt-get install qemu-system-x86"
+        )
+    ports = {SSH_PORT: free_port(), POSTGRES_PORT: free_port()}
+    console, log = folder / "console.log", folder / "qemu.log"
+    console.write_text("")
+    process = local.spawn(qemu_argv(image, spec, ports, console), log)
+    takedown.process("virtual machine", process.pid)
+    _wait_for(lambda: b"hotset-ready" in console.read_bytes(), process.poll, console, log,
+              after_start)  # fmt: skip
+    known = folder / "known_hosts"
+    known.write_text(f"[127.0.0.1]:{ports[SSH_PORT]} {image.host_key}\n")
+    account = Account("127.0.0.1", ports[SSH_PORT], "root", image.client_key, known)
+    vm = Vm(account, ports, process.pid, spec.accel)
+    takedown.call("close the connection to the virtual machine", vm.close)
+    return vm
+
+
+def _wait_for(
+    ready: Callable[[], bool],
+    ended: Callable[[], int | None],
+    console: Path,
+    log: Path,
+    after_start: Callable[[], None],
+) -> None:
+    deadline = time.monotonic() + _BOOT_LIMIT_S
+    while not console.stat().st_size and ended() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if ended() is None:
+        after_start()
+    while not ready():
+        if ended() is not None or time.monotonic() > deadline:
+            words = (log.read_text(errors="replace") + console.read_text(errors="replace"))[-1500:]
+            raise MachineGoneError(f"the virtual machine did not come up; its last words:\n{words}")
+        time.sleep(0.1)
