@@ -11,7 +11,7 @@ from rich.text import Text
 
 from hotset.reports import answer, caveats, words
 from hotset.reports.answer import ArmFigures
-from hotset.reports.document import Latency, Repeat, RunDocument
+from hotset.reports.document import Repeat, RunDocument
 from hotset.reports.tables import ListingRow
 
 WIDE_COLUMNS = 104  # from here on, the hit ratio is split into reads and writes
@@ -99,7 +99,8 @@ def _arms_table(document: RunDocument, wide: bool) -> Table:
     table.add_column("arm", no_wrap=True)
     table.add_column("repeat" if wide else "#", justify="right", no_wrap=True)
     for name in ("NOPM", "TPM", "hit ratio", "p50 ms", "p95 ms", "p99 ms", "CPU", "failed"):
-        table.add_column(name, justify="right", no_wrap=True)
+        header = name if wide else name.replace(" ", "\n")
+        table.add_column(header, justify="right", no_wrap=True)
     for arm in answer.arms(document):
         for repeat in arm.repeats:
             table.add_row(arm.name, str(repeat.repeat), *_figures(repeat, wide))
@@ -113,7 +114,7 @@ def _figures(of: Repeat | ArmFigures, wide: bool) -> tuple[str, ...]:
         words.count(of.nopm),
         words.count(of.tpm),
         _hit_ratio(of, wide),
-        *_latencies(of.latency_ms),
+        *words.latencies(of.latency_ms),
         words.percent(of.server_cpu, 0),
         words.count(of.failed),
     )
@@ -124,16 +125,6 @@ def _hit_ratio(of: Repeat | ArmFigures, wide: bool) -> str:
     if not wide or of.read_hit_ratio is None or of.write_hit_ratio is None:
         return whole
     return f"{whole} ({100 * of.read_hit_ratio:.1f} / {100 * of.write_hit_ratio:.1f})"
-
-
-def _latencies(latency: Latency | None) -> tuple[str, str, str]:
-    if latency is None:
-        return (words.ABSENT,) * 3
-    return (
-        words.milliseconds(latency.p50),
-        words.milliseconds(latency.p95),
-        words.milliseconds(latency.p99),
-    )
 
 
 def _print_gaps(document: RunDocument, console: Console) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hotset.reports.document import Latency
+
 ABSENT = "–"
 
 
@@ -47,6 +49,17 @@ def milliseconds(number: float | None) -> str:
     if number is None:
         return ABSENT
     return f"{number:.1f}" if number < 100 else f"{number:,.0f}"
+
+
+def latencies(latency_ms: Latency | None) -> tuple[str, str, str]:
+    """p50, p95 and p99."""
+    if latency_ms is None:
+        return (ABSENT,) * 3
+    return (
+        milliseconds(latency_ms.p50),
+        milliseconds(latency_ms.p95),
+        milliseconds(latency_ms.p99),
+    )
 
 
 def size(number_bytes: int) -> str:
