@@ -119,7 +119,8 @@ def ensure(local: Local, say: Callable[[str], None]) -> Image:
 
 def _write_inputs(work: Path) -> None:
     """Everything that is not a package: key pairs, sshd and initramfs settings, PID 1."""
-    host, client = (asyncssh.generate_private_key("ssh-ed25519", comment="hotset lab") for _ in "12")
+    host = asyncssh.generate_private_key("ssh-ed25519", comment="hotset lab")
+    client = asyncssh.generate_private_key("ssh-ed25519", comment="hotset lab")
     host.write_private_key(str(work / "host_key"))
     host.write_public_key(str(work / "host_key.pub"))
     client.write_private_key(str(work / "client_key"))
@@ -151,7 +152,9 @@ def _bootstrap(local: Local, work: Path) -> None:
     helper = [] if mode == "root" else ["mmdebstrap", "--unshare-helper"]
     local.run([*helper, *make], timeout_s=300)
     _remove_tree(local, root)
-    (work / "recipe.json").write_text(json.dumps({"suite": SUITE, "packages": packages()}, indent=1))
+    (work / "recipe.json").write_text(
+        json.dumps({"suite": SUITE, "packages": packages()}, indent=1)
+    )
 
 
 def bootstrap_argv(work: Path, root: Path, mode: str) -> list[str]:

@@ -82,7 +82,11 @@ class Remote:
             # asyncssh kills its side at the limit; the outer limit guards a link that is gone.
             done = self._wait(
                 self._connection.run(
-                    command, input=stdin or "", timeout=timeout_s, encoding="utf-8", errors="replace"
+                    command,
+                    input=stdin or "",
+                    timeout=timeout_s,
+                    encoding="utf-8",
+                    errors="replace",
                 ),
                 timeout_s + 15,
             )

@@ -131,7 +131,7 @@ class ModelledStorage:
         time_scale: float,
         folder: Path,
     ) -> None:
-        """:param model: the name of a built-in model, or its JSON form (see ``flashdev models``)."""
+        """:param model: a built-in model's name, or its JSON form (see ``flashdev models``)."""
         self._local = local
         self._machine = machine
         self._target = target

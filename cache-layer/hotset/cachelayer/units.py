@@ -7,7 +7,7 @@ count of bytes. They are integers; arithmetic gives a plain ``int`` that has to 
 from __future__ import annotations
 
 import re
-from typing import Any, Self
+from typing import Self
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -88,7 +88,9 @@ class Bytes(int):
         return f"Bytes({int(self)})"
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        cls, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         return core_schema.no_info_before_validator_function(
             cls.parse,
             core_schema.is_instance_schema(cls),

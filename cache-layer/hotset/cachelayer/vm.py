@@ -78,7 +78,10 @@ class Vm(Remote):
 
 def qemu_argv(image: Image, spec: VmSpec, ports: dict[int, int], console: Path) -> list[str]:
     """The QEMU call; the root disk is a throw-away snapshot, so the image stays frozen."""
-    append = f"root=/dev/disk/by-label/hotset-root rw console=ttyS0 net.ifnames=0 quiet panic=-1 init=/usr/sbin/hotset-init hotset.eth0={USER_NET_GUEST}/24"
+    append = (
+        "root=/dev/disk/by-label/hotset-root rw console=ttyS0 net.ifnames=0 quiet panic=-1"
+        f" init=/usr/sbin/hotset-init hotset.eth0={USER_NET_GUEST}/24"
+    )
     if spec.tap:
         append += f" hotset.eth1={spec.tap[1]}"
     forwards = "".join(f",hostfwd=tcp:127.0.0.1:{host}-:{guest}" for guest, host in ports.items())

@@ -1,0 +1,128 @@
+"""Files to extents to cache blocks: where a database lies on its disk.
+
+Extents come from FIEMAP through ``filefrag -v`` (ext4, xfs); what a file system needs beside its
+files (journal, first megabytes) is added, so that a warmed database finds those cached too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.units import Blocks, Bytes
+
+_FILES_PER_CALL = 200
+_HEAD_BYTES = Bytes(16 * 1024**2)
+_BLOCK_SIZE = re.compile(r"\((\d+) blocks? of (\d+) bytes\)")
+_EXTENT = re.compile(
+    r"^\s*\d+:\s+\d+\.\.\s*\d+:\s+(\d+)\.\.\s*(\d+):\s+\d+:\s*(?:\d+:)?\s*([a-z_,]*)\s*$"
+)
+_JOURNAL_EXTENT = re.compile(r"^\s*\d+/\s*\d+\s+\d+/\s*\d+\s+\d+\s*-\s*\d+\s+(\d+)\s*-\s*(\d+)\s")
+# An extent with one of these flags has no data on the disk yet, or none that stays there.
+_NOT_ON_DISK = frozenset(("unwritten", "delalloc", "inline", "unknown_loc", "not_aligned"))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Extent:
+    """A run of bytes on the disk."""
+
+    start: Bytes
+    length: Bytes
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Run:
+    """A run of cache-block-sized blocks of the origin."""
+
+    start: Blocks
+    count: Blocks
+
+
+def parse_filefrag(text: str) -> list[Extent]:
+    """Extents with data out of ``filefrag -v`` output for any number of files.
+
+    :raises ValueError: a line that is not understood; names it.
+    """
+    extents: list[Extent] = []
+    block = 0
+    for line in text.splitlines():
+        size = _BLOCK_SIZE.search(line)
+        if size is not None:
+            block = int(size[2])
+            continue
+        if not re.match(r"^\s*\d+:", line):
+            continue
+        match = _EXTENT.match(line)
+        if match is None or block == 0:
+            raise ValueError(f"filefrag: not an extent: {line!r}")
+        if _NOT_ON_DISK.isdisjoint(match[3].split(",")):
+            first, last = int(match[1]), int(match[2])
+            extents.append(Extent(Bytes(first * block), Bytes((last - first + 1) * block)))
+    return extents
+
+
+def of_files(machine: Machine, files: Sequence[str]) -> list[Extent]:
+    """Extents of files, which must lie on one file system."""
+    extents: list[Extent] = []
+    for start in range(0, len(files), _FILES_PER_CALL):
+        some = files[start : start + _FILES_PER_CALL]
+        extents += parse_filefrag(machine.run(["filefrag", "-v", "-s", *some]).stdout)
+    return extents
+
+
+def files_under(machine: Machine, folder: PurePosixPath) -> list[str]:
+    """Regular, non-empty files below a folder, on its own file system only."""
+    argv = ["find", str(folder), "-xdev", "-type", "f", "-size", "+0", "-print0"]
+    return [name for name in machine.run(argv).stdout.split("\0") if name]
+
+
+def of_file_system(machine: Machine, device: PurePosixPath) -> list[Extent]:
+    """What an ext4 file system needs beside its files: the first megabytes and the journal."""
+    extents = [Extent(Bytes(0), _HEAD_BYTES)]
+    block_size = 4096
+    listing = machine.run(["debugfs", "-R", "dump_extents <8>", str(device)]).stdout
+    for line in listing.splitlines():
+        match = _JOURNAL_EXTENT.match(line)
+        if match is not None:
+            first, last = int(match[1]), int(match[2])
+            length = Bytes((last - first + 1) * block_size)
+            extents.append(Extent(Bytes(first * block_size), length))
+    return extents
+
+
+def to_runs(extents: Iterable[Extent], block: Bytes, origin_size: Bytes) -> list[Run]:
+    """The blocks that hold the extents, merged into runs in origin order.
+
+    Blocks that reach past the origin's last whole block are left out: dm-cache does not cache them.
+    """
+    limit = origin_size // block
+    runs: list[Run] = []
+    for extent in sorted(extents):
+        first = extent.start // block
+        last = min((extent.start + extent.length - 1) // block, limit - 1)
+        if runs and first <= runs[-1].start + runs[-1].count:
+            start = runs[-1].start
+            end = max(start + runs[-1].count, last + 1)
+            runs[-1] = Run(start, Blocks(end - start))
+        elif last >= first:
+            runs.append(Run(Blocks(first), Blocks(last - first + 1)))
+    return runs
+
+
+def fit(runs: Sequence[Run], capacity: Blocks) -> list[Run]:
+    """The first runs, as far as they fit into the cache."""
+    kept: list[Run] = []
+    room = int(capacity)
+    for run in runs:
+        if room <= 0:
+            break
+        kept.append(Run(run.start, Blocks(min(run.count, room))))
+        room -= run.count
+    return kept
+
+
+def count(runs: Iterable[Run]) -> Blocks:
+    return Blocks(sum(run.count for run in runs))
