@@ -1,0 +1,1 @@
+"""The one part that knows all the others: experiments, engines, archive, console."""

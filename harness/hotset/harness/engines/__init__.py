@@ -1,0 +1,1 @@
+"""Database engines: one client adapter and one server manager per product."""

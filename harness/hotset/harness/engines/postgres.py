@@ -1,0 +1,215 @@
+"""PostgreSQL as a client sees it: the sessions that `hotset.tpcc` asks for, over psycopg 3.
+
+Everything that is libpq's or PostgreSQL's own is in this file: connection
+settings, how arguments travel, and what each SQLSTATE means to a benchmark.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import cast
+
+import psycopg
+from psycopg import pq, sql
+from psycopg.adapt import Transformer
+from psycopg.types.datetime import DatetimeNoTzDumper
+
+from hotset.tpcc.database import (
+    Aborted,
+    CannotConnect,
+    DatabaseError,
+    IntendedRollback,
+    Row,
+    ServerGone,
+    Value,
+)
+
+INTENDED_ROLLBACK = "HS241"
+"""The SQLSTATE that neword.sql raises for the unused item of clause 2.4.1.4."""
+
+_RETRYABLE = {"40P01": "deadlock", "40001": "serialization", "55P03": "lock timeout"}
+_GONE_CLASSES = ("57P", "08")
+_CONNECT_TIMEOUT_S = 10
+
+# Every statement here is a handful of key look-ups: its generic plan is the right one, and
+# planning anew at each call would cost more than running it. Compiling never pays.
+_SETTINGS = "-c plan_cache_mode=force_generic_plan -c jit=off"
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresDatabase:
+    """Where a PostgreSQL database is and who asks; `host` may be a socket directory."""
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    dbname: str
+    engine: str = field(default="postgres", init=False)
+
+    def session(self) -> "PostgresSession":
+        """Open a connection. Raises CannotConnect with the server's reason, never the password."""
+        try:
+            connection = psycopg.connect(
+                host=self.host,
+                port=self.port,
+                user=self.user,
+                password=self.password,
+                dbname=self.dbname,
+                connect_timeout=_CONNECT_TIMEOUT_S,
+                application_name="hotset",
+                client_encoding="utf8",
+                options=_SETTINGS,
+                autocommit=True,
+                # A server that is powered off sends nothing, not even a reset. Waiting for an
+                # answer, keep-alive probes notice it (5 s + 2 × 2 s); with unanswered data
+                # under way, tcp_user_timeout does (milliseconds).
+                keepalives=1,
+                keepalives_idle=5,
+                keepalives_interval=2,
+                keepalives_count=2,
+                tcp_user_timeout=10_000,
+            )
+        except psycopg.Error as error:
+            raise CannotConnect(
+                f"cannot connect to PostgreSQL database {self.dbname!r} at {self.host}:{self.port}"
+                f" as {self.user!r}: {_one_line(error)}"
+            ) from None
+        return PostgresSession(connection)
+
+
+class PostgresSession:
+    """One connection, in autocommit: each statement or call is a transaction of its own."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
+        self._raw = connection.pgconn
+        self._loader = Transformer(connection)
+        self._prepared: dict[str, bytes] = {}
+
+    def script(self, sql: str) -> None:
+        """Run several statements as one batch, or one that must stand alone (VACUUM)."""
+        with self._errors():
+            self._connection.execute(sql.encode())
+
+    def query(self, sql: str) -> list[Row]:
+        """All rows of one statement."""
+        with self._errors():
+            return self._connection.execute(sql.encode()).fetchall()
+
+    def call(self, procedure: str, args: Sequence[Value]) -> Row:
+        """Call a function prepared on the server, on libpq directly.
+
+        A cursor's `execute` would take two to three times the client CPU, and the client
+        shares the machine with the server in a lab. libpq waits without the GIL.
+        """
+        name = self._prepared.get(procedure)
+        if name is None:
+            name = self._prepare(procedure, len(args))
+        # None is a null to libpq; psycopg's type for this list does not say so.
+        texts = cast("list[bytes]", [_text(value) for value in args])
+        result = self._raw.exec_prepared(name, texts)
+        if result.status != pq.ExecStatus.TUPLES_OK:
+            raise self._failure(result)
+        self._loader.set_pgresult(result)
+        row: Row | None = self._loader.load_row(0, tuple)
+        assert row is not None, f"{procedure} returned no row"
+        return row
+
+    def copy(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Value]]) -> int:
+        """COPY rows in text format, in one transaction."""
+        statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
+            sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
+        )
+        count = 0
+        with self._errors(), self._connection.cursor() as cursor:
+            cursor.adapters.register_dumper(datetime, _RepeatedDatetime)
+            with cursor.copy(statement) as copy:
+                write = copy.write_row
+                for count, row in enumerate(rows, 1):  # noqa: B007 - the count is the result
+                    write(row)
+        return count
+
+    def close(self) -> None:
+        """Close the connection, whatever state it is in."""
+        self._connection.close()
+
+    def _prepare(self, procedure: str, count: int) -> bytes:
+        """Prepare `SELECT * FROM procedure($1, …)`; the server infers the types."""
+        name = procedure.encode()
+        marks = b", ".join(b"$%d" % number for number in range(1, count + 1))
+        result = self._raw.prepare(name, b"SELECT * FROM %s(%s)" % (name, marks))
+        if result.status != pq.ExecStatus.COMMAND_OK:
+            raise self._failure(result)
+        self._prepared[procedure] = name
+        return name
+
+    def _failure(self, result: pq.abc.PGresult) -> DatabaseError:
+        """What a failed result means."""
+        state = result.error_field(pq.DiagnosticField.SQLSTATE)
+        message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
+        return _meaning(
+            state.decode() if state else None,
+            message.decode(errors="replace").strip() or "connection lost",
+            broken=self._raw.status == pq.ConnStatus.BAD,
+        )
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn psycopg's errors into the three that the benchmark knows."""
+        try:
+            yield
+        except psycopg.Error as error:
+            raise _meaning(
+                error.sqlstate, _one_line(error), broken=self._connection.broken
+            ) from error
+
+
+def _meaning(state: str | None, message: str, *, broken: bool) -> DatabaseError:
+    """Map a SQLSTATE to the benchmark's errors.
+
+    >>> _meaning("40P01", "deadlock detected", broken=False)
+    Aborted('deadlock', True, 'deadlock detected')
+    >>> _meaning("57P01", "terminating connection", broken=True)
+    ServerGone('terminating connection')
+    """
+    if state == INTENDED_ROLLBACK:
+        return IntendedRollback()
+    if broken or state is None or state.startswith(_GONE_CLASSES):
+        return ServerGone(message)
+    if state in _RETRYABLE:
+        return Aborted(_RETRYABLE[state], True, message)
+    return Aborted(f"error {state}", False, message)
+
+
+def _one_line(error: psycopg.Error) -> str:
+    return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
+
+
+def _text(value: Value) -> bytes | None:
+    """A value as PostgreSQL's text format has it; a tuple of integers becomes an array."""
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        return b"{%s}" % ",".join(map(str, value)).encode()
+    return str(value).encode()
+
+
+class _RepeatedDatetime(DatetimeNoTzDumper):
+    """Formats a time stamp once when rows share it, as a load's 400,000 per warehouse do."""
+
+    _last: datetime | None = None
+    _formatted: bytes = b""
+
+    def dump(self, obj: datetime) -> bytes:
+        if obj is not self._last:
+            self._last = obj
+            self._formatted = str(obj).encode()
+        return self._formatted
+
+    def get_key(self, obj: datetime, format: object) -> type[datetime]:  # noqa: ARG002
+        return self.cls
+
+    def upgrade(self, obj: datetime, format: object) -> "_RepeatedDatetime":  # noqa: ARG002
+        return self

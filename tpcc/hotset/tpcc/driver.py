@@ -1,0 +1,198 @@
+"""A timed run: users in worker processes, one window, one result or one reason why not."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from queue import Empty, SimpleQueue
+from typing import TypeAlias
+
+from hotset.tpcc.database import Aborted, Database, Row, ServerGone
+from hotset.tpcc.nurand import Constants
+from hotset.tpcc.processes import Crew, WorkerDied
+from hotset.tpcc.record import Phase, PhaseName, RunFailed, RunOptions, RunResult, Tick
+from hotset.tpcc.samples import RunLog
+from hotset.tpcc.schema import SetupError, statement
+from hotset.tpcc.worker import DRAIN_S, Begin, Finished, Gone, Ready, Samples, run_worker
+
+_LEAD_S = 0.1
+"""Time for the start signal to reach all workers before the start it names."""
+_TICK_GRACE_S = 0.25
+"""Samples of a second arrive a little after it."""
+
+Observer: TypeAlias = Callable[[Tick | Phase], None]
+
+
+def run(database: Database, options: RunOptions, observe: Observer = lambda _: None) -> RunResult:
+    """Run TPC-C against a loaded database and measure a window.
+
+    `observe` is called from this thread: with a Phase exactly as it begins, with a Tick
+    every second. It should return within some tens of milliseconds, or what follows is
+    reported late (the window itself is not moved: workers keep to the clock).
+
+    Raises CannotConnect; SetupError if the database does not hold the warehouses; RunFailed
+    if the server goes away, nothing commits for `options.stall_s`, or a worker dies; then the
+    workers are gone when the exception arrives, as they are after KeyboardInterrupt.
+    """
+    check_setup(database, options)
+    constants = Constants.for_run(options.seed)
+    size = min(os.cpu_count() or 1, options.users)
+    shares = [range(first, options.users, size) for first in range(size)]
+    with (
+        _OrderCounter(database) as orders,
+        Crew(run_worker, [(database, options, constants, users) for users in shares]) as crew,
+    ):
+        return _Run(options, observe, crew, orders).follow()
+
+
+def check_setup(database: Database, options: RunOptions) -> None:
+    """Raise SetupError unless the database holds complete tables for the options."""
+    with closing(database.session()) as session:
+        try:
+            count, highest = session.query(statement(database.engine, "count_warehouses"))[0]
+        except Aborted as error:
+            raise SetupError(f"no TPC-C tables here ({error}): load the database first") from None
+    if count != highest or not isinstance(highest, int):
+        raise SetupError(f"{count} warehouses, but numbered up to {highest}: load again")
+    if highest < options.warehouses:
+        raise SetupError(
+            f"the database has {highest} warehouses, the run asks for {options.warehouses}:"
+            " load more or ask for less"
+        )
+
+
+class _OrderCounter:
+    """Reads sum(d_next_o_id) at the window's edges, in a thread: a slow disk delays nothing."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._asked: SimpleQueue[bool] = SimpleQueue()
+        self._answers: SimpleQueue[tuple[float, int] | None] = SimpleQueue()
+        self._session = database.session()
+        threading.Thread(target=self._serve, name="order-counter", daemon=True).start()
+
+    def _serve(self) -> None:
+        sql = statement(self._database.engine, "count_orders")
+        with closing(self._session):
+            while self._asked.get():
+                at = time.monotonic()
+                try:
+                    rows: list[Row] = self._session.query(sql)
+                    self._answers.put((at, int(str(rows[0][0]))))
+                except (Aborted, ServerGone):
+                    self._answers.put(None)  # the users' own connections tell the reason
+
+    def __enter__(self) -> "_OrderCounter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._asked.put(False)
+
+    def ask(self) -> None:
+        """Count now."""
+        self._asked.put(True)
+
+    def per_minute(self, patience_s: float) -> float | None:
+        """The rate between the first two counts; None if one of them failed or is late."""
+        try:
+            first = self._answers.get(timeout=patience_s)
+            second = self._answers.get(timeout=patience_s)
+        except Empty:
+            return None
+        if first is None or second is None:
+            return None
+        return (second[1] - first[1]) / (second[0] - first[0]) * 60
+
+
+class _Run:
+    """The parent's side of a run under way."""
+
+    def __init__(
+        self, options: RunOptions, observe: Observer, crew: Crew, orders: _OrderCounter
+    ) -> None:
+        self._options = options
+        self._observe = observe
+        self._crew = crew
+        self._orders = orders
+        self._log: RunLog | None = None
+        self._ready = self._finished = 0
+        self._last_success = time.monotonic()
+
+    def follow(self) -> RunResult:
+        """From the first connection to the result."""
+        self._listen_while(lambda: self._ready < len(self._crew))
+        start = self._last_success = time.monotonic() + _LEAD_S
+        log = self._log = RunLog(self._options, start, time.time() - time.monotonic())
+        opens, closes = log.window
+        self._crew.tell(Begin(start, closes))
+        for at, event in _timetable(start, opens, closes):
+            self._listen_while(_before(at))
+            if isinstance(event, int):
+                self._observe(log.tick(event, "measure" if start + event >= opens else "rampup"))
+                continue
+            if event != "rampup":
+                self._orders.ask()
+            self._observe(Phase(event))
+        self._last_success = time.monotonic()  # nothing new commits from here on
+        self._listen_while(lambda: self._finished < len(self._crew))
+        return log.result(self._orders.per_minute(DRAIN_S))
+
+    def _listen_while(self, condition: Callable[[], float]) -> None:
+        """Take in what workers send while `condition` holds (as a number: for so many seconds)."""
+        while (left_s := condition()) > 0:
+            try:
+                for worker, message in self._crew.listen(min(left_s, 1.0)):
+                    self._take(worker, message)
+            except WorkerDied as death:
+                raise self._failure(str(death)) from None
+            if time.monotonic() - self._last_success > self._options.stall_s:
+                raise self._stalled()
+
+    def _take(self, worker: int, message: object) -> None:
+        match message:
+            case Samples(batch):
+                assert self._log is not None
+                if self._log.add(batch, time.monotonic()):
+                    self._last_success = time.monotonic()
+            case Ready():
+                self._ready += 1
+            case Finished():
+                self._finished += 1
+                self._crew.dismiss(worker)
+            case Gone(cause):
+                raise self._failure(cause)
+            case _:
+                raise AssertionError(f"unknown message {message!r}")
+
+    def _stalled(self) -> RunFailed:
+        if self._ready < len(self._crew):
+            return self._failure(f"users not connected after {self._options.stall_s:g} s")
+        last = self._log.last_failure() if self._log else None
+        reason = f"; the last failure was: {last}" if last else ""
+        return self._failure(f"no transaction completed for {self._options.stall_s:g} s{reason}")
+
+    def _failure(self, cause: str) -> RunFailed:
+        """The exception, with what the window held if it had opened."""
+        now = time.monotonic()
+        if self._log is None or now <= self._log.window[0]:
+            return RunFailed(cause, None)
+        return RunFailed(cause, self._log.result(None, until=now))
+
+
+def _before(at: float) -> Callable[[], float]:
+    """Seconds left until a monotonic time."""
+    return lambda: at - time.monotonic()
+
+
+def _timetable(start: float, opens: float, closes: float) -> list[tuple[float, PhaseName | int]]:
+    """When the observer is called with what: phases by name, ticks by their second."""
+    phases: list[tuple[float, PhaseName | int]] = [
+        (start, "rampup"),
+        (opens, "measure"),
+        (closes, "done"),
+    ]
+    ticks: list[tuple[float, PhaseName | int]] = [
+        (start + second + 1 + _TICK_GRACE_S, second) for second in range(int(closes - start))
+    ]
+    return sorted(phases + ticks, key=lambda entry: entry[0])

@@ -1,0 +1,87 @@
+"""Seeded random streams and TPC-C's own distributions (clauses 2.1.6, 4.3.2).
+
+One seed gives the whole workload; a stream is picked by naming it, so that
+warehouse 7 or user 3 draws the same numbers however many processes share the work.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from random import Random
+
+import numpy as np
+
+_SYLLABLES = ("BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING")
+
+LAST_NAMES: tuple[str, ...] = tuple(
+    _SYLLABLES[n // 100] + _SYLLABLES[n // 10 % 10] + _SYLLABLES[n % 10] for n in range(1000)
+)
+"""The 1,000 last names, by number (clause 4.3.2.3)."""
+
+C_LAST_LOAD = 157
+"""The constant C of NURand(255, 0, 999) while loading: fixed, so that any later run,
+knowing nothing of the load, can keep the distance clause 2.1.6.1 asks for."""
+
+C_LAST_RUN: tuple[int, ...] = tuple(
+    c
+    for c in range(256)
+    if 65 <= abs(c - C_LAST_LOAD) <= 119 and abs(c - C_LAST_LOAD) not in (96, 112)
+    for c in range(256)
+    if 65 <= abs(c - C_LAST_LOAD) <= 119 and abs(c - C_LAST_LOAD) not in (96, 112)
+)
+"""The constants a run may use for last names (clause 2.1.6.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """The run-time constants C of clause 2.1.6, one per use.
+
+    They decide WHICH customers and items are popular, so two runs that are to be
+    compared share a seed: then they heat the same rows.
+    """
+
+    last_name: int
+    customer: int
+    item: int
+
+    @classmethod
+    def for_run(cls, seed: int) -> "Constants":
+        """Draw the constants of one run, for all its users alike."""
+        random = stream(seed, "constants")
+        return cls(random.choice(C_LAST_RUN), random.randrange(1024), random.randrange(8192))
+
+
+def _entropy(seed: int, name: tuple[str | int, ...]) -> int:
+    """A number of 256 bits from a seed and a name: neighbouring names share nothing."""
+    return int.from_bytes(sha256("/".join(map(str, (seed, *name))).encode()).digest())
+
+
+def stream(seed: int, *name: str | int) -> Random:
+    """An independent, reproducible stream of scalars."""
+    return Random(_entropy(seed, name))
+
+
+def vector_stream(seed: int, *name: str | int) -> np.random.Generator:
+    """An independent, reproducible stream of numpy vectors."""
+    return np.random.default_rng(_entropy(seed, name))
+
+
+def nurand(random: Callable[[], float], a: int, c: int, low: int, high: int) -> int:
+    """NURand(A, x, y) of clause 2.1.6; `random` gives floats in [0, 1).
+
+    >>> nurand(lambda: 0.0, 1023, 5, 1, 3000)
+    7
+    """
+    span = high - low + 1
+    either = int(random() * (a + 1)) | (low + int(random() * span))
+    return (either + c) % span + low
+
+
+def nurand_vector(
+    random: np.random.Generator, a: int, c: int, low: int, high: int, count: int
+) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """`count` independent values of NURand(A, x, y)."""
+    either = random.integers(0, a, count, endpoint=True) | random.integers(
+        low, high, count, endpoint=True
+    )
+    return np.asarray((either + c) % (high - low + 1) + low, dtype=np.int64)

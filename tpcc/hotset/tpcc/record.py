@@ -1,0 +1,150 @@
+"""What a run leaves: records for the observer, and the result."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+PhaseName = Literal["rampup", "measure", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What to run. Times are in seconds; fractions are allowed.
+
+    users           virtual users, each with a connection of its own
+    warehouses      how many of the database's warehouses take part (from number 1)
+    rampup_s        unmeasured time before the window
+    duration_s      the measured window
+    seed            of every random choice; equal seeds heat the same rows
+    all_warehouses  each transaction picks its warehouse uniformly; otherwise a user stays at
+                    home, and the working set is as small as the number of users
+    think_time      keying and think times of clause 5.2.5; without them users never pause
+    stall_s         the run fails when nothing commits for so long
+    """
+
+    users: int
+    warehouses: int
+    rampup_s: float
+    duration_s: float
+    seed: int = 1
+    all_warehouses: bool = True
+    think_time: bool = False
+    stall_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no run, naming the field."""
+        for name, low in (("users", 1), ("warehouses", 1), ("rampup_s", 0)):
+            if getattr(self, name) < low:
+                raise ValueError(f"{name} must be at least {low}, not {getattr(self, name)}")
+        for name in ("duration_s", "stall_s"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A boundary of the run, reported as it is crossed: start, window opens, window closes."""
+
+    name: PhaseName
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One second of a run, ramp-up included, counted from its start.
+
+    Reported some tenths of a second after its end. Latencies, in milliseconds, are of
+    committed transactions; None when there were none.
+    """
+
+    second: int
+    phase: PhaseName
+    new_orders: int
+    transactions: int
+    failed: int
+    latency_ms_mean: float | None
+    latency_ms_p95: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """One second of the window, counted from its start; the last may be a fraction of one."""
+
+    second: int
+    new_orders: int
+    transactions: int
+    failed: int
+    latency_ms_mean: float | None
+    latency_ms_p95: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Latencies of committed transactions in milliseconds, from sending to commit.
+
+    Attempts that had to be repeated, and the pauses between, are included. Percentiles are
+    exact. All are None when nothing committed.
+    """
+
+    mean: float | None
+    p50: float | None
+    p95: float | None
+    p99: float | None
+    max: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class KindResult:
+    """One transaction type within the window.
+
+    committed    transactions that took effect
+    rolled_back  new-orders rolled back as intended (clause 2.4.1.4)
+    retries      repeated attempts, by cause
+    failed       transactions given up, by cause
+    """
+
+    committed: int
+    rolled_back: int
+    retries: dict[str, int]
+    failed: dict[str, int]
+    latency_ms: Latency
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The window of a run; `dataclasses.asdict` makes it JSON.
+
+    window_start, window_end  seconds since 1970
+    nopm              new-orders committed per minute
+    tpm               transactions of all five types committed per minute. The same on every
+                      engine; HammerDB's TPM is another figure: it counts the server's own commits
+                      and rollbacks, whoever caused them
+    nopm_by_district  change of sum(d_next_o_id) per minute, which is how HammerDB counts: a
+                      cross-check by the server, apart from nopm by the orders under way at the
+                      edges of the window
+    kinds             by transaction type: new_order, payment, order_status, delivery, stock_level
+    latency_ms        over all types
+    failed            transactions given up, all types and causes
+    series            second by second; its sums are the totals
+    """
+
+    options: RunOptions
+    window_start: float
+    window_end: float
+    nopm: float
+    tpm: float
+    nopm_by_district: float | None
+    kinds: dict[str, KindResult]
+    latency_ms: Latency
+    failed: int
+    series: list[Second] = field(repr=False)
+
+
+class RunFailed(Exception):
+    """A run that has no result. `partial` is what the window held so far, None before it opened."""
+
+    def __init__(self, cause: str, partial: RunResult | None) -> None:
+        super().__init__(cause, partial)
+        self.cause = cause
+        self.partial = partial
+
+    def __str__(self) -> str:
+        return self.cause

@@ -1,0 +1,160 @@
+"""The nine tables: names, columns, sizes; and the SQL files that make them."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from hotset.tpcc.database import Database, Session
+
+DISTRICTS = 10
+"""Districts per warehouse (clause 1.2.1)."""
+CUSTOMERS = 3000
+"""Customers, and initial orders, per district."""
+ITEMS = 100_000
+"""Items, and stock rows per warehouse."""
+FIRST_UNDELIVERED = 2101
+"""The last 900 orders of each district are loaded undelivered (clause 4.3.3.1)."""
+
+
+class SetupError(Exception):
+    """The database does not hold what the caller asked to work on; says the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: its columns in load order and how large it starts.
+
+    `rows` is per warehouse, of `order_line` on average. `bytes_per_row` is a measured estimate
+    with row headers, free space and indexes, on PostgreSQL with this package's SQL.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    rows: int
+    bytes_per_row: int
+    per_warehouse: bool = True
+
+
+def _table(name: str, rows: int, bytes_per_row: int, columns: str, **flags: bool) -> Table:
+    return Table(name, tuple(columns.split()), rows, bytes_per_row, **flags)
+
+
+_STOCK_DISTRICTS = " ".join(f"s_dist_{d:02d}" for d in range(1, DISTRICTS + 1))
+
+TABLES: dict[str, Table] = {
+    t.name: t
+    for t in (
+        _table("item", ITEMS, 110, "i_id i_im_id i_price i_name i_data", per_warehouse=False),
+        _table(
+            "warehouse",
+            1,
+            1000,
+            "w_id w_ytd w_tax w_name w_street_1 w_street_2 w_city w_state w_zip",
+        ),
+        _table(
+            "district",
+            DISTRICTS,
+            1000,
+            "d_w_id d_id d_next_o_id d_ytd d_tax d_name d_street_1 d_street_2 d_city d_state d_zip",
+        ),
+        _table(
+            "customer",
+            DISTRICTS * CUSTOMERS,
+            720,
+            "c_w_id c_d_id c_id c_payment_cnt c_delivery_cnt c_since c_credit c_credit_lim"
+            " c_discount c_balance c_ytd_payment c_first c_middle c_last c_street_1 c_street_2"
+            " c_city c_state c_zip c_phone c_data",
+        ),
+        _table(
+            "history",
+            DISTRICTS * CUSTOMERS,
+            80,
+            "h_c_id h_c_w_id h_c_d_id h_w_id h_d_id h_date h_amount h_data",
+        ),
+        _table(
+            "orders",
+            DISTRICTS * CUSTOMERS,
+            150,
+            "o_w_id o_d_id o_id o_c_id o_carrier_id o_ol_cnt o_all_local o_entry_d",
+        ),
+        _table(
+            "new_order",
+            DISTRICTS * (CUSTOMERS - FIRST_UNDELIVERED + 1),
+            80,
+            "no_w_id no_d_id no_o_id",
+        ),
+        _table(
+            "order_line",
+            DISTRICTS * CUSTOMERS * 10,
+            150,
+            "ol_w_id ol_d_id ol_o_id ol_number ol_quantity ol_i_id ol_supply_w_id"
+            " ol_delivery_d ol_amount ol_dist_info",
+        ),
+        _table(
+            "stock",
+            ITEMS,
+            420,
+            f"s_w_id s_i_id s_quantity s_order_cnt s_remote_cnt s_ytd {_STOCK_DISTRICTS} s_data",
+        ),
+    )
+}
+
+
+def estimated_bytes(warehouses: int) -> int:
+    """Bytes a freshly loaded database of so many warehouses takes, indexes included."""
+    return sum(
+        t.rows * t.bytes_per_row * (warehouses if t.per_warehouse else 1) for t in TABLES.values()
+    )
+
+
+_SEPARATOR = re.compile(r"^\s*(?:--\s*)?GO\s*$", re.IGNORECASE | re.MULTILINE)
+
+
+@cache
+def batches(engine: str, name: str) -> tuple[str, ...]:
+    """The batches of `sql/<engine>/<name>.sql`, split at lines `GO` or `-- GO`.
+
+    The first form is SQL Server's own, the second passes as a comment elsewhere:
+    so each file also runs in its engine's command-line client.
+
+    Raises SetupError for an engine this package has no SQL for.
+    """
+    folder = files("hotset.tpcc") / "sql" / engine
+    if not folder.is_dir():
+        known = sorted(p.name for p in (files("hotset.tpcc") / "sql").iterdir() if p.is_dir())
+        raise SetupError(f"no TPC-C SQL for engine {engine!r}; there is {', '.join(known)}")
+    text = (folder / f"{name}.sql").read_text(encoding="utf-8")
+    return tuple(batch.strip() for batch in _SEPARATOR.split(text) if batch.strip())
+
+
+def statement(engine: str, name: str) -> str:
+    """The single statement of `sql/<engine>/<name>.sql`."""
+    (only,) = batches(engine, name)
+    return only
+
+
+PROCEDURES = ("neword", "payment", "ostat", "delivery", "slev")
+"""New-order, payment, order-status, delivery, stock-level: SQL files and procedure names."""
+
+
+def run_script(database: Database, session: Session, name: str) -> None:
+    """Run every batch of one SQL file, in order."""
+    for batch in batches(database.engine, name):
+        session.script(batch)
+
+
+def drop(database: Database, session: Session) -> None:
+    """Remove the tables and procedures, whichever of them exist."""
+    run_script(database, session, "drop")
+
+
+def create(database: Database, session: Session) -> None:
+    """Make the nine empty tables, without keys: those come after the load."""
+    run_script(database, session, "schema")
+
+
+def create_procedures(database: Database, session: Session) -> None:
+    """Make (or replace) the five stored procedures."""
+    for procedure in PROCEDURES:
+        run_script(database, session, f"procedures/{procedure}")

@@ -1,0 +1,36 @@
+-- Delivery (clause 2.7.4): the oldest undelivered order of each of the ten districts, all in one
+-- statement and one transaction.
+--
+-- SKIP LOCKED: two deliveries for the same warehouse take successive orders instead of waiting for
+-- each other and then finding the order gone.
+CREATE OR REPLACE FUNCTION delivery(
+    p_w_id integer, p_carrier_id integer, OUT r_delivered integer
+) LANGUAGE plpgsql AS $$
+BEGIN
+    WITH oldest (in_district, number) AS MATERIALIZED (
+        SELECT district.no, waiting.no_o_id
+          FROM generate_series(1, 10) AS district (no)
+         CROSS JOIN LATERAL (
+               SELECT no_o_id FROM new_order
+                WHERE no_w_id = p_w_id AND no_d_id = district.no
+                ORDER BY no_o_id LIMIT 1 FOR UPDATE SKIP LOCKED) AS waiting
+    ), gone AS (
+        DELETE FROM new_order USING oldest
+         WHERE no_w_id = p_w_id AND no_d_id = oldest.in_district AND no_o_id = oldest.number
+    ), delivered AS (
+        UPDATE orders SET o_carrier_id = p_carrier_id FROM oldest
+         WHERE o_w_id = p_w_id AND o_d_id = oldest.in_district AND o_id = oldest.number
+        RETURNING o_d_id, o_c_id
+    ), lines AS (
+        UPDATE order_line SET ol_delivery_d = localtimestamp FROM oldest
+         WHERE ol_w_id = p_w_id AND ol_d_id = oldest.in_district AND ol_o_id = oldest.number
+        RETURNING ol_d_id, ol_amount
+    ), amounts AS (
+        SELECT ol_d_id, sum(ol_amount) AS amount FROM lines GROUP BY ol_d_id
+    )
+    UPDATE customer
+       SET c_balance = c_balance + amount, c_delivery_cnt = c_delivery_cnt + 1
+      FROM delivered JOIN amounts ON ol_d_id = o_d_id
+     WHERE c_w_id = p_w_id AND c_d_id = o_d_id AND c_id = o_c_id;
+    GET DIAGNOSTICS r_delivered = ROW_COUNT;
+END $$;

@@ -1,0 +1,177 @@
+"""What the users type: inputs of the five transactions (clauses 2.4.1 to 2.8.1) and their mix."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from enum import IntEnum
+
+from hotset.tpcc.database import Value
+from hotset.tpcc.nurand import LAST_NAMES, Constants, nurand, stream
+from hotset.tpcc.schema import CUSTOMERS, DISTRICTS, ITEMS, PROCEDURES
+
+
+class Kind(IntEnum):
+    """The five transaction types, in the order of their clauses 2.4 to 2.8."""
+
+    NEW_ORDER = 0
+    PAYMENT = 1
+    ORDER_STATUS = 2
+    DELIVERY = 3
+    STOCK_LEVEL = 4
+
+    @property
+    def label(self) -> str:
+        """The name in results, such as `new_order`."""
+        return self.name.lower()
+
+
+PROCEDURE: dict[Kind, str] = {
+    Kind.NEW_ORDER: PROCEDURES[0],
+    Kind.PAYMENT: PROCEDURES[1],
+    Kind.ORDER_STATUS: PROCEDURES[2],
+    Kind.DELIVERY: PROCEDURES[3],
+    Kind.STOCK_LEVEL: PROCEDURES[4],
+}
+
+DECK: tuple[Kind, ...] = (
+    *[Kind.NEW_ORDER] * 45,
+    *[Kind.PAYMENT] * 43,
+    *[Kind.ORDER_STATUS] * 4,
+    *[Kind.DELIVERY] * 4,
+    *[Kind.STOCK_LEVEL] * 4,
+)
+"""The cards each user shuffles and deals out, again and again (clause 5.2.4.2): the mix is
+exact after every hundred transactions, and meets the minima of clause 5.2.3."""
+
+KEYING_S: dict[Kind, float] = dict(zip(Kind, (18.0, 3.0, 2.0, 2.0, 2.0), strict=True))
+"""Keying times in seconds (clause 5.2.5.7)."""
+THINK_S: dict[Kind, float] = dict(zip(Kind, (12.0, 12.0, 10.0, 5.0, 5.0), strict=True))
+"""Mean think times in seconds; each is cut off at ten times its mean (clause 5.2.5.4)."""
+
+UNUSED_ITEM = ITEMS + 1
+"""The item number that makes a new-order roll back (clause 2.4.1.5)."""
+
+Transaction = tuple[Kind, tuple[Value, ...]]
+
+
+def home_of(user: int, warehouses: int) -> tuple[int, int]:
+    """A user's own warehouse and district: warehouses are distinct until all are taken.
+
+    >>> [home_of(user, 2) for user in range(4)]
+    [(1, 1), (2, 1), (1, 2), (2, 2)]
+    """
+    return user % warehouses + 1, user // warehouses % DISTRICTS + 1
+
+
+class Terminal:
+    """One user's endless, reproducible sequence of transactions.
+
+    `all_warehouses` lets each transaction pick its warehouse uniformly, as HammerDB's
+    option of that name does. Without it a user stays at home, and a few users on many
+    warehouses touch a small part of the data: then any cache looks good.
+
+    Two users never share a stream: number and seed together make it.
+    """
+
+    def __init__(
+        self, user: int, warehouses: int, seed: int, constants: Constants, all_warehouses: bool
+    ) -> None:
+        self._stream = stream(seed, "user", user)
+        # Floats scaled to integers: the library's own integers take five times as long.
+        self._random = self._stream.random
+        self._warehouses = warehouses
+        self._constants = constants
+        self._home, self._district = home_of(user, warehouses)
+        self._all = all_warehouses
+        self._hand: list[Kind] = []
+        self._inputs: dict[Kind, Callable[[int], tuple[Value, ...]]] = {
+            Kind.NEW_ORDER: self.new_order,
+            Kind.PAYMENT: self.payment,
+            Kind.ORDER_STATUS: self.order_status,
+            Kind.DELIVERY: self.delivery,
+            Kind.STOCK_LEVEL: self.stock_level,
+        }
+
+    def next(self) -> Transaction:
+        """Deal the next card and fill in its inputs, in the order of the procedure's parameters."""
+        if not self._hand:
+            self._hand = list(DECK)
+            self._stream.shuffle(self._hand)
+        kind = self._hand.pop()
+        warehouse = self._uniform(self._warehouses) if self._all else self._home
+        return kind, self._inputs[kind](warehouse)
+
+    def think_s(self, kind: Kind) -> float:
+        """A think time in seconds: negative exponential (clause 5.2.5.4)."""
+        return min(self._stream.expovariate(1 / THINK_S[kind]), 10 * THINK_S[kind])
+
+    def new_order(self, warehouse: int) -> tuple[Value, ...]:
+        """Warehouse, district, customer, all local?, items, supplying warehouses, quantities.
+
+        Items come ordered by supplying warehouse and number, the order in which every
+        user locks stock. An item drawn twice for one order (about one order in 300) is
+        drawn again, so that a line is a stock row and one statement can do them all.
+        """
+        lines: dict[tuple[int, int], int] = {}
+        count = 5 + int(self._random() * 11)
+        unused = self._random() < 0.01
+        while len(lines) < count - unused:
+            item = nurand(self._random, 8191, self._constants.item, 1, ITEMS)
+            supply = warehouse if self._random() >= 0.01 else self._other_than(warehouse)
+            lines[supply, item] = self._uniform(10)
+        if unused:
+            lines[warehouse, UNUSED_ITEM] = self._uniform(10)
+        places = sorted(lines)
+        supplies = tuple([supply for supply, _ in places])
+        return (
+            warehouse,
+            self._uniform(DISTRICTS),
+            self._customer(),
+            int(supplies.count(warehouse) == count),
+            tuple([item for _, item in places]),
+            supplies,
+            tuple([lines[place] for place in places]),
+        )
+
+    def payment(self, warehouse: int) -> tuple[Value, ...]:
+        """Warehouse, district, the customer's own two, number or last name, amount."""
+        district = self._uniform(DISTRICTS)
+        customer_warehouse, customer_district = warehouse, district
+        if self._random() < 0.15 and self._warehouses > 1:
+            customer_warehouse = self._other_than(warehouse)
+            customer_district = self._uniform(DISTRICTS)
+        number, name = self._customer_or_name()
+        amount = Decimal(100 + int(self._random() * 499_901)).scaleb(-2)
+        return warehouse, district, customer_warehouse, customer_district, number, name, amount
+
+    def order_status(self, warehouse: int) -> tuple[Value, ...]:
+        """Warehouse, district, customer number or last name."""
+        return warehouse, self._uniform(DISTRICTS), *self._customer_or_name()
+
+    def delivery(self, warehouse: int) -> tuple[Value, ...]:
+        """Warehouse, carrier."""
+        return warehouse, self._uniform(10)
+
+    def stock_level(self, warehouse: int) -> tuple[Value, ...]:
+        """Warehouse, district, threshold; a user who stays at home keeps the district."""
+        district = self._uniform(DISTRICTS) if self._all else self._district
+        return warehouse, district, 10 + int(self._random() * 11)
+
+    def _uniform(self, high: int) -> int:
+        """1 to `high`."""
+        return 1 + int(self._random() * high)
+
+    def _other_than(self, warehouse: int) -> int:
+        """Another warehouse, uniformly; the same one if there is no other."""
+        if self._warehouses == 1:
+            return warehouse
+        other = self._uniform(self._warehouses - 1)
+        return other if other < warehouse else other + 1
+
+    def _customer(self) -> int:
+        return nurand(self._random, 1023, self._constants.customer, 1, CUSTOMERS)
+
+    def _customer_or_name(self) -> tuple[int | None, str | None]:
+        """60 % by last name (clauses 2.5.1.2 and 2.6.1.2)."""
+        if self._random() < 0.6:
+            return None, LAST_NAMES[nurand(self._random, 255, self._constants.last_name, 0, 999)]
+        return self._customer(), None
