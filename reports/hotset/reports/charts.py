@@ -20,10 +20,12 @@ from hotset.reports.answer import ArmFigures
 from hotset.reports.document import RunDocument, Second
 
 POINTS_PER_LINE = 200  # more would not be seen, and would swell the page
-TABLE_ROWS_PER_ARM = 24
+TABLE_ROWS = 24
 LOG_FROM_RATIO = 5  # between the arms' means
 BIN_WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600)
 ROW_PX = 54
+LABEL_ROOM = 1.22  # of the longest bar, so that its figure fits beside it on a phone
+SHORT = "format(datum.value, '~s')"  # 2k; an axis's own format rounds 500 to "1k" beside 10k
 COLOURS = {
     "baseline": "var(--baseline)",
     "accelerated": "var(--accelerated)",
@@ -115,26 +117,33 @@ def over_time(document: RunDocument) -> Figure | None:
         ("hit_ratio", "Hit ratio of the cache", lambda second: second.hit_ratio),
         ("server_cpu", "Server CPU busy", lambda second: second.server_cpu),
     )
+    drawn = {key: _line_rows(arms, measure, bin_s) for key, _, measure in measures}
+    drawn = {key: rows for key, rows in drawn.items() if rows}
+    headings = {key: heading for key, heading, _ in measures}
     panels = []
-    for key, heading, measure in measures:
-        rows = _line_rows(arms, measure, bin_s)
-        if not rows:
-            continue
+    for key, rows in drawn.items():
+        heading = headings[key]
         spread = [f"{arm} {low} to {high}" for arm, low, high in _spread(key, rows)]
         panels.append(
             Panel(
                 key,
-                _lines(rows, end, share=key != "tpm", log=log and key == "tpm"),
+                _lines(
+                    rows,
+                    end,
+                    share=key != "tpm",
+                    log=log and key == "tpm",
+                    last=key == list(drawn)[-1],
+                ),
                 f"Line chart over {end} seconds. {heading}, means of {bin_s} s: "
                 f"{words.listed(spread)}.",
                 heading + (" (logarithmic axis)" if log and key == "tpm" else ""),
             )
         )
-    mean = "each second" if bin_s == 1 else f"means of {bin_s} s"
+    points = "one point per second" if bin_s == 1 else f"each point the mean of {bin_s} s"
     return Figure(
         key="over-time",
         title="Second by second",
-        caption=f"Strong lines: mean of the repeats; faint lines: each repeat; {mean}. "
+        caption=f"Strong lines: mean of the repeats; faint lines: each repeat; {points}. "
         f"Hit ratio is {answer.HIT_RATIO_DENOMINATOR}, second by second.",
         panels=tuple(panels),
         table=_time_table(arms, end),
@@ -154,11 +163,10 @@ def latencies(document: RunDocument) -> Figure | None:
         assert arm.latency_ms is not None
         for name in ("p50", "p95", "p99"):
             value = getattr(arm.latency_ms, name)
-            label = f"{name} {words.milliseconds(value)}"
+            label = words.milliseconds(value)
             means.append({"arm": arm.name, "percentile": name, "value": value, "label": label})
-        said.append(
-            f"{arm.name} {', '.join(str(row['label']) for row in means if row['arm'] == arm.name)}"
-        )
+        shown = zip(("p50", "p95", "p99"), words.latencies(arm.latency_ms), strict=True)
+        said.append(f"{arm.name} {', '.join(f'{name} {value}' for name, value in shown)}")
         for repeat in arm.repeats:
             if repeat.latency_ms is None:
                 continue
@@ -172,8 +180,8 @@ def latencies(document: RunDocument) -> Figure | None:
     return Figure(
         key="latencies",
         title="Latency of a transaction",
-        caption="Circle p50, square p95, diamond p99, all transactions together: means of the "
-        "repeats, with each repeat behind. The axis is logarithmic.",
+        caption="All transactions together: means of the repeats, each repeat as a small tick. "
+        "The axis is logarithmic.",
         panels=(
             Panel(
                 "latencies",
@@ -184,6 +192,7 @@ def latencies(document: RunDocument) -> Figure | None:
         table=Table(
             "Latency of every repeat, ms", ("arm", "repeat", "p50", "p95", "p99"), tuple(rows)
         ),
+        legend=("p50", "p95", "p99"),
     )
 
 
@@ -246,7 +255,12 @@ def _bars(
 ) -> Spec:
     y = alt.Y("arm:N", sort=order, title=None, axis=alt.Axis(labelLimit=150))
     top = max([row["value"] for row in [*bars, *points]] or [0]) or 1
-    x = alt.X("value:Q", title=unit, scale=alt.Scale(domain=[0, top * 1.12], nice=False))
+    x = alt.X(
+        "value:Q",
+        title=unit,
+        scale=alt.Scale(domain=[0, top * LABEL_ROOM], nice=False),
+        axis=alt.Axis(tickCount=5),
+    )
     range_ = [f"var({name})" for name in colours] or [COLOURS[name] for name in order]
     colour = alt.Color("arm:N", legend=None, scale=alt.Scale(domain=order, range=range_))
     base = alt.Chart(alt.InlineData(values=bars))
@@ -288,7 +302,7 @@ def _ranges(means: list[Row], points: list[Row], order: list[str]) -> Spec:
         "value:Q",
         title="ms (logarithmic)",
         scale=alt.Scale(type="log", domain=domain, nice=False),
-        axis=alt.Axis(values=ticks, format="~g"),
+        axis=alt.Axis(values=ticks, format=",~g"),
     )
     colour = alt.Color(
         "arm:N",
@@ -312,16 +326,25 @@ def _ranges(means: list[Row], points: list[Row], order: list[str]) -> Spec:
             y=y,
             color=colour,
             shape=shape,
-            tooltip=[alt.Tooltip("arm:N"), alt.Tooltip("label:N", title="mean, ms")],
+            tooltip=[
+                alt.Tooltip("arm:N"),
+                alt.Tooltip("percentile:N"),
+                alt.Tooltip("label:N", title="mean, ms"),
+            ],
         ),
         base.mark_text(dy=-15, fontSize=11, fill="var(--ink-2)").encode(x=x, y=y, text="label:N"),
     )
     return _finished(layers.properties(width="container", height=ROW_PX * len(order) + 10))
 
 
-def _lines(rows: list[Row], end: int, *, share: bool, log: bool) -> Spec:
+def _lines(rows: list[Row], end: int, *, share: bool, log: bool, last: bool) -> Spec:
     arms = list(dict.fromkeys(row["arm"] for row in rows))
-    x = alt.X("second:Q", title="seconds since the window began", scale=_span(0, end))
+    x = alt.X(
+        "second:Q",
+        title="seconds since the window began" if last else None,
+        scale=alt.Scale(domain=[0, end], nice=False),
+        axis=alt.Axis(tickCount=8),
+    )
     # Equal widths of the value axes keep the panels' time axes under each other.
     axis: dict[str, Any] = {"minExtent": 52, "maxExtent": 52, "title": None}
     if share:
@@ -333,10 +356,10 @@ def _lines(rows: list[Row], end: int, *, share: bool, log: bool) -> Spec:
         top = max(positive) * 1.2
         ticks = [0, *_log_ticks(max(10, min(positive)), top)]
         scale = alt.Scale(type="symlog", constant=max(1, min(positive)), domain=[0, top])
-        y = alt.Y("value:Q", scale=scale, axis=alt.Axis(values=ticks, format="~s", **axis))
+        y = alt.Y("value:Q", scale=scale, axis=alt.Axis(values=ticks, labelExpr=SHORT, **axis))
     else:
         scale = alt.Scale(zero=True)
-        y = alt.Y("value:Q", scale=scale, axis=alt.Axis(format="~s", tickCount=5, **axis))
+        y = alt.Y("value:Q", scale=scale, axis=alt.Axis(labelExpr=SHORT, tickCount=5, **axis))
     colour = alt.Color(
         "arm:N", legend=None, scale=alt.Scale(domain=arms, range=[COLOURS[arm] for arm in arms])
     )
@@ -386,8 +409,8 @@ def _finished(chart: alt.LayerChart | alt.FacetChart) -> Spec:
             "labelFontSize": 12,
             "titleFontSize": 12,
             "titleFontWeight": 400,
-            "labelFlush": True,
         },
+        "axisX": {"labelFlush": True},
         "axisY": {"domain": False, "ticks": False, "labelPadding": 8},
         "axisYBand": {"grid": False, "labelFontSize": 13, "labelColor": "var(--ink)"},
     }
@@ -400,10 +423,6 @@ def _point_tooltip(unit: str) -> list[alt.Tooltip]:
         alt.Tooltip("what:N", title="figure"),
         alt.Tooltip("value:Q", title=unit, format=",.1f"),
     ]
-
-
-def _span(low: float, high: float) -> alt.Scale:
-    return alt.Scale(domain=[low, high], nice=False)
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
@@ -479,25 +498,24 @@ def _spread(key: str, rows: list[Row]) -> list[tuple[str, str, str]]:
 
 
 def _time_table(arms: list[ArmFigures], end: int) -> Table:
-    bin_s = _bin_width(end, TABLE_ROWS_PER_ARM)
-    rows = []
-    for arm in arms:
-        every = [second for repeat in arm.repeats for second in repeat.series]
-        tpm = _binned(every, lambda second: second.tpm, bin_s)
-        hit_ratio = dict(_binned(every, lambda second: second.hit_ratio, bin_s))
-        server_cpu = dict(_binned(every, lambda second: second.server_cpu, bin_s))
-        rows += [
-            (
-                arm.name,
-                f"{start}–{start + bin_s}",
-                words.count(value),
-                words.percent(hit_ratio.get(start)),
-                words.percent(server_cpu.get(start), 0),
-            )
-            for start, value in tpm
-        ]
-    return Table(
-        f"Means of the repeats over {bin_s} s",
-        ("arm", "seconds", "TPM", "hit ratio", "server CPU"),
-        tuple(rows),
-    )
+    """One row per bin, one column per measure and arm that has it: arms side by side."""
+    bin_s = _bin_width(end, TABLE_ROWS)
+    columns: dict[str, dict[int, str]] = {}
+    for name, measure, show in (
+        ("TPM", lambda second: second.tpm, words.count),
+        ("hit ratio", lambda second: second.hit_ratio, words.percent),
+        ("CPU", lambda second: second.server_cpu, words.percent),
+    ):
+        for arm in arms:
+            every = [second for repeat in arm.repeats for second in repeat.series]
+            binned = _binned(every, measure, bin_s)
+            if binned:
+                columns[f"{name} {arm.name}"] = {start: show(value) for start, value in binned}
+    rows = [
+        (
+            f"{start}–{min(start + bin_s, end)}",
+            *(column.get(start, words.ABSENT) for column in columns.values()),
+        )
+        for start in range(0, end, bin_s)
+    ]
+    return Table(f"Means of the repeats over {bin_s} s", ("seconds", *columns), tuple(rows))

@@ -7,6 +7,7 @@ which it names by their hashes.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from dataclasses import dataclass
 from functools import cache
@@ -30,6 +31,8 @@ ROLES: dict[ArmName, tuple[str, str]] = {
 # What the page's own script uses of the chart libraries.
 LIBRARIES_TO_WINDOW = "window.vegaEmbed = vegaEmbed;"
 
+NO_BREAK_SPACE, WORD_JOINER = "\u00a0", "\u2060"
+
 
 @dataclass(frozen=True, slots=True)
 class Card:
@@ -50,7 +53,7 @@ def render(document: RunDocument) -> str:
     figures = charts.figures(document)
     return template.render(
         document=document,
-        headline=answer.headline(document),
+        headline=_unbroken(answer.headline(document)),
         conditions=answer.conditions(document),
         verdicts=answer.verdicts(document),
         factor=factor,
@@ -76,6 +79,12 @@ def render(document: RunDocument) -> str:
         f"form-action 'none'; script-src {_hash(libraries)} {_hash(own)}",
         words=words,
     )
+
+
+def _unbroken(text: str) -> str:
+    """What stands in brackets, and a number and its sign, stay on one line."""
+    inside = re.sub(r"\(.*?\)", lambda found: found[0].replace(" ", NO_BREAK_SPACE), text)
+    return inside.replace(" %", f"{NO_BREAK_SPACE}%").replace("–", f"–{WORD_JOINER}")
 
 
 def without_series(document: RunDocument) -> RunDocument:
