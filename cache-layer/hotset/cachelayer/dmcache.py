@@ -226,6 +226,11 @@ class DmCache:
         self.origin = origin
 
     @property
+    def path(self) -> PurePosixPath:
+        """The accelerated device."""
+        return mapper_path(DATA)
+
+    @property
     def volume(self) -> PurePosixPath:
         return mapper_path(VOLUME)
 
@@ -257,7 +262,7 @@ class DmCache:
     def create(self) -> PurePosixPath:
         size = device_size(self.machine, self.origin)
         self.machine.run(["dmsetup", "create", DATA], stdin=table(self.spec, self.origin, size))
-        return mapper_path(DATA)
+        return self.path
 
     def status(self) -> CacheStatus:
         return parse_dmsetup_status(self.machine.run(["dmsetup", "status", DATA]).stdout)

@@ -91,6 +91,10 @@ class Takedown:
         """How much stands now; hand it to :meth:`undo` to take down what came after."""
         return len(self._steps)
 
+    def forget(self, down_to: int) -> None:
+        """Drop the steps above a mark: what they would undo has been undone in good order."""
+        del self._steps[down_to:]
+
     def undo(self, down_to: int = 0) -> None:
         """Run the undo steps above ``down_to``, the last made first; every one runs.
 

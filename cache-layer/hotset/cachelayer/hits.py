@@ -1,0 +1,158 @@
+"""Counters and CPU of a machine, sampled while something runs on it.
+
+One small program on the machine prints a sample each second; each is stamped with this computer's
+clock as it arrives, so the clocks of the two need not agree. Over a window the two samples nearest
+to its edges are taken.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from hotset.cachelayer.dmcache import COUNTER_BITS, parse_dmsetup_status
+from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.tier import Counters, Hits, hits_between
+
+# $1: the cached device's name; a machine without it prints "-" in its place.
+_PROGRAM = """
+while :; do
+    read -r cpu < /proc/stat
+    echo "$cpu"
+    dmsetup status "$1" 2>/dev/null || echo -
+    sleep 1
+done
+"""
+_FIRST_SAMPLE_LIMIT_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """Ticks of all cores together since boot (first line of /proc/stat)."""
+
+    busy: int
+    iowait: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One reading; ``at`` is ``time.time()`` of this computer when it arrived."""
+
+    at: float
+    cpu: Cpu
+    counters: Counters | None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What lies between two samples."""
+
+    seconds: float
+    cpu: float
+    iowait: float
+    hits: Hits | None
+    first: Sample
+    last: Sample
+
+
+def parse_cpu(line: str) -> Cpu:
+    """The ``cpu`` line of /proc/stat (proc(5)): user nice system idle iowait irq softirq steal …
+
+    >>> parse_cpu("cpu 10 0 5 80 5 0 0 0 0 0")
+    Cpu(busy=15, iowait=5, total=100)
+    """
+    words = line.split()
+    if len(words) < 9 or words[0] != "cpu":
+        raise ValueError(f"not the cpu line of /proc/stat: {line!r}")
+    # guest and guest_nice (the last two) are already part of user and nice.
+    ticks = [int(word) for word in words[1:9]]
+    idle, iowait = ticks[3], ticks[4]
+    return Cpu(sum(ticks) - idle - iowait, iowait, sum(ticks))
+
+
+def between(first: Sample, last: Sample) -> Window:
+    """Differences of two samples."""
+    total = max(1, last.cpu.total - first.cpu.total)
+    hits = None
+    if first.counters is not None and last.counters is not None:
+        hits = hits_between(first.counters, last.counters, COUNTER_BITS)
+    busy, iowait = last.cpu.busy - first.cpu.busy, last.cpu.iowait - first.cpu.iowait
+    # iowait may run backwards by a tick or two (proc(5)).
+    return Window(last.at - first.at, busy / total, max(0, iowait) / total, hits, first, last)
+
+
+class Sampler(AbstractContextManager["Sampler"]):
+    """Samples a machine each second for the length of a ``with`` block."""
+
+    def __init__(self, machine: Machine, device: str) -> None:
+        """:param device: device-mapper name of the cached device (it need not be there)."""
+        self._machine = machine
+        self._device = device
+        self._stack = ExitStack()
+        self._error: Exception | None = None
+        self._first = threading.Event()
+        self.samples: list[Sample] = []
+
+    def __enter__(self) -> Self:
+        argv = ["sh", "-c", _PROGRAM, "hotset-sampler", self._device]
+        lines = self._stack.enter_context(self._machine.stream(argv))
+        self._thread = threading.Thread(target=self._read, args=(lines,), daemon=True)
+        self._thread.start()
+        self._first.wait(_FIRST_SAMPLE_LIMIT_S)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+        self._thread.join(timeout=5)
+
+    def window(self, start: float, end: float) -> Window:
+        """What happened from ``start`` to ``end`` (``time.time()``), by the nearest samples.
+
+        :raises TierFailedError: the tier said ``Fail`` meanwhile.
+        :raises RuntimeError: there are no two samples.
+        """
+        if self._error is not None:
+            raise self._error
+        if len(self.samples) < 2:
+            raise RuntimeError("the machine's counters could not be sampled during the run")
+        first = min(self.samples, key=lambda sample: abs(sample.at - start))
+        last = min(self.samples, key=lambda sample: abs(sample.at - end))
+        return between(first, last)
+
+    def each_second(self, start: float, seconds: int) -> list[Window | None]:
+        """One window per second from ``start``; None where no sample arrived."""
+        pairs = list(zip(self.samples, self.samples[1:], strict=False))
+        windows: list[Window | None] = []
+        for second in range(seconds):
+            middle = start + second + 0.5
+            found = next((pair for pair in pairs if pair[0].at <= middle < pair[1].at), None)
+            windows.append(between(*found) if found else None)
+        return windows
+
+    def _read(self, lines: Iterator[str]) -> None:
+        try:
+            self._collect(lines)
+        except Exception as error:
+            self._error = error
+        finally:
+            self._first.set()
+
+    def _collect(self, lines: Iterator[str]) -> None:
+        for cpu_line in lines:
+            status = next(lines, None)
+            if status is None:
+                return
+            counters = None if status == "-" else parse_dmsetup_status(status).counters()
+            self.samples.append(Sample(time.time(), parse_cpu(cpu_line), counters))
+            self._first.set()

@@ -1,0 +1,176 @@
+"""A PostgreSQL server on a machine: where its files lie, how it starts and stops.
+
+Data lies on the accelerated disk, the log (WAL) and temporary tablespace on the volume. With
+direct I/O no page cache of the operating system hides the tier.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from hotset.cachelayer.machine import EnvironmentLacksError, Machine
+from hotset.cachelayer.units import Bytes
+from hotset.harness.engines.postgres import PostgresDatabase
+
+PORT = 5432
+USER = "postgres"
+_BIN = PurePosixPath("/usr/lib/postgresql")
+_SOCKETS = "/run/postgresql"
+_TEMP_TABLESPACE = "hotset_temp"
+_MIB = 1024**2
+OLDEST_VERSION = 16
+"""The first with direct I/O."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Mount points on the machine: ``data`` (accelerated) and ``volume`` (log, temporary space)."""
+
+    data: PurePosixPath
+    volume: PurePosixPath
+
+    @property
+    def cluster(self) -> PurePosixPath:
+        return self.data / "cluster"
+
+    @property
+    def log(self) -> PurePosixPath:
+        return self.volume / "wal"
+
+    @property
+    def temp(self) -> PurePosixPath:
+        return self.volume / "temp"
+
+
+def run_settings(buffers: Bytes, users: int, log_size: Bytes) -> dict[str, str]:
+    """Settings of a measured run: everything durable, direct I/O, no background surprises.
+
+    Checkpoints and autovacuum stay out of the short window, in every arm alike; the log is
+    pre-sized (scenario ``zdxl-2014``), so that no arm pays for making new log files.
+    """
+    return {
+        "shared_buffers": f"{max(16, buffers // _MIB)}MB",
+        "debug_io_direct": "data,wal",
+        "random_page_cost": "1.1",
+        "max_connections": str(users + 10),
+        "autovacuum": "off",
+        "checkpoint_timeout": "1h",
+        "max_wal_size": f"{log_size // _MIB}MB",
+        "min_wal_size": "80MB",
+        "wal_buffers": "4MB",
+        "temp_tablespaces": _TEMP_TABLESPACE,
+        "max_parallel_workers_per_gather": "0",
+        "jit": "off",
+    }
+
+
+def load_settings(buffers: Bytes, connections: int) -> dict[str, str]:
+    """Settings of the load: fast; a crash only means loading again."""
+    return {
+        "shared_buffers": f"{buffers // _MIB}MB",
+        "maintenance_work_mem": "128MB",
+        "max_connections": str(connections),
+        "fsync": "off",
+        "full_page_writes": "off",
+        "wal_level": "minimal",
+        "max_wal_senders": "0",
+        "max_wal_size": "1GB",
+        "min_wal_size": "32MB",
+        "autovacuum": "off",
+    }
+
+
+class PostgresServer:
+    """One PostgreSQL cluster on a machine."""
+
+    def __init__(self, machine: Machine, place: Place, password: str) -> None:
+        self._machine = machine
+        self._place = place
+        self._password = password
+        self._bin = _newest(machine)
+
+    def create(self) -> None:
+        """Make the cluster and its folders; the file systems must be mounted."""
+        for folder in (self._place.cluster, self._place.log, self._place.temp):
+            self._machine.run(["mkdir", "-p", "-m", "700", str(folder)])
+            self._machine.run(["chown", f"{USER}:{USER}", str(folder)])
+        self._run("initdb", "--pgdata", str(self._place.cluster), "--waldir",
+                  str(self._place.log), "--encoding=UTF8", "--locale=C.UTF-8",
+                  "--auth-local=peer", "--auth-host=scram-sha-256", "--no-sync")  # fmt: skip
+
+    def create_database(self, name: str) -> None:
+        """Make the temporary tablespace and an empty database on the running server."""
+        self._sql(f"CREATE TABLESPACE {_TEMP_TABLESPACE} LOCATION '{self._place.temp}';")
+        self._sql(f"CREATE DATABASE {name};")
+
+    def start(self, settings: dict[str, str]) -> None:
+        """Start and wait until it takes connections.
+
+        :raises CommandError: it did not come up; its log's end is in the message.
+        """
+        self._write_settings(settings)
+        log = self._place.cluster / "server.log"
+        arguments = ("-D", str(self._place.cluster), "-l", str(log), "-w", "-t", "120", "start")
+        try:
+            self._run("pg_ctl", *arguments, timeout_s=180)
+        except Exception as error:
+            tail = self._machine.run(["cat", str(log)], check=False).stdout[-1500:]
+            error.add_note(f"the server's log ends with:\n{tail}")
+            raise
+        # Over the server's own socket, so that the password is in no argv and no file.
+        self._sql(f"ALTER ROLE {USER} PASSWORD '{self._password}';")
+
+    def stop(self, mode: str = "fast", timeout_s: float = 600) -> None:
+        """Stop the server; a shutdown checkpoint may take its time on slow storage."""
+        self._run("pg_ctl", "-D", str(self._place.cluster), "-m", mode, "-w", "-t",
+                  f"{timeout_s:.0f}", "stop", timeout_s=timeout_s + 30)  # fmt: skip
+
+    def database(self, name: str) -> PostgresDatabase:
+        """How this computer reaches a database of the server."""
+        host, port = self._machine.address(PORT)
+        return PostgresDatabase(host, port, USER, self._password, name)
+
+    def version(self) -> str:
+        return self._run("pg_ctl", "--version").split()[-1]
+
+    def _write_settings(self, settings: dict[str, str]) -> None:
+        common = {
+            "listen_addresses": "*",
+            "port": str(PORT),
+            "unix_socket_directories": _SOCKETS,
+            "password_encryption": "scram-sha-256",
+            "log_min_messages": "warning",
+        }
+        lines = [f"{key} = '{value}'" for key, value in (common | settings).items()]
+        access = ["local all all peer", "host all all all scram-sha-256"]
+        self._machine.run(["mkdir", "-p", _SOCKETS])
+        self._machine.run(["chown", f"{USER}:{USER}", _SOCKETS])
+        for name, text in (("postgresql.conf", lines), ("pg_hba.conf", access)):
+            with tempfile.NamedTemporaryFile("w", suffix=name) as file:
+                file.write("\n".join(text) + "\n")
+                file.flush()
+                # 0644: the folder itself is closed to everyone but the server.
+                self._machine.put(Path(file.name), self._place.cluster / name, 0o644)
+
+    def _sql(self, text: str) -> None:
+        argv = [str(self._bin / "psql"), "-X", "-q", "-h", _SOCKETS, "-p", str(PORT),
+                "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-f", "-"]  # fmt: skip
+        self._machine.run(argv, user=USER, stdin=text)
+
+    def _run(self, program: str, *arguments: str, timeout_s: float = 120) -> str:
+        argv = [str(self._bin / program), *arguments]
+        return self._machine.run(argv, user=USER, timeout_s=timeout_s).stdout
+
+
+def _newest(machine: Machine) -> PurePosixPath:
+    found = machine.run(["ls", str(_BIN)], check=False).stdout.split()
+    versions = sorted((int(name) for name in found if name.isdigit()), reverse=True)
+    if not versions or versions[0] < OLDEST_VERSION:
+        have = f"the newest there is {versions[0]}" if versions else "there is none"
+        raise EnvironmentLacksError(
+            f"PostgreSQL {OLDEST_VERSION} or newer is needed on {machine.kind} for direct I/O;"
+            f" {have}: apt-get install postgresql"
+        )
+    return _BIN / str(versions[0]) / "bin"

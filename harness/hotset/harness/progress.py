@@ -1,0 +1,94 @@
+"""What a long job says while it works: on a terminal one live line, elsewhere plain lines.
+
+Everything goes to standard error; standard output is for data.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.status import Status
+
+from hotset.cachelayer.units import Bytes, mb_per_s
+from hotset.cachelayer.warmup import Progress as WarmupProgress
+from hotset.tpcc.load import LoadProgress
+from hotset.tpcc.record import Phase, Tick
+
+_PLAIN_INTERVAL_S = 5.0
+
+
+class Reporter:
+    """Says what happens; chosen once as quiet, live or plain."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self._console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
+        self._live = self._console.is_terminal and not quiet
+        self._begun = time.monotonic()
+        self._status: Status | None = None
+        self._last_plain = 0.0
+
+    def say(self, text: str) -> None:
+        """One line that stays, with the seconds since the start."""
+        at = time.monotonic() - self._begun
+        self._console.print(f"[dim]{at:6.1f} s[/dim]  ", end="")
+        self._console.print(text, markup=False)
+
+    @contextmanager
+    def task(self, text: str) -> Iterator[None]:
+        """A step that takes a while: live figures on a terminal until it ends."""
+        self.say(text)
+        if not self._live:
+            yield
+            return
+        with self._console.status(text) as status:
+            self._status = status
+            try:
+                yield
+            finally:
+                self._status = None
+
+    def figure(self, text: str) -> None:
+        """The running figure of the task at hand."""
+        if self._status is not None:
+            self._status.update(text)
+        elif not self._live and time.monotonic() - self._last_plain >= _PLAIN_INTERVAL_S:
+            self._last_plain = time.monotonic()
+            self._console.print(f"progress: {text}", markup=False)
+
+    def on_load(self, progress: LoadProgress) -> None:
+        if progress.step != "rows":
+            self.figure(f"{progress.seconds:.1f} s, {progress.step}")
+            return
+        share = progress.warehouses_done / progress.warehouses
+        left = f", ETA {progress.seconds / share - progress.seconds:.0f} s" if share else ""
+        self.figure(
+            f"{progress.seconds:.1f} s, {progress.warehouses_done} of {progress.warehouses}"
+            f" warehouses, {progress.rows:,} rows{left}"
+        )
+
+    def on_warmup(self, progress: WarmupProgress) -> None:
+        rate = mb_per_s(progress.done, progress.seconds)
+        left = (progress.total - progress.done) / 1e6 / rate if rate else 0
+        self.figure(
+            f"{progress.seconds:.1f} s, {progress.done} of {Bytes(progress.total)},"
+            f" {rate:.1f} MB/s, ETA {left:.0f} s"
+        )
+
+    def on_run(self, event: Tick | Phase) -> None:
+        if isinstance(event, Phase):
+            return
+        mean = event.latency_ms_mean
+        latency = f"lat {mean:.1f} ms" if mean is not None else "lat -"
+        self.figure(
+            f"{event.second + 1:.1f} s ({event.phase}), {event.transactions} tps,"
+            f" {latency}, {event.failed} failed"
+        )
+
+
+def to_stdout(text: str) -> None:
+    """Data, as it is."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")

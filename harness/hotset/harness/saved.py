@@ -1,0 +1,134 @@
+"""The saved database image: loaded once, then the start of every arm of every repeat.
+
+The file is a whole disk (file system, PostgreSQL cluster, TPC-C tables), cached under a key made
+of everything that decides its content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from hotset.cachelayer import image
+from hotset.cachelayer.flash import device_size
+from hotset.cachelayer.lab import Lab
+from hotset.cachelayer.local import Local
+from hotset.cachelayer.paths import cache_dir
+from hotset.cachelayer.units import Bytes
+from hotset.harness.engines.postgres_server import PostgresServer, load_settings
+from hotset.harness.progress import Reporter
+from hotset.harness.site import (
+    DATABASE,
+    PLACE,
+    SavedImage,
+    make_file_system,
+    mount,
+    volume_on_data,
+)
+from hotset.harness.spec import Spec
+from hotset.tpcc.load import load
+
+_LOAD_BUFFERS = Bytes(384 * 1024**2)
+
+
+def path_for(spec: Spec, ground: str) -> Path:
+    """Where the image of this experiment's database lies or will lie."""
+    parts = [
+        image.recipe_key() if ground == "vm" else ground,
+        spec.database.engine,
+        spec.database.filesystem,
+        str(int(spec.storage.size)),
+        str(spec.tpcc.warehouses),
+        str(spec.tpcc.seed),
+        _fingerprint(),
+    ]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    folder = cache_dir() / "databases"
+    folder.mkdir(exist_ok=True)
+    return folder / f"tpcc-{spec.tpcc.warehouses}w-{key}.img"
+
+
+def cached(path: Path) -> SavedImage | None:
+    """The image, if it was loaded and finished before."""
+    facts = path.with_suffix(".json")
+    if not (path.exists() and facts.exists()):
+        return None
+    known = json.loads(facts.read_text())
+    return SavedImage(path, Bytes(known["database_bytes"]), known["version"], known["seconds"])
+
+
+def new_file(path: Path, size: Bytes) -> Path:
+    """An empty disk for the load, under a name that no run takes for a finished image."""
+    building = path.with_suffix(".building")
+    building.unlink(missing_ok=True)
+    Local().run(["truncate", "-s", str(int(size)), str(building)])
+    return building
+
+
+def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> SavedImage:
+    """Load the database onto the lab's saved-image disk and finish the image at ``path``.
+
+    The load runs on flash: slow storage would only make it longer, not other.
+    """
+    machine, takedown = lab.machine, lab.takedown
+    assert lab.saved is not None, "the lab was raised without a disk for the image"
+    with takedown.part():
+        make_file_system(machine, lab.saved)
+        mount(machine, takedown, lab.saved, PLACE.data, "-o", "noatime")
+        volume_on_data(machine, takedown)
+        server = PostgresServer(machine, PLACE, password)
+        server.create()
+        server.start(load_settings(_LOAD_BUFFERS, 20))
+        mark = takedown.mark()
+        takedown.call("stop the server", lambda: server.stop("immediate"))
+        server.create_database(DATABASE)
+        with report.task(f"loading {spec.tpcc.warehouses} warehouses (once)"):
+            done = load(
+                server.database(DATABASE),
+                spec.tpcc.warehouses,
+                seed=spec.tpcc.seed,
+                observe=report.on_load,
+            )
+        database_bytes = _database_bytes(server)
+        takedown.forget(mark)
+        server.stop("fast")
+        used = device_size(machine, lab.saved)
+    machine.run(["sync"], timeout_s=600)
+    saved = SavedImage(path, database_bytes, server.version(), done.seconds)
+    facts = {"database_bytes": database_bytes, "version": saved.version, "seconds": done.seconds,
+             "disk_bytes": used}  # fmt: skip
+    path.with_suffix(".building").rename(path)
+    path.with_suffix(".json").write_text(json.dumps(facts))
+    report.say(f"loaded {done.rows:,} rows, {database_bytes}, in {done.seconds:.0f} s")
+    return saved
+
+
+def _database_bytes(server: PostgresServer) -> Bytes:
+    session = server.database(DATABASE).session()
+    try:
+        ((size,),) = session.query("SELECT pg_database_size(current_database())")
+    finally:
+        session.close()
+    assert isinstance(size, int)
+    return Bytes(size)
+
+
+def _fingerprint() -> str:
+    """Hash of the files that decide what a load writes."""
+    digest = hashlib.sha256()
+    for item in sorted(_walk(files("hotset.tpcc")), key=str):
+        digest.update(item.read_bytes())
+    return digest.hexdigest()
+
+
+def _walk(folder: Traversable) -> list[Traversable]:
+    found: list[Traversable] = []
+    for item in folder.iterdir():
+        if item.is_dir() and item.name != "__pycache__":
+            found += _walk(item)
+        elif item.name.endswith(".sql") or item.name in ("rows.py", "load.py", "nurand.py"):
+            found.append(item)
+    return found

@@ -1,0 +1,82 @@
+"""Site: everything an arm needs to place a database and run on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from hotset.cachelayer.lab import Lab
+from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.storage import SlowStorage
+from hotset.cachelayer.takedown import Takedown
+from hotset.cachelayer.tier import TierSpec
+from hotset.cachelayer.units import Bytes
+from hotset.harness.engines.postgres_server import Place, PostgresServer
+from hotset.harness.progress import Reporter
+from hotset.harness.spec import Spec
+
+PLACE = Place(PurePosixPath("/run/hotset/data"), PurePosixPath("/run/hotset/volume"))
+VOLUME_IN_DATA = "volume"
+"""Where log and temporary space lie on the data's own disk, when there is no flash volume."""
+DATABASE = "tpcc"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedImage:
+    """A loaded, cleanly stopped database on a disk image, and what was measured when loading."""
+
+    path: Path
+    database_bytes: Bytes
+    version: str
+    load_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The standing lab with an experiment on it."""
+
+    spec: Spec
+    tier: TierSpec
+    lab: Lab
+    storage: SlowStorage
+    saved: SavedImage
+    password: str
+    report: Reporter
+
+    @property
+    def machine(self) -> Machine:
+        return self.lab.machine
+
+    @property
+    def takedown(self) -> Takedown:
+        return self.lab.takedown
+
+    @property
+    def buffers(self) -> Bytes:
+        fraction = self.spec.database.buffers_fraction
+        return Bytes(int(self.saved.database_bytes * fraction))
+
+    def server(self) -> PostgresServer:
+        return PostgresServer(self.machine, PLACE, self.password)
+
+
+def mount(
+    machine: Machine, takedown: Takedown, source: PurePosixPath, at: PurePosixPath, *options: str
+) -> None:
+    """Mount a device (or, with ``--bind``, a folder) and see that it is unmounted again."""
+    machine.run(["mkdir", "-p", str(at)])
+    machine.run(["mount", *options, str(source), str(at)])
+    takedown.call(f"unmount {at}", lambda: machine.run(["umount", str(at)], timeout_s=600))
+
+
+def make_file_system(machine: Machine, device: PurePosixPath) -> None:
+    """ext4 on a device of the lab; all tables written now, not lazily during a measured run."""
+    machine.run(["mke2fs", "-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0,nodiscard",
+                 str(device)], timeout_s=600)  # fmt: skip
+
+
+def volume_on_data(machine: Machine, takedown: Takedown) -> None:
+    """Log and temporary space on the data's own disk, under the volume's path."""
+    folder = PLACE.data / VOLUME_IN_DATA
+    machine.run(["mkdir", "-p", str(folder)])
+    mount(machine, takedown, folder, PLACE.volume, "--bind")

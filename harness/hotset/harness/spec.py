@@ -1,0 +1,208 @@
+"""The experiment file: one TOML, validated; an unknown key is an error that names it."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
+
+from hotset.cachelayer import dmcache
+from hotset.cachelayer.lab import MachineChoice
+from hotset.cachelayer.tier import TierSpec, WriteMode
+from hotset.cachelayer.units import Bytes
+from hotset.cachelayer.warmup import Method
+from hotset.reports.document import ArmName
+
+Block = Annotated[Bytes, AfterValidator(dmcache.check_block)]
+# What a freshly loaded warehouse takes on PostgreSQL, tables and indexes; checked at validation
+# so that a database that cannot fit is refused before anything is made.
+WAREHOUSE_BYTES = 105_000_000
+
+
+class SpecError(Exception):
+    """The experiment file is not usable; the message names the key, the value and the remedy."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class MachineTable(_Table):
+    """``[machine]``: where the tier and the database run."""
+
+    kind: MachineChoice = "auto"
+    cores: PositiveInt = 2
+    memory: Bytes = Bytes(2 * 1024**3)
+
+
+class StorageTable(_Table):
+    """``[storage]``: the slow disk. ``model`` is a built-in model's name or a table of its own."""
+
+    model: str | dict[str, Any] = "nas-2014"
+    size: Bytes
+
+
+class FlashTable(_Table):
+    """``[flash]``: the flash device that is split into cache and volume."""
+
+    size: Bytes
+
+
+class TierTable(_Table):
+    """``[tier]``: how the flash is split and how the cache behaves."""
+
+    kind: Literal["dm-cache"] = "dm-cache"
+    mode: WriteMode = "writeback"
+    policy: Literal["smq"] = "smq"
+    block: Block = Bytes(64 * 1024)
+    metadata: Bytes | Literal["auto"] = "auto"
+    cache: Bytes
+    volume: Bytes
+
+    def resolved(self) -> TierSpec:
+        """Sizes as the kernel takes them: whole blocks, metadata worked out."""
+        cache = self.cache.align_down(self.block)
+        metadata = self.metadata
+        if metadata == "auto":
+            metadata = dmcache.metadata_bytes(cache, self.block)
+        volume = self.volume.align_down(1024**2)
+        return TierSpec(self.mode, self.policy, self.block, metadata, cache, volume)
+
+
+class DatabaseTable(_Table):
+    """``[database]``: the server. ``buffers_fraction``: its buffers as a share of the database."""
+
+    engine: Literal["postgres"] = "postgres"
+    buffers_fraction: Annotated[float, Field(gt=0, le=1)] = 0.05
+    filesystem: Literal["ext4"] = "ext4"
+
+
+class TpccTable(_Table):
+    """``[tpcc]``: the workload; times in seconds of this computer's clock."""
+
+    warehouses: PositiveInt
+    users: PositiveInt
+    rampup_s: NonNegativeFloat = 10
+    duration_s: PositiveFloat = 30
+    seed: int = 1
+    think_time: bool = False
+
+
+class WarmupTable(_Table):
+    """``[warmup]``: how the cache is filled and what its probe must reach."""
+
+    method: Method = "offline"
+    passes: PositiveInt = 4
+    samples: PositiveInt = 40
+    probe_s: PositiveFloat = 10
+    probe_hit_ratio: Annotated[float, Field(ge=0, le=1)] = 0.95
+
+
+class Spec(_Table):
+    """One experiment."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    title: str = ""
+    repeats: PositiveInt = 2
+    time_scale: PositiveFloat | Literal["auto"] = "auto"
+    arms: tuple[ArmName, ...] = ("baseline", "accelerated", "all-flash")
+    machine: MachineTable = MachineTable()
+    storage: StorageTable
+    flash: FlashTable
+    tier: TierTable
+    database: DatabaseTable = DatabaseTable()
+    tpcc: TpccTable
+    warmup: WarmupTable = WarmupTable()
+
+    @model_validator(mode="after")
+    def _sizes_fit(self) -> Self:
+        tier, flash = self.tier.resolved(), self.flash.size
+        split = tier.metadata + tier.cache + tier.volume
+        if split > flash:
+            raise ValueError(
+                f"tier: metadata {tier.metadata} + cache {tier.cache} + volume {tier.volume} ="
+                f" {Bytes(split)} is larger than flash.size = {flash}: make one of them smaller"
+            )
+        database = Bytes(self.tpcc.warehouses * WAREHOUSE_BYTES)
+        if database > self.storage.size:
+            raise ValueError(
+                f"tpcc.warehouses = {self.tpcc.warehouses} is a database of about {database},"
+                f" larger than the origin (storage.size = {self.storage.size}):"
+                " enlarge storage.size or take fewer warehouses"
+            )
+        if "all-flash" in self.arms and self.storage.size + tier.volume > flash:
+            raise ValueError(
+                f"arms: all-flash holds the whole origin (storage.size = {self.storage.size}) and"
+                f" the volume ({tier.volume}) on the flash, but flash.size = {flash}:"
+                " enlarge flash.size or leave the arm out"
+            )
+        if len(set(self.arms)) != len(self.arms) or not self.arms:
+            raise ValueError(f"arms = {list(self.arms)}: name each arm once, at least one")
+        return self
+
+
+def read(path: Path, overrides: tuple[str, ...] = ()) -> Spec:
+    """Read and validate an experiment file.
+
+    :param overrides: ``key=value`` pairs that replace values of the file (``tpcc.users=32``).
+    :raises SpecError: no such file, no TOML, an unknown key, a bad value.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, IsADirectoryError):
+        raise SpecError(f"{path}: no such experiment file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: not a TOML file: {error}") from None
+    for override in overrides:
+        _override(table, override)
+    try:
+        return Spec.model_validate(table)
+    except ValidationError as error:
+        raise SpecError(_explain(path, error)) from None
+
+
+def _override(table: dict[str, Any], text: str) -> None:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise SpecError(f"--set {text}: write it as key=value, for instance --set tpcc.users=32")
+    *folders, last = key.strip().split(".")
+    for folder in folders:
+        table = table.setdefault(folder, {})
+        if not isinstance(table, dict):
+            raise SpecError(f"--set {text}: {folder} is a value, not a table")
+    try:
+        table[last] = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        table[last] = value.strip()
+
+
+def _explain(path: Path, error: ValidationError) -> str:
+    lines = []
+    for problem in error.errors():
+        # Members of a union stand in the location as type names; only keys help the reader.
+        key = ".".join(str(part) for part in problem["loc"] if _is_key(part))
+        if problem["type"] == "extra_forbidden":
+            lines.append(f"{path}: unknown key {key}")
+        elif problem["type"] == "missing":
+            lines.append(f"{path}: {key} is missing")
+        else:
+            text = problem["msg"].removeprefix("Value error, ")
+            given = f" = {problem['input']!r}" if key else ""
+            lines.append(f"{path}: {key}{given}{': ' if key else ''}{text}")
+    return "\n".join(dict.fromkeys(lines))
+
+
+def _is_key(part: str | int) -> bool:
+    return isinstance(part, int) or (part.islower() and "[" not in part and part != "str")
