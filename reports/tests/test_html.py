@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import vl_convert
 
-from hotset.reports import answer, caveats, charts, html, words
+from hotset.reports import answer, caveats, charts, html, vega, words
 from hotset.reports.document import RunDocument
 from tests import documents
 
@@ -285,5 +285,5 @@ def test_a_browser_draws_every_chart(tmp_path: Path) -> None:
 
 
 def test_doctests() -> None:
-    for module in (html, charts):
+    for module in (html, vega):
         assert doctest.testmod(module).failed == 0

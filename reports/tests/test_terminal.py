@@ -57,10 +57,13 @@ def test_summary_on_a_narrow_terminal_loses_no_figure() -> None:
     assert "…" not in text
 
 
-def test_listing() -> None:
-    used = console(150)
+@pytest.mark.parametrize("width", [80, 150])
+def test_listing(width: int) -> None:
+    used = console(width)
     terminal.listing([ListingRow.of(make()) for make in RUNS.values()], used)
-    pinned("listing.txt", text_of(used))
+    text = text_of(used)
+    assert "…" not in text
+    pinned(f"listing-{width}.txt", text)
 
 
 def test_empty_listing() -> None:

@@ -15,6 +15,7 @@ from hotset.reports.document import Repeat, RunDocument
 from hotset.reports.tables import ListingRow
 
 WIDE_COLUMNS = 104  # from here on, the hit ratio is split into reads and writes
+WIDE_LIST_COLUMNS = 140
 STATE_STYLES = {"complete": "green", "failed": "bold red", "interrupted": "bold yellow"}
 
 
@@ -37,7 +38,15 @@ def summary(document: RunDocument, console: Console) -> None:
 
 
 def listing(rows: Iterable[ListingRow], console: Console) -> None:
-    """`hotset runs list`."""
+    """`hotset runs list`: a column each where there is room, else related ones stacked."""
+    table = _wide_list(rows) if console.width >= WIDE_LIST_COLUMNS else _narrow_list(rows)
+    if table.row_count:
+        console.print(table)
+    else:
+        console.print("No runs yet.", highlight=False)
+
+
+def _wide_list(rows: Iterable[ListingRow]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("run", "state", "started", "experiment", "machine", "tier"):
         table.add_column(name, no_wrap=name in {"run", "state", "started"})
@@ -54,10 +63,28 @@ def listing(rows: Iterable[ListingRow], console: Console) -> None:
             Text(_listed_factor(row)),
             Text(", ".join(row.labels) or words.ABSENT),
         )
-    if table.row_count:
-        console.print(table)
-    else:
-        console.print("No runs yet.", highlight=False)
+    return table
+
+
+def _narrow_list(rows: Iterable[ListingRow]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("run, state, started", "experiment, machine, tier, measured with"):
+        table.add_column(name)
+    table.add_column("factor", justify="right")
+    for row in rows:
+        where = ", ".join(part for part in (row.machine, row.tier) if part)
+        parts = (row.experiment, where, ", ".join(row.labels))
+        table.add_row(
+            Text.assemble(
+                f"{row.run}\n",
+                (row.state, STATE_STYLES[row.state]),
+                f"\n{row.started_at:%Y-%m-%d %H:%M}",
+            ),
+            Text("\n".join(part for part in parts if part)),
+            Text(_listed_factor(row)),
+            end_section=True,
+        )
+    return table
 
 
 def _listed_factor(row: ListingRow) -> str:
@@ -116,7 +143,7 @@ def _figures(of: Repeat | ArmFigures, wide: bool) -> tuple[str, ...]:
         _hit_ratio(of, wide),
         *words.latencies(of.latency_ms),
         words.percent(of.server_cpu, 0),
-        words.count(of.failed),
+        words.count(of.failed) if isinstance(of, Repeat) else words.total(of.failed),
     )
 
 

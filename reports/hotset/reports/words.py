@@ -33,6 +33,15 @@ def count(number: float | None) -> str:
     return f"{number:.1f}" if 0 < number < 10 and number != int(number) else f"{number:,.0f}"
 
 
+def total(number: int) -> str:
+    """A sum that stands in a row of means.
+
+    >>> total(1203)
+    'Σ 1,203'
+    """
+    return f"Σ {number:,}"
+
+
 def percent(share: float | None, digits: int = 1) -> str:
     """
     >>> percent(0.9731), percent(1.012, 0), percent(None)
