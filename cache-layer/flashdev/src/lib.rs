@@ -1,0 +1,20 @@
+//! A file that behaves like a modelled slow storage device.
+//!
+//! From the ground up: [`device`] is what every modelled device can do and the mechanics of one
+//! disk, [`array`] stripes requests over disks, [`link`] puts a network in front, [`model`] reads
+//! a JSON description and composes the three. All of that is logic in virtual time: it holds no
+//! clock and does no I/O. [`expect`] drives it with a virtual clock, [`serve`] with the real one.
+
+pub mod array;
+pub mod cpu;
+pub mod device;
+pub mod expect;
+pub mod link;
+pub mod model;
+pub mod serve;
+pub mod time;
+
+/// A request of the user's that cannot be met as it stands: says why, and what would do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(pub String);

@@ -1,0 +1,231 @@
+//! The command line: thin; the work is in the library.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use flashdev::Refusal;
+use flashdev::cpu;
+use flashdev::expect::expect;
+use flashdev::model::{BUILT_IN, ModelError, ModelSpec};
+use flashdev::serve::{ServeOptions, serve};
+use flashdev::time::TimeScale;
+
+/// A file that behaves like a modelled slow storage device, with real timing.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Mount a directory with one file that is as slow as the model says.
+    ///
+    /// Prints `ready FILE SIZE` when it serves; ends on SIGTERM, SIGINT or an unmount, and then
+    /// writes its counters as a line of JSON to stderr.
+    Serve(ServeArgs),
+    /// Print what a model promises: random IOPS by queue depth, sequential rates.
+    Expect(ExpectArgs),
+    /// Measure this machine's speed at a database's kind of work.
+    Cpu(CpuArgs),
+    /// List the built-in models, or print one as JSON.
+    Models {
+        /// The model to print.
+        name: Option<String>,
+    },
+}
+
+#[derive(Args)]
+struct ModelArgs {
+    /// JSON file, or the name of a built-in model (see `flashdev models`).
+    #[arg(long, value_name = "FILE|NAME")]
+    model: String,
+    /// Real seconds per second of the device: 5 makes it five times slower.
+    #[arg(long, default_value = "1", value_parser = parse_scale)]
+    time_scale: TimeScale,
+}
+
+#[derive(Args)]
+struct ServeArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// The file that holds the data; its size is the device's.
+    #[arg(long, value_name = "FILE")]
+    backing: PathBuf,
+    /// An empty directory to mount on.
+    #[arg(long, value_name = "DIR")]
+    mount: PathBuf,
+    /// Name of the file in the mounted directory.
+    #[arg(long, default_value = "disk")]
+    name: OsString,
+    /// Let other users use the file, as far as its permissions go (always so for root).
+    #[arg(long)]
+    allow_other: bool,
+    /// End when the thread that started this process ends.
+    #[arg(long)]
+    die_with_parent: bool,
+}
+
+#[derive(Args)]
+struct ExpectArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Size of the device, bytes or with K, M, G, T (powers of 1024) [default: the model's span].
+    #[arg(long, value_parser = parse_size)]
+    size: Option<u64>,
+    /// Visit only so much of the device, from its start [default: all of it].
+    #[arg(long, value_parser = parse_size)]
+    span: Option<u64>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct CpuArgs {
+    /// How long to run.
+    #[arg(long, default_value = "2", value_parser = parse_seconds)]
+    seconds: Duration,
+    /// Threads [default: one per core].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    threads: Option<u16>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(args) => run_serve(args),
+        Command::Expect(args) => run_expect(&args),
+        Command::Cpu(args) => run_cpu(&args),
+        Command::Models { name } => run_models(name.as_deref()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("flashdev: {error:#}");
+            let refused = error.is::<ModelError>() || error.is::<Refusal>();
+            ExitCode::from(if refused { 2 } else { 1 })
+        }
+    }
+}
+
+fn run_serve(args: ServeArgs) -> anyhow::Result<()> {
+    serve(ServeOptions {
+        spec: ModelSpec::load(&args.model.model)?,
+        backing: args.backing,
+        mount: args.mount,
+        name: args.name,
+        scale: args.model.time_scale,
+        allow_other: args.allow_other,
+        die_with_parent: args.die_with_parent,
+    })
+}
+
+fn run_expect(args: &ExpectArgs) -> anyhow::Result<()> {
+    let spec = ModelSpec::load(&args.model.model)?;
+    let size_bytes = args.size.unwrap_or(spec.span_bytes());
+    let span_bytes = args.span.unwrap_or(size_bytes);
+    if size_bytes < 1 << 20 || !(1 << 20..=size_bytes).contains(&span_bytes) {
+        return Err(Refusal(format!(
+            "size {size_bytes} and span {span_bytes}: the span must be at least 1M and not exceed the size"
+        ))
+        .into());
+    }
+    let expectation = expect(&spec, size_bytes, span_bytes, args.model.time_scale)?;
+    if args.json {
+        println!("{}", serde_json::to_string(&expectation)?);
+    } else {
+        println!("{expectation}");
+    }
+    Ok(())
+}
+
+fn run_cpu(args: &CpuArgs) -> anyhow::Result<()> {
+    let threads = match args.threads {
+        Some(threads) => usize::from(threads),
+        None => std::thread::available_parallelism()?.get(),
+    };
+    let result = cpu::run(threads, args.seconds);
+    if args.json {
+        println!("{}", serde_json::to_string(&result)?);
+    } else {
+        println!("ops_per_second {:.0}", result.ops_per_second);
+    }
+    Ok(())
+}
+
+fn run_models(name: Option<&str>) -> anyhow::Result<()> {
+    let Some(name) = name else {
+        for (name, _) in BUILT_IN {
+            println!("{name}");
+        }
+        return Ok(());
+    };
+    match BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
+        Some((_, json)) => {
+            print!("{json}");
+            Ok(())
+        }
+        None => Err(Refusal(format!(
+            "no built-in model `{name}`: `flashdev models` lists them"
+        ))
+        .into()),
+    }
+}
+
+fn parse_scale(text: &str) -> Result<TimeScale, String> {
+    let factor = text
+        .parse()
+        .map_err(|_| "give a number such as 1 or 5".to_owned())?;
+    TimeScale::new(factor)
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("give 0.01 to 3600 seconds".to_owned()),
+    }
+}
+
+/// Bytes, optionally with a suffix for a power of 1024.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K') => (&text[..text.len() - 1], 10),
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        Some(b'T') => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "give bytes, or a number with K, M, G or T, such as 2G".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_have_suffixes() {
+        assert_eq!(parse_size("2G"), Ok(2 << 30));
+        assert_eq!(parse_size("1000"), Ok(1000));
+        for bad in ["", "G", "2GB", "-1", "99999999T"] {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
+    }
+}
