@@ -184,7 +184,8 @@ def warmup(document: RunDocument) -> Figure | None:
         return None
     rates = {"origin, sequential": record.origin_mb_per_s, "warm-up": record.mb_per_s}
     bars = [
-        {"arm": name, "value": value, "label": words.rate(value)} for name, value in rates.items()
+        {"arm": name, "value": value, "label": words.rate(value).removesuffix(" MB/s")}
+        for name, value in rates.items()
     ]
     points = [
         {"arm": name, "value": value, "what": f"repeat {each.repeat}"}
