@@ -24,7 +24,8 @@ interval from two repeats is too narrow (it reflects about 70 % of that spread) 
 shows no spread between repeats at all: there, the interval covers only the noise within the
 window. Simulated (5 % spread between repeats, 30 % between seconds, 60-s windows, 200 runs each),
 the interval held the true ratio in 72, 89, 94 and 96 % of the runs with 1, 2, 3 and 5 repeats, so
-three repeats are the least that deserve the words "95 %". It says nothing about other hardware, other data sizes, or a bias that all repeats share.
+three repeats are the least that deserve the words "95 %". It says
+nothing about other hardware, other data sizes, or a bias that all repeats share.
 """
 
 from __future__ import annotations
