@@ -35,6 +35,9 @@ Say = Callable[[str], None]
 _NET_HOST, _NET_GUEST, _NET_BITS = "10.77.0.1", "10.77.0.2", 30
 _ISCSI_PORT = 3260
 FLASH, SAVED = "flash", "saved"
+VM_FLASH, VM_SAVED = (PurePosixPath(f"/dev/disk/by-id/virtio-{name}") for name in (FLASH, SAVED))
+LEFT_UP = "lab up"
+"""The purpose in the ledger of a lab that is meant to outlive the command that made it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,24 @@ class Lab:
     saved: PurePosixPath | None
     folder: Path
     takedown: Takedown
+
+    def close(self) -> None:
+        """Drop the connection to the machine and leave everything standing."""
+        if isinstance(self.machine, vm.Vm):
+            self.machine.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What stands: the ledger's processes, each with whether it is alive."""
+
+    state: Literal["down", "up", "running", "left over"]
+    purpose: str
+    processes: tuple[tuple[str, int, bool], ...]
+
+    def as_dict(self) -> dict[str, object]:
+        rows = [{"name": name, "pid": pid, "alive": alive} for name, pid, alive in self.processes]
+        return {"state": self.state, "purpose": self.purpose, "processes": rows}
 
 
 def lab_folder() -> Path:
@@ -126,10 +147,38 @@ def refuse_or_clear(folder: Path, say: Say) -> None:
         return
     purpose = next((entry["owner"] for entry in entries if "owner" in entry), "")
     alive = any(start_time(e["pid"]) == e["started"] for e in entries if "process" in e)
-    if purpose == "lab up" and alive:
+    if purpose == LEFT_UP and alive:
         raise BusyError("a lab is up: use it, or take it down first with `hotset lab down`")
     for line in clear_ledger(folder, Local()):
         say(f"cleared what a killed run left: {line}")
+
+
+def status(folder: Path) -> Status:
+    """Read the ledger; nothing is changed."""
+    entries = read_ledger(folder)
+    owner = next((entry for entry in entries if "owner" in entry), None)
+    if owner is None:
+        return Status("down", "", ())
+    processes = tuple(
+        (entry["process"], entry["pid"], start_time(entry["pid"]) == entry["started"])
+        for entry in entries
+        if "process" in entry
+    )
+    try:
+        with exclusive(folder):
+            up = owner["owner"] == LEFT_UP and any(alive for _, _, alive in processes)
+            return Status("up" if up else "left over", owner["owner"], processes)
+    except BusyError:
+        return Status("running", owner["owner"], processes)
+
+
+def ssh_port(folder: Path) -> int | None:
+    """The forwarded SSH port of the virtual machine that is up, from its known_hosts file."""
+    known = folder / "known_hosts"
+    alive = any(name == vm.PROCESS and up for name, _, up in status(folder).processes)
+    if not alive or not known.exists():
+        return None
+    return int(known.read_text().split("]:")[1].split()[0])
 
 
 def down(say: Say) -> int:
@@ -155,27 +204,37 @@ def _vm_lab(spec: LabSpec, folder: Path, takedown: Takedown, local: Local, say: 
     disks = [vm.Disk(FLASH, flash)]
     if spec.saved:
         disks.append(vm.Disk(SAVED, spec.saved, spec.saved_readonly))
-    namespace = _namespace_name(folder)
     root = os.geteuid() == 0
-    tap = (namespace, f"{_NET_GUEST}/{_NET_BITS}") if root else None
+    tap = vm_tap(folder) if root else None
     vm_spec = vm.VmSpec(accel, spec.cores, spec.memory, tuple(disks), tap)
-    after = (lambda: _enclose(local, namespace, takedown)) if root else (lambda: None)
+    after = (lambda: enclose(local, namespace_name(folder), takedown)) if root else (lambda: None)
     say(f"booting the virtual machine ({accel.upper()})")
     machine = vm.boot(local, built, vm_spec, folder, takedown, after)
-    if root:
-        enter = ("nsenter", f"--net=/run/netns/{namespace}")
-        portal = Portal(_NET_HOST, _NET_HOST, _ISCSI_PORT, enter)
-    else:
-        portal = Portal("127.0.0.1", vm.USER_NET_HOST, vm.free_port())
-    target = Target(local, portal, folder)
+    target = Target(local, vm_portal(folder, root), folder)
     target.start(takedown)
-    saved = PurePosixPath(f"/dev/disk/by-id/virtio-{SAVED}") if spec.saved else None
-    device = PurePosixPath(f"/dev/disk/by-id/virtio-{FLASH}")
-    return Lab(machine, accel, target, device, saved, folder, takedown)
+    saved = VM_SAVED if spec.saved else None
+    return Lab(machine, accel, target, VM_FLASH, saved, folder, takedown)
+
+
+def vm_tap(folder: Path) -> tuple[str, str]:
+    """The tap device's name and the guest's address on it."""
+    return namespace_name(folder), f"{_NET_GUEST}/{_NET_BITS}"
+
+
+def vm_portal(folder: Path, root: bool) -> Portal:
+    """The iSCSI portal for a virtual machine: on its tap device, or through QEMU's user network."""
+    if root:
+        enter = ("nsenter", f"--net=/run/netns/{namespace_name(folder)}")
+        return Portal(_NET_HOST, _NET_HOST, _ISCSI_PORT, enter)
+    return Portal("127.0.0.1", vm.USER_NET_HOST, vm.free_port())
+
+
+def local_portal() -> Portal:
+    return Portal("127.0.0.1", "127.0.0.1", vm.free_port())
 
 
 def _local_lab(spec: LabSpec, folder: Path, takedown: Takedown, local: Local) -> Lab:
-    target = Target(local, Portal("127.0.0.1", "127.0.0.1", vm.free_port()), folder)
+    target = Target(local, local_portal(), folder)
     target.start(takedown)
     if spec.flash_device:
         flash = spec.flash_device
@@ -200,12 +259,12 @@ def _loop(local: Local, file: Path, takedown: Takedown, readonly: bool) -> PureP
     return PurePosixPath(device)
 
 
-def _namespace_name(folder: Path) -> str:
+def namespace_name(folder: Path) -> str:
     """One network namespace (and tap device) per state folder; at most 15 characters."""
     return "hotset-" + hashlib.sha256(str(folder).encode()).hexdigest()[:6]
 
 
-def _enclose(local: Local, name: str, takedown: Takedown) -> None:
+def enclose(local: Local, name: str, takedown: Takedown) -> None:
     """Move the tap device, which QEMU holds by now, into a network namespace of the lab.
 
     The computer's own addresses and routes stay as they are.

@@ -28,3 +28,9 @@ def _folder(variable: str, default: str) -> Path:
     folder = root / "hotset"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def repository_file(name: str) -> Path:
+    """A file that ships with hotset (``experiments/demo.toml``), in a checkout or installed."""
+    checkout = Path(__file__).resolve().parents[3] / name
+    return checkout if checkout.exists() else Path(__file__).resolve().parents[1] / "harness" / name

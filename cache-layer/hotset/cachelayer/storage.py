@@ -176,7 +176,7 @@ class ModelledStorage:
         self._local.run(["truncate", "-s", str(int(self._size)), str(self._backing)])
         argv = self.serve_argv()
         unmount = ["umount", "-l"] if os.geteuid() == 0 else ["fusermount3", "-u", "-z"]
-        takedown.command("unmount the slow disk", [*unmount, "-q", str(mount)])
+        takedown.leftover("unmount the slow disk", [*unmount, "-q", str(mount)])
         process = self._local.spawn(argv, log)
         takedown.process("slow disk", process.pid)
         deadline = time.monotonic() + _START_LIMIT_S

@@ -83,6 +83,10 @@ class Takedown:
         self._write({"command": name, "argv": list(argv)})
         self._steps.append((name, lambda: self._local.run(argv, timeout_s=60)))
 
+    def leftover(self, name: str, argv: Sequence[str]) -> None:
+        """A command for the next run only: needed if something is killed that else tidies up."""
+        self._write({"command": name, "argv": list(argv)})
+
     def call(self, name: str, undo: Callable[[], object]) -> None:
         """An undo step that dies with the lab's machine and so need not be on disk."""
         self._steps.append((name, undo))

@@ -25,6 +25,7 @@ from hotset.cachelayer.takedown import Takedown, start_time
 from hotset.cachelayer.units import Bytes
 
 Accel = Literal["kvm", "tcg"]
+PROCESS = "virtual machine"
 SSH_PORT = 22
 POSTGRES_PORT = 5432
 USER_NET_GUEST = "10.0.2.15"
@@ -184,7 +185,7 @@ def boot(
     console, log = folder / "console.log", folder / "qemu.log"
     console.write_text("")
     process = local.spawn(qemu_argv(image, spec, ports, console), log)
-    takedown.process("virtual machine", process.pid)
+    takedown.process(PROCESS, process.pid)
     _wait_for(lambda: b"hotset-ready" in console.read_bytes(), process.poll, console, log,
               after_start)  # fmt: skip
     known = folder / "known_hosts"

@@ -1,0 +1,137 @@
+"""The archive of runs: one folder a run under the XDG data directory, and an SQLite index.
+
+The folders are the truth; the index can be made again from them. A run's document is written
+after every step (to a new file, then renamed), so that a failure loses none of it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from hotset.cachelayer.paths import data_dir
+from hotset.reports.document import RunDocument
+from hotset.reports.tables import ListingRow
+
+DOCUMENT = "result.json"
+REPORT = "report.html"
+LOG = "log.txt"
+_ROW = TypeAdapter(ListingRow)
+_TABLE = "CREATE TABLE IF NOT EXISTS runs (run TEXT PRIMARY KEY, started TEXT, listing TEXT)"
+
+
+class NoSuchRunError(Exception):
+    """The archive has no such run; the message says how to see those it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """All runs of this user."""
+
+    folder: Path
+
+    @classmethod
+    def default(cls) -> Archive:
+        return cls(data_dir() / "runs")
+
+    def new(self, name: str, at: datetime) -> str:
+        """Make the folder of a new run and return the run's id, which no other run has."""
+        stem = f"{at.astimezone(UTC):%Y%m%d-%H%M%S}-{name}"
+        for suffix in ("", *(f".{number}" for number in range(2, 100))):
+            folder = self.folder / (stem + suffix)
+            try:
+                folder.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            return folder.name
+        raise FileExistsError(f"{self.folder / stem} and 98 more exist")
+
+    def path(self, run: str) -> Path:
+        return self.folder / run
+
+    def save(self, document: RunDocument) -> None:
+        """Write a run's document and its line in the index."""
+        target = self.path(document.run) / DOCUMENT
+        temporary = target.with_suffix(".new")
+        temporary.write_text(document.model_dump_json(indent=1), encoding="utf-8")
+        temporary.replace(target)
+        self._index(document)
+
+    def load(self, run: str) -> RunDocument:
+        """A run by its id, a unique beginning of it, or ``last``.
+
+        :raises NoSuchRunError: none, or several begin so, or its document cannot be read.
+        """
+        name = self._resolve(run)
+        file = self.path(name) / DOCUMENT
+        try:
+            return RunDocument.model_validate_json(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise NoSuchRunError(f"run {name} has no result: {file} is missing") from None
+        except ValidationError as error:
+            raise NoSuchRunError(f"run {name}: {file} cannot be read: {error}") from None
+
+    def listing(self) -> list[ListingRow]:
+        """All runs, the newest first."""
+        indexed = self._indexed()
+        rows = []
+        for run in self._names():
+            line = indexed.get(run)
+            try:
+                row = ListingRow.of(self.load(run)) if line is None else _ROW.validate_json(line)
+            except (NoSuchRunError, ValueError):
+                continue
+            rows.append(row)
+        return rows
+
+    def remove(self, run: str) -> str:
+        """Delete a run's folder and index line; returns its full id."""
+        name = self._resolve(run)
+        shutil.rmtree(self.path(name))
+        with closing(self._database()) as database, database:
+            database.execute("DELETE FROM runs WHERE run = ?", (name,))
+        return name
+
+    def _names(self) -> list[str]:
+        if not self.folder.is_dir():
+            return []
+        return sorted((entry.name for entry in self.folder.iterdir() if entry.is_dir()),
+                      reverse=True)  # fmt: skip
+
+    def _resolve(self, run: str) -> str:
+        names = self._names()
+        if not names:
+            raise NoSuchRunError("there are no runs yet: `hotset demo` makes the first")
+        if run == "last":
+            return names[0]
+        found = [name for name in names if name == run] or [
+            name for name in names if name.startswith(run)
+        ]
+        if len(found) != 1:
+            what = "no run" if not found else f"{len(found)} runs"
+            raise NoSuchRunError(f"{what} named {run!r}: `hotset runs list` shows all")
+        return found[0]
+
+    def _index(self, document: RunDocument) -> None:
+        line = _ROW.dump_json(ListingRow.of(document)).decode()
+        with closing(self._database()) as database, database:
+            database.execute(
+                "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)",
+                (document.run, document.started_at.isoformat(), line),
+            )
+
+    def _indexed(self) -> dict[str, str]:
+        with closing(self._database()) as database:
+            return dict(database.execute("SELECT run, listing FROM runs").fetchall())
+
+    def _database(self) -> sqlite3.Connection:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        database = sqlite3.connect(self.folder.with_suffix(".sqlite"))
+        database.execute(_TABLE)
+        return database

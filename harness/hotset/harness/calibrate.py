@@ -1,0 +1,115 @@
+"""Measuring the ground: the guest's CPU against the host's, the modelled disk against its model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from hotset.cachelayer.lab import Lab
+from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.storage import expected, flashdev
+from hotset.cachelayer.units import Bytes
+from hotset.harness.progress import Reporter
+
+_GUEST_FLASHDEV = PurePosixPath("/run/hotset/flashdev")
+_CPU_SECONDS = 2
+QUEUE_DEPTHS = (1, 4, 16, 32)
+TOLERANCE = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a disk calibration: asked of the model, measured through the whole chain.
+
+    ``asked`` and ``measured`` are in the unit of ``what``; times are real times, so a time scale
+    shows in both.
+    """
+
+    what: str
+    unit: Literal["IOPS", "ms", "MB/s"]
+    asked: float
+    measured: float
+
+    @property
+    def off(self) -> float:
+        """Deviation of the measured from the asked figure, as a share of the asked."""
+        return self.measured / self.asked - 1
+
+
+def cpu_slowdown(lab: Lab) -> float:
+    """How many times slower the lab's CPU is than this computer's, on the same work.
+
+    Measured with ``flashdev cpu`` (a database-like instruction mix), on as many threads as the
+    machine has cores, one side after the other.
+    """
+    local = Local()
+    if lab.machine.kind == "local":
+        return 1.0
+    program = flashdev(local)
+    lab.machine.run(["mkdir", "-p", str(_GUEST_FLASHDEV.parent)])
+    lab.machine.put(program, _GUEST_FLASHDEV, 0o755)
+    threads = lab.machine.run(["nproc"]).stdout.strip()
+    host = _cpu(local, str(program), threads)
+    guest = _cpu(lab.machine, str(_GUEST_FLASHDEV), threads)
+    return host / guest
+
+
+def _cpu(machine: Machine, program: str, threads: str) -> float:
+    argv = [program, "cpu", "--seconds", str(_CPU_SECONDS), "--threads", threads, "--json"]
+    return float(json.loads(machine.run(argv, timeout_s=120).stdout)["ops_per_second"])
+
+
+def disk(
+    machine: Machine,
+    device: PurePosixPath,
+    model: dict[str, Any] | str,
+    size: Bytes,
+    time_scale: float,
+    report: Reporter,
+) -> list[Line]:
+    """fio against the slow disk as the machine sees it, beside what the model promises."""
+    asked = expected(Local(), model, ["--size", str(int(size)), "--time-scale", f"{time_scale:g}"])
+    lines = []
+    with report.task("fio on the slow disk"):
+        for promise in asked["random_read_8k"]:
+            depth = promise["queue_depth"]
+            job = _fio(machine, device, size, "randread", "8k", depth, time_scale)["read"]
+            what = f"8 KiB random read, queue depth {depth}"
+            lines.append(Line(what, "IOPS", promise["iops"], job["iops"]))
+            report.figure(f"{what}: {job['iops']:.0f} IOPS")
+            if depth == 1:
+                latency = job["lat_ns"]["mean"] / 1e6
+                lines.append(Line(what, "ms", promise["latency_ms_mean"], latency))
+        for direction in ("read", "write"):
+            job = _fio(machine, device, size, direction, "1M", 4, time_scale)[direction]
+            rate = job["bw_bytes"] / 1e6
+            promise = asked[f"sequential_{direction}_mb_per_s"]
+            lines.append(Line(f"1 MiB sequential {direction}", "MB/s", promise, rate))
+            report.figure(f"sequential {direction}: {rate:.1f} MB/s")
+    return lines
+
+
+def _fio(
+    machine: Machine,
+    device: PurePosixPath,
+    size: Bytes,
+    pattern: str,
+    block: str,
+    depth: int,
+    time_scale: float,
+) -> dict[str, Any]:
+    """One fio job; long enough that some hundred requests are served at any time scale."""
+    seconds = round(min(30, max(5, 5 * time_scale)))
+    argv = [
+        "fio", "--name=hotset", f"--filename={device}", f"--rw={pattern}", f"--bs={block}",
+        f"--iodepth={depth}", "--ioengine=libaio", "--direct=1", f"--size={int(size)}",
+        "--time_based", f"--runtime={seconds}", "--ramp_time=1", "--randrepeat=1",
+        "--norandommap", "--output-format=json",
+    ]  # fmt: skip
+    text = machine.run(argv, timeout_s=seconds + 90).stdout
+    # fio may print notes before its JSON.
+    loaded: dict[str, Any] = json.loads(text[text.index("{") :])["jobs"][0]
+    return loaded

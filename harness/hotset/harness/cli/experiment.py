@@ -1,0 +1,63 @@
+"""``hotset demo``, ``hotset experiment plan|run``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from hotset.cachelayer.paths import repository_file
+from hotset.harness import experiment, plan
+from hotset.harness.archive import REPORT, Archive
+from hotset.harness.cli.options import Format, FormatOption, QuietOption, SetOption
+from hotset.harness.cli.runs import show_document
+from hotset.harness.progress import Reporter
+from hotset.harness.spec import Spec, read
+
+app = typer.Typer(help="Experiments: one TOML file each, run from baseline to report.",
+                  no_args_is_help=True)  # fmt: skip
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The experiment's TOML file.")]
+ResumeOption = Annotated[
+    str | None,
+    typer.Option(metavar="RUN", help="Go on with a failed or interrupted run (id or 'last')."),
+]
+
+
+@app.command("plan")
+def plan_command(file: FileArgument, set_: SetOption = []) -> None:  # noqa: B006 - typer copies it
+    """Print every command that running the experiment would run, and run none of them."""
+    plan.plan(read(file, tuple(set_)))
+
+
+@app.command("run")
+def run_command(
+    file: FileArgument,
+    set_: SetOption = [],  # noqa: B006
+    resume: ResumeOption = None,
+    format_: FormatOption = Format.TABLE,
+    quiet: QuietOption = False,
+) -> None:
+    """Run an experiment: baseline, warm-up, accelerated, all-flash, report."""
+    _run(read(file, tuple(set_)), resume, format_, quiet)
+
+
+def demo(
+    set_: SetOption = [],  # noqa: B006
+    resume: ResumeOption = None,
+    format_: FormatOption = Format.TABLE,
+    quiet: QuietOption = False,
+) -> None:
+    """Run the shipped demonstration experiment (experiments/demo.toml)."""
+    _run(read(repository_file("experiments/demo.toml"), tuple(set_)), resume, format_, quiet)
+
+
+def _run(spec: Spec, resume: str | None, format_: Format, quiet: bool) -> None:
+    archive = Archive.default()
+    document = experiment.run(spec, archive, Reporter(quiet), resume)
+    show_document(document, format_)
+    if format_ is Format.TABLE and not quiet:
+        page = archive.path(document.run) / REPORT
+        Console(stderr=True, soft_wrap=True).print(f"\nreport: {page}", highlight=False)

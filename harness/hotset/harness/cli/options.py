@@ -1,0 +1,28 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    """How a reading verb prints."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print it.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")]
+SetOption = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Replace a value of the experiment file, for instance tpcc.users=32. Repeatable.",
+    ),
+]

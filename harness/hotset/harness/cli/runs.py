@@ -1,0 +1,64 @@
+"""``hotset runs list|show|rm``: the archive."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from pydantic import TypeAdapter
+from rich.console import Console
+
+from hotset.harness.archive import Archive
+from hotset.harness.cli.options import Format, FormatOption
+from hotset.harness.progress import to_stdout
+from hotset.reports import tables, terminal
+from hotset.reports.document import SCHEMA_VERSION, RunDocument
+from hotset.reports.tables import ListingRow
+
+app = typer.Typer(help="The archive of runs.", no_args_is_help=True)
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run's id, the beginning of one, or 'last'.")
+]
+
+
+@app.command("list")
+def list_runs(format_: FormatOption = Format.TABLE) -> None:
+    """All runs, the newest first."""
+    rows = Archive.default().listing()
+    if format_ is Format.JSON:
+        listed = TypeAdapter(list[ListingRow]).dump_json(rows, indent=1).decode()
+        to_stdout(f'{{"schema_version": {SCHEMA_VERSION}, "runs": {listed}}}')
+    elif format_ is Format.CSV:
+        to_stdout(tables.listing_csv(rows))
+    else:
+        terminal.listing(rows, Console())
+
+
+@app.command("show")
+def show(run: RunArgument, format_: FormatOption = Format.TABLE) -> None:
+    """What a run measured."""
+    show_document(Archive.default().load(run), format_)
+
+
+@app.command("rm")
+def remove(
+    run: RunArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete a run and everything it left in the archive."""
+    archive = Archive.default()
+    name = archive.load(run).run
+    if not yes:
+        typer.confirm(f"Delete run {name}?", abort=True, err=True)
+    archive.remove(name)
+    typer.echo(f"deleted {name}", err=True)
+
+
+def show_document(document: RunDocument, format_: Format) -> None:
+    """Print a run's document to standard output."""
+    if format_ is Format.JSON:
+        to_stdout(document.model_dump_json(indent=1))
+    elif format_ is Format.CSV:
+        to_stdout(tables.summary_csv(document))
+    else:
+        terminal.summary(document, Console())

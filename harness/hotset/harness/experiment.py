@@ -1,0 +1,250 @@
+"""One experiment from its file to its record; ``run`` is the table of contents."""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from hotset.cachelayer import lab as labs
+from hotset.cachelayer.lab import Lab, LabSpec
+from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.storage import ModelledStorage, expected
+from hotset.cachelayer.units import Bytes
+from hotset.cachelayer.warmup import Warmup
+from hotset.harness import calibrate, saved
+from hotset.harness.archive import Archive
+from hotset.harness.arms import ARMS, Placed
+from hotset.harness.journal import Journal, ThresholdMissedError
+from hotset.harness.measure import Measured, measure, repeat_record
+from hotset.harness.progress import Reporter
+from hotset.harness.site import SavedImage, Site
+from hotset.harness.spec import Spec
+from hotset.reports import document
+from hotset.reports.document import ArmName, RunDocument
+
+_PROBE_SEED = 10_000
+
+
+def run(spec: Spec, archive: Archive, report: Reporter, resume: str | None = None) -> RunDocument:
+    """Run an experiment and return its document.
+
+    :param resume: id of a failed or interrupted run to go on with.
+    :raises ThresholdMissedError: the probe's hit ratio stayed below the asked one.
+    """
+    journal = Journal.resume(archive, spec, resume) if resume else Journal.begin(archive, spec)
+    report.say(f"run {journal.document.run}")
+    try:
+        with ExitStack() as stack:
+            with journal.phase("lab"):
+                lab, image_path = _raise(stack, spec, report)
+            with journal.phase("calibrate"):
+                time_scale = _ground(lab, spec, journal, report)
+            with journal.phase("database"):
+                site = _site(lab, spec, image_path, time_scale, report)
+                _describe(site, journal)
+            for repeat, arm in order(spec):
+                if journal.has(arm, repeat):
+                    continue
+                with journal.phase(f"{arm} {repeat}"):
+                    _measure_arm(site, journal, arm, repeat)
+        journal.finish(spec)
+    finally:
+        journal.write_report()
+    return journal.document
+
+
+def order(spec: Spec) -> Iterator[tuple[int, ArmName]]:
+    """Arms interleaved over the repeats, each second repeat backwards: slow drift of the
+    computer falls on all arms alike.
+
+    >>> from types import SimpleNamespace
+    >>> list(order(SimpleNamespace(repeats=2, arms=("a", "b"))))
+    [(1, 'a'), (1, 'b'), (2, 'b'), (2, 'a')]
+    """
+    for repeat in range(1, spec.repeats + 1):
+        arms = spec.arms if repeat % 2 else spec.arms[::-1]
+        for arm in arms:
+            yield repeat, arm
+
+
+def _raise(stack: ExitStack, spec: Spec, report: Reporter) -> tuple[Lab, Path]:
+    """The lab, with the disk of the saved image (a new, empty one when there is none yet)."""
+    image_path = saved.path_for(spec, labs.choose(spec.machine.kind))
+    there = saved.cached(image_path) is not None
+    disk = image_path if there else saved.new_file(image_path, spec.storage.size)
+    wanted = LabSpec(
+        machine=spec.machine.kind,
+        cores=spec.machine.cores,
+        memory=spec.machine.memory,
+        flash=spec.flash.size,
+        saved=disk,
+        saved_readonly=there,
+    )
+    lab = stack.enter_context(labs.standing(wanted, f"experiment {spec.name}", report.say))
+    return lab, image_path
+
+
+def _ground(lab: Lab, spec: Spec, journal: Journal, report: Reporter) -> float:
+    """Describe the machine; returns the time scale (kept from the first part of a resumed run)."""
+    known = journal.document.machine
+    slowdown = known.cpu_slowdown if known else calibrate.cpu_slowdown(lab)
+    assert slowdown is not None
+    if spec.time_scale != "auto":
+        scale = spec.time_scale
+    else:
+        scale = journal.document.time_scale if known else round(max(1.0, slowdown), 2)
+    if lab.machine.kind != "local":
+        report.say(f"the machine's CPU is {slowdown:.1f} times slower than this computer's")
+    if scale != 1:
+        report.say(f"storage is slowed {scale:g} times (time_scale = {spec.time_scale})")
+    journal.change(machine=_machine(lab, slowdown), time_scale=scale)
+    return scale
+
+
+def _site(lab: Lab, spec: Spec, path: Path, time_scale: float, report: Reporter) -> Site:
+    password = secrets.token_urlsafe(24)
+    storage = ModelledStorage(
+        Local(), lab.machine, lab.target, spec.storage.model, spec.storage.size, time_scale,
+        lab.folder,
+    )  # fmt: skip
+    image = saved.cached(path) or saved.build(lab, spec, path, password, report)
+    return Site(spec, spec.tier.resolved(), lab, storage, image, password, report)
+
+
+def _measure_arm(site: Site, journal: Journal, arm: ArmName, repeat: int) -> None:
+    """Place the database, probe the cache where there is one, run the window, keep the record."""
+    want, seed = site.spec.tpcc, site.spec.tpcc.seed + repeat
+    site.report.say(f"{arm}, repeat {repeat} of {site.spec.repeats}")
+    with ARMS[arm](site) as placed:
+        if placed.warmed is not None:
+            _probe(site, journal, placed, placed.warmed, repeat)
+        with site.report.task(f"TPC-C, {want.users} users, {want.warehouses} warehouses"):
+            measured = measure(site, placed, want.rampup_s, want.duration_s, seed)
+    record = repeat_record(repeat, measured, site.tier.block)
+    journal.add_repeat(arm, record)
+    hits = f", hit ratio {record.hit_ratio:.1%}" if record.hit_ratio is not None else ""
+    site.report.say(
+        f"{arm}: {record.nopm:,.0f} NOPM, {record.tpm:,.0f} TPM,"
+        f" server CPU {record.server_cpu:.0%}{hits}, {record.failed} failed"
+    )
+
+
+def _probe(site: Site, journal: Journal, placed: Placed, warmed: Warmup, repeat: int) -> None:
+    """A short run whose hit ratio must reach the asked figure, or there is no measured run."""
+    want = site.spec.warmup
+    with site.report.task("probing the hit ratio"):
+        measured = measure(site, placed, 0, want.probe_s, _PROBE_SEED + repeat)
+    ratio = measured.window.hits.ratio if measured.window.hits else None
+    journal.add_warmup(_warmup_record(warmed, measured, want.probe_hit_ratio, repeat))
+    site.report.say(
+        f"warm-up {warmed.bytes} in {warmed.seconds:.1f} s, {warmed.mb_per_s:.1f} MB/s of the"
+        f" origin's {warmed.origin_mb_per_s:.1f}; probe hit ratio {ratio or 0:.1%}"
+    )
+    if ratio is None or ratio < want.probe_hit_ratio:
+        raise ThresholdMissedError(
+            f"the probe after the warm-up hit {ratio or 0:.1%}, below warmup.probe_hit_ratio ="
+            f" {want.probe_hit_ratio:.1%}: the cache is too small for the database, or the"
+            f" warm-up method ({want.method}) did not fill it"
+        )
+
+
+def _warmup_record(
+    warmed: Warmup, measured: Measured, threshold: float, repeat: int
+) -> document.WarmUpRepeat:
+    hits = measured.window.hits
+    return document.WarmUpRepeat(
+        repeat=repeat,
+        method=warmed.method,
+        bytes=int(warmed.bytes),
+        seconds=warmed.seconds,
+        mb_per_s=warmed.mb_per_s,
+        origin_mb_per_s=warmed.origin_mb_per_s,
+        sampled_blocks=warmed.sampled_blocks,
+        differing_blocks=warmed.differing_blocks,
+        probe_hit_ratio=hits.ratio if hits else None,
+        probe_hit_ratio_min=threshold,
+        probe_seconds=measured.result.window_end - measured.result.window_start,
+    )
+
+
+def _describe(site: Site, journal: Journal) -> None:
+    """Tier, storage and database as they are set up, into the record."""
+    spec, tier = site.spec, site.tier
+    model = spec.storage.model
+    promise = expected(Local(), model, ["--size", str(int(spec.storage.size))])
+    depths = {one["queue_depth"]: one for one in promise["random_read_8k"]}
+    journal.change(
+        tier=document.Tier(
+            kind=spec.tier.kind,
+            mode=tier.mode,
+            policy=tier.policy,
+            block_bytes=int(tier.block),
+            metadata_bytes=int(tier.metadata),
+            cache_bytes=int(tier.cache),
+            volume_bytes=int(tier.volume),
+            emulated=False,
+        ),
+        storage=document.Storage(
+            kind="modelled",
+            name=promise["model"],
+            description=(
+                f"modelled disk behind iSCSI; 8 KiB random reads {depths[1]['iops']:.0f} IOPS at"
+                f" queue depth 1, {depths[32]['iops']:.0f} at 32 (before time scaling)"
+            ),
+            size_bytes=int(spec.storage.size),
+            expected=document.Calibration(
+                seq_read_mb_per_s=promise["sequential_read_mb_per_s"],
+                seq_write_mb_per_s=promise["sequential_write_mb_per_s"],
+            ),
+        ),
+        database=_database(site.saved, site.buffers, spec),
+    )
+
+
+def _database(image: SavedImage, buffers: Bytes, spec: Spec) -> document.Database:
+    return document.Database(
+        engine=spec.database.engine,
+        version=image.version,
+        bytes=int(image.database_bytes),
+        buffers_bytes=int(buffers),
+        warehouses=spec.tpcc.warehouses,
+        users=spec.tpcc.users,
+    )
+
+
+def _machine(lab: Lab, slowdown: float) -> document.Machine:
+    local = Local()
+    host = document.Host(
+        cpu=_cpu_name(),
+        cores=os.cpu_count() or 1,
+        memory_bytes=_memory_bytes(local),
+        kernel=platform.release(),
+    )
+    machine = lab.machine
+    return document.Machine(
+        kind="local" if machine.kind == "local" else "vm",
+        accel=lab.accel,
+        cores=int(machine.run(["nproc"]).stdout),
+        memory_bytes=_memory_bytes(machine),
+        kernel=machine.run(["uname", "-r"]).stdout.strip(),
+        cpu_slowdown=slowdown,
+        host=host,
+    )
+
+
+def _memory_bytes(machine: Machine) -> int:
+    """MemTotal of /proc/meminfo, which is in KiB (proc(5))."""
+    text = machine.run(["cat", "/proc/meminfo"]).stdout
+    return int(text.split("MemTotal:")[1].split()[0]) * 1024
+
+
+def _cpu_name() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()

@@ -1,0 +1,168 @@
+"""The record of a run as it grows; saved after every step, so that a failure loses none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, Self
+
+from hotset.harness.archive import REPORT, Archive
+from hotset.harness.spec import Spec, SpecError
+from hotset.reports import caveats, html, stats
+from hotset.reports.document import (
+    Arm,
+    ArmName,
+    Experiment,
+    Failure,
+    Phase,
+    Repeat,
+    RunDocument,
+    WarmUp,
+    WarmUpRepeat,
+)
+
+
+class ThresholdMissedError(Exception):
+    """A figure did not reach what the experiment asked for; the message names both."""
+
+
+class Journal:
+    """One run's document and where it is kept."""
+
+    def __init__(self, archive: Archive, document: RunDocument) -> None:
+        self.archive = archive
+        self.document = document
+        self._begun = time.monotonic() - document.seconds
+
+    @classmethod
+    def begin(cls, archive: Archive, spec: Spec) -> Self:
+        """A new run; its folder holds the resolved spec from the first moment."""
+        now = datetime.now(UTC)
+        document = RunDocument(
+            hotset_version=version("hotset"),
+            run=archive.new(spec.name, now),
+            state="interrupted",
+            started_at=now,
+            seconds=0,
+            experiment=_experiment(spec),
+        )
+        journal = cls(archive, document)
+        journal.change()
+        return journal
+
+    @classmethod
+    def resume(cls, archive: Archive, spec: Spec, run: str) -> Self:
+        """A run that failed or was interrupted goes on at its first missing phase.
+
+        :raises SpecError: the experiment is not the one that run was made with.
+        """
+        document = archive.load(run)
+        if document.state == "complete":
+            raise SpecError(f"run {document.run} is complete: there is nothing to resume")
+        if document.experiment != _experiment(spec):
+            raise SpecError(
+                f"run {document.run} was made with another experiment (see `hotset runs show"
+                f" {document.run} --format json`): resume it with the same file and --set values"
+            )
+        kept = tuple(phase for phase in document.phases if phase.state == "done")
+        journal = cls(archive, document.model_copy(update={"phases": kept, "failure": None}))
+        journal.change(state="interrupted")
+        return journal
+
+    def change(self, **fields: Any) -> None:  # noqa: ANN401 - whatever the document's fields are
+        """Replace fields of the document, check the whole again and save it."""
+        fields["seconds"] = time.monotonic() - self._begun
+        changed = self.document.model_copy(update=fields)
+        self.document = RunDocument.model_validate(changed.model_dump())
+        self.archive.save(self.document)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """One phase: how long it took and how it ended goes into the record."""
+        begun = time.monotonic()
+        try:
+            yield
+        except BaseException as error:
+            interrupted = isinstance(error, KeyboardInterrupt)
+            self._add_phase(name, "interrupted" if interrupted else "failed", begun)
+            failure = Failure(phase=name, text=_describe(error))
+            self.change(state="interrupted" if interrupted else "failed", failure=failure)
+            raise
+        self._add_phase(name, "done", begun)
+
+    def has(self, arm: ArmName, repeat: int) -> bool:
+        found = self.document.arm(arm)
+        return found is not None and any(one.repeat == repeat for one in found.repeats)
+
+    def add_repeat(self, arm: ArmName, repeat: Repeat) -> None:
+        """Keep one measured window."""
+        arms = {one.name: one for one in self.document.arms}
+        old = arms.get(arm, Arm(name=arm))
+        arms[arm] = Arm(name=arm, repeats=tuple(sorted((*old.repeats, repeat), key=_number)))
+        self.change(arms=tuple(arms.values()))
+
+    def add_warmup(self, warmup: WarmUpRepeat) -> None:
+        """Keep one warm-up; the figures over all repeats are means."""
+        old = self.document.warmup.repeats if self.document.warmup else ()
+        others = [one for one in old if one.repeat != warmup.repeat]
+        self.change(warmup=_over_all(tuple(sorted((*others, warmup), key=_number))))
+
+    def finish(self, spec: Spec) -> None:
+        """The factor, the state, and the page to look at."""
+        document = self.document
+        base, fast = document.arm("baseline"), document.arm("accelerated")
+        factors = {}
+        if base is not None and fast is not None:
+            try:
+                factors["tpcc"] = stats.factor(fast, base, document.arm("all-flash"))
+            except stats.NoFactor:
+                factors = {}
+        names = tuple(arm for name in spec.arms for arm in document.arms if arm.name == name)
+        self.change(state="complete", factors=factors, arms=names)
+
+    def write_report(self) -> None:
+        """Fill in the caveats and write the page, whatever state the run is in."""
+        self.change(warnings=caveats.of(self.document))
+        page = self.archive.path(self.document.run) / REPORT
+        page.write_text(html.render(self.document), encoding="utf-8")
+
+    def _add_phase(self, name: str, state: Any, begun: float) -> None:  # noqa: ANN401
+        phase = Phase(name=name, state=state, seconds=time.monotonic() - begun)
+        self.change(phases=(*self.document.phases, phase))
+
+
+def _experiment(spec: Spec) -> Experiment:
+    return Experiment(name=spec.name, title=spec.title, spec=spec.model_dump(mode="json"))
+
+
+def _over_all(repeats: tuple[WarmUpRepeat, ...]) -> WarmUp:
+    def mean(name: str) -> float:
+        return float(sum(getattr(one, name) for one in repeats) / len(repeats))
+
+    probes = [one.probe_hit_ratio for one in repeats if one.probe_hit_ratio is not None]
+    return WarmUp(
+        method=repeats[0].method,
+        bytes=round(mean("bytes")),
+        seconds=mean("seconds"),
+        mb_per_s=mean("mb_per_s"),
+        origin_mb_per_s=mean("origin_mb_per_s"),
+        sampled_blocks=sum(one.sampled_blocks for one in repeats),
+        differing_blocks=sum(one.differing_blocks for one in repeats),
+        probe_hit_ratio=min(probes) if probes else None,
+        probe_hit_ratio_min=repeats[0].probe_hit_ratio_min,
+        probe_seconds=mean("probe_seconds"),
+        repeats=repeats,
+    )
+
+
+def _number(record: Repeat | WarmUpRepeat) -> int:
+    return record.repeat
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "stopped by the user"
+    return f"{type(error).__name__.removesuffix('Error')}: {error}"

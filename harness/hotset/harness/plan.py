@@ -1,0 +1,193 @@
+"""``hotset experiment plan``: every command of an experiment, printed and not run.
+
+The very phases of a run are walked through with a machine that prints what it is told. What a
+command would have answered is made up from the experiment file, so figures in later commands (the
+extents of the database, mainly) are examples; the commands are the real ones.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from hotset.cachelayer import image, vm
+from hotset.cachelayer import lab as labs
+from hotset.cachelayer.lab import Lab
+from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import DEFAULT_TIMEOUT_S, Result, declared
+from hotset.cachelayer.storage import ModelledStorage, Target
+from hotset.cachelayer.takedown import Takedown
+from hotset.cachelayer.units import Bytes
+from hotset.harness.arms import ARMS
+from hotset.harness.experiment import order
+from hotset.harness.progress import Reporter, to_stdout
+from hotset.harness.saved import path_for
+from hotset.harness.site import SavedImage, Site
+from hotset.harness.spec import WAREHOUSE_BYTES, Spec
+
+_STDIN_SHOWN = 300
+
+
+class _Printing:
+    """A machine that prints what it would run."""
+
+    def __init__(self, kind: str, answers: dict[str, str]) -> None:
+        self.kind = kind
+        self._answers = answers
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,  # noqa: ARG002
+        check: bool = True,  # noqa: ARG002
+        user: str | None = None,
+    ) -> Result:
+        to_stdout(f"{self.kind:5} $ {shlex.join(declared(argv, user))}")
+        if stdin is not None and "PASSWORD" not in stdin:
+            shown = stdin if len(stdin) <= _STDIN_SHOWN else stdin[:_STDIN_SHOWN] + " …"
+            to_stdout("\n".join(f"      < {line}" for line in shown.strip().splitlines()))
+        name = PurePosixPath(argv[0]).name
+        key = next((key for key in self._answers if shlex.join([name, *argv[1:]]).startswith(key)),
+                   None)  # fmt: skip
+        answer = self._answers[key] if key else ""
+        error = "0+0 records copied, 1 s, 1 MB/s" if name == "dd" else ""
+        return Result(tuple(argv), 0, answer, error, 0.0)
+
+    @contextmanager
+    def stream(self, argv: Sequence[str]) -> Iterator[Iterator[str]]:
+        to_stdout(f"{self.kind:5} $ {shlex.join(argv)}")
+        yield iter(())
+
+    def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
+        text = source.read_text(errors="replace").strip()
+        to_stdout(f"{self.kind:5} > write {target} (mode {mode:o})")
+        to_stdout("\n".join(f"      < {line}" for line in text.splitlines()))
+
+    def get(self, source: PurePosixPath, target: Path) -> None:
+        to_stdout(f"{self.kind:5} > read {source} into {target}")
+
+    def address(self, port: int) -> tuple[str, int]:
+        return "127.0.0.1", port
+
+
+class _PrintingLocal(Local):
+    """This computer, printing instead of doing."""
+
+    def __init__(self) -> None:
+        self._machine = _Printing("host", {})
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        check: bool = True,
+        user: str | None = None,
+    ) -> Result:
+        return self._machine.run(argv, stdin=stdin, timeout_s=timeout_s, check=check, user=user)
+
+    def spawn(
+        self, argv: Sequence[str], log: Path, env: dict[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        self._machine.run(argv)
+        log.write_text("ready (planned)")
+        return super().spawn(["sync"], log.with_suffix(".none"), env)
+
+
+class _PrintingTakedown(Takedown):
+    """Take-down steps that end no process of this computer."""
+
+    def process(self, name: str, pid: int) -> None:  # noqa: ARG002
+        self.call(f"end {name}", lambda: to_stdout(f"host  $ # end {name}"))
+
+
+def plan(spec: Spec) -> None:
+    """Print the commands of an experiment in the order in which a run would give them."""
+    kind = labs.choose(spec.machine.kind)
+    with tempfile.TemporaryDirectory(prefix="hotset-plan-") as name:
+        folder, local = Path(name), _PrintingLocal()
+        takedown = _PrintingTakedown(folder, local)
+        lab = _lab(spec, kind, folder, takedown, local)
+        scale = 1.0 if spec.time_scale == "auto" else spec.time_scale
+        storage = ModelledStorage(local, lab.machine, lab.target, spec.storage.model,
+                                  spec.storage.size, scale, folder)  # fmt: skip
+        saved = SavedImage(folder / "saved.img", Bytes(spec.tpcc.warehouses * WAREHOUSE_BYTES),
+                           "", 0)  # fmt: skip
+        saved.path.touch()
+        site = Site(spec, spec.tier.resolved(), lab, storage, saved, "", Reporter(quiet=True))
+        _load(spec, kind)
+        for repeat, arm in order(spec):
+            to_stdout(f"\n# {arm}, repeat {repeat}")
+            with ARMS[arm](site) as placed:
+                if placed.warmed is not None:
+                    _tpcc(spec, f"probe, {spec.warmup.probe_s:g} s")
+                _tpcc(spec, f"{spec.tpcc.rampup_s:g} s ramp-up, {spec.tpcc.duration_s:g} s")
+        to_stdout("\n# the end: stop the iSCSI target and the machine, remove the flash file")
+
+
+def _lab(spec: Spec, kind: str, folder: Path, takedown: Takedown, local: Local) -> Lab:
+    root = os.geteuid() == 0
+    portal = labs.vm_portal(folder, root) if kind == "vm" else labs.local_portal()
+    target = Target(local, portal, folder)
+    to_stdout("# the lab")
+    if kind == "vm":
+        _vm_commands(spec, folder, root, local)
+    local.run(target.daemon_argv())
+    flash, saved = labs.VM_FLASH, labs.VM_SAVED
+    if kind == "local":
+        flash, saved = PurePosixPath("/dev/loop0"), PurePosixPath("/dev/loop1")
+        local.run(["losetup", "--find", "--show", "--direct-io=on", str(folder / "flash.img")])
+    machine = _Printing(kind, _answers(spec, str(flash)))
+    return Lab(machine, None, target, flash, saved, folder, takedown)
+
+
+def _vm_commands(spec: Spec, folder: Path, root: bool, local: Local) -> None:
+    built = image.cached()
+    if built is None:
+        built = image.Image(folder)
+        local.run(image.bootstrap_argv(folder, folder / "root", "root" if root else "unshare"))
+    disks = (vm.Disk(labs.FLASH, folder / "flash.img"),
+             vm.Disk(labs.SAVED, folder / "saved.img", readonly=True))  # fmt: skip
+    tap = labs.vm_tap(folder) if root else None
+    wanted = vm.VmSpec("tcg", spec.machine.cores, spec.machine.memory, disks, tap)
+    local.run(vm.qemu_argv(built, wanted, {22: 20022, 5432: 25432}, folder / "console.log"))
+    if root:
+        labs.enclose(local, labs.namespace_name(folder), Takedown(folder, local))
+
+
+def _load(spec: Spec, kind: str) -> None:
+    done = path_for(spec, kind)
+    if done.with_suffix(".json").exists():
+        to_stdout(f"\n# the saved database image is there: {done}")
+    else:
+        to_stdout(f"\n# load {spec.tpcc.warehouses} warehouses onto the saved-image disk: {done}")
+
+
+def _tpcc(spec: Spec, what: str) -> None:
+    users, warehouses = spec.tpcc.users, spec.tpcc.warehouses
+    to_stdout(f"tpcc  $ TPC-C driver: {users} users, {warehouses} warehouses, {what}")
+
+
+def _answers(spec: Spec, flash: str) -> dict[str, str]:
+    """What reading commands would say, by the beginning of the command."""
+    blocks = spec.tpcc.warehouses * WAREHOUSE_BYTES // 4096
+    first = 32 * 1024**2 // 4096
+    return {
+        f"blockdev --getsize64 {flash}": str(int(spec.flash.size)),
+        "blockdev --getsize64": str(int(spec.storage.size)),
+        "ls /usr/lib/postgresql": "17",
+        "pg_ctl --version": "pg_ctl (PostgreSQL) 17",
+        "find": "/run/hotset/origin/cluster/base/1/1\0",
+        "filefrag": (
+            f"File size of 1 is {blocks * 4096} ({blocks} blocks of 4096 bytes)\n"
+            f"   0:        0..{blocks - 1}:  {first}..{first + blocks - 1}:  {blocks}:  last,eof\n"
+        ),
+    }
