@@ -18,6 +18,8 @@ from hotset.tpcc.worker import DRAIN_S, Begin, Finished, Gone, Ready, Samples, r
 
 _LEAD_S = 0.1
 """Time for the start signal to reach all workers before the start it names."""
+_CONNECT_S = 60.0
+"""Time for processes to start and all users to connect."""
 _TICK_GRACE_S = 0.25
 """Samples of a second arrive a little after it."""
 
@@ -117,11 +119,13 @@ class _Run:
         self._orders = orders
         self._log: RunLog | None = None
         self._ready = self._finished = 0
+        self._patience_s = _CONNECT_S
         self._last_success = time.monotonic()
 
     def follow(self) -> RunResult:
         """From the first connection to the result."""
         self._listen_while(lambda: self._ready < len(self._crew))
+        self._patience_s = self._options.stall_s
         start = self._last_success = time.monotonic() + _LEAD_S
         log = self._log = RunLog(self._options, start, time.time() - time.monotonic())
         opens, closes = log.window
@@ -146,7 +150,7 @@ class _Run:
                     self._take(worker, message)
             except WorkerDied as death:
                 raise self._failure(str(death)) from None
-            if time.monotonic() - self._last_success > self._options.stall_s:
+            if time.monotonic() - self._last_success > self._patience_s:
                 raise self._stalled()
 
     def _take(self, worker: int, message: object) -> None:
@@ -167,7 +171,7 @@ class _Run:
 
     def _stalled(self) -> RunFailed:
         if self._ready < len(self._crew):
-            return self._failure(f"users not connected after {self._options.stall_s:g} s")
+            return self._failure(f"users not connected after {_CONNECT_S:g} s")
         last = self._log.last_failure() if self._log else None
         reason = f"; the last failure was: {last}" if last else ""
         return self._failure(f"no transaction completed for {self._options.stall_s:g} s{reason}")

@@ -12,7 +12,7 @@ from multiprocessing import connection
 from typing import Any
 
 from hotset.tpcc import schema
-from hotset.tpcc.database import Database, DatabaseError
+from hotset.tpcc.database import CannotConnect, Database, DatabaseError
 from hotset.tpcc.processes import Channel, Crew, WorkerDied
 from hotset.tpcc.rows import table_rows
 from hotset.tpcc.schema import TABLES
@@ -75,11 +75,27 @@ def load(
     """
     if warehouses < 1:
         raise ValueError(f"at least one warehouse, not {warehouses}")
+    crew_size = max(1, min(processes or os.cpu_count() or 1, warehouses))
+    try:
+        return _load(database, warehouses, seed, crew_size, observe)
+    except CannotConnect:
+        raise
+    except DatabaseError as error:
+        raise LoadFailed(str(error)) from error
+
+
+def _load(
+    database: Database,
+    warehouses: int,
+    seed: int,
+    crew_size: int,
+    observe: Callable[[LoadProgress], None],
+) -> LoadResult:
+    """The steps of a load, in order."""
     started = time.monotonic()
     with closing(database.session()) as session:
         schema.drop(database, session)
         schema.create(database, session)
-    crew_size = max(1, min(processes or os.cpu_count() or 1, warehouses))
     rows = _load_rows(database, warehouses, seed, crew_size, observe, started)
     rows_seconds = time.monotonic() - started
 
@@ -165,7 +181,4 @@ def _each_batch(database: Database, name: str, sessions: int) -> None:
             session.script(batch)
 
     with ThreadPoolExecutor(sessions) as pool:
-        try:
-            list(pool.map(run, schema.batches(database.engine, name)))
-        except DatabaseError as error:
-            raise LoadFailed(f"{name}: {error}") from error
+        list(pool.map(run, schema.batches(database.engine, name)))

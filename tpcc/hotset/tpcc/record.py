@@ -32,12 +32,12 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no run, naming the field."""
-        for name, low in (("users", 1), ("warehouses", 1), ("rampup_s", 0)):
+        # Workers report every second: a shorter stall could not be told from none.
+        for name, low in (("users", 1), ("warehouses", 1), ("rampup_s", 0), ("stall_s", 2)):
             if getattr(self, name) < low:
                 raise ValueError(f"{name} must be at least {low}, not {getattr(self, name)}")
-        for name in ("duration_s", "stall_s"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} must be above 0, not {getattr(self, name)}")
+        if self.duration_s <= 0:
+            raise ValueError(f"duration_s must be above 0, not {self.duration_s}")
 
 
 @dataclass(frozen=True, slots=True)

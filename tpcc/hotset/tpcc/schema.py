@@ -45,23 +45,23 @@ _STOCK_DISTRICTS = " ".join(f"s_dist_{d:02d}" for d in range(1, DISTRICTS + 1))
 TABLES: dict[str, Table] = {
     t.name: t
     for t in (
-        _table("item", ITEMS, 110, "i_id i_im_id i_price i_name i_data", per_warehouse=False),
+        _table("item", ITEMS, 130, "i_id i_im_id i_price i_name i_data", per_warehouse=False),
         _table(
             "warehouse",
             1,
-            1000,
+            28000,
             "w_id w_ytd w_tax w_name w_street_1 w_street_2 w_city w_state w_zip",
         ),
         _table(
             "district",
             DISTRICTS,
-            1000,
+            4096,
             "d_w_id d_id d_next_o_id d_ytd d_tax d_name d_street_1 d_street_2 d_city d_state d_zip",
         ),
         _table(
             "customer",
             DISTRICTS * CUSTOMERS,
-            720,
+            770,
             "c_w_id c_d_id c_id c_payment_cnt c_delivery_cnt c_since c_credit c_credit_lim"
             " c_discount c_balance c_ytd_payment c_first c_middle c_last c_street_1 c_street_2"
             " c_city c_state c_zip c_phone c_data",
@@ -69,32 +69,32 @@ TABLES: dict[str, Table] = {
         _table(
             "history",
             DISTRICTS * CUSTOMERS,
-            80,
+            81,
             "h_c_id h_c_w_id h_c_d_id h_w_id h_d_id h_date h_amount h_data",
         ),
         _table(
             "orders",
             DISTRICTS * CUSTOMERS,
-            150,
+            132,
             "o_w_id o_d_id o_id o_c_id o_carrier_id o_ol_cnt o_all_local o_entry_d",
         ),
         _table(
             "new_order",
             DISTRICTS * (CUSTOMERS - FIRST_UNDELIVERED + 1),
-            80,
+            79,
             "no_w_id no_d_id no_o_id",
         ),
         _table(
             "order_line",
             DISTRICTS * CUSTOMERS * 10,
-            150,
+            141,
             "ol_w_id ol_d_id ol_o_id ol_number ol_quantity ol_i_id ol_supply_w_id"
             " ol_delivery_d ol_amount ol_dist_info",
         ),
         _table(
             "stock",
             ITEMS,
-            420,
+            413,
             f"s_w_id s_i_id s_quantity s_order_cnt s_remote_cnt s_ytd {_STOCK_DISTRICTS} s_data",
         ),
     )

@@ -1,0 +1,69 @@
+"""The PostgreSQL client adapter without a server; with one: tpcc/tests/test_client.py."""
+
+import pickle
+import socket
+from contextlib import closing
+
+import pytest
+
+from hotset.harness.engines.postgres import PostgresDatabase, _meaning, _text
+from hotset.tpcc.database import (
+    Aborted,
+    CannotConnect,
+    DatabaseError,
+    IntendedRollback,
+    ServerGone,
+    Value,
+)
+
+DATABASE = PostgresDatabase("127.0.0.1", 1, "someone", "s3cret", "tpcc")
+
+
+def test_password_is_not_in_repr_and_survives_pickling() -> None:
+    assert "s3cret" not in repr(DATABASE)
+    assert pickle.loads(pickle.dumps(DATABASE)) == DATABASE  # noqa: S301 - our own bytes
+    assert DATABASE.engine == "postgres"
+
+
+def test_refused_connection_is_one_clear_line() -> None:
+    with closing(socket.socket()) as unused:
+        unused.bind(("127.0.0.1", 0))  # bound, not listening: refuses
+        database = PostgresDatabase("127.0.0.1", unused.getsockname()[1], "u", "s3cret", "tpcc")
+        with pytest.raises(CannotConnect) as failure:
+            database.session()
+    message = str(failure.value)
+    assert "cannot connect to PostgreSQL database 'tpcc' at 127.0.0.1:" in message
+    assert "refused" in message
+    assert "s3cret" not in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("state", "broken", "expected"),
+    [
+        ("HS241", False, IntendedRollback()),
+        ("40P01", False, Aborted("deadlock", True, "m")),
+        ("40001", False, Aborted("serialization", True, "m")),
+        ("55P03", False, Aborted("lock timeout", True, "m")),
+        ("53100", False, Aborted("error 53100", False, "m")),
+        ("57014", False, Aborted("error 57014", False, "m")),
+        ("57P01", False, ServerGone("m")),
+        ("57P03", False, ServerGone("m")),
+        ("08006", False, ServerGone("m")),
+        ("40001", True, ServerGone("m")),
+        (None, False, ServerGone("m")),
+    ],
+)
+def test_sqlstates(state: str | None, broken: bool, expected: DatabaseError) -> None:
+    found = _meaning(state, "m", broken=broken)
+    assert type(found) is type(expected)
+    assert found.args == expected.args
+    assert pickle.loads(pickle.dumps(found)).args == expected.args  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, None), (7, b"7"), ("é", "é".encode()), ((), b"{}"), ((1, -2, 3), b"{1,-2,3}")],
+)
+def test_arguments_as_text(value: Value, text: bytes | None) -> None:
+    assert _text(value) == text

@@ -1,0 +1,251 @@
+"""Whole runs against a real server, and the ways they end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import replace
+from multiprocessing import active_children
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from hotset.harness.engines.postgres import PostgresDatabase
+from hotset.tpcc.consistency import check
+from hotset.tpcc.driver import run
+from hotset.tpcc.record import Phase, RunFailed, RunOptions, RunResult, Tick
+from hotset.tpcc.schema import SetupError
+from hotset.tpcc.transactions import Kind
+
+pytestmark = pytest.mark.database
+
+
+class Server(Protocol):
+    """What these tests do to the server of conftest.py."""
+
+    def kill(self) -> None: ...
+    def stop(self) -> None: ...
+    def start(self) -> None: ...
+
+
+OPTIONS = RunOptions(users=4, warehouses=2, rampup_s=1, duration_s=5)
+
+
+@pytest.fixture(scope="module")
+def finished(loaded: tuple[PostgresDatabase, object]) -> tuple[RunResult, list[Tick | Phase]]:
+    """One run, for several tests, and what its observer saw."""
+    seen: list[Tick | Phase] = []
+    return run(loaded[0], OPTIONS, seen.append), seen
+
+
+Finished = tuple[RunResult, list[Tick | Phase]]
+
+
+def test_mix_and_rollbacks(finished: Finished) -> None:
+    kinds = finished[0].kinds
+    total = sum(kind.committed + kind.rolled_back for kind in kinds.values())
+    assert total > 1000
+    for kind, percent in zip(Kind, (45, 43, 4, 4, 4), strict=True):
+        share = (kinds[kind.label].committed + kinds[kind.label].rolled_back) / total
+        assert share * 100 == pytest.approx(percent, abs=1)
+    new_order = kinds["new_order"]
+    rolled_back = new_order.rolled_back / (new_order.committed + new_order.rolled_back)
+    assert 0.003 < rolled_back < 0.02
+    assert finished[0].failed == 0
+
+
+def test_totals_agree(finished: Finished) -> None:
+    result = finished[0]
+    minutes = OPTIONS.duration_s / 60
+    committed = sum(kind.committed for kind in result.kinds.values())
+    assert len(result.series) == 5
+    assert sum(second.transactions for second in result.series) == committed
+    assert sum(second.new_orders for second in result.series) == result.kinds["new_order"].committed
+    assert result.tpm * minutes == pytest.approx(committed)
+    assert result.nopm * minutes == pytest.approx(result.kinds["new_order"].committed)
+    assert result.window_end - result.window_start == pytest.approx(OPTIONS.duration_s)
+    assert abs(result.window_end - time.time()) < 60
+
+
+def test_the_server_counts_the_same_orders(finished: Finished) -> None:
+    result = finished[0]
+    assert result.nopm_by_district == pytest.approx(result.nopm, rel=0.02)
+
+
+def test_latencies_are_ordered(finished: Finished) -> None:
+    for latency in (finished[0].latency_ms, *(k.latency_ms for k in finished[0].kinds.values())):
+        found = (latency.p50, latency.p95, latency.p99, latency.max)
+        numbers = [value for value in found if value is not None]
+        assert len(numbers) == 4
+        assert numbers == sorted(numbers)
+        assert 0 < numbers[0] < numbers[3] < 5000
+
+
+def test_observer_sees_phases_in_order_and_every_second(finished: Finished) -> None:
+    result, seen = finished
+    assert [event.name for event in seen if isinstance(event, Phase)] == [
+        "rampup",
+        "measure",
+        "done",
+    ]
+    ticks = [event for event in seen if isinstance(event, Tick)]
+    assert [tick.second for tick in ticks] == list(range(6))
+    assert [tick.phase for tick in ticks] == ["rampup"] + ["measure"] * 5
+    measured = sum(tick.transactions for tick in ticks[1:])
+    assert measured == pytest.approx(result.tpm * OPTIONS.duration_s / 60, rel=0.02)
+
+
+@pytest.mark.usefixtures("finished")
+def test_database_is_consistent_after_the_run(database: PostgresDatabase) -> None:
+    with closing(database.session()) as session:
+        assert [result for result in check(database, session) if not result.holds] == []
+
+
+@pytest.mark.usefixtures("finished")
+def test_no_process_is_left() -> None:
+    assert active_children() == []
+
+
+def test_users_at_home_with_think_times_are_slow(database: PostgresDatabase) -> None:
+    options = replace(OPTIONS, all_warehouses=False, think_time=True, rampup_s=0, duration_s=1)
+    result = run(database, options)
+    assert result.tpm == 0
+    assert result.latency_ms.p50 is None
+
+
+def test_too_few_warehouses(database: PostgresDatabase) -> None:
+    with pytest.raises(SetupError, match="has 2 warehouses, the run asks for 3"):
+        run(database, replace(OPTIONS, warehouses=3))
+
+
+def test_unloaded_database(empty: PostgresDatabase) -> None:
+    with pytest.raises(SetupError, match="load the database first"):
+        run(empty, OPTIONS)
+
+
+def test_a_stall_fails_the_run_and_keeps_what_was_measured(database: PostgresDatabase) -> None:
+    def lock(event: Tick | Phase) -> None:
+        if isinstance(event, Tick) and event.second == 0:
+            holder.script("BEGIN; LOCK TABLE district")
+
+    options = replace(OPTIONS, rampup_s=0, duration_s=30, stall_s=2)
+    with closing(database.session()) as holder:
+        with pytest.raises(RunFailed, match="no transaction completed for 2 s") as failure:
+            run(database, options, lock)
+    assert failure.value.partial is not None
+    assert failure.value.partial.series[0].transactions > 0
+    assert failure.value.partial.series[-1].transactions == 0
+    assert active_children() == []
+
+
+def test_refused_transactions_are_counted_with_their_cause(database: PostgresDatabase) -> None:
+    with closing(database.session()) as session:
+        session.script("ALTER ROLE tester SET default_transaction_read_only = on")
+        try:
+            result = run(database, replace(OPTIONS, rampup_s=0, duration_s=1.5))
+        finally:
+            session.script("ALTER ROLE tester RESET default_transaction_read_only")
+    assert result.nopm == 0
+    assert result.failed == sum(second.failed for second in result.series) > 0
+    assert set(result.kinds["payment"].failed) == {"error 25006"}
+    assert [second.second for second in result.series] == [0, 1]
+
+
+SCRIPT = """
+import sys
+from multiprocessing import active_children
+from hotset.harness.engines.postgres import PostgresDatabase
+from hotset.tpcc.driver import run
+from hotset.tpcc.record import Phase, RunOptions
+
+def tell(event):
+    if event == Phase("measure"):
+        print(*[child.pid for child in active_children()], flush=True)
+
+if __name__ == "__main__":
+    host, port, user, password, dbname = sys.argv[1:]
+    database = PostgresDatabase(host, int(port), user, password, dbname)
+    run(database, RunOptions(users=4, warehouses=2, rampup_s=0.5, duration_s=60), tell)
+"""
+
+
+@pytest.mark.parametrize("death", [signal.SIGINT, signal.SIGKILL])
+def test_workers_do_not_outlive_their_parent(
+    death: signal.Signals, database: PostgresDatabase, tmp_path: Path
+) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(SCRIPT)
+    where = (database.host, str(database.port), database.user, database.password, database.dbname)
+    parent = subprocess.Popen(
+        [sys.executable, str(script), *where], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with parent:
+        assert parent.stdout is not None
+        assert parent.stderr is not None
+        workers = [int(pid) for pid in parent.stdout.readline().split()]
+        assert workers
+        parent.send_signal(death)
+        parent.wait(timeout=5)
+        if death == signal.SIGINT:
+            assert b"KeyboardInterrupt" in parent.stderr.read()
+    deadline = time.monotonic() + 5
+    while any(_alive(pid) for pid in workers):
+        assert time.monotonic() < deadline, "a worker outlived its parent"
+        time.sleep(0.05)
+
+
+def _alive(pid: int) -> bool:
+    """Running: neither gone nor a zombie that waits for its new parent."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_killed_server_fails_the_run_at_once(cluster: Server, database: PostgresDatabase) -> None:
+    killed_at = 0.0
+
+    def kill(event: Tick | Phase) -> None:
+        nonlocal killed_at
+        if isinstance(event, Tick) and event.second == 1:
+            cluster.kill()
+            killed_at = time.monotonic()
+
+    try:
+        with pytest.raises(RunFailed) as failure:
+            run(database, replace(OPTIONS, duration_s=60), kill)
+        assert time.monotonic() - killed_at < 5
+        assert failure.value.partial is not None
+        assert failure.value.partial.tpm > 0
+        assert active_children() == []
+    finally:
+        cluster.start()
+
+
+def test_a_server_shut_down_fails_the_run_with_its_words(
+    cluster: Server, database: PostgresDatabase
+) -> None:
+    def stop(event: Tick | Phase) -> None:
+        if event == Phase("measure"):
+            cluster.stop()
+
+    try:
+        with pytest.raises(RunFailed, match=r"terminating connection|closed the connection"):
+            run(database, replace(OPTIONS, duration_s=60), stop)
+    finally:
+        cluster.start()
+
+
+def test_a_killed_worker_fails_the_run(database: PostgresDatabase) -> None:
+    def kill(event: Tick | Phase) -> None:
+        if event == Phase("measure"):
+            pid = active_children()[0].pid
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+
+    with pytest.raises(RunFailed, match="ended with exit code -9"):
+        run(database, replace(OPTIONS, duration_s=60), kill)
+    assert active_children() == []
