@@ -116,7 +116,7 @@ def test_loading_replaces_reports_progress_and_takes_the_estimated_space(
         assert _number(session, "SELECT count(*) FROM warehouse") == 1
         size = sum(_number(session, f"SELECT pg_total_relation_size('{t}')") for t in TABLES)
     assert estimated_bytes(1) == pytest.approx(size, rel=0.03)
-    assert [p.step for p in seen[-4:]] == ["indexes", "procedures", "statistics", "done"]
+    assert [p.step for p in seen[-4:]] == ["indexes", "statistics", "procedures", "done"]
     assert seen[-1].warehouses_done == 1
     assert seen[-1].rows == pytest.approx(599_000, rel=0.02)
     assert all(a.rows <= b.rows and a.seconds <= b.seconds for a, b in pairwise(seen))

@@ -132,9 +132,11 @@ def test_a_stall_fails_the_run_and_keeps_what_was_measured(database: PostgresDat
             holder.script("BEGIN; LOCK TABLE district")
 
     options = replace(OPTIONS, rampup_s=0, duration_s=30, stall_s=2)
-    with closing(database.session()) as holder:
-        with pytest.raises(RunFailed, match="no transaction completed for 2 s") as failure:
-            run(database, options, lock)
+    with (
+        closing(database.session()) as holder,
+        pytest.raises(RunFailed, match="no transaction completed for 2 s") as failure,
+    ):
+        run(database, options, lock)
     assert failure.value.partial is not None
     assert failure.value.partial.series[0].transactions > 0
     assert failure.value.partial.series[-1].transactions == 0

@@ -3,22 +3,22 @@
 import os
 import time
 import traceback
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from multiprocessing import connection
-from typing import Any
+from typing import Any, TypeAlias
 
 from hotset.tpcc import schema
-from hotset.tpcc.database import CannotConnect, Database, DatabaseError
+from hotset.tpcc.database import CannotConnect, Database, DatabaseError, Session
 from hotset.tpcc.processes import Channel, Crew, WorkerDied
 from hotset.tpcc.rows import table_rows
 from hotset.tpcc.schema import TABLES
 
 _ITEMS_ONLY = 0
-"""The job number that stands for the one table no warehouse owns."""
+"""The warehouse number that stands for the one table no warehouse owns."""
 
 
 class LoadFailed(Exception):
@@ -27,7 +27,7 @@ class LoadFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """How far a load is; `step` is "rows", then "indexes", "procedures", "statistics", "done"."""
+    """How far a load is; `step` is "rows", then "indexes", "statistics", "procedures", "done"."""
 
     warehouses_done: int
     warehouses: int
@@ -47,8 +47,26 @@ class LoadResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
-    job: int
+class _Rows:
+    """A job: all rows of one warehouse."""
+
+    warehouse: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Script:
+    """A job: one batch of SQL."""
+
+    sql: str
+
+
+_Job: TypeAlias = _Rows | _Script
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A worker's answer: the rows it loaded."""
+
     rows: int
 
 
@@ -93,52 +111,50 @@ def _load(
 ) -> LoadResult:
     """The steps of a load, in order."""
     started = time.monotonic()
+    done = rows = 0
+
+    def report(step: str) -> None:
+        observe(LoadProgress(done, warehouses, rows, time.monotonic() - started, step))
+
     with closing(database.session()) as session:
         schema.drop(database, session)
         schema.create(database, session)
-    rows = _load_rows(database, warehouses, seed, crew_size, observe, started)
-    rows_seconds = time.monotonic() - started
-
-    def step(name: str) -> None:
-        observe(LoadProgress(warehouses, warehouses, rows, time.monotonic() - started, name))
-
-    step("indexes")
-    _each_batch(database, "indexes", crew_size)
-    step("procedures")
+    # One time stamp for all rows, without fractions: every engine can hold it.
+    now = datetime.now().replace(microsecond=0)
+    with Crew(_worker, [(database, seed, now)] * crew_size) as crew:
+        for job, loaded in _share_out(crew, map(_Rows, range(_ITEMS_ONLY, warehouses + 1))):
+            rows += loaded
+            done += job != _Rows(_ITEMS_ONLY)
+            report("rows")
+        rows_seconds = time.monotonic() - started
+        for name in ("indexes", "statistics"):
+            report(name)
+            # Batches concern different tables: they run side by side.
+            for _ in _share_out(crew, map(_Script, schema.batches(database.engine, name))):
+                pass
+    report("procedures")
     with closing(database.session()) as session:
         schema.create_procedures(database, session)
-    step("statistics")
-    _each_batch(database, "statistics", crew_size)
-    step("done")
+    report("done")
     return LoadResult(warehouses, rows, rows_seconds, time.monotonic() - started)
 
 
-def _load_rows(
-    database: Database,
-    warehouses: int,
-    seed: int,
-    crew_size: int,
-    observe: Callable[[LoadProgress], None],
-    started: float,
-) -> int:
-    """Share the warehouses out among processes and wait for all of them; returns the rows."""
-    # One time stamp for all rows, without fractions: every engine can hold it.
-    now = datetime.now().replace(microsecond=0)
-    jobs = [_ITEMS_ONLY, *range(1, warehouses + 1)]
-    shares = [(database, jobs[first::crew_size], seed, now) for first in range(crew_size)]
-    rows = done = 0
-    with Crew(_load_worker, shares) as crew:
-        left = len(jobs)
-        while left:
-            for _, message in _listen(crew):
-                if isinstance(message, _Failed):
-                    raise LoadFailed(message.cause)
-                assert isinstance(message, _Loaded)
-                left -= 1
-                rows += message.rows
-                done += message.job != _ITEMS_ONLY
-                observe(LoadProgress(done, warehouses, rows, time.monotonic() - started))
-    return rows
+def _share_out(crew: Crew, jobs: Iterable[_Job]) -> Iterator[tuple[_Job, int]]:
+    """Keep every worker busy until all jobs are done; yields each with the rows it loaded."""
+    waiting = deque(jobs)
+    idle = list(range(len(crew)))
+    busy: dict[int, _Job] = {}
+    while waiting or busy:
+        while waiting and idle:
+            worker = idle.pop()
+            busy[worker] = waiting.popleft()
+            crew.tell(busy[worker], worker)
+        for worker, answer in _listen(crew):
+            if isinstance(answer, _Failed):
+                raise LoadFailed(answer.cause)
+            assert isinstance(answer, _Done)
+            idle.append(worker)
+            yield busy.pop(worker), answer.rows
 
 
 def _listen(crew: Crew) -> list[tuple[int, object]]:
@@ -148,37 +164,30 @@ def _listen(crew: Crew) -> list[tuple[int, object]]:
         raise LoadFailed(str(death)) from None
 
 
-def _load_worker(
-    pipe: "connection.Connection[Any, Any]",
-    database: Database,
-    jobs: list[int],
-    seed: int,
-    now: datetime,
+def _worker(
+    pipe: "connection.Connection[Any, Any]", database: Database, seed: int, now: datetime
 ) -> None:
-    """A process of the crew: load its share, one warehouse after the other."""
+    """A process of the crew: one job after the other, until the parent lets go."""
     channel = Channel(pipe)
     try:
         with closing(database.session()) as session:
-            for job in jobs:
-                tables = [t for t in TABLES.values() if t.per_warehouse == (job != _ITEMS_ONLY)]
-                rows = sum(
-                    session.copy(t.name, t.columns, table_rows(t.name, job, seed, now))
-                    for t in tables
-                )
-                channel.send(_Loaded(job, rows))
+            while True:
+                match channel.receive():
+                    case _Rows(warehouse):
+                        channel.send(_Done(_copy_all(session, warehouse, seed, now)))
+                    case _Script(sql):
+                        session.script(sql)
+                        channel.send(_Done(0))
     except DatabaseError as error:
         channel.send(_Failed(str(error)))
     except Exception:
         channel.send(_Failed(traceback.format_exc()))
-    channel.receive()  # stay until the parent has read everything and lets go
+    channel.receive()  # stay until the parent has read the reason
 
 
-def _each_batch(database: Database, name: str, sessions: int) -> None:
-    """Run the batches of a file over several sessions: they concern different tables."""
-
-    def run(batch: str) -> None:
-        with closing(database.session()) as session:
-            session.script(batch)
-
-    with ThreadPoolExecutor(sessions) as pool:
-        list(pool.map(run, schema.batches(database.engine, name)))
+def _copy_all(session: Session, warehouse: int, seed: int, now: datetime) -> int:
+    """Load the rows of one warehouse, or of what belongs to none; returns how many."""
+    tables = [t for t in TABLES.values() if t.per_warehouse == (warehouse != _ITEMS_ONLY)]
+    return sum(
+        session.copy(t.name, t.columns, table_rows(t.name, warehouse, seed, now)) for t in tables
+    )

@@ -96,9 +96,9 @@ class Crew:
     def __len__(self) -> int:
         return len(self._processes)
 
-    def tell(self, message: object) -> None:
-        """Send one message to every worker still there."""
-        for pipe in self._open:
+    def tell(self, message: object, worker: int | None = None) -> None:
+        """Send a message to one worker, or to every one still there."""
+        for pipe in self._open if worker is None else [self._pipes[worker]]:
             try:
                 pipe.send(message)
             except OSError:

@@ -17,6 +17,3 @@ VACUUM (FREEZE, ANALYZE) item
 VACUUM (FREEZE, ANALYZE) district
 -- GO
 VACUUM (FREEZE, ANALYZE) warehouse
--- GO
--- Start the run with no dirty pages of the load's.
-CHECKPOINT
