@@ -4,8 +4,10 @@
 //! disk, [`array`] stripes requests over disks, [`link`] puts a network in front, [`model`] reads
 //! a JSON description and composes the three. All of that is logic in virtual time: it holds no
 //! clock and does no I/O. [`expect`] drives it with a virtual clock, [`serve`] with the real one.
+//! [`copy`] and [`cpu`] are small tools beside it: a sequential copy, a measure of a machine's CPU.
 
 pub mod array;
+pub mod copy;
 pub mod cpu;
 pub mod device;
 pub mod expect;

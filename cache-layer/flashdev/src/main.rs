@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use flashdev::Refusal;
+use flashdev::copy::{CopyOptions, copy};
 use flashdev::cpu;
 use flashdev::expect::expect;
 use flashdev::model::{BUILT_IN, ModelError, ModelSpec};
@@ -33,6 +34,10 @@ enum Command {
     Expect(ExpectArgs),
     /// Measure this machine's speed at a database's kind of work.
     Cpu(CpuArgs),
+    /// Copy one device onto another sequentially, reads and writes overlapping.
+    ///
+    /// Prints `copied BYTES` about once a second and a line of JSON at the end.
+    Copy(CopyArgs),
     /// List the built-in models, or print one as JSON.
     Models {
         /// The model to print.
@@ -99,11 +104,25 @@ struct CpuArgs {
     json: bool,
 }
 
+#[derive(Args)]
+struct CopyArgs {
+    /// The block device or file to read.
+    #[arg(long, value_name = "DEVICE")]
+    from: PathBuf,
+    /// The device or file to write, at the same offsets [default: only read].
+    #[arg(long, value_name = "DEVICE")]
+    to: Option<PathBuf>,
+    /// How much, bytes or with K, M, G, T (powers of 1024) [default: the whole source].
+    #[arg(long, value_parser = parse_size)]
+    bytes: Option<u64>,
+}
+
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(args) => run_serve(args),
         Command::Expect(args) => run_expect(&args),
         Command::Cpu(args) => run_cpu(&args),
+        Command::Copy(args) => run_copy(args),
         Command::Models { name } => run_models(name.as_deref()),
     };
     match result {
@@ -144,6 +163,17 @@ fn run_expect(args: &ExpectArgs) -> anyhow::Result<()> {
     } else {
         println!("{expectation}");
     }
+    Ok(())
+}
+
+fn run_copy(args: CopyArgs) -> anyhow::Result<()> {
+    let options = CopyOptions {
+        from: args.from,
+        to: args.to,
+        bytes: args.bytes,
+    };
+    let copied = copy(&options, |bytes| println!("copied {bytes}"))?;
+    println!("{}", serde_json::to_string(&copied)?);
     Ok(())
 }
 

@@ -6,8 +6,9 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
@@ -42,11 +43,12 @@ class Local:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         check: bool = True,
         user: str | None = None,
+        on_line: Callable[[str], None] | None = None,
     ) -> Result:
         begun = time.monotonic()
         with self._popen(argv, user, subprocess.PIPE if stdin is not None else None) as process:
             try:
-                out, err = process.communicate(stdin, timeout=timeout_s)
+                out, err = _communicate(process, stdin, timeout_s, on_line)
             except subprocess.TimeoutExpired:
                 _end_group(process)
                 raise CommandTimeoutError(self.kind, argv, timeout_s) from None
@@ -118,6 +120,34 @@ class Local:
             )
         except FileNotFoundError:
             raise missing("this computer", argv) from None
+
+
+def _communicate(
+    process: subprocess.Popen[str],
+    stdin: str | None,
+    timeout_s: float,
+    on_line: Callable[[str], None] | None,
+) -> tuple[str, str]:
+    """Feed a command and collect both its streams; lines go to ``on_line`` as they come."""
+    if on_line is None:
+        return process.communicate(stdin, timeout=timeout_s)
+    assert stdin is None, "a command whose lines are followed reads nothing"
+    assert process.stdout is not None
+    # A killed process closes its pipe, which ends the loop below.
+    guard = threading.Timer(timeout_s, _end_group, (process,))
+    guard.start()
+    lines = []
+    try:
+        for line in process.stdout:
+            lines.append(line)
+            on_line(line.rstrip("\n"))
+        _, err = process.communicate(timeout=5)
+    finally:
+        expired = not guard.is_alive()
+        guard.cancel()
+    if expired:
+        raise subprocess.TimeoutExpired(process.args, timeout_s)
+    return "".join(lines), err
 
 
 def _end_group(process: subprocess.Popen[str]) -> None:

@@ -8,7 +8,7 @@ database code only emits commands, so it is the same on this computer (``local``
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -75,11 +75,13 @@ class Machine(Protocol):
         timeout_s: float = DEFAULT_TIMEOUT_S,
         check: bool = True,
         user: str | None = None,
+        on_line: Callable[[str], None] | None = None,
     ) -> Result:
         """Run a declared program and wait for it.
 
         :param stdin: text for its standard input; the place for secrets, which never go into argv.
         :param user: run as this user (default: the machine's own, root where the tier needs it).
+        :param on_line: called with each line of standard output as it comes (progress).
         :raises CommandError: ``check`` and the exit code is not 0.
         :raises CommandTimeoutError: it ran longer than ``timeout_s`` and was killed.
         :raises EnvironmentLacksError: the program is not installed there.

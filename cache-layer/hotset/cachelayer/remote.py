@@ -75,21 +75,13 @@ class Remote:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         check: bool = True,
         user: str | None = None,
+        on_line: Callable[[str], None] | None = None,
     ) -> Result:
         begun = time.monotonic()
         command = _line(declared(argv, user))
         try:
-            # asyncssh kills its side at the limit; the outer limit guards a link that is gone.
-            done = self._wait(
-                self._connection.run(
-                    command,
-                    input=stdin or "",
-                    timeout=timeout_s,
-                    encoding="utf-8",
-                    errors="replace",
-                ),
-                timeout_s + 15,
-            )
+            # The outer limit guards a link that is gone.
+            done = self._wait(self._finish(command, stdin, timeout_s, on_line), timeout_s + 15)
         except (asyncssh.TimeoutError, TimeoutError):
             raise CommandTimeoutError(self.kind, argv, timeout_s) from None
         if done.exit_status is None:
@@ -139,6 +131,23 @@ class Remote:
         with suppress(MachineGoneError, TimeoutError):
             self._wait(self._connection.wait_closed(), 5)
         self._stop_loop()
+
+    async def _finish(
+        self,
+        command: str,
+        stdin: str | None,
+        timeout_s: float,
+        on_line: Callable[[str], None] | None,
+    ) -> asyncssh.SSHCompletedProcess:
+        if on_line is None:
+            return await self._connection.run(
+                command, input=stdin or "", timeout=timeout_s, errors="replace"
+            )
+        async with self._connection.create_process(command, errors="replace") as process:
+            async with asyncio.timeout(timeout_s):
+                async for line in process.stdout:
+                    on_line(line.rstrip("\n"))
+                return await process.wait()
 
     async def _start(self, command: str) -> asyncssh.SSHClientProcess[str]:
         return await self._connection.create_process(command, errors="replace")

@@ -21,6 +21,7 @@ from hotset.cachelayer.units import Bytes
 
 IQN = "iqn.2026-11.hotset:slow"
 _DISK_NAME = "disk"
+_REMOTE_FLASHDEV = PurePosixPath("/usr/local/bin/flashdev")
 _START_LIMIT_S = 20.0
 _LOGIN_LIMIT_S = 40.0
 
@@ -60,6 +61,16 @@ def flashdev(local: Local) -> Path:
         if candidate is not None and candidate.exists():
             return candidate
     raise EnvironmentLacksError("flashdev is not built: run `make build` in hotset's folder")
+
+
+def flashdev_on(machine: Machine) -> str:
+    """The ``flashdev`` program on a machine, put there if need be."""
+    program = flashdev(Local())
+    if machine.kind == "local":
+        return str(program)
+    if machine.run(["test", "-x", str(_REMOTE_FLASHDEV)], check=False).rc != 0:
+        machine.put(program, _REMOTE_FLASHDEV, 0o755)
+    return str(_REMOTE_FLASHDEV)
 
 
 class Target:

@@ -7,12 +7,13 @@ origin between the copy and the activation, and the origin must not be mounted w
 
 from __future__ import annotations
 
+import json
 import random
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from hotset.cachelayer import extents
@@ -20,17 +21,16 @@ from hotset.cachelayer.dmcache import DmCache
 from hotset.cachelayer.extents import Run
 from hotset.cachelayer.flash import PREFIX, device_size, mapper_path, remove
 from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.storage import flashdev_on
 from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
 
 Method = Literal["offline", "read"]
 _GATHER = f"{PREFIX}gather"
-_CHUNK = Bytes(4 * 1024**2)
-_SLICE_S = 4.0
 _RATE_PROBE = Bytes(48 * 1024**2)
 # The little-endian level of smq's hottest queue (63 of 0-63), as cache_restore takes it.
 _HOTTEST = "PwAAAA=="
+_XML = PurePosixPath("/run/hotset/cache.xml")
 _COPY_TIMEOUT_S = 3600.0
-_NOWHERE = PurePosixPath("/dev/null")
 
 
 class WarmupFailedError(Exception):
@@ -64,8 +64,8 @@ class Warmup:
         return mb_per_s(self.bytes, self.seconds)
 
 
-def database_runs(tier: DmCache, mount_point: PurePosixPath) -> list[Run]:
-    """The origin's blocks that hold a database's files, found on the read-only mounted origin.
+def database_runs(tier: DmCache, mount_point: PurePosixPath, folder: str) -> list[Run]:
+    """The origin's blocks that hold the files of a folder, found on the read-only mounted origin.
 
     ``noload``: replaying the journal would write to the origin.
     """
@@ -73,7 +73,7 @@ def database_runs(tier: DmCache, mount_point: PurePosixPath) -> list[Run]:
     machine.run(["mkdir", "-p", str(mount_point)])
     machine.run(["mount", "-o", "ro,noload", str(origin), str(mount_point)])
     try:
-        files = extents.files_under(machine, mount_point)
+        files = extents.files_under(machine, mount_point / folder)
         found = extents.of_files(machine, files) + extents.of_file_system(machine, origin)
     finally:
         machine.run(["umount", str(mount_point)])
@@ -91,7 +91,7 @@ def fill_offline(
     begun = time.monotonic()
     origin_rate = sequential_rate(tier.machine, tier.origin)
     total = extents.count(runs).bytes(tier.spec.block)
-    seconds = _copy(tier, runs, tier.cache, origin_rate, on_progress)
+    seconds = _copy(tier, runs, tier.origin, tier.cache, on_progress)
     sampled, differing = compare(tier, runs, samples)
     if differing:
         raise WarmupFailedError(
@@ -99,8 +99,7 @@ def fill_offline(
             " fill: something wrote to the origin; the cache was not activated"
         )
     xml = metadata_xml(runs, tier.spec.block, tier.capacity, tier.spec.policy)
-    tier.machine.run(["cache_restore", "--quiet", "-i", "/dev/stdin", "-o", str(tier.metadata)],
-                     stdin=xml)  # fmt: skip
+    _restore_metadata(tier, xml)
     tier.create()
     spent = time.monotonic() - begun
     return Warmup("offline", total, seconds, spent, origin_rate, sampled, differing)
@@ -116,28 +115,26 @@ def fill_by_reading(
     total = Bytes(extents.count(runs).bytes(tier.spec.block) * passes)
     seconds = 0.0
     for _ in range(passes):
-        seconds += _copy(tier, runs, _NOWHERE, origin_rate, on_progress, device)
+        seconds += _copy(tier, runs, device, None, on_progress)
     return Warmup("read", total, seconds, time.monotonic() - begun, origin_rate, 0, 0)
 
 
 def sequential_rate(machine: Machine, device: PurePosixPath) -> float:
     """The origin's sequential read rate in MB/s, measured on its first megabytes."""
-    argv = ["dd", f"if={device}", "of=/dev/null", f"bs={int(_CHUNK)}",
-            f"count={_RATE_PROBE // _CHUNK}", "iflag=direct"]  # fmt: skip
-    return mb_per_s(_RATE_PROBE, dd_seconds(machine.run(argv, timeout_s=600).stderr))
+    size = min(_RATE_PROBE, device_size(machine, device))
+    read = _flashdev_copy(machine, ["--from", str(device), "--bytes", str(int(size))])
+    return mb_per_s(Bytes(size), read)
 
 
-def dd_seconds(text: str) -> float:
-    """The seconds that dd itself measured, out of its last line.
-
-    >>> dd_seconds("2+0 records in\\n2+0 records out\\n50331648 bytes copied, 0.5 s, 9 MB/s")
-    0.5
-    """
-    last = text.strip().splitlines()[-1]
-    try:
-        return float(last.split(" copied, ")[1].split(" s")[0])
-    except (IndexError, ValueError):
-        raise ValueError(f"dd did not say how long it took: {last!r}") from None
+def _restore_metadata(tier: DmCache, xml: str) -> None:
+    # A file, not standard input: cache_restore wants to know its size.
+    tier.machine.run(["mkdir", "-p", str(_XML.parent)])
+    with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
+        file.write(xml)
+        file.flush()
+        tier.machine.put(Path(file.name), _XML)
+    tier.machine.run(["cache_restore", "--quiet", "-i", str(_XML), "-o", str(tier.metadata)])
+    tier.machine.run(["rm", "-f", str(_XML)])
 
 
 def gather_table(runs: Sequence[Run], block: Bytes, device: PurePosixPath) -> str:
@@ -194,32 +191,39 @@ def compare(tier: DmCache, runs: Sequence[Run], samples: int) -> tuple[int, int]
 def _copy(
     tier: DmCache,
     runs: Sequence[Run],
-    target: PurePosixPath,
-    origin_rate: float,
+    source: PurePosixPath,
+    target: PurePosixPath | None,
     on_progress: Callable[[Progress], None],
-    source: PurePosixPath | None = None,
 ) -> float:
-    """One sequential copy of the runs, in slices of some seconds; returns the seconds it took."""
+    """One sequential copy of the runs of a device; returns the seconds it took.
+
+    :param target: where to, laid one behind the other; None only reads them.
+    """
     machine, total = tier.machine, extents.count(runs).bytes(tier.spec.block)
-    machine.run(["dmsetup", "create", _GATHER, "--readonly"],
-                stdin=gather_table(runs, tier.spec.block, source or tier.origin))  # fmt: skip
+    table = gather_table(runs, tier.spec.block, source)
+    machine.run(["dmsetup", "create", _GATHER, "--readonly"], stdin=table)
     begun = time.monotonic()
+
+    def on_bytes(done: Bytes) -> None:
+        on_progress(Progress(done, total, time.monotonic() - begun))
+
     try:
-        step = max(_CHUNK, Bytes(int(origin_rate * 1e6 * _SLICE_S)).align_down(_CHUNK))
-        for start, end in pairwise([*range(0, total, step), total]):
-            argv = _dd_argv(mapper_path(_GATHER), target, Bytes(start), Bytes(end))
-            machine.run(argv, timeout_s=_COPY_TIMEOUT_S)
-            on_progress(Progress(Bytes(end), total, time.monotonic() - begun))
+        words = ["--from", str(mapper_path(_GATHER))]
+        return _flashdev_copy(machine, [*words, "--to", str(target)] if target else words, on_bytes)
     finally:
         remove(machine, (_GATHER,))
-    return time.monotonic() - begun
 
 
-def _dd_argv(source: PurePosixPath, target: PurePosixPath, start: Bytes, end: Bytes) -> list[str]:
-    """Copy the bytes from start to end of one device onto the same place of another."""
-    argv = ["dd", f"if={source}", f"of={target}", f"bs={int(_CHUNK)}", f"skip={int(start)}",
-            f"count={end - start}", "iflag=direct,fullblock,skip_bytes,count_bytes",
-            "status=none"]  # fmt: skip
-    if target == _NOWHERE:
-        return argv
-    return [*argv, f"seek={int(start)}", "oflag=direct,seek_bytes", "conv=notrunc"]
+def _flashdev_copy(
+    machine: Machine, words: Sequence[str], on_bytes: Callable[[Bytes], None] = lambda _: None
+) -> float:
+    """``flashdev copy``: reads and writes overlap, unlike dd's; returns its seconds."""
+
+    def on_line(line: str) -> None:
+        word, _, figure = line.partition(" ")
+        if word == "copied":
+            on_bytes(Bytes(int(figure)))
+
+    argv = [flashdev_on(machine), "copy", *words]
+    result = machine.run(argv, timeout_s=_COPY_TIMEOUT_S, on_line=on_line)
+    return float(json.loads(result.stdout.splitlines()[-1])["seconds"])

@@ -103,7 +103,7 @@ def _restored_origin(site: Site) -> PurePosixPath:
 
 def _warm(site: Site, tier: DmCache) -> Warmup:
     want = site.spec.warmup
-    runs = warmup.database_runs(tier, _ORIGIN_LOOK)
+    runs = warmup.database_runs(tier, _ORIGIN_LOOK, PLACE.cluster.name)
     with site.report.task(f"warm-up ({want.method})"):
         if want.method == "offline":
             return warmup.fill_offline(tier, runs, want.samples, site.report.on_warmup)

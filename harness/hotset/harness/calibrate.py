@@ -10,11 +10,10 @@ from typing import Any, Literal
 from hotset.cachelayer.lab import Lab
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.storage import expected, flashdev
+from hotset.cachelayer.storage import expected, flashdev_on
 from hotset.cachelayer.units import Bytes
 from hotset.harness.progress import Reporter
 
-_GUEST_FLASHDEV = PurePosixPath("/run/hotset/flashdev")
 _CPU_SECONDS = 2
 QUEUE_DEPTHS = (1, 4, 16, 32)
 TOLERANCE = 0.15
@@ -48,17 +47,22 @@ def cpu_slowdown(lab: Lab) -> float:
     local = Local()
     if lab.machine.kind == "local":
         return 1.0
-    program = flashdev(local)
-    lab.machine.run(["mkdir", "-p", str(_GUEST_FLASHDEV.parent)])
-    lab.machine.put(program, _GUEST_FLASHDEV, 0o755)
     threads = lab.machine.run(["nproc"]).stdout.strip()
-    host = _cpu(local, str(program), threads)
-    guest = _cpu(lab.machine, str(_GUEST_FLASHDEV), threads)
+    host = _cpu(local, threads)
+    guest = _cpu(lab.machine, threads)
     return host / guest
 
 
-def _cpu(machine: Machine, program: str, threads: str) -> float:
-    argv = [program, "cpu", "--seconds", str(_CPU_SECONDS), "--threads", threads, "--json"]
+def _cpu(machine: Machine, threads: str) -> float:
+    argv = [
+        flashdev_on(machine),
+        "cpu",
+        "--seconds",
+        str(_CPU_SECONDS),
+        "--threads",
+        threads,
+        "--json",
+    ]
     return float(json.loads(machine.run(argv, timeout_s=120).stdout)["ops_per_second"])
 
 

@@ -26,9 +26,11 @@ from hotset.cachelayer.warmup import Method
 from hotset.reports.document import ArmName
 
 Block = Annotated[Bytes, AfterValidator(dmcache.check_block)]
-# What a freshly loaded warehouse takes on PostgreSQL, tables and indexes; checked at validation
-# so that a database that cannot fit is refused before anything is made.
+# What a freshly loaded warehouse takes on PostgreSQL, tables and indexes, and what building those
+# indexes needs beside it; a database that cannot fit is refused before anything is made.
 WAREHOUSE_BYTES = 105_000_000
+_SORT_SHARE = 0.5
+_LOG_BYTES = 256 * 1024**2
 
 
 class SpecError(Exception):
@@ -136,9 +138,11 @@ class Spec(_Table):
                 f" {Bytes(split)} is larger than flash.size = {flash}: make one of them smaller"
             )
         database = Bytes(self.tpcc.warehouses * WAREHOUSE_BYTES)
-        if database > self.storage.size:
+        needed = Bytes(int(database * (1 + _SORT_SHARE)) + _LOG_BYTES)
+        if needed > self.storage.size:
             raise ValueError(
-                f"tpcc.warehouses = {self.tpcc.warehouses} is a database of about {database},"
+                f"tpcc.warehouses = {self.tpcc.warehouses} is a database of about {database};"
+                f" with room for its log and for building indexes ({needed}) it is"
                 f" larger than the origin (storage.size = {self.storage.size}):"
                 " enlarge storage.size or take fewer warehouses"
             )

@@ -11,7 +11,7 @@ use nix::fcntl::{FallocateFlags, Flock, FlockArg, fallocate};
 
 /// Offsets, lengths and buffers of direct I/O are multiples of this, bytes. Most devices would
 /// take 512, but a whole page never shares a page of the cache with a buffered neighbour.
-const DIRECT_ALIGN: usize = 4096;
+pub const DIRECT_ALIGN: usize = 4096;
 
 /// The backing file, open twice.
 ///
@@ -177,7 +177,7 @@ impl PageBuffer {
         &self.memory[self.start..self.start + self.len]
     }
 
-    fn bytes_mut(&mut self) -> &mut [u8] {
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.len]
     }
 

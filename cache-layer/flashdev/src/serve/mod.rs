@@ -28,7 +28,7 @@ use backing::Backing;
 use engine::Engine;
 use file_system::{FileLook, OneFile};
 
-mod backing;
+pub(crate) mod backing;
 mod engine;
 mod file_system;
 mod ledger;

@@ -122,6 +122,15 @@ class PostgresServer:
         # Over the server's own socket, so that the password is in no argv and no file.
         self._sql(f"ALTER ROLE {USER} PASSWORD '{self._password}';")
 
+    def trim_log(self) -> None:
+        """Leave only a few log files behind: an image for many arms carries no old log."""
+        small = {"max_wal_size": "48MB", "min_wal_size": "32MB"}
+        for key, value in small.items():
+            self._sql(f"ALTER SYSTEM SET {key} = '{value}';")
+        self._run("pg_ctl", "-D", str(self._place.cluster), "reload")
+        self._sql("CHECKPOINT;")
+        self._sql("ALTER SYSTEM RESET ALL;")
+
     def stop(self, mode: str = "fast", timeout_s: float = 600) -> None:
         """Stop the server; a shutdown checkpoint may take its time on slow storage."""
         self._run("pg_ctl", "-D", str(self._place.cluster), "-m", mode, "-w", "-t",
