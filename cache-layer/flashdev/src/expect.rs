@@ -285,3 +285,7 @@ impl std::fmt::Display for Expectation {
         )
     }
 }
+
+#[cfg(test)]
+#[path = "expect_tests.rs"]
+mod tests;

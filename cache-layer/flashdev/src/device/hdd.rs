@@ -63,11 +63,20 @@ enum Arm {
     },
 }
 
+/// A write of a bulk stream that waits for room in the gather buffer.
+#[derive(Debug)]
+struct Blocked {
+    sequence: u64,
+    tag: u64,
+    start: u64,
+    end: u64,
+}
+
 #[derive(Debug)]
 struct Flush {
     tag: u64,
-    /// Waits for the writes whose sequence is below this.
-    before: u64,
+    /// Waits for the writes up to this sequence.
+    after: u64,
 }
 
 /// A modelled hard disk.
@@ -86,6 +95,7 @@ pub struct Hdd {
     segments: Segments,
     write_ends: VecDeque<u64>,
     gathered_bytes: u64,
+    blocked: VecDeque<Blocked>,
     sequence: u64,
     done: Agenda<u64>,
 }
@@ -105,6 +115,7 @@ impl Hdd {
             flushes: Vec::new(),
             write_ends: VecDeque::new(),
             gathered_bytes: 0,
+            blocked: VecDeque::new(),
             sequence: 0,
             done: Agenda::default(),
         }
@@ -120,7 +131,7 @@ impl Hdd {
                 self.start_next();
             }
         } else {
-            self.enqueue(Some(request.tag), Op::Read, start, end);
+            self.enqueue(request.tag, Op::Read, start, end);
         }
     }
 
@@ -128,13 +139,18 @@ impl Hdd {
         let (start, end) = (request.offset, request.offset + request.len);
         self.segments.invalidate(start, end);
         let streams = self.note_write(start, end);
-        let fits = self.gathered_bytes + request.len <= self.spec.write_gather_bytes;
-        if streams && fits && request.host_len >= GATHERED_LEN_MIN {
-            self.gathered_bytes += request.len;
-            self.done.push(self.now, request.tag);
-            self.gather(start, end);
+        let could_fit = request.len <= self.spec.write_gather_bytes;
+        if streams && could_fit && request.host_len >= GATHERED_LEN_MIN {
+            let sequence = self.next_sequence();
+            self.blocked.push_back(Blocked {
+                sequence,
+                tag: request.tag,
+                start,
+                end,
+            });
+            self.gather_blocked();
         } else {
-            self.enqueue(Some(request.tag), Op::Write, start, end);
+            self.enqueue(request.tag, Op::Write, start, end);
         }
     }
 
@@ -151,29 +167,64 @@ impl Hdd {
         known.is_some()
     }
 
+    /// Accepts waiting bulk writes, first come first served, as far as there is room.
+    fn gather_blocked(&mut self) {
+        while let Some(first) = self.blocked.front() {
+            let len = first.end - first.start;
+            if self.gathered_bytes + len > self.spec.write_gather_bytes {
+                return;
+            }
+            self.gathered_bytes += len;
+            self.done.push(self.now, first.tag);
+            if let Some(accepted) = self.blocked.pop_front() {
+                self.gather(&accepted);
+            }
+        }
+    }
+
     /// Joins a gathered write to the drain before it, or queues a new drain.
-    fn gather(&mut self, start: u64, end: u64) {
+    ///
+    /// A drain is at most a quarter of the buffer: room comes back in quarters, and while the
+    /// host fills one, the arm is kept on the track by the others.
+    fn gather(&mut self, accepted: &Blocked) {
         let adjacent = self
             .queue
             .iter_mut()
             .chain(&mut self.waiting)
-            .find(|job| job.tag.is_none() && job.end == start);
+            .find(|job| job.tag.is_none() && job.end == accepted.start)
+            .filter(|job| accepted.end - job.start <= self.spec.write_gather_bytes / 4);
         match adjacent {
-            Some(drain) => drain.end = end,
-            None => self.enqueue(None, Op::Write, start, end),
+            Some(drain) => drain.end = accepted.end,
+            None => self.enqueue_job(Job {
+                sequence: accepted.sequence,
+                tag: None,
+                op: Op::Write,
+                start: accepted.start,
+                end: accepted.end,
+                queued_at: self.now,
+            }),
         }
     }
 
-    fn enqueue(&mut self, tag: Option<u64>, op: Op, start: u64, end: u64) {
-        self.waiting.push_back(Job {
-            sequence: self.sequence,
-            tag,
+    fn enqueue(&mut self, tag: u64, op: Op, start: u64, end: u64) {
+        let job = Job {
+            sequence: self.next_sequence(),
+            tag: Some(tag),
             op,
             start,
             end,
             queued_at: self.now,
-        });
+        };
+        self.enqueue_job(job);
+    }
+
+    fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
+        self.sequence
+    }
+
+    fn enqueue_job(&mut self, job: Job) {
+        self.waiting.push_back(job);
         self.take_in();
         self.stop_read_ahead();
         if matches!(self.arm, Arm::Idle) {
@@ -325,7 +376,10 @@ impl Hdd {
                 self.segments.extend(segment, to);
             }
         }
-        self.start_next();
+        self.gather_blocked();
+        if matches!(self.arm, Arm::Idle) {
+            self.start_next();
+        }
     }
 
     fn finish(&mut self, job: &Job) {
@@ -333,36 +387,35 @@ impl Hdd {
             Some(tag) => self.done.push(self.now, tag),
             None => self.gathered_bytes -= job.end - job.start,
         }
-        self.finish_flushes(Some(job.sequence));
+        self.finish_flushes();
     }
 
-    /// Completes the flushes that have nothing left to wait for. `finished` is a job that is
-    /// done but may still be in the books.
-    fn finish_flushes(&mut self, finished: Option<u64>) {
+    /// Completes the flushes that have no write left to wait for.
+    fn finish_flushes(&mut self) {
         if self.flushes.is_empty() {
             return;
         }
-        let serving = match &self.arm {
-            Arm::Serving { job, .. } => Some(job),
-            _ => None,
-        };
-        let oldest_write = self
-            .queue
-            .iter()
-            .chain(&self.waiting)
-            .chain(serving)
-            .filter(|job| job.op == Op::Write && Some(job.sequence) != finished)
-            .map(|job| job.sequence)
-            .min()
-            .unwrap_or(u64::MAX);
+        let oldest = self.oldest_write().unwrap_or(u64::MAX);
         let (now, done) = (self.now, &mut self.done);
         self.flushes.retain(|flush| {
-            let waits = oldest_write < flush.before;
+            let waits = oldest <= flush.after;
             if !waits {
                 done.push(now, flush.tag);
             }
             waits
         });
+    }
+
+    /// Sequence of the oldest write that is not on the medium.
+    fn oldest_write(&self) -> Option<u64> {
+        let serving = match &self.arm {
+            Arm::Serving { job, .. } => Some(job),
+            Arm::Idle | Arm::ReadingAhead { .. } => None,
+        };
+        let jobs = self.queue.iter().chain(&self.waiting).chain(serving);
+        let writes = jobs.filter(|job| job.op == Op::Write);
+        let blocked = self.blocked.iter().map(|blocked| blocked.sequence);
+        writes.map(|job| job.sequence).chain(blocked).min()
     }
 }
 
@@ -376,9 +429,9 @@ impl Device for Hdd {
             Op::Flush => {
                 self.flushes.push(Flush {
                     tag: request.tag,
-                    before: self.sequence,
+                    after: self.sequence,
                 });
-                self.finish_flushes(None);
+                self.finish_flushes();
             }
         }
     }
@@ -398,3 +451,7 @@ impl Device for Hdd {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "hdd_tests.rs"]
+mod tests;

@@ -129,9 +129,8 @@ impl<D: Device + 'static> Engine<D> {
 
     /// Takes a write.
     pub(super) fn write(&self, offset: u64, data: &[u8], reply: ReplyWrite) {
-        let len = data.len() as u32;
+        let tag = self.submit(Op::Write, offset, data.len() as u32, Reply::Write(reply));
         let data = PageBuffer::copy_of(data);
-        let tag = self.submit(Op::Write, offset, len, Reply::Write(reply));
         self.hand_out(Job::Write { tag, offset, data });
     }
 

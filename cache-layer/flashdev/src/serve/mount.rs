@@ -19,7 +19,7 @@ pub(super) fn check_directory(dir: &Path) -> Result<PathBuf, String> {
     let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     if is_mount_point(&dir, &mounts) {
         return Err(format!(
-            "{shown} is a mount point already: unmount it, or give another directory"
+            "{shown} is a mount point already: unmount it (`fusermount3 -uz {shown}` frees one that was left behind), or give another directory"
         ));
     }
     let mut entries = std::fs::read_dir(&dir)

@@ -1,0 +1,127 @@
+//! The command-line contract: what is refused, how, and with which exit code.
+
+use std::process::{Command, Output};
+
+fn flashdev(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_flashdev"))
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn refusal(args: &[&str]) -> String {
+    let output = flashdev(args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}");
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn stdout(args: &[&str]) -> String {
+    let output = flashdev(args);
+    assert!(output.status.success(), "{args:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn models_are_listed_and_printed() {
+    assert_eq!(stdout(&["models"]), "nas-2014\nhdd-7200\n");
+    let model: serde_json::Value = serde_json::from_str(&stdout(&["models", "nas-2014"])).unwrap();
+    assert_eq!(model["disks"], 6);
+    assert!(refusal(&["models", "x"]).contains("`flashdev models` lists"));
+}
+
+#[test]
+fn a_printed_model_can_be_given_as_a_file() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), stdout(&["models", "hdd-7200"])).unwrap();
+    let path = file.path().to_str().unwrap();
+    let json = |model| stdout(&["expect", "--model", model, "--size", "1G", "--json"]);
+    assert_eq!(json(path), json("hdd-7200"));
+}
+
+#[test]
+fn expect_prints_json_with_the_promised_fields() {
+    let json = stdout(&[
+        "expect",
+        "--model",
+        "nas-2014",
+        "--size",
+        "1G",
+        "--time-scale",
+        "5",
+        "--json",
+    ]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["time_scale"], 5.0);
+    assert_eq!(json["random_read_8k"][3]["queue_depth"], 32);
+    let rate = json["sequential_read_mb_per_s"].as_f64().unwrap();
+    assert!((22.0..24.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn a_bad_model_is_one_line_and_code_two() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(
+        file.path(),
+        r#"{"name": "x", "disks": 1, "disk": {"rpm": 1}}"#,
+    )
+    .unwrap();
+    let error = refusal(&["expect", "--model", file.path().to_str().unwrap()]);
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(
+        error.contains("`disk.rpm` is 1: give 1000 to 30000"),
+        "{error}"
+    );
+    assert!(refusal(&["expect", "--model", "/nonexistent"]).contains("nas-2014"));
+}
+
+#[test]
+fn bad_arguments_are_refused_with_a_remedy() {
+    let scale = refusal(&["expect", "--model", "nas-2014", "--time-scale", "0"]);
+    assert!(scale.contains("0.001 to 1000"), "{scale}");
+    let span = refusal(&[
+        "expect", "--model", "nas-2014", "--size", "1G", "--span", "2G",
+    ]);
+    assert!(span.contains("not exceed the size"), "{span}");
+    let seconds = refusal(&["cpu", "--seconds", "never"]);
+    assert!(seconds.contains("0.01 to 3600"), "{seconds}");
+}
+
+#[test]
+fn serve_refuses_what_it_cannot_mount_on_or_serve() {
+    let dir = tempfile::tempdir().unwrap();
+    let backing = dir.path().join("backing");
+    std::fs::write(&backing, [0; 8192]).unwrap();
+    let mount = dir.path().join("mount");
+    std::fs::create_dir(&mount).unwrap();
+    let (backing, mount) = (backing.to_str().unwrap(), mount.to_str().unwrap());
+    let full = dir.path().to_str().unwrap();
+    for (backing, mount, name, part) in [
+        (backing, full, "disk", "not empty"),
+        (backing, "/nonexistent", "disk", "mkdir -p"),
+        ("/nonexistent", mount, "disk", "truncate -s"),
+        (mount, mount, "disk", "backing file"),
+        (backing, mount, "a/b", "plain file name"),
+    ] {
+        let error = refusal(&[
+            "serve",
+            "--model",
+            "nas-2014",
+            "--backing",
+            backing,
+            "--mount",
+            mount,
+            "--name",
+            name,
+        ]);
+        assert!(error.contains(part), "`{part}` not in: {error}");
+    }
+}
+
+#[test]
+fn cpu_reports_a_rate_and_a_checksum() {
+    let json = stdout(&["cpu", "--seconds", "0.1", "--threads", "1", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(json["ops_per_second"].as_f64().unwrap() > 0.0);
+    assert_eq!(json["threads"], 1);
+}
