@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::mechanics::{Mechanics, MechanicsSpec};
 use super::read_ahead::Segments;
+use super::write_gather::{BulkWrite, WriteGather};
 use super::{Agenda, Completion, Device, Op, Request, earlier};
 use crate::time::Nanos;
 
@@ -21,18 +22,6 @@ pub struct HddSpec {
     /// A queued command older than this goes first, nanoseconds.
     pub age_max: Nanos,
 }
-
-/// Host requests shorter than this are never gathered, bytes.
-///
-/// The modelled drive has its volatile write cache off: a write is complete when it is on the
-/// medium, a flush costs only the drain. Taken literally that makes one long sequential write
-/// lose a turn per request, which no NAS does, since its controller joins adjacent writes. So
-/// bulk streams, and only those, are gathered. A database's log record (8-60 KiB) stays below the
-/// limit and pays its turn of the platter, even where the path drops flushes.
-const GATHERED_LEN_MIN: u64 = 65_536;
-
-/// How many recent ends of writes are remembered in order to recognise a stream.
-const WRITE_STREAMS_MAX: usize = 32;
 
 /// Media work: a host's command, or (without tag) the drain of gathered writes.
 #[derive(Debug)]
@@ -63,15 +52,6 @@ enum Arm {
     },
 }
 
-/// A write of a bulk stream that waits for room in the gather buffer.
-#[derive(Debug)]
-struct Blocked {
-    sequence: u64,
-    tag: u64,
-    start: u64,
-    end: u64,
-}
-
 #[derive(Debug)]
 struct Flush {
     tag: u64,
@@ -93,9 +73,7 @@ pub struct Hdd {
     waiting: VecDeque<Job>,
     flushes: Vec<Flush>,
     segments: Segments,
-    write_ends: VecDeque<u64>,
-    gathered_bytes: u64,
-    blocked: VecDeque<Blocked>,
+    gather: WriteGather,
     sequence: u64,
     done: Agenda<u64>,
 }
@@ -106,6 +84,7 @@ impl Hdd {
         Hdd {
             mechanics: Mechanics::new(&spec.mechanics),
             segments: Segments::new(spec.read_ahead_bytes),
+            gather: WriteGather::new(spec.write_gather_bytes),
             spec,
             now: 0,
             arm: Arm::Idle,
@@ -113,9 +92,6 @@ impl Hdd {
             queue: Vec::new(),
             waiting: VecDeque::new(),
             flushes: Vec::new(),
-            write_ends: VecDeque::new(),
-            gathered_bytes: 0,
-            blocked: VecDeque::new(),
             sequence: 0,
             done: Agenda::default(),
         }
@@ -138,61 +114,37 @@ impl Hdd {
     fn submit_write(&mut self, request: Request) {
         let (start, end) = (request.offset, request.offset + request.len);
         self.segments.invalidate(start, end);
-        let streams = self.note_write(start, end);
-        let could_fit = request.len <= self.spec.write_gather_bytes;
-        if streams && could_fit && request.host_len >= GATHERED_LEN_MIN {
+        if self.gather.wants(start, end, request.host_len) {
             let sequence = self.next_sequence();
-            self.blocked.push_back(Blocked {
+            self.gather.push(BulkWrite {
                 sequence,
                 tag: request.tag,
                 start,
                 end,
             });
-            self.gather_blocked();
+            self.accept_bulk_writes();
         } else {
             self.enqueue(request.tag, Op::Write, start, end);
         }
     }
 
-    /// Remembers the end of a write; true if it went on where an earlier one ended.
-    fn note_write(&mut self, start: u64, end: u64) -> bool {
-        let known = self.write_ends.iter().position(|&known| known == start);
-        if let Some(index) = known {
-            self.write_ends.remove(index);
-        }
-        self.write_ends.push_back(end);
-        if self.write_ends.len() > WRITE_STREAMS_MAX {
-            self.write_ends.pop_front();
-        }
-        known.is_some()
-    }
-
-    /// Accepts waiting bulk writes, first come first served, as far as there is room.
-    fn gather_blocked(&mut self) {
-        while let Some(first) = self.blocked.front() {
-            let len = first.end - first.start;
-            if self.gathered_bytes + len > self.spec.write_gather_bytes {
-                return;
-            }
-            self.gathered_bytes += len;
-            self.done.push(self.now, first.tag);
-            if let Some(accepted) = self.blocked.pop_front() {
-                self.gather(&accepted);
-            }
+    /// Completes bulk writes for which there is room, and queues them to be drained.
+    fn accept_bulk_writes(&mut self) {
+        while let Some(accepted) = self.gather.accept() {
+            self.done.push(self.now, accepted.tag);
+            self.drain(&accepted);
         }
     }
 
-    /// Joins a gathered write to the drain before it, or queues a new drain.
-    ///
-    /// A drain is at most a quarter of the buffer: room comes back in quarters, and while the
-    /// host fills one, the arm is kept on the track by the others.
-    fn gather(&mut self, accepted: &Blocked) {
+    /// Joins an accepted write to the drain before it, or queues a new drain.
+    fn drain(&mut self, accepted: &BulkWrite) {
+        let bytes_max = self.gather.drain_bytes_max();
         let adjacent = self
             .queue
             .iter_mut()
             .chain(&mut self.waiting)
             .find(|job| job.tag.is_none() && job.end == accepted.start)
-            .filter(|job| accepted.end - job.start <= self.spec.write_gather_bytes / 4);
+            .filter(|job| accepted.end - job.start <= bytes_max);
         match adjacent {
             Some(drain) => drain.end = accepted.end,
             None => self.enqueue_job(Job {
@@ -376,7 +328,7 @@ impl Hdd {
                 self.segments.extend(segment, to);
             }
         }
-        self.gather_blocked();
+        self.accept_bulk_writes();
         if matches!(self.arm, Arm::Idle) {
             self.start_next();
         }
@@ -385,7 +337,7 @@ impl Hdd {
     fn finish(&mut self, job: &Job) {
         match job.tag {
             Some(tag) => self.done.push(self.now, tag),
-            None => self.gathered_bytes -= job.end - job.start,
+            None => self.gather.release(job.end - job.start),
         }
         self.finish_flushes();
     }
@@ -414,7 +366,7 @@ impl Hdd {
         };
         let jobs = self.queue.iter().chain(&self.waiting).chain(serving);
         let writes = jobs.filter(|job| job.op == Op::Write);
-        let blocked = self.blocked.iter().map(|blocked| blocked.sequence);
+        let blocked = self.gather.blocked_sequences();
         writes.map(|job| job.sequence).chain(blocked).min()
     }
 }

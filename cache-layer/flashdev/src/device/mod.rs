@@ -9,6 +9,7 @@ use crate::time::Nanos;
 pub mod hdd;
 pub mod mechanics;
 mod read_ahead;
+mod write_gather;
 
 /// What a request asks of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
