@@ -81,18 +81,14 @@ class Remote:
         command = _line(declared(argv, user))
         try:
             # The outer limit guards a link that is gone.
-            done = self._wait(self._finish(command, stdin, timeout_s, on_line), timeout_s + 15)
+            rc, out, err = self._wait(
+                self._finish(command, stdin, timeout_s, on_line), timeout_s + 15
+            )
         except (asyncssh.TimeoutError, TimeoutError):
             raise CommandTimeoutError(self.kind, argv, timeout_s) from None
-        if done.exit_status is None:
+        if rc is None:
             raise MachineGoneError(f"{self.kind}: the machine went away during `{command[:200]}`")
-        result = Result(
-            tuple(argv),
-            done.exit_status,
-            str(done.stdout or ""),
-            str(done.stderr or ""),
-            time.monotonic() - begun,
-        )
+        result = Result(tuple(argv), rc, out, err, time.monotonic() - begun)
         if result.rc == _NOT_FOUND and "not found" in result.stderr:
             raise missing(self.kind, argv)
         if check and result.rc != 0:
@@ -138,16 +134,20 @@ class Remote:
         stdin: str | None,
         timeout_s: float,
         on_line: Callable[[str], None] | None,
-    ) -> asyncssh.SSHCompletedProcess:
+    ) -> tuple[int | None, str, str]:
+        """Exit code (None: the machine went away), standard output, standard error."""
         if on_line is None:
-            return await self._connection.run(
+            done = await self._connection.run(
                 command, input=stdin or "", timeout=timeout_s, errors="replace"
             )
-        async with self._connection.create_process(command, errors="replace") as process:
-            async with asyncio.timeout(timeout_s):
-                async for line in process.stdout:
-                    on_line(line.rstrip("\n"))
-                return await process.wait()
+            return done.exit_status, str(done.stdout or ""), str(done.stderr or "")
+        lines = []
+        async with asyncio.timeout(timeout_s), await self._start(command) as process:
+            async for line in process.stdout:
+                lines.append(line)
+                on_line(line.rstrip("\n"))
+            done = await process.wait()
+        return done.exit_status, "".join(lines), str(done.stderr or "")
 
     async def _start(self, command: str) -> asyncssh.SSHClientProcess[str]:
         return await self._connection.create_process(command, errors="replace")
