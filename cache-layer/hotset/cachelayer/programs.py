@@ -53,7 +53,6 @@ PROGRAMS: dict[str, Program] = {
         Program("dmsetup", "dmsetup", "make, read and remove device-mapper devices"),
         Program("cache_restore", "thin-provisioning-tools", "write dm-cache metadata"),
         Program("blockdev", "util-linux", "sizes and buffers of block devices"),
-        Program("blkdiscard", "util-linux", "empty a slice of the flash"),
         Program("losetup", "mount", "a file as a block device"),
         Program("mount", "mount", "mount file systems"),
         Program("umount", "mount", "unmount file systems", _BOTH),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
@@ -24,6 +24,7 @@ _DISK_NAME = "disk"
 _REMOTE_FLASHDEV = PurePosixPath("/usr/local/bin/flashdev")
 _START_LIMIT_S = 20.0
 _LOGIN_LIMIT_S = 40.0
+_COPY_TIMEOUT_S = 3600.0
 
 
 class SlowStorage(Protocol):
@@ -71,6 +72,24 @@ def flashdev_on(machine: Machine) -> str:
     if machine.run(["test", "-x", str(_REMOTE_FLASHDEV)], check=False).rc != 0:
         machine.put(program, _REMOTE_FLASHDEV, 0o755)
     return str(_REMOTE_FLASHDEV)
+
+
+def copy(
+    machine: Machine, words: Sequence[str], on_bytes: Callable[[Bytes], None] = lambda _: None
+) -> float:
+    """``flashdev copy`` on a machine, where reads and writes overlap; returns its seconds.
+
+    :param words: ``--from DEVICE [--to DEVICE] [--bytes N]``.
+    """
+
+    def on_line(line: str) -> None:
+        word, _, figure = line.partition(" ")
+        if word == "copied":
+            on_bytes(Bytes(int(figure)))
+
+    argv = [flashdev_on(machine), "copy", *words]
+    result = machine.run(argv, timeout_s=_COPY_TIMEOUT_S, on_line=on_line)
+    return float(json.loads(result.stdout.splitlines()[-1])["seconds"])
 
 
 class Target:

@@ -81,6 +81,8 @@ def qemu_argv(image: Image, spec: VmSpec, ports: dict[int, int], console: Path) 
     """The QEMU call; the root disk is a throw-away snapshot, so the image stays frozen."""
     append = (
         "root=/dev/disk/by-label/hotset-root rw console=ttyS0 net.ifnames=0 quiet panic=-1"
+        # A throw-away guest that runs nobody else's code; the guards only cost emulated CPU.
+        " mitigations=off"
         f" init=/usr/sbin/hotset-init hotset.eth0={USER_NET_GUEST}/24"
     )
     if spec.tap:
@@ -110,7 +112,9 @@ def qemu_argv(image: Image, spec: VmSpec, ports: dict[int, int], console: Path) 
 def accel_argv(accel: Accel) -> list[str]:
     if accel == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
-    return ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"]
+    # Not -cpu max: it offers "fast string" instructions, which TCG runs byte by byte; without them
+    # the guest copies 8 bytes at a time (reads from the page cache: 3 times faster).
+    return ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "Nehalem"]
 
 
 def best_accel(local: Local, image: Image) -> Accel:

@@ -7,7 +7,6 @@ origin between the copy and the activation, and the origin must not be mounted w
 
 from __future__ import annotations
 
-import json
 import random
 import tempfile
 import time
@@ -16,12 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from hotset.cachelayer import extents
+from hotset.cachelayer import extents, storage
 from hotset.cachelayer.dmcache import DmCache
 from hotset.cachelayer.extents import Run
 from hotset.cachelayer.flash import PREFIX, device_size, mapper_path, remove
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.storage import flashdev_on
 from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
 
 Method = Literal["offline", "read"]
@@ -30,7 +28,6 @@ _RATE_PROBE = Bytes(48 * 1024**2)
 # The little-endian level of smq's hottest queue (63 of 0-63), as cache_restore takes it.
 _HOTTEST = "PwAAAA=="
 _XML = PurePosixPath("/run/hotset/cache.xml")
-_COPY_TIMEOUT_S = 3600.0
 
 
 class WarmupFailedError(Exception):
@@ -122,7 +119,7 @@ def fill_by_reading(
 def sequential_rate(machine: Machine, device: PurePosixPath) -> float:
     """The origin's sequential read rate in MB/s, measured on its first megabytes."""
     size = min(_RATE_PROBE, device_size(machine, device))
-    read = _flashdev_copy(machine, ["--from", str(device), "--bytes", str(int(size))])
+    read = storage.copy(machine, ["--from", str(device), "--bytes", str(int(size))])
     return mb_per_s(Bytes(size), read)
 
 
@@ -209,21 +206,6 @@ def _copy(
 
     try:
         words = ["--from", str(mapper_path(_GATHER))]
-        return _flashdev_copy(machine, [*words, "--to", str(target)] if target else words, on_bytes)
+        return storage.copy(machine, [*words, "--to", str(target)] if target else words, on_bytes)
     finally:
         remove(machine, (_GATHER,))
-
-
-def _flashdev_copy(
-    machine: Machine, words: Sequence[str], on_bytes: Callable[[Bytes], None] = lambda _: None
-) -> float:
-    """``flashdev copy``: reads and writes overlap, unlike dd's; returns its seconds."""
-
-    def on_line(line: str) -> None:
-        word, _, figure = line.partition(" ")
-        if word == "copied":
-            on_bytes(Bytes(int(figure)))
-
-    argv = [flashdev_on(machine), "copy", *words]
-    result = machine.run(argv, timeout_s=_COPY_TIMEOUT_S, on_line=on_line)
-    return float(json.loads(result.stdout.splitlines()[-1])["seconds"])

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.cachelayer import warmup
+from hotset.cachelayer import storage, warmup
 from hotset.cachelayer.dmcache import VOLUME, DmCache
 from hotset.cachelayer.flash import PREFIX, Slice, mapper_path, remove, split
 from hotset.cachelayer.units import Bytes
@@ -80,10 +80,7 @@ def all_flash(site: Site) -> Iterator[Placed]:
         slices = (Slice(_FLAT, site.spec.storage.size), Slice(VOLUME, site.tier.volume))
         split(machine, site.lab.flash, slices)
         flat = mapper_path(_FLAT)
-        # Discarded first, so that the image's holes may be skipped.
-        machine.run(["blkdiscard", "-f", str(flat)])
-        machine.run(["dd", f"if={saved}", f"of={flat}", "bs=4M", "conv=sparse,fsync",
-                     "status=none"], timeout_s=900)  # fmt: skip
+        storage.copy(machine, ["--from", str(saved), "--to", str(flat)])
         mount(machine, site.takedown, flat, PLACE.data, "-o", "noatime")
         _flash_volume(site, mapper_path(VOLUME))
         yield Placed(_started(site))

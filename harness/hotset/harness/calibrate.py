@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -14,7 +15,8 @@ from hotset.cachelayer.storage import expected, flashdev_on
 from hotset.cachelayer.units import Bytes
 from hotset.harness.progress import Reporter
 
-_CPU_SECONDS = 2
+_CPU_SECONDS = 1
+_CPU_ROUNDS = 3
 QUEUE_DEPTHS = (1, 4, 16, 32)
 TOLERANCE = 0.15
 
@@ -41,16 +43,15 @@ class Line:
 def cpu_slowdown(lab: Lab) -> float:
     """How many times slower the lab's CPU is than this computer's, on the same work.
 
-    Measured with ``flashdev cpu`` (a database-like instruction mix), on as many threads as the
-    machine has cores, one side after the other.
+    Measured with ``flashdev cpu`` (a database-like mix of computing and system calls), on as many
+    threads as the machine has cores, the two sides in turn; the median of some rounds.
     """
     local = Local()
     if lab.machine.kind == "local":
         return 1.0
     threads = lab.machine.run(["nproc"]).stdout.strip()
-    host = _cpu(local, threads)
-    guest = _cpu(lab.machine, threads)
-    return host / guest
+    rounds = [_cpu(local, threads) / _cpu(lab.machine, threads) for _ in range(_CPU_ROUNDS)]
+    return statistics.median(rounds)
 
 
 def _cpu(machine: Machine, threads: str) -> float:

@@ -212,6 +212,7 @@ def _database(image: SavedImage, buffers: Bytes, spec: Spec) -> document.Databas
         version=image.version,
         bytes=int(image.database_bytes),
         buffers_bytes=int(buffers),
+        direct_io=True,
         warehouses=spec.tpcc.warehouses,
         users=spec.tpcc.users,
     )

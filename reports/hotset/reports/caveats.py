@@ -168,7 +168,7 @@ def _of_conditions(document: RunDocument) -> Iterator[Caveat]:
             yield Code.CALIBRATION_OFF.fill(which=which, tolerance=tolerance)
     if database is not None:
         places = [("the database's buffers", database.buffers_bytes)]
-        if machine is not None:
+        if machine is not None and not database.direct_io:
             places.append(("the machine's memory", machine.memory_bytes))
         for where, memory in places:
             if 0 < database.bytes <= memory:

@@ -123,6 +123,7 @@ class Database(Record):
     version: str
     bytes: NonNegativeInt
     buffers_bytes: NonNegativeInt
+    direct_io: bool = False  # the operating system's page cache is bypassed
     warehouses: PositiveInt
     users: PositiveInt
 
