@@ -45,10 +45,11 @@ class Bytes(int):
 
         :raises ValueError: names the text and the forms that are taken.
         """
-        if isinstance(text, int):
+        if isinstance(text, int) and not isinstance(text, bool):
             value = text
         else:
-            match = _SIZE.match(text)
+            # A file may hold anything here: a float, a list, a truth value.
+            match = _SIZE.match(text) if isinstance(text, str) else None
             if match is None:
                 raise ValueError(
                     f"{text!r} is not a size: write a number of bytes or a number with"
