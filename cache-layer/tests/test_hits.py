@@ -1,0 +1,220 @@
+"""Counter differences, hit ratios, and the sampler behind them."""
+
+from __future__ import annotations
+
+import doctest
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotset.cachelayer import hits
+from hotset.cachelayer.hits import Cpu, Sample, Sampler, between, parse_cpu
+from hotset.cachelayer.local import Local
+from hotset.cachelayer.tier import Counters, Hits, TierFailedError, hits_between
+from hotset.cachelayer.units import Blocks
+from tests.fake_machine import FakeMachine
+
+NAMES = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")
+COUNTS = st.integers(0, 2**32 - 1)
+
+
+def counted(*counts: int) -> Counters:
+    read_hits, read_misses, write_hits, write_misses, promotions, demotions = counts
+    return Counters(read_hits, read_misses, write_hits, write_misses, promotions, demotions,
+                    dirty=Blocks(0), used=Blocks(0), total=Blocks(16))  # fmt: skip
+
+
+ZERO = counted(0, 0, 0, 0, 0, 0)
+
+
+def line(read_hits: int, read_misses: int) -> str:
+    return (
+        f"0 3145728 cache 8 27/4096 128 5/16 {read_hits} {read_misses} 0 0 0 0 0"
+        " 2 metadata2 writeback 2 migration_threshold 2048 smq 0 rw -"
+    )
+
+
+def test_the_examples_in_the_docstrings() -> None:
+    tried = doctest.testmod(hits)
+    assert tried.attempted >= 1
+    assert tried.failed == 0
+
+
+@given(st.tuples(*[COUNTS] * 6), st.tuples(*[COUNTS] * 6))
+def test_differences_survive_a_wrap_around(start: tuple[int, ...], grown: tuple[int, ...]) -> None:
+    end = ((at + more) % 2**32 for at, more in zip(start, grown, strict=True))
+    found = hits_between(counted(*start), counted(*end), 32)
+    assert tuple(getattr(found, name) for name in NAMES) == grown
+
+
+def test_levels_are_no_events() -> None:
+    first = replace(ZERO, dirty=Blocks(9), used=Blocks(3))
+    assert hits_between(first, ZERO, 32) == Hits(0, 0, 0, 0, 0, 0, None)
+
+
+def test_the_width_is_the_kinds() -> None:
+    found = hits_between(replace(ZERO, read_hits=2**32 - 1), replace(ZERO, read_hits=4), 32)
+    assert found.read_hits == 5
+    found = hits_between(replace(ZERO, read_hits=2**64 - 1), replace(ZERO, read_hits=4), 64)
+    assert found.read_hits == 5
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"), [(None, None, None), (None, 3, None), (3, None, None),
+                                      (3, 10, 7)]
+)  # fmt: skip
+def test_bypassed(before: int | None, after: int | None, expected: int | None) -> None:
+    found = hits_between(replace(ZERO, bypassed=before), replace(ZERO, bypassed=after), 32)
+    assert found.bypassed == expected
+
+
+def test_ratios_name_their_denominators() -> None:
+    counted = Hits(
+        read_hits=30, read_misses=10, write_hits=8, write_misses=2, promotions=1, demotions=1
+    )
+    assert counted.ratio == 38 / 50
+    assert counted.read_ratio == 0.75
+    assert counted.write_ratio == 0.8
+
+
+def test_no_ratio_when_nothing_was_asked() -> None:
+    nothing = Hits(0, 0, 0, 0, 5, 5)
+    assert (nothing.ratio, nothing.read_ratio, nothing.write_ratio) == (None, None, None)
+    reads = Hits(0, 4, 0, 0, 0, 0)
+    assert (reads.ratio, reads.read_ratio, reads.write_ratio) == (0.0, 0.0, None)
+
+
+@given(st.tuples(*[st.integers(0, 10**6)] * 4))
+def test_a_ratio_is_a_share(counts: tuple[int, int, int, int]) -> None:
+    ratio = Hits(*counts, promotions=0, demotions=0).ratio
+    assert ratio is None or 0 <= ratio <= 1
+    assert (ratio is None) == (sum(counts) == 0)
+
+
+def test_cpu_counts_guest_time_once() -> None:
+    #                        user nice system idle iowait irq softirq steal guest guest_nice
+    cpu = parse_cpu("cpu  100 20 30 800 40 5 3 2 60 10")
+    assert cpu == Cpu(busy=160, iowait=40, total=1000)
+
+
+@pytest.mark.parametrize("text", ["", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3", "intr 1 2 3 4 5 6 7 8"])
+def test_not_the_cpu_line(text: str) -> None:
+    with pytest.raises(ValueError, match="not the cpu line"):
+        parse_cpu(text)
+
+
+def sample(at: float, busy: int, iowait: int = 0, reads: int | None = None) -> Sample:
+    counters = None if reads is None else replace(ZERO, read_hits=reads)
+    return Sample(at, Cpu(busy, iowait, int(at * 100)), counters)
+
+
+def test_between_two_samples() -> None:
+    window = between(sample(10, 100, 50, 7), sample(20, 600, 150, 9))
+    assert (window.seconds, window.cpu, window.iowait) == (10, 0.5, 0.1)
+    assert window.hits is not None
+    assert window.hits.read_hits == 2
+
+
+def test_iowait_that_runs_backwards_is_none() -> None:
+    assert between(sample(10, 0, 50), sample(20, 0, 49)).iowait == 0
+
+
+def test_no_hits_without_a_tier_at_both_ends() -> None:
+    assert between(sample(1, 0), sample(2, 0, reads=5)).hits is None
+    assert between(sample(1, 0, reads=5), sample(2, 0)).hits is None
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples arrive at 100.0, 101.0, 102.0, …"""
+    ticks: Iterator[float] = iter(float(at) for at in range(100, 1000))
+    monkeypatch.setattr(hits, "time", SimpleNamespace(time=lambda: next(ticks)))
+
+
+def sampled(*lines: str) -> Sampler:
+    machine = FakeMachine(lines=lines)
+    with Sampler(machine, "hotset-data") as sampler:
+        pass
+    assert machine.calls[0].argv[0] == "sh"
+    assert machine.calls[0].argv[-1] == "hotset-data"
+    return sampler
+
+
+def seconds(*read_hits: int) -> list[str]:
+    """One CPU line and one status line a second; the CPU is half busy."""
+    return [
+        text
+        for at, count in enumerate(read_hits)
+        for text in (f"cpu {50 * at} 0 0 {50 * at} 0 0 0 0 0 0", line(count, 0))
+    ]
+
+
+@pytest.mark.usefixtures("clock")
+def test_the_samples_nearest_to_the_edges_are_taken() -> None:
+    sampler = sampled(*seconds(0, 1, 3, 7, 15, 31))
+    for start, end, expected in (
+        (101.4, 103.6, 15 - 1),
+        (101.6, 103.4, 7 - 3),
+        (0, 9999, 31),
+        (101.0, 102.0, 2),
+    ):
+        window = sampler.window(start, end)
+        assert window.hits is not None
+        assert window.hits.read_hits == expected
+        assert window.cpu == 0.5
+    assert sampler.window(101.4, 103.6).seconds == 3
+
+
+@pytest.mark.usefixtures("clock")
+def test_each_second() -> None:
+    windows = sampled(*seconds(0, 1, 3, 7)).each_second(100.2, 5)
+    found = [window.hits.read_hits if window and window.hits else None for window in windows]
+    # The middles of the seconds lie at 100.7, 101.7, …; the last two have no sample behind them.
+    assert found == [1, 2, 4, None, None]
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("word", ["Fail", "Error"])
+def test_a_failure_of_the_tier_surfaces(word: str) -> None:
+    sampler = sampled(*seconds(0, 1, 2), "cpu 1 1 1 1 1 1 1 1", f"0 3145728 cache {word}",
+                      *seconds(3))  # fmt: skip
+    with pytest.raises(TierFailedError, match=word):
+        sampler.window(100, 102)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_status_nobody_understands_surfaces() -> None:
+    sampler = sampled(*seconds(0, 1), "cpu 1 1 1 1 1 1 1 1", line(0, 0) + " surprise")
+    with pytest.raises(ValueError, match="surprise"):
+        sampler.window(100, 102)
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("lines", [[], seconds(5), [*seconds(5), "cpu 1 1 1 1 1 1 1 1"]])
+def test_fewer_than_two_samples_are_no_window(lines: list[str]) -> None:
+    with pytest.raises(RuntimeError, match="could not be sampled"):
+        sampled(*lines).window(100, 101)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_machine_without_the_tier_has_cpu_only() -> None:
+    window = sampled("cpu 0 0 0 0 0 0 0 0", "-", "cpu 30 0 0 60 10 0 0 0", "-").window(100, 101)
+    assert window.hits is None
+    assert (window.cpu, window.iowait) == (0.3, 0.1)
+
+
+def test_this_computers_cpu_is_sampled_each_second() -> None:
+    begun = time.time()
+    with Sampler(Local(), "hotset-there-is-none") as sampler:
+        while len(sampler.samples) < 2 and time.time() < begun + 10:
+            time.sleep(0.02)
+    window = sampler.window(begun, time.time())
+    assert 0.9 < window.seconds < 5
+    assert window.last.cpu.total > window.first.cpu.total
+    assert 0 <= window.cpu <= 1
+    assert window.hits is None
