@@ -1,0 +1,246 @@
+"""From files to the cache blocks that hold them."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotset.cachelayer import extents
+from hotset.cachelayer.extents import Extent, Run, count, fit, parse_filefrag, to_runs
+from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import CommandError
+from hotset.cachelayer.units import Blocks, Bytes
+from tests.fake_machine import FakeMachine
+
+BLOCK = Bytes(64 * 1024)
+HEAD = " ext:     logical_offset:        physical_offset: length:   expected: flags:\n"
+PINNED = f"""\
+Filesystem type is: ef53
+File size of /data/base/1 is 2097152 (512 blocks of 4096 bytes)
+{HEAD}\
+   0:        0..     255:      34816..     35071:    256:
+   1:      256..     511:      40960..     41215:    256:      35072: last,eof
+/data/base/1: 2 extents found
+File size of /data/base/2 is 5 (1 block of 4096 bytes)
+{HEAD}\
+   0:        0..       0:        777..       777:      1:             last,eof
+/data/base/2: 1 extent found
+File size of /data/base/3 is 0 (0 blocks of 4096 bytes)
+/data/base/3: 0 extents found
+"""
+
+
+def pages(first: int, number: int, size: int = 4096) -> Extent:
+    return Extent(Bytes(first * size), Bytes(number * size))
+
+
+def test_several_files_in_one_output() -> None:
+    assert parse_filefrag(PINNED) == [pages(34816, 256), pages(40960, 256), pages(777, 1)]
+
+
+def test_each_file_has_a_block_size_of_its_own() -> None:
+    text = PINNED.replace("(1 block of 4096", "(1 block of 1024")
+    assert parse_filefrag(text)[2] == pages(777, 1, 1024)
+
+
+@pytest.mark.parametrize(
+    ("flags", "on_disk"),
+    [
+        ("", True),
+        ("last,eof", True),
+        ("shared", True),
+        ("merged,last,eof", True),
+        ("unwritten", False),
+        ("last,unwritten,eof", False),
+        ("last,unknown_loc,delalloc,eof", False),
+        ("last,not_aligned,inline,eof", False),
+    ],
+)
+def test_extents_without_data_on_the_disk_are_left_out(flags: str, on_disk: bool) -> None:
+    text = (
+        "File size of /data/1 is 40960 (10 blocks of 4096 bytes)\n"
+        f"{HEAD}   0:        0..       9:    5000..    5009:     10:             {flags}\n"
+    )
+    assert parse_filefrag(text) == ([pages(5000, 10)] if on_disk else [])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "   0:        0..       9:    5000..    5009:     10:             last,0x2000",
+        "   0:        0..       9:    5000..    5009",
+        "   0: nonsense",
+        "   0:        0..       9:   -5000..    5009:     10:             last",
+    ],
+)
+def test_an_extent_nobody_understands_is_named(line: str) -> None:
+    with pytest.raises(ValueError, match="not an extent") as refused:
+        parse_filefrag(f"File size of /data/1 is 40960 (10 blocks of 4096 bytes)\n{line}\n")
+    assert repr(line) in str(refused.value)
+
+
+def test_an_extent_before_its_files_block_size_is_refused() -> None:
+    with pytest.raises(ValueError, match="not an extent"):
+        parse_filefrag(
+            "   0:        0..       9:    5000..    5009:     10:             last,eof\n"
+        )
+
+
+def written(path: Path, size: int) -> Path:
+    with path.open("wb") as file:
+        file.write(os.urandom(size))
+        file.flush()
+        os.fsync(file.fileno())
+    return path
+
+
+def real_extents(*files: Path) -> list[Extent]:
+    """What the real filefrag says here; skips where the file system has no FIEMAP."""
+    local = Local()
+    if local.which("filefrag") is None:
+        pytest.skip("filefrag (e2fsprogs) is not installed")
+    try:
+        return extents.of_files(local, [str(file) for file in files])
+    except CommandError as error:
+        pytest.skip(f"no FIEMAP on the file system of the temporary folder: {error}")
+
+
+def test_real_files(tmp_path: Path) -> None:
+    one = written(tmp_path / "one 1: 2..3: 4..5: 6:", 300_000)
+    two = written(tmp_path / "two", 4096)
+    page = os.statvfs(tmp_path).f_bsize
+    found = real_extents(one, two)
+    if not found:
+        pytest.skip("the file system of the temporary folder keeps files inline or compressed")
+    assert (
+        sum(extent.length for extent in found)
+        == -(-300_000 // page) * page + -(-4096 // page) * page
+    )
+    assert count(to_runs(found, Bytes(page), Bytes(2**60))) == -(-300_000 // page) + -(
+        -4096 // page
+    )
+
+
+def test_a_real_hole_and_real_unwritten_room_are_left_out(tmp_path: Path) -> None:
+    file, page = tmp_path / "sparse", os.statvfs(tmp_path).f_bsize
+    with file.open("wb") as out:
+        os.posix_fallocate(out.fileno(), 0, 256 * page)  # room without data
+        out.seek(1024 * page)  # a hole before it
+        out.write(os.urandom(2 * page))
+        out.flush()
+        os.fsync(out.fileno())
+    found = real_extents(file)
+    if not found:
+        pytest.skip("the file system of the temporary folder keeps files inline or compressed")
+    assert sum(extent.length for extent in found) == 2 * page
+
+
+def test_files_are_asked_for_in_calls_of_bounded_length() -> None:
+    machine = FakeMachine({"filefrag": PINNED})
+    names = [f"/data/{number}" for number in range(401)]
+    assert len(extents.of_files(machine, names)) == 3 * 3
+    assert [word for call in machine.calls for word in call.argv[3:]] == names
+    assert {call.argv[:3] for call in machine.calls} == {("filefrag", "-v", "-s")}
+
+
+def test_files_under_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "base" / "1").mkdir(parents=True)
+    (tmp_path / "base" / "1" / "a\nb").write_text("x")
+    (tmp_path / "base" / "two words").write_text("x")
+    (tmp_path / "base" / "empty").touch()
+    (tmp_path / "base" / "link").symlink_to("two words")
+    found = extents.files_under(Local(), PurePosixPath(tmp_path / "base"))
+    assert sorted(found) == [f"{tmp_path}/base/1/a\nb", f"{tmp_path}/base/two words"]
+
+
+JOURNAL_MAGIC = bytes.fromhex("c03b3998")
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        4096,
+        pytest.param(
+            1024,
+            marks=pytest.mark.xfail(
+                strict=True,
+                reason="of_file_system takes every ext4 for one of 4096-byte blocks; mke2fs makes"
+                " 1024-byte blocks below 512 MiB",
+            ),
+        ),
+    ],
+)
+def test_the_journal_of_a_real_file_system(tmp_path: Path, block: int) -> None:
+    local, disk = Local(), tmp_path / "disk"
+    if not (local.which("mke2fs") and local.which("debugfs")):
+        pytest.skip("mke2fs and debugfs (e2fsprogs) are not installed")
+    local.run(["truncate", "-s", "64M", str(disk)])
+    local.run(["mke2fs", "-q", "-F", "-t", "ext4", "-b", str(block), str(disk)])
+    head, *journal = extents.of_file_system(local, PurePosixPath(disk))
+    assert head == Extent(Bytes(0), Bytes(16 * 1024**2))
+    assert sum(extent.length for extent in journal) == 4 * 1024**2
+    with disk.open("rb") as file:
+        file.seek(journal[0].start)
+        assert file.read(4) == JOURNAL_MAGIC
+
+
+EXTENTS = st.lists(
+    st.builds(Extent, st.integers(0, 40 * BLOCK).map(Bytes), st.integers(1, 5 * BLOCK).map(Bytes)),
+    max_size=12,
+)
+ORIGINS = st.integers(0, 50 * BLOCK).map(Bytes)
+
+
+def blocks_of(runs: list[Run]) -> list[int]:
+    return [block for run in runs for block in range(run.start, run.start + run.count)]
+
+
+@given(EXTENTS, ORIGINS)
+def test_runs_hold_exactly_the_blocks_of_the_extents(found: list[Extent], origin: Bytes) -> None:
+    runs = to_runs(found, BLOCK, origin)
+    touched = {
+        block
+        for extent in found
+        for block in range(extent.start // BLOCK, (extent.start + extent.length - 1) // BLOCK + 1)
+        if (block + 1) * BLOCK <= origin
+    }
+    assert blocks_of(runs) == sorted(touched)
+    assert count(runs) == len(touched)
+
+
+@given(EXTENTS, ORIGINS)
+def test_runs_are_sorted_and_apart(found: list[Extent], origin: Bytes) -> None:
+    runs = to_runs(found, BLOCK, origin)
+    assert all(run.count > 0 for run in runs)
+    assert all(one.start + one.count < two.start for one, two in pairwise(runs))
+    assert all(type(run.start) is type(run.count) is Blocks for run in runs)
+
+
+@given(EXTENTS, st.randoms(use_true_random=False))
+def test_the_order_of_the_files_does_not_matter(found: list[Extent], random: object) -> None:
+    shuffled = list(found)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    origin = Bytes(50 * BLOCK)
+    assert to_runs(shuffled, BLOCK, origin) == to_runs(found, BLOCK, origin)
+
+
+@given(EXTENTS, st.integers(0, 60).map(Blocks))
+def test_what_fits_is_the_beginning_and_never_too_much(
+    found: list[Extent], capacity: Blocks
+) -> None:
+    runs = to_runs(found, BLOCK, Bytes(50 * BLOCK))
+    kept = fit(runs, capacity)
+    assert count(kept) == min(count(runs), capacity)
+    assert blocks_of(kept) == blocks_of(runs)[:capacity]
+    assert all(run.count > 0 for run in kept)
+
+
+def test_the_last_part_of_a_block_is_not_cached() -> None:
+    origin = Bytes(3 * BLOCK + 4096)
+    assert to_runs([Extent(Bytes(0), origin)], BLOCK, origin) == [Run(Blocks(0), Blocks(3))]
+    assert to_runs([Extent(Bytes(3 * BLOCK), Bytes(4096))], BLOCK, origin) == []

@@ -1,0 +1,255 @@
+"""The off-line fill: the copy's table, the metadata, and the checks before it is believed."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotset.cachelayer import warmup
+from hotset.cachelayer.dmcache import DmCache
+from hotset.cachelayer.extents import Run, count
+from hotset.cachelayer.local import Local, search_path
+from hotset.cachelayer.machine import Result
+from hotset.cachelayer.tier import TierSpec
+from hotset.cachelayer.units import Blocks, Bytes
+from hotset.cachelayer.warmup import Progress, WarmupFailedError, gather_table, metadata_xml
+from tests.fake_machine import FakeMachine
+
+BLOCK = Bytes(64 * 1024)
+MIB = 2**20
+SPEC = TierSpec("writeback", "smq", BLOCK, Bytes(5 * MIB), Bytes(4 * MIB), Bytes(MIB))
+RUNS = [Run(Blocks(0), Blocks(2)), Run(Blocks(7), Blocks(3)), Run(Blocks(40), Blocks(1))]
+ORIGIN_BLOCKS = [0, 1, 7, 8, 9, 40]
+ORIGIN = PurePosixPath("/dev/origin")
+
+
+@st.composite
+def run_lists(draw: st.DrawFn) -> list[Run]:
+    at, runs = 0, []
+    for gap, length in draw(st.lists(st.tuples(st.integers(1, 99), st.integers(1, 9)))):
+        at += gap
+        runs.append(Run(Blocks(at), Blocks(length)))
+        at += length
+    return runs
+
+
+@given(run_lists())
+def test_metadata_names_every_block_once_and_hottest(runs: list[Run]) -> None:
+    capacity = Blocks(count(runs) + 5)
+    top = ET.fromstring(metadata_xml(runs, BLOCK, capacity, "smq"))  # noqa: S314 - our own text
+    assert top.tag == "superblock"
+    assert top.attrib == {
+        "uuid": "", "block_size": "128", "nr_cache_blocks": str(int(capacity)), "policy": "smq",
+        "hint_width": "4",
+    }  # fmt: skip
+    mappings, hints = top
+    expected = [block for run in runs for block in range(run.start, run.start + run.count)]
+    assert [entry.attrib for entry in mappings] == [
+        {"cache_block": str(at), "origin_block": str(block), "dirty": "false"}
+        for at, block in enumerate(expected)
+    ]
+    assert [entry.get("cache_block") for entry in hints] == [str(at) for at in range(len(expected))]
+    for entry in hints:
+        assert int.from_bytes(base64.b64decode(entry.attrib["data"]), "little") == 63
+    assert {entry.tag for entry in mappings} <= {"mapping"}
+    assert {entry.tag for entry in hints} <= {"hint"}
+
+
+@given(run_lists())
+def test_gather_table_strings_the_runs_together(runs: list[Run]) -> None:
+    at = 0
+    lines = gather_table(runs, BLOCK, ORIGIN).splitlines()
+    for line, run in zip(filter(None, lines), runs, strict=True):
+        start, length, kind, device, offset = line.split()
+        assert (kind, device) == ("linear", "/dev/origin")
+        assert (int(start), int(length), int(offset)) == (at, run.count * 128, run.start * 128)
+        at += int(length)
+    assert at == count(runs) * 128
+
+
+@pytest.mark.parametrize("blocks", [ORIGIN_BLOCKS, []])
+def test_the_real_cache_restore_takes_the_metadata(tmp_path: Path, blocks: list[int]) -> None:
+    local = Local()
+    tools = ("cache_restore", "cache_check", "cache_dump")
+    if any(local.which(tool) is None for tool in tools):
+        pytest.skip("cache_restore, cache_check, cache_dump (thin-provisioning-tools) are missing")
+    xml, metadata = tmp_path / "cache.xml", tmp_path / "metadata"
+    xml.write_text(metadata_xml(RUNS if blocks else [], BLOCK, Blocks(64), "smq"))
+    with metadata.open("wb") as file:
+        file.truncate(SPEC.metadata)
+
+    def tool(*argv: str) -> str:
+        return subprocess.run(
+            argv, check=True, capture_output=True, text=True, env={"PATH": search_path()},
+            timeout=20,
+        ).stdout  # fmt: skip
+
+    tool("cache_restore", "--quiet", "-i", str(xml), "-o", str(metadata))
+    tool("cache_check", "--quiet", str(metadata))
+    top = ET.fromstring(tool("cache_dump", str(metadata)))  # noqa: S314
+    assert (top.get("block_size"), top.get("nr_cache_blocks")) == ("128", "64")
+    assert top.get("policy") == "smq"
+    mapped = top.find("mappings")
+    assert mapped is not None
+    found = [
+        (int(one.attrib["cache_block"]), int(one.attrib["origin_block"]), one.attrib["dirty"])
+        for one in mapped
+    ]
+    assert found == [(at, block, "false") for at, block in enumerate(blocks)]
+    hints = top.find("hints")
+    assert [one.attrib["data"] for one in hints or ()] == ["PwAAAA=="] * len(blocks)
+
+
+class FileMachine(Local):
+    """This computer, with files in place of block devices: nothing to flush."""
+
+    def run(self, argv, **options) -> Result:  # type: ignore[no-untyped-def] # noqa: ANN001, ANN003
+        if argv[0] == "blockdev":
+            return Result(tuple(argv), 0, "", "", 0.0)
+        return super().run(argv, **options)
+
+
+class FileTier(DmCache):
+    """A tier whose CACHE slice is a file."""
+
+    @property
+    def cache(self) -> PurePosixPath:
+        return PurePosixPath(str(self.origin) + ".cache")
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "samples", "expected"),
+    [
+        ([], 100, (6, 0)),
+        ([0, 3], 100, (6, 2)),
+        ([5], 1, (None, 1)),  # the last block is always looked at
+        ([0], 1, (None, 1)),  # so is the first
+    ],
+)
+def test_sampled_blocks_are_compared_byte_for_byte(
+    tmp_path: Path, spoiled: list[int], samples: int, expected: tuple[int | None, int]
+) -> None:
+    if Local().which("cmp") is None:
+        pytest.skip("cmp (diffutils) is not installed")
+    origin = bytearray(b"".join(bytes([block]) * BLOCK for block in range(41)))
+    cached = bytearray().join(
+        origin[block * BLOCK : (block + 1) * BLOCK] for block in ORIGIN_BLOCKS
+    )
+    for block in spoiled:
+        cached[(block + 1) * BLOCK - 1] ^= 1
+    (tmp_path / "origin").write_bytes(origin)
+    (tmp_path / "origin.cache").write_bytes(cached)
+    tier = FileTier(FileMachine(), SPEC, PurePosixPath("/dev/flash"),
+                    PurePosixPath(tmp_path / "origin"))  # fmt: skip
+    sampled, differing = warmup.compare(tier, RUNS, samples)
+    assert differing == expected[1]
+    if expected[0] is not None:
+        assert sampled == expected[0]
+
+
+def test_nothing_to_compare() -> None:
+    machine = FakeMachine()
+    tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
+    assert warmup.compare(tier, [], 10) == (0, 0)
+    assert not [line for line in machine.commands if line.startswith("cmp")]
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
+    program = tmp_path / "flashdev"
+    program.touch()
+    monkeypatch.setenv("HOTSET_FLASHDEV", str(program))
+    return FakeMachine({
+        "blockdev --getsize64": str(1536 * MIB),
+        "flashdev copy --from /dev/origin": '{"seconds": 0.5}',
+        "flashdev copy --from /dev/mapper/hotset-gather":
+            'copied 65536\ncopied 393216\n{"seconds": 4.0}',
+        "dmsetup ls": "hotset-gather (253:7)\n",
+    })  # fmt: skip
+
+
+def filled(machine: FakeMachine, seen: list[Progress]) -> warmup.Warmup:
+    tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
+    return warmup.fill_offline(tier, RUNS, 3, seen.append)
+
+
+def test_the_fill_in_its_order(machine: FakeMachine) -> None:
+    seen: list[Progress] = []
+    done = filled(machine, seen)
+    steps = (
+        "flashdev copy --from /dev/origin --bytes 50331648",
+        "dmsetup create hotset-gather --readonly",
+        "flashdev copy --from /dev/mapper/hotset-gather --to /dev/mapper/hotset-cache",
+        "dmsetup remove --retry hotset-gather",
+        "cmp --quiet --bytes=65536 --ignore-initial=0:0",
+        "cache_restore --quiet -i /run/hotset/cache.xml -o /dev/mapper/hotset-meta",
+        "dmsetup create hotset-data",
+    )
+    at = [next(n for n, line in enumerate(machine.commands) if line.startswith(step))
+          for step in steps]  # fmt: skip
+    assert at == sorted(at)
+    assert machine.files["/run/hotset/cache.xml"][0] == metadata_xml(RUNS, BLOCK, Blocks(64), "smq")
+    gather = next(call for call in machine.calls if "hotset-gather --readonly" in call.line)
+    assert gather.stdin == gather_table(RUNS, BLOCK, ORIGIN)
+    assert (done.method, done.bytes, done.seconds) == ("offline", 6 * BLOCK, 4.0)
+    assert done.mb_per_s == pytest.approx(6 * BLOCK / 1e6 / 4)
+    assert done.origin_mb_per_s == pytest.approx(48 * MIB / 1e6 / 0.5)
+    assert done.sampled_blocks >= 3
+    assert done.differing_blocks == 0
+    assert [(one.done, one.total) for one in seen] == [(65536, 6 * BLOCK), (393216, 6 * BLOCK)]
+
+
+def test_a_difference_stops_the_fill_before_it_is_used(machine: FakeMachine) -> None:
+    machine.answers["cmp"] = 1
+    with pytest.raises(WarmupFailedError, match="sampled blocks differ"):
+        filled(machine, [])
+    assert not [line for line in machine.commands
+                if "cache_restore" in line or "hotset-data" in line]  # fmt: skip
+
+
+def test_a_failed_copy_leaves_no_gathering_device(machine: FakeMachine) -> None:
+    machine.answers["flashdev copy --from /dev/mapper/hotset-gather"] = 1
+    with pytest.raises(Exception, match="failed with code 1"):
+        filled(machine, [])
+    assert "dmsetup remove --retry hotset-gather" in machine.commands
+    assert not [line for line in machine.commands if "cache_restore" in line]
+
+
+def test_filling_by_reading_goes_through_the_tier(machine: FakeMachine) -> None:
+    tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
+    done = warmup.fill_by_reading(tier, RUNS, 3, lambda _: None)
+    gathers = [call for call in machine.calls if "hotset-gather --readonly" in call.line]
+    assert len(gathers) == 3
+    assert gathers[0].stdin == gather_table(RUNS, BLOCK, PurePosixPath("/dev/mapper/hotset-data"))
+    assert not [line for line in machine.commands if "--to" in line or "cache_restore" in line]
+    assert (done.method, done.bytes, done.seconds) == ("read", 18 * BLOCK, 12.0)
+
+
+def test_the_database_is_looked_for_on_a_read_only_origin(machine: FakeMachine) -> None:
+    machine.answers |= {
+        "find": "/look/cluster/1\0",
+        "filefrag": "File size of 1 is 65536 (16 blocks of 4096 bytes)\n"
+                    "   0:        0..      15:    8192..    8207:     16:             last,eof\n",
+    }  # fmt: skip
+    tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
+    runs = warmup.database_runs(tier, PurePosixPath("/look"), "cluster")
+    # 16 MiB at the head of the file system are 256 blocks: more than the 64 of this cache.
+    assert runs == [Run(Blocks(0), Blocks(64))]
+    assert "mount -o ro,noload /dev/origin /look" in machine.commands
+    assert machine.commands.index("umount /look") > machine.commands.index(
+        "filefrag -v -s /look/cluster/1"
+    )
+
+
+def test_the_origin_is_unmounted_also_when_looking_fails(machine: FakeMachine) -> None:
+    machine.answers["find"] = 1
+    tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
+    with pytest.raises(Exception, match="failed with code 1"):
+        warmup.database_runs(tier, PurePosixPath("/look"), "cluster")
+    assert machine.commands[-1] == "umount /look"
