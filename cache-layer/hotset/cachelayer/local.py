@@ -133,8 +133,14 @@ def _communicate(
         return process.communicate(stdin, timeout=timeout_s)
     assert stdin is None, "a command whose lines are followed reads nothing"
     assert process.stdout is not None
+    expired = threading.Event()
+
+    def expire() -> None:
+        expired.set()
+        _end_group(process)
+
     # A killed process closes its pipe, which ends the loop below.
-    guard = threading.Timer(timeout_s, _end_group, (process,))
+    guard = threading.Timer(timeout_s, expire)
     guard.start()
     lines = []
     try:
@@ -143,9 +149,8 @@ def _communicate(
             on_line(line.rstrip("\n"))
         _, err = process.communicate(timeout=5)
     finally:
-        expired = not guard.is_alive()
         guard.cancel()
-    if expired:
+    if expired.is_set():
         raise subprocess.TimeoutExpired(process.args, timeout_s)
     return "".join(lines), err
 
