@@ -167,6 +167,8 @@ def read(path: Path, overrides: tuple[str, ...] = ()) -> Spec:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, IsADirectoryError):
         raise SpecError(f"{path}: no such experiment file") from None
+    except OSError as error:
+        raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: not a TOML file: {error}") from None
     for override in overrides:
