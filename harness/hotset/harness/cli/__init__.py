@@ -81,15 +81,14 @@ def main() -> NoReturn:
     """The program's entry: runs a verb and turns every failure into one clear line and a code."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        app(standalone_mode=False)
-    except typer.Exit as leaving:
-        sys.exit(leaving.exit_code)
+        code = app(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         _say("interrupted; everything that was made has been taken down")
         sys.exit(INTERRUPTED)
     except Exception as error:
         sys.exit(_explain(error))
-    sys.exit(0)
+    # What a verb leaves with (typer.Exit) comes back as the value of the call.
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
