@@ -135,6 +135,7 @@ def _write_inputs(work: Path) -> None:
 
 def _bootstrap(local: Local, work: Path) -> None:
     root = work / "root"
+    (work / "boot").mkdir()
     mode = "root" if os.geteuid() == 0 else "unshare"
     try:
         local.run(bootstrap_argv(work, root, mode), timeout_s=_BUILD_TIMEOUT_S)
@@ -146,11 +147,14 @@ def _bootstrap(local: Local, work: Path) -> None:
     initrd.rename(work / "initrd.img")
     shutil.rmtree(work / "boot")
     disk = work / "root.ext4"
+    disk.touch()
+    disk.chmod(0o666)  # in the user namespace of the build, mke2fs is somebody else
     make = ["mke2fs", "-q", "-t", "ext4", "-L", "hotset-root", "-d", str(root), str(disk)]
     make.append(f"{_ROOT_SIZE // 1024}k")
     # The same user namespace as the build keeps the files' owners when not root.
     helper = [] if mode == "root" else ["mmdebstrap", "--unshare-helper"]
     local.run([*helper, *make], timeout_s=300)
+    disk.chmod(0o644)
     _remove_tree(local, root)
     (work / "recipe.json").write_text(
         json.dumps({"suite": SUITE, "packages": packages()}, indent=1)
@@ -180,8 +184,7 @@ def bootstrap_argv(work: Path, root: Path, mode: str) -> list[str]:
         # the cluster that the package makes is not ours
         f"--customize-hook=rm -rf {into}/var/lib/postgresql/17 {into}/etc/postgresql/17",
         f"--customize-hook=chroot {into} update-initramfs -u",
-        f"--customize-hook=mkdir -p {work}/boot",
-        f"--customize-hook=cp {into}/boot/vmlinuz-* {into}/boot/initrd.img-* {work}/boot/",
+        f"--customize-hook=sync-out /boot {work}/boot",
         SUITE,
         str(root),
     ]

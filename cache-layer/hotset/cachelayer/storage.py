@@ -181,6 +181,7 @@ class ModelledStorage:
                         timeout_s=900)  # fmt: skip
 
     def attach(self, takedown: Takedown) -> PurePosixPath:
+        takedown.command(f"remove {self._backing.name}", ["rm", "-f", str(self._backing)])
         file = self._serve(takedown)
         self._target.export(file, takedown)
         return self._login(takedown)

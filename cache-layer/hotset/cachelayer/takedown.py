@@ -40,9 +40,9 @@ def start_time(pid: int) -> str | None:
     return None if fields[0] == "Z" else fields[19]
 
 
-def end_process(pid: int, started: str, grace_s: float = 10.0) -> None:
-    """SIGTERM, then SIGKILL, the very process that the ledger names."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+def end_process(pid: int, started: str, at_once: bool = False, grace_s: float = 10.0) -> None:
+    """SIGTERM, then SIGKILL (``at_once``: only that), the very process that the ledger names."""
+    for number in (signal.SIGKILL,) if at_once else (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + grace_s
         if start_time(pid) != started:
             return
@@ -70,13 +70,16 @@ class Takedown:
         """Write down who makes things now (``lab up`` or a run's id)."""
         self._write({"owner": purpose, "pid": os.getpid()})
 
-    def process(self, name: str, pid: int) -> None:
-        """A process that has just been started on this computer."""
+    def process(self, name: str, pid: int, at_once: bool = False) -> None:
+        """A process that has just been started on this computer.
+
+        :param at_once: it has nothing to tidy up, SIGKILL will do.
+        """
         started = start_time(pid)
         if started is None:
             return
-        self._write({"process": name, "pid": pid, "started": started})
-        self._steps.append((f"end {name}", lambda: end_process(pid, started)))
+        self._write({"process": name, "pid": pid, "started": started, "at_once": at_once})
+        self._steps.append((f"end {name}", lambda: end_process(pid, started, at_once)))
 
     def command(self, name: str, argv: Sequence[str]) -> None:
         """A command on this computer that undoes what is about to be made."""
@@ -149,18 +152,20 @@ def read_ledger(folder: Path) -> list[dict[str, Any]]:
 
 
 def clear_ledger(folder: Path, local: Local) -> list[str]:
-    """Undo what a ledger on disk names, the last made first; returns what was undone.
+    """Undo what a ledger on disk names; returns what was undone.
 
-    A command that fails because its thing is already gone is no error; if what it should remove
-    still stands, the processes that held it have ended and it is tried again.
+    Processes end in the order they were started (the machine first, then what served it and so
+    has nobody left to serve), then commands undo the rest, the last first. A command that fails
+    because its thing is gone already is no error.
     """
     entries = read_ledger(folder)
     undone: list[str] = []
-    for entry in reversed(entries):
+    for entry in entries:
         if "process" in entry and start_time(entry["pid"]) == entry["started"]:
-            end_process(entry["pid"], entry["started"])
+            end_process(entry["pid"], entry["started"], entry["at_once"])
             undone.append(f"ended {entry['process']} (pid {entry['pid']})")
-        elif "command" in entry:
+    for entry in reversed(entries):
+        if "command" in entry:
             with suppress(CommandError, EnvironmentLacksError):
                 local.run(entry["argv"], timeout_s=60)
                 undone.append(entry["command"])

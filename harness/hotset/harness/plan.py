@@ -106,7 +106,7 @@ class _PrintingLocal(Local):
 class _PrintingTakedown(Takedown):
     """Take-down steps that end no process of this computer."""
 
-    def process(self, name: str, pid: int) -> None:  # noqa: ARG002
+    def process(self, name: str, pid: int, at_once: bool = False) -> None:  # noqa: ARG002
         self.call(f"end {name}", lambda: to_stdout(f"host  $ # end {name}"))
 
 

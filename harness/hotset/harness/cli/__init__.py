@@ -79,7 +79,9 @@ app.command("doctor")(doctor.doctor)
 
 def main() -> NoReturn:
     """The program's entry: runs a verb and turns every failure into one clear line and a code."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    # Said explicitly: a shell's background job inherits an ignored SIGINT.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     try:
         code = app(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
@@ -92,7 +94,9 @@ def main() -> NoReturn:
 
 
 def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
-    """SIGTERM ends a run in the same good order as Ctrl-C."""
+    """SIGTERM ends a run in the same good order as Ctrl-C; a second one does not disturb that."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
