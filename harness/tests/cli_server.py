@@ -10,10 +10,21 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
+
+XDG = ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+# What a terminal or a build server sets and what would change the output.
+_LOUD = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TERMINAL_WIDTH", "LINES", "HOTSET_DEBUG")
+
+
+def plain_environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _LOUD}
+    return {**kept, **PLAIN}
 
 
 @dataclass(frozen=True)
@@ -35,7 +46,15 @@ class CommandLine:
         self._root = root
         self.environment = dict(environment)
 
-    def __call__(self, *argv: str, stdin: str = "", env: Mapping[str, str] | None = None) -> Done:
+    def __call__(
+        self,
+        *argv: str,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        interrupt: tuple[str, int] | None = None,
+    ) -> Done:
+        """:param interrupt: once this text stands on standard error, send this signal; until
+        then standard input stays open and empty."""
         files = [self._root / name for name in ("stdin", "stdout", "stderr")]
         files[0].write_text(stdin)
         request = {
@@ -43,6 +62,7 @@ class CommandLine:
             "env": {**self.environment, **(env or {})},
             "cwd": str(self._root),
             "files": [str(file) for file in files],
+            "interrupt": interrupt,
         }
         assert self._server.stdin is not None
         assert self._server.stdout is not None
@@ -67,6 +87,8 @@ def _child(request: dict[str, Any]) -> NoReturn:
         sys.stdin = open(0, closefd=False)  # noqa: SIM115
         sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+        if request["interrupt"]:
+            os.dup2(os.pipe()[0], 0)
         os.environ.clear()
         os.environ.update(request["env"])
         os.chdir(request["cwd"])
@@ -82,6 +104,16 @@ def _child(request: dict[str, Any]) -> NoReturn:
         os._exit(code if isinstance(code, int) else int(code is not None))
 
 
+def _interrupt(pid: int, errors: Path, text: str, number: int) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if errors.exists() and text in errors.read_text():
+            time.sleep(0.05)
+            break
+        time.sleep(0.02)
+    os.kill(pid, number)
+
+
 def main(requests: Sequence[str]) -> None:
     import hotset.harness.cli  # noqa: F401, PLC0415 - the costly part, once
 
@@ -90,6 +122,8 @@ def main(requests: Sequence[str]) -> None:
         pid = os.fork()
         if pid == 0:
             _child(request)
+        if request["interrupt"]:
+            _interrupt(pid, Path(request["files"][2]), *request["interrupt"])
         _, status = os.waitpid(pid, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
 

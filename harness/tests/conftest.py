@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,12 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_server import CommandLine
-
-XDG = ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
-PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
-# What a terminal or a build server sets and what would change the output.
-_LOUD = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TERMINAL_WIDTH", "LINES", "HOTSET_DEBUG")
+from tests.cli_server import XDG, CommandLine, plain_environment
 
 
 @pytest.fixture(autouse=True)
@@ -25,11 +19,6 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for variable in XDG:
         monkeypatch.setenv(variable, str(root / variable))
     return root
-
-
-def plain_environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in _LOUD}
-    return {**kept, **PLAIN}
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -315,17 +314,8 @@ def test_the_installed_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption(run: RunDocument, number: signal.Signals) -> None:
-    argv = [str(ENTRY), "runs", "rm", run.run]
-    with subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
-    ) as process:
-        assert process.stderr is not None
-        asked = process.stderr.read(6)
-        time.sleep(0.1)
-        process.send_signal(number)
-        rest = process.stderr.read()
-        assert process.wait(timeout=10) == 130
-    assert asked == b"Delete"
-    assert b"interrupted" in rest
+def test_an_interruption(hotset: CommandLine, run: RunDocument, number: signal.Signals) -> None:
+    done = hotset("runs", "rm", run.run, interrupt=("Delete run", number))
+    assert done.code == 130
+    assert "interrupted" in done.err
     assert len(Archive.default().listing()) == 1

@@ -1,0 +1,94 @@
+"""The order of the arms, and the name of the saved database image."""
+
+from __future__ import annotations
+
+import doctest
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotset.cachelayer.paths import repository_file
+from hotset.harness import experiment, saved
+from hotset.harness.calibrate import Line
+from hotset.harness.experiment import order
+from hotset.harness.spec import Spec, read
+from hotset.reports.document import ArmName
+
+DEMO = repository_file("experiments/demo.toml")
+ARMS: list[ArmName] = ["baseline", "accelerated", "all-flash"]
+
+
+def spec(*overrides: str) -> Spec:
+    return read(DEMO, overrides)
+
+
+def test_the_examples_in_the_docstrings() -> None:
+    tried = doctest.testmod(experiment)
+    assert tried.attempted >= 2
+    assert tried.failed == 0
+
+
+@given(st.integers(1, 9), st.permutations(ARMS).flatmap(lambda arms: st.sampled_from(
+    [arms, arms[:2], arms[:1]])))  # fmt: skip
+def test_arms_are_interleaved(repeats: int, arms: list[ArmName]) -> None:
+    wanted = list(order(spec(f"repeats={repeats}", f"arms={arms}")))
+    assert len(wanted) == len(set(wanted)) == repeats * len(arms)
+    for repeat in range(1, repeats + 1):
+        start = (repeat - 1) * len(arms)
+        found = wanted[start : start + len(arms)]
+        assert found == [(repeat, arm) for arm in (arms if repeat % 2 else arms[::-1])]
+
+
+def test_drift_falls_on_all_arms_alike() -> None:
+    """Over an even number of repeats every arm's mean place in the run is the same."""
+    places: dict[str, list[int]] = {}
+    for at, (_, arm) in enumerate(order(spec("repeats=4"))):
+        places.setdefault(arm, []).append(at)
+    assert len({sum(one) for one in places.values()}) == 1
+
+
+@pytest.mark.parametrize("override", ["tpcc.warehouses=4", "tpcc.seed=2", "storage.size=1600MiB"])
+def test_what_decides_the_content_of_an_image_is_in_its_name(override: str) -> None:
+    assert saved.path_for(spec(override), "vm") != saved.path_for(spec(), "vm")
+
+
+@pytest.mark.parametrize(
+    "override", ["tpcc.users=5", "tier.cache=64MiB", "repeats=1", "time_scale=2", "title=x"]
+)
+def test_what_does_not_is_not(override: str) -> None:
+    assert saved.path_for(spec(override), "vm") == saved.path_for(spec(), "vm")
+
+
+def test_each_ground_has_its_own_image() -> None:
+    assert saved.path_for(spec(), "local") != saved.path_for(spec(), "vm")
+    assert saved.path_for(spec(), "vm").name.startswith("tpcc-5w-")
+
+
+def test_only_a_finished_image_is_used() -> None:
+    path = saved.path_for(spec(), "vm")
+    assert saved.cached(path) is None
+    path.touch()
+    assert saved.cached(path) is None, "its facts are missing: the load did not end"
+    facts = {"database_bytes": 5, "version": "17.6", "seconds": 3.5, "disk_bytes": 9}
+    path.with_suffix(".json").write_text(json.dumps(facts))
+    found = saved.cached(path)
+    assert found is not None
+    assert (found.path, found.database_bytes, found.version) == (path, 5, "17.6")
+    path.unlink()
+    assert saved.cached(path) is None
+
+
+def test_a_new_disk_is_sparse_and_is_no_image(tmp_path: Path) -> None:
+    path = tmp_path / "tpcc.img"
+    building = saved.new_file(path, spec().storage.size)
+    assert building != path
+    assert building.stat().st_size == spec().storage.size
+    assert building.stat().st_blocks == 0
+    assert saved.cached(path) is None
+
+
+def test_deviation_is_a_share_of_what_was_asked() -> None:
+    assert Line("x", "IOPS", asked=200, measured=150).off == -0.25

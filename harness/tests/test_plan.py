@@ -1,0 +1,158 @@
+"""``hotset experiment plan``: the commands of a run in their order, and none of them run."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hotset.cachelayer.paths import repository_file
+from hotset.cachelayer.programs import PROGRAMS
+from hotset.harness.experiment import order
+from hotset.harness.spec import read
+from tests.cli_server import XDG, CommandLine, plain_environment
+
+DEMO = str(repository_file("experiments/demo.toml"))
+STUB = '#!/bin/sh\necho "${0##*/}" >> "$HOTSET_TEST_STARTED"\n'
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan's output, the programs that it really started, and the files it left."""
+
+    text: str
+    error: str
+    code: int
+    started: set[str]
+    left: list[Path]
+
+    def arm(self, name: str, repeat: int) -> str:
+        _, found, rest = self.text.partition(f"\n# {name}, repeat {repeat}\n")
+        assert found, f"{name}, repeat {repeat} is not planned"
+        return rest.partition("\n# ")[0]
+
+
+@pytest.fixture(scope="module")
+def planned(cli_server: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Planned:
+    """The demonstration planned with a tell-tale in place of every program."""
+    root = tmp_path_factory.mktemp("plan")
+    stubs, started, temporary = root / "bin", root / "started", root / "tmp"
+    for folder in (stubs, temporary):
+        folder.mkdir()
+    for name in PROGRAMS:
+        (stubs / name).write_text(STUB)
+        (stubs / name).chmod(0o755)
+    started.touch()
+    own = {name: str(root / "xdg" / name) for name in XDG}
+    hotset = CommandLine(cli_server, root, {
+        **plain_environment(), **own, "PATH": f"{stubs}:/usr/bin:/bin",
+        "TMPDIR": str(temporary), "HOTSET_TEST_STARTED": str(started),
+        "HOTSET_FLASHDEV": str(stubs / "flashdev"),
+    })  # fmt: skip
+    done = hotset(
+        "experiment", "plan", DEMO, "--set", "machine.kind=vm", "--set", "tier.block=128KiB"
+    )
+    left = [path for top in (root / "xdg", temporary) for path in top.rglob("*") if path.is_file()]
+    return Planned(done.out, done.err, done.code, set(started.read_text().split()), left)
+
+
+def in_order(text: str, *parts: str) -> None:
+    at = 0
+    for part in parts:
+        found = text.find(part, at)
+        assert found >= 0, f"{part!r} is missing, or stands too early"
+        at = found + len(part)
+
+
+def test_the_output_is_data(planned: Planned) -> None:
+    assert (planned.code, planned.error) == (0, "")
+    assert planned.text.startswith("# the lab\n")
+
+
+def test_every_arm_of_every_repeat_in_the_order_of_the_run(planned: Planned) -> None:
+    wanted = order(read(Path(DEMO)))
+    in_order(planned.text, *(f"\n# {arm}, repeat {repeat}\n" for repeat, arm in wanted))
+
+
+def test_the_lab_comes_first(planned: Planned) -> None:
+    in_order(planned.text, "mmdebstrap ", "qemu-system-x86_64 ", "tgtd ", "# baseline, repeat 1")
+
+
+def test_the_accelerated_arm(planned: Planned) -> None:
+    for repeat in (1, 2):
+        in_order(
+            planned.arm("accelerated", repeat),
+            "iscsiadm -m node", "--login",
+            "dmsetup create hotset-meta\n",
+            "< 0 10240 linear /dev/disk/by-id/virtio-flash 0\n",
+            "dmsetup create hotset-cache\n",
+            "< 0 1835008 linear /dev/disk/by-id/virtio-flash 10240\n",
+            "dmsetup create hotset-volume\n",
+            "mount -o ro,noload ",
+            "filefrag -v",
+            "umount /run/hotset/origin",
+            "flashdev copy --from /dev/mapper/hotset-gather --to /dev/mapper/hotset-cache",
+            "cmp --quiet",
+            '<superblock uuid="" block_size="256" nr_cache_blocks="7168" policy="smq"',
+            "cache_restore --quiet -i /run/hotset/cache.xml -o /dev/mapper/hotset-meta",
+            "dmsetup create hotset-data\n",
+            "cache /dev/mapper/hotset-meta /dev/mapper/hotset-cache /dev/disk/by-path/",
+            " 256 2 metadata2 writeback smq 0\n",
+            "mount -o noatime /dev/mapper/hotset-data /run/hotset/data",
+            "mke2fs -q -F -t ext4",
+            "mount -o noatime /dev/mapper/hotset-volume /run/hotset/volume",
+            "cp -a /run/hotset/data/volume/. /run/hotset/volume",
+            "pg_ctl -D /run/hotset/data/cluster",
+            " start\n",
+            "TPC-C driver: 16 users, 5 warehouses, probe, 8 s",
+            "TPC-C driver: 16 users, 5 warehouses, 10 s ramp-up, 30 s",
+            "pg_ctl -D /run/hotset/data/cluster -m immediate",
+            "umount /run/hotset/volume",
+            "umount /run/hotset/data",
+            "--logout",
+        )  # fmt: skip
+
+
+def test_the_baseline_has_no_flash(planned: Planned) -> None:
+    arm = planned.arm("baseline", 1)
+    in_order(arm, "cp --sparse=always", "flashdev serve --model nas-2014", "--login",
+             "mount -o noatime /dev/disk/by-path/", "mount --bind /run/hotset/data/volume",
+             " start\n", "TPC-C driver", " stop\n", "umount", "--logout")  # fmt: skip
+    assert "dmsetup" not in arm
+    assert "virtio-flash" not in arm
+    assert "probe, " not in arm
+
+
+def test_the_all_flash_arm_has_no_slow_disk(planned: Planned) -> None:
+    arm = planned.arm("all-flash", 1)
+    in_order(arm, "dmsetup create hotset-flat\n", "< 0 3145728 linear /dev/disk/by-id/virtio-flash",
+             "dmsetup create hotset-volume\n", "/dev/mapper/hotset-flat",
+             "mount -o noatime /dev/mapper/hotset-flat /run/hotset/data",
+             "mount -o noatime /dev/mapper/hotset-volume", " start\n", "TPC-C driver")  # fmt: skip
+    assert "iscsiadm" not in arm
+    assert "cache /dev/mapper" not in arm
+
+
+def test_no_password_is_shown(planned: Planned) -> None:
+    assert "PASSWORD" not in planned.text
+    assert "ALTER ROLE" not in planned.text
+
+
+def test_nothing_is_left_behind(planned: Planned) -> None:
+    assert planned.left == []
+
+
+def test_no_program_of_the_plan_is_started(planned: Planned) -> None:
+    assert planned.started - {"sync"} == set()
+
+
+@pytest.mark.xfail(strict=True, reason="a planned daemon is stood in for by a real `sync`")
+def test_no_program_at_all_is_started(planned: Planned) -> None:
+    assert planned.started == set()
+
+
+@pytest.mark.xfail(strict=True, reason="the metadata of every cache block is printed, twice")
+def test_a_plan_can_be_read(planned: Planned) -> None:
+    assert len(planned.text.splitlines()) < 1000
