@@ -102,7 +102,7 @@ class Remote:
 
         async def pump() -> None:
             with suppress(asyncssh.Error, OSError):
-                async for line in process.stdout:
+                while line := await process.stdout.readline():
                     lines.put(line.rstrip("\n"))
             lines.put(None)
 
@@ -143,7 +143,8 @@ class Remote:
             return done.exit_status, str(done.stdout or ""), str(done.stderr or "")
         lines = []
         async with asyncio.timeout(timeout_s), await self._start(command) as process:
-            async for line in process.stdout:
+            # asyncssh hands out one empty string at the end.
+            while line := await process.stdout.readline():
                 lines.append(line)
                 on_line(line.rstrip("\n"))
             done = await process.wait()

@@ -106,6 +106,9 @@ class Sectors(int):
     def bytes(self) -> Bytes:
         return Bytes(self * SECTOR_BYTES)
 
+    def __str__(self) -> str:
+        return int.__repr__(self)
+
     def __repr__(self) -> str:
         return f"Sectors({int(self)})"
 
@@ -115,6 +118,9 @@ class Blocks(int):
 
     def bytes(self, block: Bytes) -> Bytes:
         return Bytes(self * block)
+
+    def __str__(self) -> str:
+        return int.__repr__(self)
 
     def __repr__(self) -> str:
         return f"Blocks({int(self)})"

@@ -1,0 +1,207 @@
+"""The lab on real parts: machine, slow disk over iSCSI, dm-cache tier, off-line warm-up."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from hotset.cachelayer import lab as labs
+from hotset.cachelayer import warmup
+from hotset.cachelayer.dmcache import DATA, DmCache, metadata_bytes, parse_dmsetup_status
+from hotset.cachelayer.hits import Sampler
+from hotset.cachelayer.lab import Lab, LabSpec
+from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import CommandError, MachineGoneError
+from hotset.cachelayer.storage import ModelledStorage
+from hotset.cachelayer.tier import TierSpec, WriteMode, hits_between
+from hotset.cachelayer.units import Blocks, Bytes
+from hotset.cachelayer.vm import Vm
+
+pytestmark = pytest.mark.lab
+
+MIB = 1024**2
+BLOCK = Bytes(64 * 1024)
+CACHE = Bytes(96 * MIB)
+DISK = Bytes(256 * MIB)
+MOUNT = PurePosixPath("/run/hotset/data")
+
+
+def tier_spec(mode: WriteMode) -> TierSpec:
+    return TierSpec(mode, "smq", BLOCK, metadata_bytes(CACHE, BLOCK), CACHE, Bytes(64 * MIB))
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    previous = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(256 * MIB))
+    try:
+        with labs.standing(spec, "test", print) as standing:
+            yield standing
+    finally:
+        del os.environ["XDG_STATE_HOME"]
+        if previous is not None:
+            os.environ["XDG_STATE_HOME"] = previous
+    assert not (standing.folder / "ledger.jsonl").exists()
+    assert not list(standing.folder.glob("*.img"))
+
+
+@pytest.fixture
+def origin(lab: Lab, tmp_path: Path) -> Iterator[PurePosixPath]:
+    """The slow disk, logged into over iSCSI, with a file system that holds three files."""
+    files = tmp_path / "files"
+    files.mkdir()
+    for number in range(3):
+        (files / f"table{number}").write_bytes(os.urandom(16 * MIB))
+    image = tmp_path / "disk.img"
+    Local().run(
+        [
+            "mke2fs",
+            "-q",
+            "-t",
+            "ext4",
+            "-E",
+            "lazy_itable_init=0",
+            "-d",
+            str(files),
+            str(image),
+            "256m",
+        ]
+    )
+    # A fast disk: these tests are about data, not about time.
+    storage = ModelledStorage(Local(), lab.machine, lab.target, "nas-2014", DISK, 0.1, lab.folder)
+    with lab.takedown.part():
+        storage.restore(image)
+        yield storage.attach(lab.takedown)
+
+
+def checksums(lab: Lab, folder: PurePosixPath) -> list[str]:
+    """SHA-256 of the three files as the machine reads them now."""
+    sums = []
+    for number in range(3):
+        target = lab.folder / "copy"
+        lab.machine.get(folder / f"table{number}", target)
+        sums.append(hashlib.sha256(target.read_bytes()).hexdigest())
+        target.unlink()
+    return sums
+
+
+def test_commands_and_files_travel(lab: Lab, tmp_path: Path) -> None:
+    machine = lab.machine
+    assert machine.run(["cat"], stdin="a 'b' \"c\" $HOME\n").stdout == "a 'b' \"c\" $HOME\n"
+    assert machine.run(["ls", "/no such $(file)"], check=False).rc == 2
+    with pytest.raises(CommandError, match="no such"):
+        machine.run(["ls", "/no such"])
+    sent, back = tmp_path / "sent", tmp_path / "back"
+    sent.write_bytes(os.urandom(100_000))
+    machine.put(sent, PurePosixPath("/tmp/there"), 0o600)  # noqa: S108
+    machine.get(PurePosixPath("/tmp/there"), back)  # noqa: S108
+    assert back.read_bytes() == sent.read_bytes()
+    assert machine.run(["stat", "-c", "%a", "/tmp/there"]).stdout.strip() == "600"  # noqa: S108
+    seen: list[str] = []
+    whole = machine.run(["sh", "-c", "echo 1; echo 2; echo oops >&2"], on_line=seen.append)
+    assert (seen, whole.stdout, whole.stderr) == (["1", "2"], "1\n2\n", "oops\n")
+
+
+@pytest.mark.parametrize("mode", ["writeback", "writethrough"])
+def test_offline_fill_makes_every_read_a_hit(
+    lab: Lab, origin: PurePosixPath, mode: WriteMode
+) -> None:
+    tier = DmCache(lab.machine, tier_spec(mode), lab.flash, origin)
+    with lab.takedown.part():
+        lab.takedown.call("remove the tier", tier.discard)
+        tier.split_flash()
+        lab.machine.run(["mkdir", "-p", str(MOUNT)])
+        lab.machine.run(["mount", "-o", "ro,noload", str(origin), str(MOUNT)])
+        before = checksums(lab, MOUNT)
+        lab.machine.run(["umount", str(MOUNT)])
+
+        runs = warmup.database_runs(tier, PurePosixPath("/run/hotset/origin"), ".")
+        done = warmup.fill_offline(tier, runs, 30, lambda _: None)
+        assert done.bytes >= 48 * MIB
+        assert (done.sampled_blocks >= 30, done.differing_blocks) == (True, 0)
+
+        line = lab.machine.run(["dmsetup", "status", DATA]).stdout
+        assert parse_dmsetup_status(line).render() == line.split(maxsplit=3)[3].strip()
+
+        start = tier.counters()
+        for run in runs:
+            words = ["iflag=direct", f"bs={int(BLOCK)}", f"skip={run.start}", f"count={run.count}"]
+            lab.machine.run(["dd", f"if={tier.path}", "of=/dev/null", *words])
+        hits = hits_between(start, tier.counters(), tier.counter_bits)
+        assert hits.read_hits >= sum(run.count for run in runs)
+        assert hits.read_misses == 0
+
+        mount = ["mount", "-o", "noinit_itable", str(tier.path), str(MOUNT)]
+        lab.machine.run(mount)
+        lab.takedown.call("unmount", lambda: lab.machine.run(["umount", str(MOUNT)], check=False))
+        assert checksums(lab, MOUNT) == before, "the cache must give the origin's data"
+
+        # New data over old, on blocks that are cached: dirty only where writes are held back.
+        fresh = lab.folder / "fresh"
+        fresh.write_bytes(os.urandom(16 * MIB))
+        lab.machine.put(fresh, MOUNT / "table1")
+        lab.machine.run(["sync"])
+        dirty = tier.status().dirty
+        assert (dirty > 0) == (mode == "writeback")
+        want = hashlib.sha256(fresh.read_bytes()).hexdigest()
+        fresh.unlink()
+        lab.machine.run(["umount", str(MOUNT)])
+        assert tier.flush() >= dirty
+        assert tier.status().dirty == 0
+        tier.destroy()
+
+        lab.machine.run(["mount", "-o", "ro", str(origin), str(MOUNT)])
+        assert checksums(lab, MOUNT)[1] == want, "the flushed data must be on the origin"
+        lab.machine.run(["umount", str(MOUNT)])
+
+
+def test_a_changed_origin_is_caught_by_the_samples(lab: Lab, origin: PurePosixPath) -> None:
+    tier = DmCache(lab.machine, tier_spec("writeback"), lab.flash, origin)
+    with lab.takedown.part():
+        lab.takedown.call("remove the tier", tier.discard)
+        tier.split_flash()
+        runs = warmup.database_runs(tier, PurePosixPath("/run/hotset/origin"), ".")
+        # The cache stays as it is: nothing was copied.
+        sampled, differing = warmup.compare(tier, runs, 20)
+        assert differing > sampled // 2
+
+
+def test_sampler_sees_the_tier_and_the_cpu(lab: Lab, origin: PurePosixPath) -> None:
+    tier = DmCache(lab.machine, tier_spec("writeback"), lab.flash, origin)
+    with lab.takedown.part():
+        lab.takedown.call("remove the tier", tier.discard)
+        tier.split_flash()
+        tier.create()
+        with Sampler(lab.machine, DATA) as sampler:
+            argv = ["dd", f"if={tier.path}", "of=/dev/null", "bs=64k", "count=500",
+                    "iflag=direct"]  # fmt: skip
+            lab.machine.run(argv)
+            while len(sampler.samples) < 3:
+                lab.machine.run(["cat", "/proc/uptime"])
+        window = sampler.window(sampler.samples[0].at, sampler.samples[-1].at)
+        assert window.hits is not None
+        assert window.hits.read_hits + window.hits.read_misses > 0
+        assert 0 <= window.cpu <= 1
+
+
+def test_a_split_larger_than_the_flash_is_refused(lab: Lab, origin: PurePosixPath) -> None:
+    spec = replace(tier_spec("writeback"), volume=Bytes(1024 * MIB))
+    tier = DmCache(lab.machine, spec, lab.flash, origin)
+    with pytest.raises(ValueError, match=r"larger than the flash device"):
+        tier.split_flash()
+    assert "hotset-" not in lab.machine.run(["dmsetup", "ls"]).stdout
+    assert tier.capacity == Blocks(CACHE // BLOCK)
+
+
+def test_power_cut_is_noticed(lab: Lab) -> None:
+    """Last in this file: the machine is gone afterwards."""
+    assert isinstance(lab.machine, Vm)
+    lab.machine.power_cut()
+    with pytest.raises(MachineGoneError):
+        lab.machine.run(["uname"])

@@ -1,0 +1,200 @@
+"""Whole runs of a small experiment through the command line, on the virtual machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hotset.cachelayer.takedown import read_ledger, start_time
+
+pytestmark = pytest.mark.lab
+
+HOTSET = Path(sys.executable).with_name("hotset")
+TINY = """
+name = "tiny"
+repeats = 1
+time_scale = 1
+[machine]
+kind = "vm"
+[storage]
+size = "640MiB"
+[flash]
+size = "1GiB"
+[tier]
+cache = "256MiB"
+volume = "192MiB"
+[tpcc]
+warehouses = 1
+users = 4
+rampup_s = 1
+duration_s = 6
+[warmup]
+probe_s = 4
+samples = 10
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """State and archive of these tests; the image and database caches are the user's own."""
+    folder = tmp_path_factory.mktemp("hotset")
+    (folder / "tiny.toml").write_text(TINY)
+    return folder
+
+
+def environment(home: Path) -> dict[str, str]:
+    return os.environ | {"XDG_STATE_HOME": str(home / "state"), "XDG_DATA_HOME": str(home / "data")}
+
+
+def hotset(home: Path, *words: str, timeout_s: float = 400) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(HOTSET), *words], env=environment(home), cwd=home, capture_output=True, text=True,
+        timeout=timeout_s, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(home: Path) -> Iterator[None]:
+    """After every test: no process, no mount, no disk image, no ledger."""
+    yield
+    lab = home / "state/hotset/lab"
+    assert read_ledger(lab) == []
+    assert list(lab.glob("*.img")) == []
+    assert str(lab) not in Path("/proc/mounts").read_text()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and start_time(int(entry.name)):
+            try:
+                words = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            assert str(lab).encode() not in words, words
+
+
+def until(condition: Callable[[], bool], process: subprocess.Popen[str], limit_s: float) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert process.poll() is None, "the run ended too early"
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.2)
+
+
+def start(home: Path, *words: str) -> tuple[subprocess.Popen[str], Path]:
+    log = home / "log.txt"
+    process = subprocess.Popen(
+        [str(HOTSET), *words], env=environment(home), cwd=home, text=True,
+        stdout=subprocess.DEVNULL, stderr=log.open("w"), start_new_session=True,
+    )  # fmt: skip
+    return process, log
+
+
+def test_a_whole_run_and_its_result(home: Path) -> None:
+    done = hotset(home, "experiment", "run", "tiny.toml", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["schema_version"] == 1
+    assert (result["state"], result["time_scale"]) == ("complete", 1.0)
+    assert result["machine"]["kind"] == "vm"
+    arms = {arm["name"]: arm["repeats"][0] for arm in result["arms"]}
+    assert list(arms) == ["baseline", "accelerated", "all-flash"]
+    for arm in arms.values():
+        assert arm["nopm"] > 0
+        assert arm["failed"] == 0
+        assert sum(second["tpm"] for second in arm["series"]) > 0
+    assert arms["baseline"]["hit_ratio"] is None
+    assert arms["accelerated"]["hit_ratio"] > 0.95
+    assert arms["accelerated"]["counters"]["read_hits"] > 0
+    assert result["warmup"]["differing_blocks"] == 0
+    assert result["warmup"]["probe_hit_ratio"] > 0.95
+    assert result["warmup"]["mb_per_s"] > 0.5 * result["warmup"]["origin_mb_per_s"]
+    factor = result["factors"]["tpcc"]
+    assert factor["ci_low"] <= factor["ratio"] <= factor["ci_high"]
+    codes = {warning["code"] for warning in result["warnings"]}
+    assert {"MODELLED_STORAGE", "FEW_REPEATS", "NOT_AUDITED"} <= codes
+
+    run = result["run"]
+    page = home / "data/hotset/runs" / run / "report.html"
+    assert f"{factor['ratio']:.1f}" in page.read_text()
+    shown = hotset(home, "runs", "show", "last", "--format", "json")
+    assert json.loads(shown.stdout) == result
+    listed = hotset(home, "runs", "list", "--format", "json")
+    assert json.loads(listed.stdout)["runs"][0]["run"] == run
+
+
+def test_a_cache_too_small_for_the_database_stops_at_the_probe(home: Path) -> None:
+    done = hotset(home, "experiment", "run", "tiny.toml", "--format", "json",
+                  "--set", "tier.cache=32MiB", "--set", 'arms=["accelerated"]')  # fmt: skip
+    assert done.returncode == 5, done.stderr
+    assert "probe_hit_ratio" in done.stderr
+    result = json.loads(hotset(home, "runs", "show", "last", "--format", "json").stdout)
+    assert result["state"] == "failed"
+    assert result["arms"] == []
+    assert result["warmup"]["probe_hit_ratio"] < 0.95
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(home: Path) -> None:
+    words = ("experiment", "run", "tiny.toml", "--set", 'arms=["all-flash", "baseline"]')
+    process, log = start(home, *words)
+    until(lambda: "baseline, repeat 1" in log.read_text(), process, 240)
+    second = hotset(home, *words)
+    assert second.returncode == 3, "one lab, one run"
+    assert f"pid {process.pid}" in second.stderr
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130, log.read_text()
+    assert "interrupted" in log.read_text()
+    first = json.loads(hotset(home, "runs", "show", "last", "--format", "json").stdout)
+    # The refused second run left its own record; the interrupted one is the older of the two.
+    interrupted = json.loads(hotset(home, "runs", "list", "--format", "json").stdout)["runs"][1]
+    assert (first["state"], interrupted["state"]) == ("failed", "interrupted")
+
+    done = hotset(home, *words, "--resume", interrupted["run"], "--format", "json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["run"] == interrupted["run"]
+    assert [arm["name"] for arm in result["arms"]] == ["all-flash", "baseline"]
+    assert "all-flash, repeat" not in done.stderr, "that arm was done already"
+
+
+def test_a_machine_that_dies_ends_the_run_without_a_result(home: Path) -> None:
+    words = ("experiment", "run", "tiny.toml", "--set", 'arms=["all-flash"]', "--set",
+             "tpcc.duration_s=120")  # fmt: skip
+    process, log = start(home, *words)
+    until(lambda: "tps" in log.read_text(), process, 240)
+    machine = next(
+        entry for entry in read_ledger(home / "state/hotset/lab")
+        if entry.get("process") == "virtual machine"
+    )  # fmt: skip
+    os.kill(machine["pid"], signal.SIGKILL)
+    assert process.wait(60) == 4, log.read_text()
+    result = json.loads(hotset(home, "runs", "show", "last", "--format", "json").stdout)
+    assert (result["state"], result["arms"]) == ("failed", [])
+
+
+def test_what_a_killed_run_leaves_is_cleared(home: Path) -> None:
+    process, log = start(home, "experiment", "run", "tiny.toml")
+    until(lambda: "baseline, repeat 1" in log.read_text(), process, 240)
+    until((home / "state/hotset/lab/slow.img").exists, process, 60)
+    process.kill()
+    process.wait()
+    status = json.loads(hotset(home, "lab", "status", "--format", "json").stdout)
+    assert status["state"] == "left over"
+    assert any(one["alive"] for one in status["processes"])
+    cleared = hotset(home, "lab", "down")
+    assert cleared.returncode == 0
+    assert "ended virtual machine" in cleared.stderr
+
+
+def test_the_modelled_disk_keeps_its_promise_through_the_whole_chain(home: Path) -> None:
+    done = hotset(home, "disk", "calibrate", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    lines = json.loads(done.stdout)["lines"]
+    assert len(lines) == 7
+    for line in lines:
+        assert abs(line["measured"] / line["asked"] - 1) <= 0.15, line
