@@ -189,8 +189,13 @@ def test_the_journal_of_a_real_file_system(tmp_path: Path, block: int) -> None:
         assert file.read(4) == JOURNAL_MAGIC
 
 
+# In quarters of a block, so that extents often meet, overlap or share a block.
 EXTENTS = st.lists(
-    st.builds(Extent, st.integers(0, 40 * BLOCK).map(Bytes), st.integers(1, 5 * BLOCK).map(Bytes)),
+    st.builds(
+        Extent,
+        st.integers(0, 160).map(lambda quarter: Bytes(quarter * BLOCK // 4)),
+        st.integers(1, 12).map(lambda quarter: Bytes(quarter * BLOCK // 4)),
+    ),
     max_size=12,
 )
 ORIGINS = st.integers(0, 50 * BLOCK).map(Bytes)
@@ -238,6 +243,11 @@ def test_what_fits_is_the_beginning_and_never_too_much(
     assert count(kept) == min(count(runs), capacity)
     assert blocks_of(kept) == blocks_of(runs)[:capacity]
     assert all(run.count > 0 for run in kept)
+
+
+def test_neighbours_become_one_run() -> None:
+    found = [Extent(Bytes(at * BLOCK), BLOCK) for at in (5, 3, 4)]
+    assert to_runs(found, BLOCK, Bytes(50 * BLOCK)) == [Run(Blocks(3), Blocks(3))]
 
 
 def test_the_last_part_of_a_block_is_not_cached() -> None:
