@@ -21,7 +21,7 @@ RUN_PACKAGES=(
 )
 TEST_PACKAGES=(
     postgresql              # the workload's tests run a server of their own
-    fio                     # the modelled disk's tests
+    fio thin-provisioning-tools   # the tests of the modelled disk and of the warm-up
     chromium                # the report is drawn by a real browser
 )
 ROOTLESS_PACKAGES=(uidmap)  # the image's build in a user namespace

@@ -165,14 +165,7 @@ JOURNAL_MAGIC = bytes.fromhex("c03b3998")
     "block",
     [
         4096,
-        pytest.param(
-            1024,
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="of_file_system takes every ext4 for one of 4096-byte blocks; mke2fs makes"
-                " 1024-byte blocks below 512 MiB",
-            ),
-        ),
+        1024,
     ],
 )
 def test_the_journal_of_a_real_file_system(tmp_path: Path, block: int) -> None:

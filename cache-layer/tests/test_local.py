@@ -129,10 +129,6 @@ def test_a_timeout_lets_a_command_tidy_up(local: Local, tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "tidy\n"
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="_end_group looks only at the command itself: a child that outlives it is not ended",
-)
 def test_a_timeout_ends_children_whose_parent_has_gone(local: Local, tmp_path: Path) -> None:
     file = tmp_path / "pid"
     with pytest.raises(CommandTimeoutError):
@@ -170,10 +166,6 @@ def test_an_error_in_the_follower_ends_the_command(local: Local) -> None:
     assert wait_until(lambda: gone(int(str(stopped.value))))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="while lines are followed nobody reads standard error: a full pipe stops the command",
-)
 def test_a_followed_command_may_say_much_on_standard_error(local: Local) -> None:
     script = "head -c 200000 /dev/zero >&2; echo done"
     assert local.run(["sh", "-c", script], timeout_s=1, on_line=lambda _: None).stdout == "done\n"

@@ -22,7 +22,6 @@ TREES = {
     for file in sorted(folder.rglob("*.py"))
     if file != Path(programs.__file__)
 }
-NOT_USED_YET = ("mkfs.xfs", "stat", "ln", "mv", "chmod", "readlink", "kill")
 
 
 def _functions(tree: ast.Module) -> Iterator[ast.AST]:
@@ -95,15 +94,7 @@ STRINGS = _strings()
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.xfail(
-                name in NOT_USED_YET, reason="declared, and nothing calls it (yet)", strict=True
-            ),
-        )
-        for name in PROGRAMS
-    ],
+    PROGRAMS,
 )
 def test_what_is_declared_is_used(name: str) -> None:
     """As a word of its own somewhere in the source."""

@@ -233,6 +233,7 @@ def test_filling_by_reading_goes_through_the_tier(machine: FakeMachine) -> None:
 
 def test_the_database_is_looked_for_on_a_read_only_origin(machine: FakeMachine) -> None:
     machine.answers |= {
+        "debugfs": "Block size: 4096\n",
         "find": "/look/cluster/1\0",
         "filefrag": "File size of 1 is 65536 (16 blocks of 4096 bytes)\n"
                     "   0:        0..      15:    8192..    8207:     16:             last,eof\n",

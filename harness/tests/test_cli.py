@@ -217,16 +217,12 @@ def test_a_run_is_deleted_when_the_user_says_so(
         assert f"deleted {run.run}" in done.err
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a 'no' is told as an interruption after which things were taken down"
-)
 def test_a_no_is_no_interruption(hotset: CommandLine, run: RunDocument) -> None:
     done = hotset("runs", "rm", run.run, stdin="n\n")
     assert done.code != 130
     assert "taken down" not in done.err
 
 
-@pytest.mark.xfail(strict=True, reason="`runs rm` loads the run first, so a broken one stays")
 def test_a_broken_run_can_be_deleted(hotset: CommandLine, run: RunDocument) -> None:
     folder = Archive.default().path(run.run)
     (folder / DOCUMENT).write_text("{")

@@ -17,6 +17,7 @@ from hotset.cachelayer.units import Blocks, Bytes
 _FILES_PER_CALL = 200
 _HEAD_BYTES = Bytes(16 * 1024**2)
 _BLOCK_SIZE = re.compile(r"\((\d+) blocks? of (\d+) bytes\)")
+_EXT4_BLOCK = re.compile(r"^Block size:\s+(\d+)$", re.MULTILINE)
 _EXTENT = re.compile(
     r"^\s*\d+:\s+\d+\.\.\s*\d+:\s+(\d+)\.\.\s*(\d+):\s+\d+:\s*(?:\d+:)?\s*([a-z_,]*)\s*$"
 )
@@ -82,7 +83,11 @@ def files_under(machine: Machine, folder: PurePosixPath) -> list[str]:
 def of_file_system(machine: Machine, device: PurePosixPath) -> list[Extent]:
     """What an ext4 file system needs beside its files: the first megabytes and the journal."""
     extents = [Extent(Bytes(0), _HEAD_BYTES)]
-    block_size = 4096
+    superblock = machine.run(["debugfs", "-R", "show_super_stats -h", str(device)]).stdout
+    found = _EXT4_BLOCK.search(superblock)
+    if found is None:
+        raise ValueError(f"debugfs does not name the block size of {device}: no ext4?")
+    block_size = int(found[1])
     listing = machine.run(["debugfs", "-R", "dump_extents <8>", str(device)]).stdout
     for line in listing.splitlines():
         match = _JOURNAL_EXTENT.match(line)

@@ -6,11 +6,13 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from hotset.cachelayer.machine import (
     DEFAULT_TIMEOUT_S,
@@ -46,15 +48,18 @@ class Local:
         on_line: Callable[[str], None] | None = None,
     ) -> Result:
         begun = time.monotonic()
-        with self._popen(argv, user, subprocess.PIPE if stdin is not None else None) as process:
+        # Into a file, not a pipe that could fill up while only standard output is followed.
+        with tempfile.TemporaryFile() as errors, self._popen(argv, user, stdin, errors) as process:
             try:
-                out, err = _communicate(process, stdin, timeout_s, on_line)
+                out = _communicate(process, stdin, timeout_s, on_line)
             except subprocess.TimeoutExpired:
                 _end_group(process)
                 raise CommandTimeoutError(self.kind, argv, timeout_s) from None
             except BaseException:
                 _end_group(process)
                 raise
+            errors.seek(0)
+            err = errors.read().decode(errors="replace")
         result = Result(tuple(argv), process.returncode, out, err, time.monotonic() - begun)
         if check and result.rc != 0:
             raise CommandError(self.kind, result)
@@ -62,7 +67,7 @@ class Local:
 
     @contextmanager
     def stream(self, argv: Sequence[str]) -> Iterator[Iterator[str]]:
-        with self._popen(argv, None, None) as process:
+        with tempfile.TemporaryFile() as errors, self._popen(argv, None, None, errors) as process:
             assert process.stdout is not None
             try:
                 yield (line.rstrip("\n") for line in process.stdout)
@@ -105,14 +110,14 @@ class Local:
         return "127.0.0.1", port
 
     def _popen(
-        self, argv: Sequence[str], user: str | None, stdin: int | None
+        self, argv: Sequence[str], user: str | None, stdin: str | None, errors: IO[bytes]
     ) -> subprocess.Popen[str]:
         try:
             return subprocess.Popen(
                 declared(argv, user),
-                stdin=subprocess.DEVNULL if stdin is None else stdin,
+                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stderr=errors,
                 text=True,
                 errors="replace",
                 env={**os.environ, "PATH": search_path(), "LC_ALL": "C.UTF-8"},
@@ -127,10 +132,10 @@ def _communicate(
     stdin: str | None,
     timeout_s: float,
     on_line: Callable[[str], None] | None,
-) -> tuple[str, str]:
-    """Feed a command and collect both its streams; lines go to ``on_line`` as they come."""
+) -> str:
+    """Feed a command and collect its output; lines go to ``on_line`` as they come."""
     if on_line is None:
-        return process.communicate(stdin, timeout=timeout_s)
+        return process.communicate(stdin, timeout=timeout_s)[0]
     assert stdin is None, "a command whose lines are followed reads nothing"
     assert process.stdout is not None
     expired = threading.Event()
@@ -147,21 +152,19 @@ def _communicate(
         for line in process.stdout:
             lines.append(line)
             on_line(line.rstrip("\n"))
-        _, err = process.communicate(timeout=5)
+        process.wait(timeout=5)
     finally:
         guard.cancel()
     if expired.is_set():
         raise subprocess.TimeoutExpired(process.args, timeout_s)
-    return "".join(lines), err
+    return "".join(lines)
 
 
 def _end_group(process: subprocess.Popen[str]) -> None:
-    """End a command with everything it started."""
-    if process.poll() is not None:
-        return
-    os.killpg(process.pid, signal.SIGTERM)
-    try:
-        process.wait(timeout=5)
-    except subprocess.TimeoutExpired:
+    """End a command with everything it started, also what outlived the command itself."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=5)
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    process.wait()

@@ -56,7 +56,6 @@ PROGRAMS: dict[str, Program] = {
         Program("losetup", "mount", "a file as a block device"),
         Program("mount", "mount", "mount file systems"),
         Program("umount", "mount", "unmount file systems", _BOTH),
-        Program("mkfs.xfs", "xfsprogs", "make xfs file systems"),
         Program("filefrag", "e2fsprogs", "extents of a file (FIEMAP)"),
         Program("debugfs", "e2fsprogs", "journal and metadata blocks of an ext4 file system"),
         Program("dd", "coreutils", "sequential copies"),
@@ -73,18 +72,12 @@ PROGRAMS: dict[str, Program] = {
         Program("sh", "dash", "the sampler of counters and CPU"),
         Program("cat", "coreutils", "read /proc, /sys and small files"),
         Program("ls", "coreutils", "look for devices"),
-        Program("stat", "coreutils", "sizes of files"),
         Program("test", "coreutils", "look for files"),
         Program("mkdir", "coreutils", "make folders"),
         Program("rm", "coreutils", "remove files hotset made"),
-        Program("ln", "coreutils", "place the log on the volume"),
-        Program("mv", "coreutils", "place the log on the volume"),
         Program("chown", "coreutils", "hand a folder to the server"),
-        Program("chmod", "coreutils", "close a folder to others"),
-        Program("readlink", "coreutils", "resolve device links"),
         Program("uname", "coreutils", "name the kernel"),
         Program("nproc", "coreutils", "count cores"),
-        Program("kill", "procps", "end a process a killed run left", _BOTH),
     )
 }
 

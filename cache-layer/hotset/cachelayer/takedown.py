@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hotset.cachelayer.local import Local
-from hotset.cachelayer.machine import CommandError, EnvironmentLacksError
+from hotset.cachelayer.machine import CommandError, CommandTimeoutError, EnvironmentLacksError
 
 _POLL_S = 0.05
 
@@ -166,7 +166,7 @@ def clear_ledger(folder: Path, local: Local) -> list[str]:
             undone.append(f"ended {entry['process']} (pid {entry['pid']})")
     for entry in reversed(entries):
         if "command" in entry:
-            with suppress(CommandError, EnvironmentLacksError):
+            with suppress(CommandError, CommandTimeoutError, EnvironmentLacksError):
                 local.run(entry["argv"], timeout_s=60)
                 undone.append(entry["command"])
     (folder / "ledger.jsonl").unlink(missing_ok=True)

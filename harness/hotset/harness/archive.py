@@ -68,7 +68,7 @@ class Archive:
 
         :raises NoSuchRunError: none, or several begin so, or its document cannot be read.
         """
-        name = self._resolve(run)
+        name = self.resolve(run)
         file = self.path(name) / DOCUMENT
         try:
             return RunDocument.model_validate_json(file.read_text(encoding="utf-8"))
@@ -92,7 +92,7 @@ class Archive:
 
     def remove(self, run: str) -> str:
         """Delete a run's folder and index line; returns its full id."""
-        name = self._resolve(run)
+        name = self.resolve(run)
         shutil.rmtree(self.path(name))
         with closing(self._database()) as database, database:
             database.execute("DELETE FROM runs WHERE run = ?", (name,))
@@ -104,14 +104,18 @@ class Archive:
         return sorted((entry.name for entry in self.folder.iterdir() if entry.is_dir()),
                       reverse=True)  # fmt: skip
 
-    def _resolve(self, run: str) -> str:
+    def resolve(self, run: str) -> str:
+        """The full id of a run by its id, a unique beginning of it, or ``last``.
+
+        :raises NoSuchRunError: none, or several begin so.
+        """
         names = self._names()
         if not names:
             raise NoSuchRunError("there are no runs yet: `hotset demo` makes the first")
         if run == "last":
             return names[0]
         found = [name for name in names if name == run] or [
-            name for name in names if name.startswith(run)
+            name for name in names if run and name.startswith(run)
         ]
         if len(found) != 1:
             what = "no run" if not found else f"{len(found)} runs"

@@ -47,9 +47,10 @@ def remove(
 ) -> None:
     """Delete a run and everything it left in the archive."""
     archive = Archive.default()
-    name = archive.load(run).run
-    if not yes:
-        typer.confirm(f"Delete run {name}?", abort=True, err=True)
+    name = archive.resolve(run)
+    if not yes and not typer.confirm(f"Delete run {name}?", err=True):
+        typer.echo("nothing deleted", err=True)
+        raise typer.Exit(1)
     archive.remove(name)
     typer.echo(f"deleted {name}", err=True)
 
