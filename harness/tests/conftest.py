@@ -13,10 +13,16 @@ from tests.cli_server import XDG, CommandLine, plain_environment
 
 
 @pytest.fixture(autouse=True)
-def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """XDG folders below the test's own; returns their root."""
+def own_folders(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """XDG folders below the test's own; returns their root.
+
+    Tests of the lab share the user's cache: its image takes a minute to build.
+    """
     root = tmp_path / "xdg"
-    for variable in XDG:
+    shared = {"XDG_CACHE_HOME"} if request.node.get_closest_marker("lab") else set()
+    for variable in set(XDG) - shared:
         monkeypatch.setenv(variable, str(root / variable))
     return root
 

@@ -97,8 +97,8 @@ def kernel_has_dm_cache() -> bool:
     built_in = modules / "modules.builtin"
     if built_in.exists() and "dm-cache.ko" in built_in.read_text():
         return True
-    dep = modules / "modules.dep"
-    return Path("/dev/mapper/control").exists() and dep.exists() and "dm-cache" in dep.read_text()
+    loadable = modules / "modules.dep"
+    return loadable.exists() and "dm-cache.ko" in loadable.read_text()
 
 
 def choose(wanted: MachineChoice) -> Literal["local", "vm"]:
@@ -234,6 +234,8 @@ def local_portal() -> Portal:
 
 
 def _local_lab(spec: LabSpec, folder: Path, takedown: Takedown, local: Local) -> Lab:
+    # Where no init system made their device nodes.
+    local.run(["modprobe", "-a", "loop", "fuse"])
     target = Target(local, local_portal(), folder)
     target.start(takedown)
     if spec.flash_device:
