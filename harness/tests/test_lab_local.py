@@ -29,7 +29,7 @@ TINY = """
 name = "inside"
 repeats = 1
 time_scale = 1
-arms = ["baseline", "accelerated"]
+arms = ["accelerated"]
 [storage]
 size = "640MiB"
 [flash]

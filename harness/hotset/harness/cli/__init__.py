@@ -85,8 +85,9 @@ def main() -> NoReturn:
     try:
         code = app(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
-        _say("interrupted; everything that was made has been taken down")
-        sys.exit(INTERRUPTED)
+        sys.exit(_interrupted())
+    except SystemExit as leaving:  # typer turns an interrupt into this, without a word
+        sys.exit(_interrupted() if leaving.code == INTERRUPTED else leaving.code)
     except Exception as error:
         sys.exit(_explain(error))
     # What a verb leaves with (typer.Exit) comes back as the value of the call.
@@ -98,6 +99,11 @@ def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:  # noqa
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
+
+
+def _interrupted() -> int:
+    _say("interrupted; what was made has been taken down")
+    return INTERRUPTED
 
 
 def _explain(error: Exception) -> int:
