@@ -4,7 +4,7 @@ export PATH := $(PATH):$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotset/uv/bin:$(HO
 CRATE := cache-layer/flashdev
 FLASHDEV := $(CRATE)/target/release/flashdev
 CARGO := cargo --quiet
-PYTHON_FOLDERS := cache-layer tpcc tpch reports harness
+PYTHON_FOLDERS := cache-layer tpcc reports harness
 SET ?=
 
 .PHONY: demo test test-fast lint bench build setup setup-test clean
