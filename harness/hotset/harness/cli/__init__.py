@@ -86,11 +86,12 @@ def main() -> NoReturn:
         code = app(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(_interrupted())
-    except SystemExit as leaving:  # typer turns an interrupt into this, without a word
-        sys.exit(_interrupted() if leaving.code == INTERRUPTED else leaving.code)
     except Exception as error:
         sys.exit(_explain(error))
-    # What a verb leaves with (typer.Exit) comes back as the value of the call.
+    # What a verb leaves with (typer.Exit) comes back as the value of the call; so does an
+    # interrupt, of which typer says nothing.
+    if code == INTERRUPTED:
+        _interrupted()
     sys.exit(code if isinstance(code, int) else 0)
 
 
