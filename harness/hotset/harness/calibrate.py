@@ -107,9 +107,12 @@ def _fio(
     time_scale: float,
 ) -> dict[str, Any]:
     """One fio job; long enough that some hundred requests are served at any time scale."""
-    seconds = round(min(30, max(5, 5 * time_scale)))
+    seconds = round(min(30, max(6, 2 * time_scale)))
+    # A colon separates file names for fio; unescaped, it would make plain files of the parts.
+    file = str(device).replace(":", "\\:")
     argv = [
-        "fio", "--name=hotset", f"--filename={device}", f"--rw={pattern}", f"--bs={block}",
+        "fio", "--name=hotset", f"--filename={file}", "--allow_file_create=0",
+        f"--rw={pattern}", f"--bs={block}",
         f"--iodepth={depth}", "--ioengine=libaio", "--direct=1", f"--size={int(size)}",
         "--time_based", f"--runtime={seconds}", "--ramp_time=1", "--randrepeat=1",
         "--norandommap", "--output-format=json",
