@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from hotset.cachelayer.local import Local
-from hotset.cachelayer.machine import EnvironmentLacksError, Machine
+from hotset.cachelayer.machine import EnvironmentLacksError, Machine, missing
 from hotset.cachelayer.takedown import Takedown
 from hotset.cachelayer.units import Bytes
 
@@ -106,10 +106,7 @@ class Target:
         """:raises EnvironmentLacksError: tgtd is missing or its port is taken."""
         for name in ("tgtd", "tgtadm"):
             if self._local.which(name) is None:
-                raise EnvironmentLacksError(
-                    f"{name} is not installed (needed to export the slow disk over iSCSI);"
-                    " install it: apt-get install tgt"
-                )
+                raise missing("this computer", [name])
         log = self._folder / "tgtd.log"
         process = self._local.spawn(self.daemon_argv(), log)
         takedown.process("iSCSI target", process.pid)

@@ -13,7 +13,6 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from hotset.cachelayer import image
-from hotset.cachelayer.flash import device_size
 from hotset.cachelayer.lab import Lab
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.paths import cache_dir
@@ -97,11 +96,9 @@ def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> 
         takedown.forget(mark)
         server.trim_log()
         server.stop("fast")
-        used = device_size(machine, lab.saved)
     machine.run(["sync"], timeout_s=600)
     saved = SavedImage(path, database_bytes, server.version(), done.seconds)
-    facts = {"database_bytes": database_bytes, "version": saved.version, "seconds": done.seconds,
-             "disk_bytes": used}  # fmt: skip
+    facts = {"database_bytes": database_bytes, "version": saved.version, "seconds": done.seconds}
     path.with_suffix(".building").rename(path)
     path.with_suffix(".json").write_text(json.dumps(facts))
     report.say(f"loaded {done.rows:,} rows, {database_bytes}, in {done.seconds:.0f} s")
