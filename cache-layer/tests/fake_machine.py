@@ -83,5 +83,8 @@ class FakeMachine:
     def get(self, source: PurePosixPath, target: Path) -> None:
         target.write_text(self.files[str(source)][0])
 
+    def port(self, wanted: int) -> int:
+        return wanted
+
     def address(self, port: int) -> tuple[str, int]:
         return "127.0.0.1", 50_000 + port

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use flashdev::Refusal;
-use flashdev::copy::{CopyOptions, copy};
+use flashdev::copy::{CopyOptions, Run, copy, read_runs};
 use flashdev::cpu;
 use flashdev::expect::expect;
 use flashdev::model::{BUILT_IN, ModelError, ModelSpec};
@@ -109,12 +109,15 @@ struct CopyArgs {
     /// The block device or file to read.
     #[arg(long, value_name = "DEVICE")]
     from: PathBuf,
-    /// The device or file to write, at the same offsets [default: only read].
+    /// The device or file to write, from its start on without gaps [default: only read].
     #[arg(long, value_name = "DEVICE")]
     to: Option<PathBuf>,
     /// How much, bytes or with K, M, G, T (powers of 1024) [default: the whole source].
     #[arg(long, value_parser = parse_size)]
     bytes: Option<u64>,
+    /// File with the parts to copy, one `OFFSET BYTES` a line.
+    #[arg(long, value_name = "FILE", conflicts_with = "bytes")]
+    runs: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -167,10 +170,14 @@ fn run_expect(args: &ExpectArgs) -> anyhow::Result<()> {
 }
 
 fn run_copy(args: CopyArgs) -> anyhow::Result<()> {
+    let from_start = args.bytes.map(|bytes| vec![Run { offset: 0, bytes }]);
     let options = CopyOptions {
         from: args.from,
         to: args.to,
-        bytes: args.bytes,
+        runs: match args.runs {
+            Some(list) => Some(read_runs(&list)?),
+            None => from_start,
+        },
     };
     let copied = copy(&options, |bytes| println!("copied {bytes}"))?;
     println!("{}", serde_json::to_string(&copied)?);

@@ -6,14 +6,24 @@ Status lines parse into records and render back to the same line; an unknown wor
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from hotset.cachelayer import offline
+from hotset.cachelayer.extents import Run, runs_of
 from hotset.cachelayer.flash import PREFIX, Slice, device_size, mapper_path, remove, split
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.tier import Counters, TierFailedError, TierSpec
+from hotset.cachelayer.tier import (
+    Counters,
+    Progress,
+    TierFailedError,
+    TierKind,
+    TierSpec,
+    Warmup,
+)
 from hotset.cachelayer.units import Blocks, Bytes, Sectors
 
 COUNTER_BITS = 32
@@ -24,6 +34,8 @@ _METADATA_PER_BLOCK = 44
 _METADATA_MAX = 16 * 1024**3
 DATA, METADATA, CACHE, VOLUME = (f"{PREFIX}{part}" for part in ("data", "meta", "cache", "volume"))
 _FLUSH_POLL_S = 0.5
+_METADATA_COPY = PurePosixPath("/run/hotset/metadata")
+_MAPPED = re.compile(r'<mapping cache_block="\d+" origin_block="(\d+)"')
 
 
 def metadata_bytes(cache: Bytes, block: Bytes) -> Bytes:
@@ -204,6 +216,16 @@ def parse_dmsetup_status(text: str) -> CacheStatus:
     return parse_status(head[3])
 
 
+def parse_mappings(xml: str) -> list[Run]:
+    """The origin's blocks that ``cache_dump`` names, as runs in origin order.
+
+    >>> parse_mappings('<mapping cache_block="0" origin_block="8" dirty="false"/>'
+    ...                '<mapping cache_block="1" origin_block="7" dirty="true"/>')
+    [Run(start=Blocks(7), count=Blocks(2))]
+    """
+    return runs_of(int(block) for block in _MAPPED.findall(xml))
+
+
 def table(spec: TierSpec, origin: PurePosixPath, origin_size: Bytes) -> str:
     """The device-mapper table of the accelerated device."""
     features = f"2 metadata2 {spec.mode}"
@@ -215,6 +237,7 @@ def table(spec: TierSpec, origin: PurePosixPath, origin_size: Bytes) -> str:
 class DmCache:
     """The kernel's dm-cache over an origin, on any machine that has it."""
 
+    kind: TierKind = "dm-cache"
     counter_bits = COUNTER_BITS
 
     def __init__(
@@ -248,8 +271,8 @@ class DmCache:
     def capacity(self) -> Blocks:
         return self.spec.cache.blocks(self.spec.block)
 
-    def split_flash(self) -> None:
-        """Cut the flash into METADATA | CACHE | VOLUME, the cache empty."""
+    def prepare(self) -> PurePosixPath:
+        """Cut the flash into METADATA | CACHE | VOLUME, the cache empty; returns the origin."""
         spec = self.spec
         slices = (Slice(METADATA, spec.metadata), Slice(CACHE, spec.cache),
                   Slice(VOLUME, spec.volume))  # fmt: skip
@@ -258,17 +281,42 @@ class DmCache:
         # be used over an origin that was written since.
         self.machine.run(["dd", "if=/dev/zero", f"of={self.metadata}", "bs=1M", "count=1",
                           "oflag=direct", "status=none"])  # fmt: skip
+        return self.origin
 
     def create(self) -> PurePosixPath:
         size = device_size(self.machine, self.origin)
         self.machine.run(["dmsetup", "create", DATA], stdin=table(self.spec, self.origin, size))
         return self.path
 
+    def warm(
+        self, runs: Sequence[Run], samples: int, on_progress: Callable[[Progress], None]
+    ) -> Warmup:
+        return offline.fill(self, runs, samples, on_progress)
+
+    def status_argv(self) -> list[str]:
+        return ["dmsetup", "status", DATA]
+
+    def parse(self, line: str) -> Counters:
+        return parse_dmsetup_status(line).counters()
+
     def status(self) -> CacheStatus:
-        return parse_dmsetup_status(self.machine.run(["dmsetup", "status", DATA]).stdout)
+        return parse_dmsetup_status(self.machine.run(self.status_argv()).stdout)
 
     def counters(self) -> Counters:
         return self.status().counters()
+
+    def resident(self) -> list[Run]:
+        """From a copy of the metadata, taken while the tier is suspended and so all of it is
+        written (dm-cache has no other way to tell)."""
+        self.machine.run(["dmsetup", "suspend", DATA])
+        try:
+            self.machine.run(["dd", f"if={self.metadata}", f"of={_METADATA_COPY}", "bs=1M",
+                              "iflag=direct", "status=none"])  # fmt: skip
+        finally:
+            self.machine.run(["dmsetup", "resume", DATA])
+        dump = self.machine.run(["cache_dump", str(_METADATA_COPY)]).stdout
+        self.machine.run(["rm", "-f", str(_METADATA_COPY)])
+        return parse_mappings(dump)
 
     def flush(self, progress: Callable[[Blocks], None] = lambda _: None) -> int:
         """Write every dirty block back under the ``cleaner`` policy.

@@ -7,7 +7,7 @@ files (journal, first megabytes) is added, so that a warmed database finds those
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -131,3 +131,20 @@ def fit(runs: Sequence[Run], capacity: Blocks) -> list[Run]:
 
 def count(runs: Iterable[Run]) -> Blocks:
     return Blocks(sum(run.count for run in runs))
+
+
+def origin_blocks(runs: Iterable[Run]) -> Iterator[int]:
+    """The origin's blocks one by one, in the order of the runs."""
+    for run in runs:
+        yield from range(run.start, run.start + run.count)
+
+
+def runs_of(blocks: Iterable[int]) -> list[Run]:
+    """Runs in origin order out of single blocks."""
+    runs: list[Run] = []
+    for block in sorted(blocks):
+        if runs and block == runs[-1].start + runs[-1].count:
+            runs[-1] = Run(runs[-1].start, Blocks(runs[-1].count + 1))
+        else:
+            runs.append(Run(Blocks(block), Blocks(1)))
+    return runs

@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from hotset.cachelayer.dmcache import COUNTER_BITS, parse_dmsetup_status
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.tier import Counters, Hits, hits_between
+from hotset.cachelayer.tier import Counters, Hits, Tier, hits_between
 
-# $1: the cached device's name; a machine without it prints "-" in its place.
+# Arguments: the command that prints the tier's counters as one line; none where there is no tier.
 _PROGRAM = """
 while :; do
     read -r cpu < /proc/stat
     echo "$cpu"
-    dmsetup status "$1" 2>/dev/null || echo -
+    if [ $# -gt 0 ]; then "$@" || echo Fail; else echo -; fi
     sleep 1
 done
 """
@@ -76,12 +75,12 @@ def parse_cpu(line: str) -> Cpu:
     return Cpu(sum(ticks) - idle - iowait, iowait, sum(ticks))
 
 
-def between(first: Sample, last: Sample) -> Window:
+def between(first: Sample, last: Sample, counter_bits: int) -> Window:
     """Differences of two samples."""
     total = max(1, last.cpu.total - first.cpu.total)
     hits = None
     if first.counters is not None and last.counters is not None:
-        hits = hits_between(first.counters, last.counters, COUNTER_BITS)
+        hits = hits_between(first.counters, last.counters, counter_bits)
     busy, iowait = last.cpu.busy - first.cpu.busy, last.cpu.iowait - first.cpu.iowait
     # iowait may run backwards by a tick or two (proc(5)).
     return Window(last.at - first.at, busy / total, max(0, iowait) / total, hits, first, last)
@@ -90,17 +89,19 @@ def between(first: Sample, last: Sample) -> Window:
 class Sampler(AbstractContextManager["Sampler"]):
     """Samples a machine each second for the length of a ``with`` block."""
 
-    def __init__(self, machine: Machine, device: str) -> None:
-        """:param device: device-mapper name of the cached device (it need not be there)."""
+    def __init__(self, machine: Machine, tier: Tier | None) -> None:
+        """:param tier: whose counters to read; None reads the CPU alone."""
         self._machine = machine
-        self._device = device
+        self._tier = tier
+        self._bits = tier.counter_bits if tier else 0
         self._stack = ExitStack()
         self._error: Exception | None = None
         self._first = threading.Event()
         self.samples: list[Sample] = []
 
     def __enter__(self) -> Self:
-        argv = ["sh", "-c", _PROGRAM, "hotset-sampler", self._device]
+        counters = self._tier.status_argv() if self._tier else []
+        argv = ["sh", "-c", _PROGRAM, "hotset-sampler", *counters]
         lines = self._stack.enter_context(self._machine.stream(argv))
         self._thread = threading.Thread(target=self._read, args=(lines,), daemon=True)
         self._thread.start()
@@ -128,7 +129,7 @@ class Sampler(AbstractContextManager["Sampler"]):
             raise RuntimeError("the machine's counters could not be sampled during the run")
         first = min(self.samples, key=lambda sample: abs(sample.at - start))
         last = min(self.samples, key=lambda sample: abs(sample.at - end))
-        return between(first, last)
+        return between(first, last, self._bits)
 
     def each_second(self, start: float, seconds: int) -> list[Window | None]:
         """One window per second from ``start``; None where no sample arrived."""
@@ -137,7 +138,7 @@ class Sampler(AbstractContextManager["Sampler"]):
         for second in range(seconds):
             middle = start + second + 0.5
             found = next((pair for pair in pairs if pair[0].at <= middle < pair[1].at), None)
-            windows.append(between(*found) if found else None)
+            windows.append(between(*found, self._bits) if found else None)
         return windows
 
     def _read(self, lines: Iterator[str]) -> None:
@@ -153,6 +154,6 @@ class Sampler(AbstractContextManager["Sampler"]):
             status = next(lines, None)
             if status is None:
                 return
-            counters = None if status == "-" else parse_dmsetup_status(status).counters()
+            counters = self._tier.parse(status) if self._tier else None
             self.samples.append(Sample(time.time(), parse_cpu(cpu_line), counters))
             self._first.set()

@@ -1,8 +1,9 @@
-"""The ground that everything stands on: a machine with a slow disk and a flash disk.
+"""The lab: a machine with a slow disk and a flash disk, raised, looked at and taken down.
 
-Choice of ground, in this order: this computer's own kernel when it has dm-cache and hotset may use
-it, else a virtual machine with KVM, else one with an emulated CPU (TCG). On each the machine sees
-the same: a slow disk behind iSCSI, a flash disk, and the disk with the saved database image.
+Choice of machine, in this order: this computer's own kernel when it has dm-cache and hotset may use
+it; else a virtual machine with KVM; else the frozen image on this computer's kernel with hotset's
+own cache engine; else a virtual machine with an emulated CPU (TCG). On each the database sees the
+same: a slow disk, a tier, plain flash, and the disk with the saved database image.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from hotset.cachelayer import image, vm
-from hotset.cachelayer.local import Local
+from hotset.cachelayer import chroot, image, loop, vm
+from hotset.cachelayer.flashdev import Model
+from hotset.cachelayer.ground import EmulatedGround, Ground, KernelGround, SavedDisk
+from hotset.cachelayer.image import Image
+from hotset.cachelayer.local import Local, free_port
 from hotset.cachelayer.machine import EnvironmentLacksError, Machine
 from hotset.cachelayer.paths import state_dir
 from hotset.cachelayer.storage import Portal, Target
@@ -28,9 +32,13 @@ from hotset.cachelayer.takedown import (
     read_ledger,
     start_time,
 )
+from hotset.cachelayer.tier import TierKind
 from hotset.cachelayer.units import Bytes
 
-MachineChoice = Literal["auto", "local", "vm"]
+MachineKind = Literal["local", "image", "vm"]
+MachineChoice = Literal["auto"] | MachineKind
+TierChoice = Literal["auto"] | TierKind
+FLASH_MODEL = "pcie-flash-2014"
 Say = Callable[[str], None]
 _NET_HOST, _NET_GUEST, _NET_BITS = "10.77.0.1", "10.77.0.2", 30
 _ISCSI_PORT = 3260
@@ -50,18 +58,19 @@ class LabSpec:
     flash: Bytes
     saved: Path | None = None
     saved_readonly: bool = True
-    flash_device: PurePosixPath | None = None
+    tier: TierChoice = "auto"
+    flash_model: Model = FLASH_MODEL
 
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """A standing lab: where commands run and which devices are there."""
+    """A standing lab: where commands run and what its disks are made of."""
 
+    kind: MachineKind
     machine: Machine
     accel: vm.Accel | None
-    target: Target
-    flash: PurePosixPath
-    saved: PurePosixPath | None
+    ground: Ground
+    saved: SavedDisk | None
     folder: Path
     takedown: Takedown
 
@@ -101,20 +110,46 @@ def kernel_has_dm_cache() -> bool:
     return loadable.exists() and "dm-cache.ko" in loadable.read_text()
 
 
-def choose(wanted: MachineChoice) -> Literal["local", "vm"]:
-    """The ground to use.
+def choose(wanted: MachineChoice, tier: TierChoice = "auto") -> MachineKind:
+    """The machine to use, for a tier of the given kind.
 
-    :raises EnvironmentLacksError: ``local`` is asked for and cannot be.
+    :raises EnvironmentLacksError: what is asked for is not possible on this computer.
+    :raises ValueError: the machine that is asked for has another kind of tier.
     """
-    able = os.geteuid() == 0 and kernel_has_dm_cache()
-    if wanted == "local" and not able:
-        why = "it needs root" if os.geteuid() else "its kernel has no dm-cache"
-        raise EnvironmentLacksError(
-            f"machine = 'local' is not possible on this computer: {why}; use machine = 'vm'"
-        )
-    if wanted == "auto":
-        return "local" if able else "vm"
-    return wanted
+    if wanted != "auto":
+        has: TierKind = "emulated" if wanted == "image" else "dm-cache"
+        if tier not in ("auto", has):
+            raise ValueError(
+                f"machine.kind = {wanted!r} has tier.kind = {has!r}, not {tier!r}: leave one of"
+                " them at 'auto'"
+            )
+        lacks = _LACKING[wanted]()
+        if lacks is not None:
+            raise EnvironmentLacksError(
+                f"machine = {wanted!r} is not possible on this computer: {lacks};"
+                " machine = 'auto' takes the best there is"
+            )
+        return wanted
+    if tier == "emulated":
+        return choose("image")
+    if _local_lacks() is None:
+        return "local"
+    if tier == "dm-cache" or vm.accelerated(Local(), image.cached()) or chroot.lacking():
+        return "vm"
+    return "image"
+
+
+def _local_lacks() -> str | None:
+    if not kernel_has_dm_cache():
+        return "its kernel has no dm-cache"
+    return "it needs root" if os.geteuid() else None
+
+
+_LACKING: dict[MachineKind, Callable[[], str | None]] = {
+    "local": _local_lacks,
+    "image": chroot.lacking,
+    "vm": lambda: None,
+}
 
 
 @contextmanager
@@ -135,9 +170,13 @@ def standing(spec: LabSpec, purpose: str, say: Say) -> Iterator[Lab]:
 def raise_lab(spec: LabSpec, folder: Path, takedown: Takedown, say: Say) -> Lab:
     """Build the lab; every part is in ``takedown`` before it stands."""
     local = Local()
-    if choose(spec.machine) == "local":
+    kind = choose(spec.machine, spec.tier)
+    if kind == "local":
         return _local_lab(spec, folder, takedown, local)
-    return _vm_lab(spec, folder, takedown, local, say)
+    built = image.ensure(local, say)
+    if kind == "image":
+        return _image_lab(spec, built, folder, takedown, local, say)
+    return _vm_lab(spec, built, folder, takedown, local, say)
 
 
 def refuse_or_clear(folder: Path, say: Say) -> None:
@@ -197,8 +236,18 @@ def down(say: Say) -> int:
     return len(undone)
 
 
-def _vm_lab(spec: LabSpec, folder: Path, takedown: Takedown, local: Local, say: Say) -> Lab:
-    built = image.ensure(local, say)
+def _image_lab(
+    spec: LabSpec, built: Image, folder: Path, takedown: Takedown, local: Local, say: Say
+) -> Lab:
+    say("entering the image on this computer's own kernel")
+    machine = chroot.start(local, built, folder, takedown)
+    ground = EmulatedGround(local, machine, spec.flash_model, folder)
+    return Lab("image", machine, None, ground, _saved(spec, local, takedown), folder, takedown)
+
+
+def _vm_lab(
+    spec: LabSpec, built: Image, folder: Path, takedown: Takedown, local: Local, say: Say
+) -> Lab:
     accel = vm.best_accel(local, built)
     flash = _sparse(local, folder / "flash.img", spec.flash, takedown)
     disks = [vm.Disk(FLASH, flash)]
@@ -212,8 +261,9 @@ def _vm_lab(spec: LabSpec, folder: Path, takedown: Takedown, local: Local, say: 
     machine = vm.boot(local, built, vm_spec, folder, takedown, after)
     target = Target(local, vm_portal(folder, root), folder)
     target.start(takedown)
-    saved = VM_SAVED if spec.saved else None
-    return Lab(machine, accel, target, VM_FLASH, saved, folder, takedown)
+    ground = KernelGround(local, machine, target, VM_FLASH, folder)
+    saved = SavedDisk(spec.saved, VM_SAVED) if spec.saved else None
+    return Lab("vm", machine, accel, ground, saved, folder, takedown)
 
 
 def vm_tap(folder: Path) -> tuple[str, str]:
@@ -226,11 +276,11 @@ def vm_portal(folder: Path, root: bool) -> Portal:
     if root:
         enter = ("nsenter", f"--net=/run/netns/{namespace_name(folder)}")
         return Portal(_NET_HOST, _NET_HOST, _ISCSI_PORT, enter)
-    return Portal("127.0.0.1", vm.USER_NET_HOST, vm.free_port())
+    return Portal("127.0.0.1", vm.USER_NET_HOST, free_port())
 
 
 def local_portal() -> Portal:
-    return Portal("127.0.0.1", "127.0.0.1", vm.free_port())
+    return Portal("127.0.0.1", "127.0.0.1", free_port())
 
 
 def _local_lab(spec: LabSpec, folder: Path, takedown: Takedown, local: Local) -> Lab:
@@ -238,13 +288,16 @@ def _local_lab(spec: LabSpec, folder: Path, takedown: Takedown, local: Local) ->
     local.run(["modprobe", "-a", "loop", "fuse"])
     target = Target(local, local_portal(), folder)
     target.start(takedown)
-    if spec.flash_device:
-        flash = spec.flash_device
-    else:
-        file = _sparse(local, folder / "flash.img", spec.flash, takedown)
-        flash = _loop(local, file, takedown, readonly=False)
-    saved = _loop(local, spec.saved, takedown, spec.saved_readonly) if spec.saved else None
-    return Lab(local, None, target, flash, saved, folder, takedown)
+    file = _sparse(local, folder / "flash.img", spec.flash, takedown)
+    ground = KernelGround(local, local, target, loop.attach(local, file, takedown), folder)
+    return Lab("local", local, None, ground, _saved(spec, local, takedown), folder, takedown)
+
+
+def _saved(spec: LabSpec, local: Local, takedown: Takedown) -> SavedDisk | None:
+    if spec.saved is None:
+        return None
+    device = loop.attach(local, spec.saved, takedown, readonly=spec.saved_readonly)
+    return SavedDisk(spec.saved, device)
 
 
 def _sparse(local: Local, file: Path, size: Bytes, takedown: Takedown) -> Path:
@@ -252,13 +305,6 @@ def _sparse(local: Local, file: Path, size: Bytes, takedown: Takedown) -> Path:
     local.run(["rm", "-f", str(file)])
     local.run(["truncate", "-s", str(int(size)), str(file)])
     return file
-
-
-def _loop(local: Local, file: Path, takedown: Takedown, readonly: bool) -> PurePosixPath:
-    argv = ["losetup", "--find", "--show", "--direct-io=on", str(file)]
-    device = local.run([*argv, "--read-only"] if readonly else argv).stdout.strip()
-    takedown.command(f"release {device}", ["losetup", "-d", device])
-    return PurePosixPath(device)
 
 
 def namespace_name(folder: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -32,10 +33,31 @@ def search_path() -> str:
     return os.pathsep.join([*parts, *(folder for folder in _SBIN if folder not in parts)])
 
 
+def free_port() -> int:
+    """A TCP port of the loopback address that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class OwnPorts:
+    """Ports for services on this computer's network, where the usual ones may be taken."""
+
+    def __init__(self) -> None:
+        self._given: dict[int, int] = {}
+
+    def port(self, wanted: int) -> int:
+        return self._given.setdefault(wanted, free_port())
+
+
 class Local:
     """Commands on this computer, each in a process group of its own."""
 
     kind = "local"
+
+    def __init__(self) -> None:
+        self._ports = OwnPorts()
 
     def run(
         self,
@@ -105,6 +127,9 @@ class Local:
 
     def get(self, source: PurePosixPath, target: Path) -> None:
         shutil.copyfile(source, target)
+
+    def port(self, wanted: int) -> int:
+        return self._ports.port(wanted)
 
     def address(self, port: int) -> tuple[str, int]:
         return "127.0.0.1", port

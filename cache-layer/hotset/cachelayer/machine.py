@@ -8,6 +8,7 @@ database code only emits commands, so it is the same on this computer (``local``
 from __future__ import annotations
 
 import shlex
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ class Machine(Protocol):
 
     @property
     def kind(self) -> str:
-        """``local``, ``vm`` or ``ssh``."""
+        """``local``, ``image``, ``vm`` or ``ssh``."""
 
     def run(
         self,
@@ -99,8 +100,20 @@ class Machine(Protocol):
     def get(self, source: PurePosixPath, target: Path) -> None:
         """Copy a file of the machine onto this computer."""
 
+    def port(self, wanted: int) -> int:
+        """The port that a service there may listen on: the wanted one where nobody else can be,
+        else one that is free (the same one for the same wish)."""
+
     def address(self, port: int) -> tuple[str, int]:
         """Where a client on this computer reaches the machine's TCP ``port``."""
+
+
+def put_text(machine: Machine, text: str, target: PurePosixPath, mode: int = 0o644) -> None:
+    """Write a small file on the machine."""
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(text)
+        file.flush()
+        machine.put(Path(file.name), target, mode)
 
 
 def declared(argv: Sequence[str], user: str | None) -> tuple[str, ...]:

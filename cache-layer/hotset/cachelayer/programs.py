@@ -1,7 +1,8 @@
 """Every external program hotset runs, declared once.
 
 ``Machine.run`` refuses a program that is not listed here; ``hotset doctor`` and the set-up script
-are derived from this list. ``host`` is where hotset itself runs; ``target`` is the machine that
+are derived from this list. ``host`` is where hotset itself runs, ``vm`` the same where it runs a
+virtual machine, ``iscsi`` where it serves the slow disk to a kernel; ``target`` is the machine that
 holds the tier and the database (the frozen image of the lab carries all of those already).
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Place = Literal["host", "target"]
+Place = Literal["host", "vm", "iscsi", "target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class Program:
 
 
 _HOST: tuple[Place, ...] = ("host",)
-_TARGET: tuple[Place, ...] = ("target",)
+_VM: tuple[Place, ...] = ("vm",)
+_ISCSI: tuple[Place, ...] = ("iscsi",)
 _BOTH: tuple[Place, ...] = ("host", "target")
 
 PROGRAMS: dict[str, Program] = {
@@ -33,16 +35,17 @@ PROGRAMS: dict[str, Program] = {
         # the lab: image and virtual machine
         Program("mmdebstrap", "mmdebstrap", "build the lab's frozen Debian image", _HOST),
         Program("mke2fs", "e2fsprogs", "make file systems and the image's root disk", _BOTH),
-        Program("qemu-system-x86_64", "qemu-system-x86", "run the lab's virtual machine", _HOST),
-        Program("ssh", "openssh-client", "`hotset lab shell`", _HOST),
-        Program("ip", "iproute2", "the lab's tap device in a network namespace", _HOST),
+        Program("qemu-system-x86_64", "qemu-system-x86", "run the lab's virtual machine", _VM),
+        Program("ssh", "openssh-client", "`hotset lab shell`", _VM),
+        Program("unshare", "util-linux", "enter the image on this computer's own kernel", _HOST),
+        Program("ip", "iproute2", "the lab's tap device in a network namespace", _VM),
         # slow storage
         Program("flashdev", "built by `make build`", "the modelled disk", _BOTH),
         Program("env", "coreutils", "set a daemon's environment", _HOST),
-        Program("nsenter", "util-linux", "serve the slow disk inside the lab's network", _HOST),
+        Program("nsenter", "util-linux", "enter the namespaces of the lab", _HOST),
         Program("fusermount3", "fuse3", "mount and release the modelled disk", _HOST),
-        Program("tgtd", "tgt", "export the slow disk over iSCSI", _HOST),
-        Program("tgtadm", "tgt", "steer the iSCSI target", _HOST),
+        Program("tgtd", "tgt", "export the slow disk over iSCSI", _ISCSI),
+        Program("tgtadm", "tgt", "steer the iSCSI target", _ISCSI),
         Program("cp", "coreutils", "restore a database image", _BOTH),
         Program("truncate", "coreutils", "make sparse backing files", _BOTH),
         # the tier, on the machine that has it
@@ -51,15 +54,16 @@ PROGRAMS: dict[str, Program] = {
         Program("iscsid", "open-iscsi", "keep the iSCSI session alive"),
         Program("iscsiadm", "open-iscsi", "log into the slow disk"),
         Program("dmsetup", "dmsetup", "make, read and remove device-mapper devices"),
+        Program("cache_dump", "thin-provisioning-tools", "read dm-cache metadata"),
         Program("cache_restore", "thin-provisioning-tools", "write dm-cache metadata"),
         Program("blockdev", "util-linux", "sizes and buffers of block devices"),
-        Program("losetup", "mount", "a file as a block device"),
-        Program("mount", "mount", "mount file systems"),
+        Program("losetup", "mount", "a file as a block device", _BOTH),
+        Program("mount", "mount", "mount file systems", _BOTH),
         Program("umount", "mount", "unmount file systems", _BOTH),
         Program("filefrag", "e2fsprogs", "extents of a file (FIEMAP)"),
         Program("debugfs", "e2fsprogs", "journal and metadata blocks of an ext4 file system"),
         Program("dd", "coreutils", "sequential copies"),
-        Program("cmp", "diffutils", "compare sampled blocks"),
+        Program("cmp", "diffutils", "compare sampled blocks", _BOTH),
         Program("find", "findutils", "list a database's files"),
         Program("fio", "fio", "measure the slow disk"),
         Program("sync", "coreutils", "write everything back"),

@@ -1,40 +1,39 @@
-"""Slow storage: the disk that the database suffers from, and the iSCSI link to it.
+"""Slow storage: the disk that the database suffers from, and the way from it to the machine.
 
-A modelled one is ``flashdev serve`` (a FUSE file with a device model) exported by tgtd, logged
-into by the machine over real iSCSI. A real one is a device the user names by id.
+A modelled one is ``flashdev serve`` (a FUSE file with a device model). Kernel tiers see it through
+real iSCSI (tgtd here, open-iscsi on the machine); on this computer's own kernel, where there is
+no initiator to log in with, a loop device shows it and the model's own link stands for the wire.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Protocol
 
+from hotset.cachelayer import flashdev, loop
+from hotset.cachelayer.flashdev import Model
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import EnvironmentLacksError, Machine, missing
 from hotset.cachelayer.takedown import Takedown
 from hotset.cachelayer.units import Bytes
 
 IQN = "iqn.2026-11.hotset:slow"
-_DISK_NAME = "disk"
-_REMOTE_FLASHDEV = PurePosixPath("/usr/local/bin/flashdev")
+DISK_NAME = "disk"
 _START_LIMIT_S = 20.0
 _LOGIN_LIMIT_S = 40.0
-_COPY_TIMEOUT_S = 3600.0
 
 
-class SlowStorage(Protocol):
-    """The origin of the tier, as the machine sees it."""
+class Way(Protocol):
+    """How a file of this computer becomes a disk of the machine."""
 
-    def attach(self, takedown: Takedown) -> PurePosixPath:
-        """Make the disk appear on the machine; ``takedown`` holds how it goes away again."""
+    @property
+    def description(self) -> str:
+        """For reports: ``behind iSCSI``."""
 
-    def restore(self, image: Path) -> None:
-        """Put a saved disk image on it (only while it is not attached)."""
+    def show(self, file: Path, takedown: Takedown) -> PurePosixPath:
+        """The disk's path on the machine; ``takedown`` holds how it goes away again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,48 +47,6 @@ class Portal:
     reach: str
     port: int
     enter: tuple[str, ...] = ()
-
-
-def flashdev(local: Local) -> Path:
-    """The ``flashdev`` program: HOTSET_FLASHDEV, this checkout's release build, or PATH.
-
-    :raises EnvironmentLacksError: it is not built.
-    """
-    crate = Path(__file__).resolve().parents[2] / "flashdev"
-    named = os.environ.get("HOTSET_FLASHDEV")
-    for candidate in (Path(named) if named else None, crate / "target/release/flashdev",
-                      local.which("flashdev")):  # fmt: skip
-        if candidate is not None and candidate.exists():
-            return candidate
-    raise EnvironmentLacksError("flashdev is not built: run `make build` in hotset's folder")
-
-
-def flashdev_on(machine: Machine) -> str:
-    """The ``flashdev`` program on a machine, put there if need be."""
-    program = flashdev(Local())
-    if machine.kind == "local":
-        return str(program)
-    if machine.run(["test", "-x", str(_REMOTE_FLASHDEV)], check=False).rc != 0:
-        machine.put(program, _REMOTE_FLASHDEV, 0o755)
-    return str(_REMOTE_FLASHDEV)
-
-
-def copy(
-    machine: Machine, words: Sequence[str], on_bytes: Callable[[Bytes], None] = lambda _: None
-) -> float:
-    """``flashdev copy`` on a machine, where reads and writes overlap; returns its seconds.
-
-    :param words: ``--from DEVICE [--to DEVICE] [--bytes N]``.
-    """
-
-    def on_line(line: str) -> None:
-        word, _, figure = line.partition(" ")
-        if word == "copied":
-            on_bytes(Bytes(int(figure)))
-
-    argv = [flashdev_on(machine), "copy", *words]
-    result = machine.run(argv, timeout_s=_COPY_TIMEOUT_S, on_line=on_line)
-    return float(json.loads(result.stdout.splitlines()[-1])["seconds"])
 
 
 class Target:
@@ -145,77 +102,17 @@ class Target:
         return self._local.run(argv, check=check, timeout_s=20).rc
 
 
-class ModelledStorage:
-    """A modelled disk behind iSCSI."""
+class Iscsi:
+    """Real iSCSI: exported by the lab's target, logged into by the machine."""
 
-    def __init__(
-        self,
-        local: Local,
-        machine: Machine,
-        target: Target,
-        model: dict[str, Any] | str,
-        size: Bytes,
-        time_scale: float,
-        folder: Path,
-    ) -> None:
-        """:param model: a built-in model's name, or its JSON form (see ``flashdev models``)."""
-        self._local = local
+    description = "behind iSCSI"
+
+    def __init__(self, machine: Machine, target: Target) -> None:
         self._machine = machine
         self._target = target
-        self._model = model
-        self._size = size
-        self._time_scale = time_scale
-        self._folder = folder
-        self._backing = folder / "slow.img"
 
-    def restore(self, image: Path) -> None:
-        if image.stat().st_size > self._size:
-            raise ValueError(
-                f"the database image ({Bytes(image.stat().st_size)}) is larger than the origin"
-                f" (storage.size = {self._size}): enlarge storage.size"
-            )
-        self._local.run(["cp", "--sparse=always", "--", str(image), str(self._backing)],
-                        timeout_s=900)  # fmt: skip
-
-    def attach(self, takedown: Takedown) -> PurePosixPath:
-        takedown.command(f"remove {self._backing.name}", ["rm", "-f", str(self._backing)])
-        file = self._serve(takedown)
+    def show(self, file: Path, takedown: Takedown) -> PurePosixPath:
         self._target.export(file, takedown)
-        return self._login(takedown)
-
-    def serve_argv(self) -> list[str]:
-        mount = self._folder / "slow"
-        return [
-            str(flashdev(self._local)), "serve", "--model", self._model_argument(),
-            "--backing", str(self._backing), "--mount", str(mount), "--name", _DISK_NAME,
-            "--time-scale", f"{self._time_scale:g}",
-        ]  # fmt: skip
-
-    def _model_argument(self) -> str:
-        if isinstance(self._model, str):
-            return self._model
-        file = self._folder / "model.json"
-        file.write_text(json.dumps(self._model))
-        return str(file)
-
-    def _serve(self, takedown: Takedown) -> Path:
-        mount, log = self._folder / "slow", self._folder / "flashdev.log"
-        mount.mkdir(exist_ok=True)
-        self._local.run(["truncate", "-s", str(int(self._size)), str(self._backing)])
-        argv = self.serve_argv()
-        unmount = ["umount", "-l"] if os.geteuid() == 0 else ["fusermount3", "-u", "-z"]
-        takedown.leftover("unmount the slow disk", [*unmount, "-q", str(mount)])
-        process = self._local.spawn(argv, log)
-        takedown.process("slow disk", process.pid)
-        deadline = time.monotonic() + _START_LIMIT_S
-        while "ready " not in log.read_text(errors="replace"):
-            if process.poll() is not None or time.monotonic() > deadline:
-                words = log.read_text(errors="replace").strip()[-600:]
-                raise EnvironmentLacksError(f"the modelled disk did not start: {words}")
-            time.sleep(0.02)
-        return mount / _DISK_NAME
-
-    def _login(self, takedown: Takedown) -> PurePosixPath:
         portal = f"{self._target.portal.reach}:{self._target.portal.port}"
         node = ["iscsiadm", "-m", "node", "-T", IQN, "-p", portal]
         self._machine.run(["modprobe", "iscsi_tcp"])
@@ -234,6 +131,64 @@ class ModelledStorage:
         return device
 
 
+class LoopDevice:
+    """A loop device of this computer; its link is the model's."""
+
+    description = "with its network link modelled as well"
+
+    def __init__(self, local: Local) -> None:
+        self._local = local
+
+    def show(self, file: Path, takedown: Takedown) -> PurePosixPath:
+        return loop.attach(self._local, file, takedown)
+
+
+class ModelledStorage:
+    """A modelled disk: the origin of the tier, as the machine sees it."""
+
+    def __init__(
+        self, local: Local, way: Way, model: Model, size: Bytes, time_scale: float, folder: Path
+    ) -> None:
+        self.way = way
+        self.model = model
+        self.size = size
+        self.time_scale = time_scale
+        self.backing = folder / "slow.img"
+        self._local = local
+        self._folder = folder
+
+    def restore(self, image: Path) -> None:
+        """Put a saved disk image on it (only while it is not attached)."""
+        if image.stat().st_size > self.size:
+            raise ValueError(
+                f"the database image ({Bytes(image.stat().st_size)}) is larger than the origin"
+                f" (storage.size = {self.size}): enlarge storage.size"
+            )
+        self._local.run(["cp", "--sparse=always", "--", str(image), str(self.backing)],
+                        timeout_s=900)  # fmt: skip
+
+    def lay_out(self, takedown: Takedown) -> Path:
+        """The backing file in its full size; it is removed in the end."""
+        takedown.command(f"remove {self.backing.name}", ["rm", "-f", str(self.backing)])
+        self._local.run(["truncate", "-s", str(int(self.size)), str(self.backing)])
+        return self.backing
+
+    def model_words(self, option: str) -> list[str]:
+        """The model and the time scale as ``flashdev`` takes them."""
+        model = flashdev.model_argument(self.model, self._folder, "slow")
+        return [option, model, "--time-scale", f"{self.time_scale:g}"]
+
+    def attach(self, takedown: Takedown) -> PurePosixPath:
+        """Make the disk appear on the machine; ``takedown`` holds how it goes away again."""
+        backing, mount = self.lay_out(takedown), self._folder / "slow"
+        # Volatile: the disk is thrown away after the run, and this computer's own disk must not
+        # add its flushes to the model's.
+        words = ["serve", *self.model_words("--model"), "--backing", str(backing),
+                 "--name", DISK_NAME, "--volatile"]  # fmt: skip
+        flashdev.serve(self._local, words, mount, self._folder / "slow.log", takedown, "slow disk")
+        return self.way.show(mount / DISK_NAME, takedown)
+
+
 def wait_for_device(machine: Machine, device: PurePosixPath) -> None:
     """:raises EnvironmentLacksError: the device node did not appear in time."""
     deadline = time.monotonic() + _LOGIN_LIMIT_S
@@ -242,11 +197,3 @@ def wait_for_device(machine: Machine, device: PurePosixPath) -> None:
             raise EnvironmentLacksError(f"{device} did not appear on {machine.kind}")
         machine.run(["udevadm", "settle", "--timeout=10"], check=False)
         time.sleep(0.1)
-
-
-def expected(local: Local, model: dict[str, Any] | str, words: Sequence[str]) -> dict[str, Any]:
-    """What the model promises (``flashdev expect``), as its JSON."""
-    argument = model if isinstance(model, str) else json.dumps(model)
-    result = local.run([str(flashdev(local)), "expect", "--model", argument, *words, "--json"])
-    loaded: dict[str, Any] = json.loads(result.stdout)
-    return loaded

@@ -6,12 +6,18 @@ every kind become the same record, and a hit ratio always comes from the differe
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
-from hotset.cachelayer.units import Blocks, Bytes
+from hotset.cachelayer.extents import Run, origin_blocks
+from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
 
+TierKind = Literal["dm-cache", "emulated"]
+WarmupMethod = Literal["offline", "insert", "read"]
 WriteMode = Literal["writeback", "writethrough"]
 
 
@@ -49,6 +55,52 @@ class Counters:
     used: Blocks
     total: Blocks
     bypassed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a warm-up is."""
+
+    done: Bytes
+    total: Bytes
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Warmup:
+    """What a warm-up did. ``seconds`` are those of the copy; ``total_seconds`` count metadata and
+    activation as well; ``origin_mb_per_s`` was measured just before the copy.
+
+    ``method``: ``offline`` wrote the cache and its metadata while the tier was down, ``insert``
+    had the running tier fetch the blocks, ``read`` read them through the tier until its policy
+    promoted them.
+    """
+
+    method: WarmupMethod
+    bytes: Bytes
+    seconds: float
+    total_seconds: float
+    origin_mb_per_s: float
+    sampled_blocks: int
+    differing_blocks: int
+
+    @property
+    def mb_per_s(self) -> float:
+        return mb_per_s(self.bytes, self.seconds)
+
+
+class WarmupFailedError(Exception):
+    """The fill cannot be trusted; the message says why."""
+
+
+def sample(runs: Sequence[Run], samples: int) -> list[tuple[int, int]]:
+    """Some of the blocks, as (place in the order of the runs, origin block), ends included.
+
+    Chosen by a fixed seed, so that a run can be repeated.
+    """
+    pairs = list(enumerate(origin_blocks(runs)))
+    chosen = random.Random(len(pairs)).sample(pairs, min(samples, len(pairs)))
+    return sorted({*chosen, pairs[0], pairs[-1]}) if pairs else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +157,23 @@ def hits_between(earlier: Counters, later: Counters, counter_bits: int) -> Hits:
 class Tier(Protocol):
     """A flash tier on a machine."""
 
+    kind: TierKind
     counter_bits: int
+
+    @property
+    def machine(self) -> Machine:
+        """Where it is."""
+
+    @property
+    def spec(self) -> TierSpec:
+        """How it was asked for."""
+
+    def prepare(self) -> PurePosixPath:
+        """Make the tier's parts, the cache empty.
+
+        Returns the device on which the origin's files can be looked at (mounted read-only) before
+        :meth:`warm` or :meth:`create`.
+        """
 
     def create(self) -> PurePosixPath:
         """Make (or find) the accelerated device and return its path."""
@@ -114,14 +182,43 @@ class Tier(Protocol):
     def volume(self) -> PurePosixPath:
         """The flash VOLUME, for logs and temporary space."""
 
-    def counters(self) -> Counters:
-        """:raises TierFailedError: the kernel says ``Fail`` or ``Error``."""
+    def warm(
+        self, runs: Sequence[Run], samples: int, on_progress: Callable[[Progress], None]
+    ) -> Warmup:
+        """Fill the prepared tier with blocks of the origin the fastest way the kind has; the
+        accelerated device stands afterwards.
 
-    def flush(self) -> int:
-        """Write every dirty block back; returns how many there were."""
+        :param runs: in origin order, no more than the cache holds.
+        :param samples: how many blocks to compare with the origin.
+        :raises WarmupFailedError: the fill cannot be trusted.
+        """
+
+    def status_argv(self) -> list[str]:
+        """The command, on the machine, that prints the counters as one line."""
+
+    def parse(self, line: str) -> Counters:
+        """Read that line.
+
+        :raises TierFailedError: the tier says that it failed.
+        """
+
+    def counters(self) -> Counters:
+        """The counters now; raises as :meth:`parse` does."""
+
+    def resident(self) -> list[Run]:
+        """What is cached: runs of origin blocks, in origin order."""
+
+    def flush(self, progress: Callable[[Blocks], None] = ...) -> int:
+        """Write every dirty block back; returns how many there were.
+
+        :param progress: called now and then with how many are left.
+        """
 
     def destroy(self) -> None:
         """Remove the tier; dirty blocks are written back first."""
+
+    def discard(self) -> None:
+        """Remove the tier without writing back: for an origin that is restored anyway."""
 
 
 def _ratio(hits: int, misses: int) -> float | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from hotset.cachelayer.image import Image
-from hotset.cachelayer.local import Local
+from hotset.cachelayer.local import Local, free_port
 from hotset.cachelayer.machine import CommandError, MachineGoneError
 from hotset.cachelayer.paths import cache_dir
 from hotset.cachelayer.remote import Account, Remote
@@ -142,6 +141,14 @@ def best_accel(local: Local, image: Image) -> Accel:
     return "kvm" if memory.read_text() == "kvm" else "tcg"
 
 
+def accelerated(local: Local, image: Image | None) -> bool:
+    """Whether virtual machines have KVM here; as long as there is no image to boot, whether
+    there may be one."""
+    if image is None:
+        return os.access("/dev/kvm", os.R_OK | os.W_OK)
+    return best_accel(local, image) == "kvm"
+
+
 def _kvm_boots(local: Local, image: Image) -> bool:
     log = cache_dir() / "kvm-probe.log"
     argv = [
@@ -163,14 +170,6 @@ def _kvm_boots(local: Local, image: Image) -> bool:
         process.kill()
         process.wait()
         log.unlink()
-
-
-def free_port() -> int:
-    """A TCP port of the loopback address that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def boot(

@@ -19,11 +19,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.cachelayer import storage, warmup
-from hotset.cachelayer.dmcache import VOLUME, DmCache
-from hotset.cachelayer.flash import PREFIX, Slice, mapper_path, remove, split
+from hotset.cachelayer import warmup
+from hotset.cachelayer.tier import Tier, Warmup
 from hotset.cachelayer.units import Bytes
-from hotset.cachelayer.warmup import Warmup
 from hotset.harness.engines.postgres_server import PostgresServer, run_settings
 from hotset.harness.site import (
     PLACE,
@@ -35,15 +33,15 @@ from hotset.harness.site import (
 )
 from hotset.reports.document import ArmName
 
-_FLAT = f"{PREFIX}flat"
 _ORIGIN_LOOK = PurePosixPath("/run/hotset/origin")
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A running server on its arm; ``warmed`` is what filled the cache, where there is one."""
+    """A running server on its arm; the tier under it and what filled it, where there is one."""
 
     server: PostgresServer
+    tier: Tier | None = None
     warmed: Warmup | None = None
 
 
@@ -51,7 +49,8 @@ class Placed:
 def baseline(site: Site) -> Iterator[Placed]:
     """Everything on slow storage."""
     with site.takedown.part():
-        origin = _restored_origin(site)
+        site.storage.restore(site.saved.path)
+        origin = site.storage.attach(site.takedown)
         mount(site.machine, site.takedown, origin, PLACE.data, "-o", "noatime")
         volume_on_data(site.machine, site.takedown)
         yield Placed(_started(site))
@@ -61,28 +60,25 @@ def baseline(site: Site) -> Iterator[Placed]:
 def accelerated(site: Site) -> Iterator[Placed]:
     """Data on slow storage behind the warmed tier, log and temporary space on the flash volume."""
     with site.takedown.part():
-        origin = _restored_origin(site)
-        tier = DmCache(site.machine, site.tier, site.lab.flash, origin)
-        site.takedown.call("remove the tier", tier.discard)
-        tier.split_flash()
+        site.storage.restore(site.saved.path)
+        tier = site.lab.ground.tier(site.tier, site.storage, site.takedown)
         warmed = _warm(site, tier)
-        mount(site.machine, site.takedown, tier.path, PLACE.data, "-o", "noatime")
+        mount(site.machine, site.takedown, tier.create(), PLACE.data, "-o", "noatime")
         _flash_volume(site, tier.volume)
-        yield Placed(_started(site), warmed)
+        yield Placed(_started(site), tier, warmed)
 
 
 @contextmanager
 def all_flash(site: Site) -> Iterator[Placed]:
     """Everything on flash: the ceiling."""
     with site.takedown.part():
-        machine, saved = site.machine, site.lab.saved
-        site.takedown.call("remove the flash slices", lambda: remove(machine, (VOLUME, _FLAT)))
-        slices = (Slice(_FLAT, site.spec.storage.size), Slice(VOLUME, site.tier.volume))
-        split(machine, site.lab.flash, slices)
-        flat = mapper_path(_FLAT)
-        storage.copy(machine, ["--from", str(saved), "--to", str(flat)])
-        mount(machine, site.takedown, flat, PLACE.data, "-o", "noatime")
-        _flash_volume(site, mapper_path(VOLUME))
+        assert site.lab.saved is not None, "the lab was raised without the saved image"
+        flat = site.lab.ground.all_flash(
+            site.lab.saved, site.spec.storage.size, site.tier.volume, site.storage.time_scale,
+            site.takedown,
+        )  # fmt: skip
+        mount(site.machine, site.takedown, flat.data, PLACE.data, "-o", "noatime")
+        _flash_volume(site, flat.volume)
         yield Placed(_started(site))
 
 
@@ -93,18 +89,14 @@ ARMS: dict[ArmName, Callable[[Site], AbstractContextManager[Placed]]] = {
 }
 
 
-def _restored_origin(site: Site) -> PurePosixPath:
-    site.storage.restore(site.saved.path)
-    return site.storage.attach(site.takedown)
-
-
-def _warm(site: Site, tier: DmCache) -> Warmup:
+def _warm(site: Site, tier: Tier) -> Warmup:
     want = site.spec.warmup
-    runs = warmup.database_runs(tier, _ORIGIN_LOOK, PLACE.cluster.name)
+    look = tier.prepare()
+    runs = warmup.database_runs(tier, look, _ORIGIN_LOOK, PLACE.cluster.name)
     with site.report.task(f"warm-up ({want.method})"):
-        if want.method == "offline":
-            return warmup.fill_offline(tier, runs, want.samples, site.report.on_warmup)
-        return warmup.fill_by_reading(tier, runs, want.passes, site.report.on_warmup)
+        if want.method == "fill":
+            return tier.warm(runs, want.samples, site.report.on_warmup)
+        return warmup.by_reading(tier, runs, want.passes, site.report.on_warmup)
 
 
 def _flash_volume(site: Site, volume: PurePosixPath) -> None:

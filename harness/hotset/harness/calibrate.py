@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
+from hotset.cachelayer import flashdev
+from hotset.cachelayer.flashdev import Model
 from hotset.cachelayer.lab import Lab
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.storage import expected, flashdev_on
 from hotset.cachelayer.units import Bytes
 from hotset.harness.progress import Reporter
 
@@ -47,7 +48,7 @@ def cpu_slowdown(lab: Lab) -> float:
     threads as the machine has cores, the two sides in turn; the median of some rounds.
     """
     local = Local()
-    if lab.machine.kind == "local":
+    if lab.accel is None:  # its CPU is this computer's
         return 1.0
     threads = lab.machine.run(["nproc"]).stdout.strip()
     rounds = [_cpu(local, threads) / _cpu(lab.machine, threads) for _ in range(_CPU_ROUNDS)]
@@ -56,7 +57,7 @@ def cpu_slowdown(lab: Lab) -> float:
 
 def _cpu(machine: Machine, threads: str) -> float:
     argv = [
-        flashdev_on(machine),
+        flashdev.on(machine),
         "cpu",
         "--seconds",
         str(_CPU_SECONDS),
@@ -70,13 +71,15 @@ def _cpu(machine: Machine, threads: str) -> float:
 def disk(
     machine: Machine,
     device: PurePosixPath,
-    model: dict[str, Any] | str,
+    model: Model,
     size: Bytes,
     time_scale: float,
     report: Reporter,
 ) -> list[Line]:
     """fio against the slow disk as the machine sees it, beside what the model promises."""
-    asked = expected(Local(), model, ["--size", str(int(size)), "--time-scale", f"{time_scale:g}"])
+    asked = flashdev.expected(
+        Local(), model, ["--size", str(int(size)), "--time-scale", f"{time_scale:g}"]
+    )
     lines = []
     with report.task("fio on the slow disk"):
         for promise in asked["random_read_8k"]:

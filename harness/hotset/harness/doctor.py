@@ -7,12 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from hotset.cachelayer import image
-from hotset.cachelayer.lab import choose, kernel_has_dm_cache
+from hotset.cachelayer import chroot, flashdev, image
+from hotset.cachelayer.lab import MachineKind, choose, kernel_has_dm_cache
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import EnvironmentLacksError
-from hotset.cachelayer.programs import PROGRAMS
-from hotset.cachelayer.storage import flashdev
+from hotset.cachelayer.programs import PROGRAMS, Place
+
+_PLACES: dict[MachineKind, frozenset[Place]] = {
+    "local": frozenset(("host", "iscsi", "target")),
+    "image": frozenset(("host",)),
+    "vm": frozenset(("host", "vm", "iscsi")),
+}
+"""Whose programs a machine of this kind needs on this computer."""
 
 State = Literal["ok", "missing", "note"]
 
@@ -29,24 +35,36 @@ class Finding:
 def examine() -> list[Finding]:
     """Everything `hotset demo` needs on this computer."""
     ground = choose("auto")
-    findings = [_ground(ground), *_programs(ground), _flashdev(), _fuse(), _privileges(), _image()]
+    findings = [_ground(ground), *_programs(ground), _flashdev(), _fuse(), _image()]
     if ground == "vm":
-        findings.append(_acceleration())
+        findings += [_privileges(), _acceleration()]
     return findings
 
 
-def _ground(ground: str) -> Finding:
+def _ground(ground: MachineKind) -> Finding:
     if ground == "local":
         return Finding("ground", "ok", "this computer's own kernel has dm-cache: used directly")
-    why = "its kernel has no dm-cache" if not kernel_has_dm_cache() else "that needs root"
-    return Finding("ground", "note", f"a virtual machine; not this computer's kernel, since {why}")
+    why = (
+        "this computer's kernel has no dm-cache"
+        if not kernel_has_dm_cache()
+        else ("this computer's own dm-cache needs root")
+    )
+    if ground == "image":
+        what = "hotset's own cache engine at native speed; machine 'vm' has the real dm-cache"
+        return Finding("ground", "note", f"emulated tier: {why} and there is no KVM: {what}")
+    lacks = chroot.lacking()
+    instead = f"; the emulated tier at native speed is not possible: {lacks}" if lacks else ""
+    return Finding("ground", "note", f"a virtual machine with dm-cache: {why}{instead}")
 
 
-def _programs(ground: str) -> list[Finding]:
+def _programs(ground: MachineKind) -> list[Finding]:
     local, findings = Local(), []
     for program in PROGRAMS.values():
-        needed = "host" in program.places or ground == "local"
-        if not needed or program.name == "flashdev" or "postgres" in program.package:
+        if (
+            _PLACES[ground].isdisjoint(program.places)
+            or program.name == "flashdev"
+            or "postgres" in program.package
+        ):
             continue
         found = local.which(program.name)
         if found:
@@ -59,7 +77,7 @@ def _programs(ground: str) -> list[Finding]:
 
 def _flashdev() -> Finding:
     try:
-        return Finding("flashdev", "ok", str(flashdev(Local())))
+        return Finding("flashdev", "ok", str(flashdev.program(Local())))
     except EnvironmentLacksError as error:
         return Finding("flashdev", "missing", str(error))
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+from hotset.cachelayer import flashdev
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.storage import ModelledStorage, expected
+from hotset.cachelayer.tier import Warmup
 from hotset.cachelayer.units import Bytes
-from hotset.cachelayer.warmup import Warmup
 from hotset.harness import calibrate, saved
 from hotset.harness.archive import Archive
 from hotset.harness.arms import ARMS, Placed
@@ -74,7 +74,7 @@ def order(spec: Spec) -> Iterator[tuple[int, ArmName]]:
 
 def _raise(stack: ExitStack, spec: Spec, report: Reporter) -> tuple[Lab, Path]:
     """The lab, with the disk of the saved image (a new, empty one when there is none yet)."""
-    image_path = saved.path_for(spec, labs.choose(spec.machine.kind))
+    image_path = saved.path_for(spec, labs.choose(spec.machine.kind, spec.tier.wanted))
     there = saved.cached(image_path) is not None
     disk = image_path if there else saved.new_file(image_path, spec.storage.size)
     wanted = LabSpec(
@@ -84,6 +84,8 @@ def _raise(stack: ExitStack, spec: Spec, report: Reporter) -> tuple[Lab, Path]:
         flash=spec.flash.size,
         saved=disk,
         saved_readonly=there,
+        tier=spec.tier.wanted,
+        flash_model=spec.flash.model,
     )
     lab = stack.enter_context(labs.standing(wanted, f"experiment {spec.name}", report.say))
     return lab, image_path
@@ -98,7 +100,7 @@ def _ground(lab: Lab, spec: Spec, journal: Journal, report: Reporter) -> float:
         scale = spec.time_scale
     else:
         scale = journal.document.time_scale if known else round(max(1.0, slowdown), 2)
-    if lab.machine.kind != "local":
+    if lab.accel is not None:
         report.say(f"the machine's CPU is {slowdown:.1f} times slower than this computer's")
     if scale != 1:
         report.say(f"storage is slowed {scale:g} times (time_scale = {spec.time_scale})")
@@ -108,10 +110,7 @@ def _ground(lab: Lab, spec: Spec, journal: Journal, report: Reporter) -> float:
 
 def _site(lab: Lab, spec: Spec, path: Path, time_scale: float, report: Reporter) -> Site:
     password = secrets.token_urlsafe(24)
-    storage = ModelledStorage(
-        Local(), lab.machine, lab.target, spec.storage.model, spec.storage.size, time_scale,
-        lab.folder,
-    )  # fmt: skip
+    storage = lab.ground.slow_disk(spec.storage.model, spec.storage.size, time_scale)
     image = saved.cached(path) or saved.build(lab, spec, path, password, report)
     return Site(spec, spec.tier.resolved(), lab, storage, image, password, report)
 
@@ -176,25 +175,26 @@ def _describe(site: Site, journal: Journal) -> None:
     """Tier, storage and database as they are set up, into the record."""
     spec, tier = site.spec, site.tier
     model = spec.storage.model
-    promise = expected(Local(), model, ["--size", str(int(spec.storage.size))])
+    promise = flashdev.expected(Local(), model, ["--size", str(int(spec.storage.size))])
     depths = {one["queue_depth"]: one for one in promise["random_read_8k"]}
     journal.change(
         tier=document.Tier(
-            kind=spec.tier.kind,
+            kind=site.lab.ground.tier_kind,
             mode=tier.mode,
             policy=tier.policy,
             block_bytes=int(tier.block),
             metadata_bytes=int(tier.metadata),
             cache_bytes=int(tier.cache),
             volume_bytes=int(tier.volume),
-            emulated=False,
+            emulated=site.lab.ground.tier_kind == "emulated",
         ),
         storage=document.Storage(
             kind="modelled",
             name=promise["model"],
             description=(
-                f"modelled disk behind iSCSI; 8 KiB random reads {depths[1]['iops']:.0f} IOPS at"
-                f" queue depth 1, {depths[32]['iops']:.0f} at 32 (before time scaling)"
+                f"modelled disk {site.storage.way.description}; 8 KiB random reads"
+                f" {depths[1]['iops']:.0f} IOPS at queue depth 1, {depths[32]['iops']:.0f} at 32"
+                " (before time scaling)"
             ),
             size_bytes=int(spec.storage.size),
             expected=document.Calibration(
@@ -228,7 +228,7 @@ def _machine(lab: Lab, slowdown: float) -> document.Machine:
     )
     machine = lab.machine
     return document.Machine(
-        kind="local" if machine.kind == "local" else "vm",
+        kind=lab.kind,
         accel=lab.accel,
         cores=int(machine.run(["nproc"]).stdout),
         memory_bytes=_memory_bytes(machine),

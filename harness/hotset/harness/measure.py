@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hotset.cachelayer.dmcache import DATA
 from hotset.cachelayer.hits import Sampler, Window
 from hotset.cachelayer.units import Bytes
 from hotset.harness.arms import Placed
@@ -38,7 +37,7 @@ def measure(site: Site, placed: Placed, rampup_s: float, duration_s: float, seed
         seed=seed,
         think_time=want.think_time,
     )
-    with Sampler(site.machine, DATA) as sampler:
+    with Sampler(site.machine, placed.tier) as sampler:
         result = driver.run(placed.server.database(DATABASE), options, site.report.on_run)
     window = sampler.window(result.window_start, result.window_end)
     seconds = sampler.each_second(result.window_start, len(result.series))

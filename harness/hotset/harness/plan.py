@@ -7,6 +7,7 @@ extents of the database, mainly) are examples; the commands are the real ones.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -16,12 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import cast
 
-from hotset.cachelayer import image, vm
+from hotset.cachelayer import chroot, image, loop, vm
 from hotset.cachelayer import lab as labs
-from hotset.cachelayer.lab import Lab
+from hotset.cachelayer.ground import EmulatedGround, KernelGround, SavedDisk
+from hotset.cachelayer.lab import Lab, MachineKind
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import DEFAULT_TIMEOUT_S, Result, declared
-from hotset.cachelayer.storage import ModelledStorage, Target
+from hotset.cachelayer.storage import Target
 from hotset.cachelayer.takedown import Takedown
 from hotset.cachelayer.units import Bytes
 from hotset.harness.arms import ARMS
@@ -31,6 +33,7 @@ from hotset.harness.saved import path_for
 from hotset.harness.site import SavedImage, Site
 from hotset.harness.spec import WAREHOUSE_BYTES, Spec
 
+_LOOP = PurePosixPath("/dev/loop0")
 _STDIN_SHOWN = 300
 _FILE_SHOWN = 1500
 
@@ -50,7 +53,7 @@ class _Printing:
         timeout_s: float = DEFAULT_TIMEOUT_S,  # noqa: ARG002
         check: bool = True,  # noqa: ARG002
         user: str | None = None,
-        on_line: Callable[[str], None] | None = None,  # noqa: ARG002
+        on_line: Callable[[str], None] | None = None,
     ) -> Result:
         to_stdout(f"{self.kind:5} $ {shlex.join(declared(argv, user))}")
         if stdin is not None and "PASSWORD" not in stdin:
@@ -60,6 +63,9 @@ class _Printing:
         key = next((key for key in self._answers if shlex.join([name, *argv[1:]]).startswith(key)),
                    None)  # fmt: skip
         answer = self._answers[key] if key else ""
+        if on_line is not None:
+            for line in answer.splitlines():
+                on_line(line)
         return Result(tuple(argv), 0, answer, "", 0.0)
 
     @contextmanager
@@ -76,6 +82,9 @@ class _Printing:
     def get(self, source: PurePosixPath, target: Path) -> None:
         to_stdout(f"{self.kind:5} > read {source} into {target}")
 
+    def port(self, wanted: int) -> int:
+        return wanted
+
     def address(self, port: int) -> tuple[str, int]:
         return "127.0.0.1", port
 
@@ -83,8 +92,9 @@ class _Printing:
 class _PrintingLocal(Local):
     """This computer, printing instead of doing."""
 
-    def __init__(self) -> None:
-        self._machine = _Printing("host", {})
+    def __init__(self, answers: dict[str, str]) -> None:
+        super().__init__()
+        self._machine = _Printing("host", answers)
 
     def run(
         self,
@@ -94,9 +104,11 @@ class _PrintingLocal(Local):
         timeout_s: float = DEFAULT_TIMEOUT_S,
         check: bool = True,
         user: str | None = None,
-        on_line: Callable[[str], None] | None = None,  # noqa: ARG002
+        on_line: Callable[[str], None] | None = None,
     ) -> Result:
-        return self._machine.run(argv, stdin=stdin, timeout_s=timeout_s, check=check, user=user)
+        return self._machine.run(
+            argv, stdin=stdin, timeout_s=timeout_s, check=check, user=user, on_line=on_line
+        )
 
     def spawn(
         self,
@@ -127,14 +139,13 @@ class _PrintingTakedown(Takedown):
 
 def plan(spec: Spec) -> None:
     """Print the commands of an experiment in the order in which a run would give them."""
-    kind = labs.choose(spec.machine.kind)
+    kind = labs.choose(spec.machine.kind, spec.tier.wanted)
     with tempfile.TemporaryDirectory(prefix="hotset-plan-") as name:
-        folder, local = Path(name), _PrintingLocal()
+        folder, local = Path(name), _PrintingLocal(_host_answers(spec))
         takedown = _PrintingTakedown(folder, local)
         lab = _lab(spec, kind, folder, takedown, local)
         scale = 1.0 if spec.time_scale == "auto" else spec.time_scale
-        storage = ModelledStorage(local, lab.machine, lab.target, spec.storage.model,
-                                  spec.storage.size, scale, folder)  # fmt: skip
+        storage = lab.ground.slow_disk(spec.storage.model, spec.storage.size, scale)
         saved = SavedImage(folder / "saved.img", Bytes(spec.tpcc.warehouses * WAREHOUSE_BYTES),
                            "", 0)  # fmt: skip
         saved.path.touch()
@@ -149,27 +160,38 @@ def plan(spec: Spec) -> None:
         to_stdout("\n# the end: stop the iSCSI target and the machine, remove the flash file")
 
 
-def _lab(spec: Spec, kind: str, folder: Path, takedown: Takedown, local: Local) -> Lab:
+def _lab(spec: Spec, kind: MachineKind, folder: Path, takedown: Takedown, local: Local) -> Lab:
+    to_stdout("# the lab")
+    saved = SavedDisk(folder / "saved.img", labs.VM_SAVED if kind == "vm" else _LOOP)
+    if kind == "image":
+        machine = _Printing(kind, _answers(spec))
+        local.run(chroot.hold_argv(_built(folder, local), folder))
+        emulated = EmulatedGround(local, machine, spec.flash.model, folder)
+        return Lab(kind, machine, None, emulated, saved, folder, takedown)
     root = os.geteuid() == 0
     portal = labs.vm_portal(folder, root) if kind == "vm" else labs.local_portal()
     target = Target(local, portal, folder)
-    to_stdout("# the lab")
     if kind == "vm":
         _vm_commands(spec, folder, root, local)
     local.run(target.daemon_argv())
-    flash, saved = labs.VM_FLASH, labs.VM_SAVED
-    if kind == "local":
-        flash, saved = PurePosixPath("/dev/loop0"), PurePosixPath("/dev/loop1")
-        local.run(["losetup", "--find", "--show", "--direct-io=on", str(folder / "flash.img")])
-    machine = _Printing(kind, _answers(spec, str(flash)))
-    return Lab(machine, None, target, flash, saved, folder, takedown)
+    machine = _Printing(kind, _answers(spec))
+    flash = labs.VM_FLASH if kind == "vm" else loop.attach(local, folder / "flash.img", takedown)
+    kernel = KernelGround(local, machine, target, flash, folder)
+    return Lab(kind, machine, None, kernel, saved, folder, takedown)
+
+
+def _built(folder: Path, local: Local) -> image.Image:
+    """The image; where there is none yet, the command that makes it is printed."""
+    built = image.cached()
+    if built is not None:
+        return built
+    mode = "unshare" if os.geteuid() else "root"
+    local.run(image.bootstrap_argv(folder, folder / "root", mode))
+    return image.Image(folder)
 
 
 def _vm_commands(spec: Spec, folder: Path, root: bool, local: Local) -> None:
-    built = image.cached()
-    if built is None:
-        built = image.Image(folder)
-        local.run(image.bootstrap_argv(folder, folder / "root", "root" if root else "unshare"))
+    built = _built(folder, local)
     disks = (vm.Disk(labs.FLASH, folder / "flash.img"),
              vm.Disk(labs.SAVED, folder / "saved.img", readonly=True))  # fmt: skip
     tap = labs.vm_tap(folder) if root else None
@@ -179,7 +201,7 @@ def _vm_commands(spec: Spec, folder: Path, root: bool, local: Local) -> None:
         labs.enclose(local, labs.namespace_name(folder), Takedown(folder, local))
 
 
-def _load(spec: Spec, kind: str) -> None:
+def _load(spec: Spec, kind: MachineKind) -> None:
     done = path_for(spec, kind)
     if done.with_suffix(".json").exists():
         to_stdout(f"\n# the saved database image is there: {done}")
@@ -192,12 +214,19 @@ def _tpcc(spec: Spec, what: str) -> None:
     to_stdout(f"tpcc  $ TPC-C driver: {users} users, {warehouses} warehouses, {what}")
 
 
-def _answers(spec: Spec, flash: str) -> dict[str, str]:
+def _host_answers(spec: Spec) -> dict[str, str]:
+    """What reading commands of this computer would say."""
+    blocks = spec.storage.size // spec.tier.block
+    warmed = {"bytes": int(spec.storage.size), "seconds": 1, "blocks": blocks, "skipped": 0}
+    return {"losetup --find": str(_LOOP), "flashdev ask": json.dumps(warmed)}
+
+
+def _answers(spec: Spec) -> dict[str, str]:
     """What reading commands would say, by the beginning of the command."""
     blocks = spec.tpcc.warehouses * WAREHOUSE_BYTES // 4096
     first = 32 * 1024**2 // 4096
     return {
-        f"blockdev --getsize64 {flash}": str(int(spec.flash.size)),
+        f"blockdev --getsize64 {labs.VM_FLASH}": str(int(spec.flash.size)),
         "blockdev --getsize64": str(int(spec.storage.size)),
         "ls /usr/lib/postgresql": "17",
         "flashdev copy": '{"bytes": 0, "seconds": 1}',

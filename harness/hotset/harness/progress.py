@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.status import Status
 
+from hotset.cachelayer.tier import Progress as WarmupProgress
 from hotset.cachelayer.units import Bytes, mb_per_s
-from hotset.cachelayer.warmup import Progress as WarmupProgress
 from hotset.tpcc.load import LoadProgress
 from hotset.tpcc.record import Phase, Tick
 

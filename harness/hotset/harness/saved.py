@@ -36,7 +36,8 @@ _LOAD_BUFFERS = Bytes(384 * 1024**2)
 def path_for(spec: Spec, ground: str) -> Path:
     """Where the image of this experiment's database lies or will lie."""
     parts = [
-        image.recipe_key() if ground == "vm" else ground,
+        # In the image, in a virtual machine or not, it is the same server that loads.
+        ground if ground == "local" else image.recipe_key(),
         spec.database.engine,
         spec.database.filesystem,
         str(int(spec.storage.size)),
@@ -75,9 +76,9 @@ def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> 
     machine, takedown = lab.machine, lab.takedown
     assert lab.saved is not None, "the lab was raised without a disk for the image"
     with takedown.part():
-        make_file_system(machine, lab.saved)
+        make_file_system(machine, lab.saved.device)
         # Discard: what was deleted again leaves holes, which no restore has to copy.
-        mount(machine, takedown, lab.saved, PLACE.data, "-o", "noatime,discard")
+        mount(machine, takedown, lab.saved.device, PLACE.data, "-o", "noatime,discard")
         volume_on_data(machine, takedown)
         server = PostgresServer(machine, PLACE, password)
         server.create()

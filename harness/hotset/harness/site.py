@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from hotset.cachelayer.lab import Lab
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.storage import SlowStorage
+from hotset.cachelayer.storage import ModelledStorage
 from hotset.cachelayer.takedown import Takedown
 from hotset.cachelayer.tier import TierSpec
 from hotset.cachelayer.units import Bytes
@@ -38,7 +38,7 @@ class Site:
     spec: Spec
     tier: TierSpec
     lab: Lab
-    storage: SlowStorage
+    storage: ModelledStorage
     saved: SavedImage
     password: str
     report: Reporter

@@ -19,12 +19,14 @@ from pydantic import (
 )
 
 from hotset.cachelayer import dmcache
-from hotset.cachelayer.lab import MachineChoice
+from hotset.cachelayer.flashdev import Model
+from hotset.cachelayer.lab import FLASH_MODEL, MachineChoice, TierChoice
 from hotset.cachelayer.tier import TierSpec, WriteMode
 from hotset.cachelayer.units import Bytes
 from hotset.cachelayer.warmup import Method
 from hotset.reports.document import ArmName
 
+Policy = Literal["smq", "lru", "sieve", "s3-fifo", "arc"]
 Block = Annotated[Bytes, AfterValidator(dmcache.check_block)]
 # What a freshly loaded warehouse takes on PostgreSQL, tables and indexes, and what building those
 # indexes needs beside it; a database that cannot fit is refused before anything is made.
@@ -52,26 +54,42 @@ class MachineTable(_Table):
 class StorageTable(_Table):
     """``[storage]``: the slow disk. ``model`` is a built-in model's name or a table of its own."""
 
-    model: str | dict[str, Any] = "nas-2014"
+    model: Model = "nas-2014"
     size: Bytes
 
 
 class FlashTable(_Table):
-    """``[flash]``: the flash device that is split into cache and volume."""
+    """``[flash]``: the flash device that is split into cache and volume. ``model`` is its timing
+    where the tier is emulated; elsewhere it is as fast as what holds it."""
 
     size: Bytes
+    model: Model = FLASH_MODEL
 
 
 class TierTable(_Table):
     """``[tier]``: how the flash is split and how the cache behaves."""
 
-    kind: Literal["dm-cache"] = "dm-cache"
+    kind: TierChoice = "auto"
     mode: WriteMode = "writeback"
-    policy: Literal["smq"] = "smq"
+    policy: Policy = "smq"
     block: Block = Bytes(64 * 1024)
     metadata: Bytes | Literal["auto"] = "auto"
     cache: Bytes
     volume: Bytes
+
+    @model_validator(mode="after")
+    def _policy_is_there(self) -> Self:
+        if self.kind == "dm-cache" and self.policy != "smq":
+            raise ValueError(
+                f"policy = {self.policy!r}: dm-cache has 'smq' alone; the others come with"
+                " tier.kind = 'emulated'"
+            )
+        return self
+
+    @property
+    def wanted(self) -> TierChoice:
+        """The kind of tier, as far as the policy leaves a choice."""
+        return self.kind if self.policy == "smq" else "emulated"
 
     def resolved(self) -> TierSpec:
         """Sizes as the kernel takes them: whole blocks, metadata worked out."""
@@ -105,7 +123,7 @@ class TpccTable(_Table):
 class WarmupTable(_Table):
     """``[warmup]``: how the cache is filled and what its probe must reach."""
 
-    method: Method = "offline"
+    method: Method = "fill"
     passes: PositiveInt = 4
     samples: PositiveInt = 40
     probe_s: PositiveFloat = 10

@@ -30,8 +30,7 @@ from hotset.cachelayer.machine import (
     MachineGoneError,
 )
 from hotset.cachelayer.takedown import BusyError
-from hotset.cachelayer.tier import TierFailedError
-from hotset.cachelayer.warmup import WarmupFailedError
+from hotset.cachelayer.tier import TierFailedError, WarmupFailedError
 from hotset.harness.archive import NoSuchRunError
 from hotset.harness.cli import disk, doctor, experiment, lab, runs
 from hotset.harness.journal import ThresholdMissedError

@@ -11,8 +11,6 @@ from rich.table import Table
 
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer.lab import LabSpec, MachineChoice
-from hotset.cachelayer.local import Local
-from hotset.cachelayer.storage import ModelledStorage
 from hotset.cachelayer.units import Bytes
 from hotset.harness import calibrate
 from hotset.harness.calibrate import TOLERANCE, Line
@@ -47,9 +45,7 @@ def calibrate_disk(
     report, bytes_ = Reporter(quiet), _size(size)
     spec = LabSpec(_choice(machine), cores=2, memory=Bytes(2 * 1024**3), flash=Bytes(64 * 1024**2))
     with labs.standing(spec, "disk calibrate", report.say) as lab:
-        storage = ModelledStorage(
-            Local(), lab.machine, lab.target, model, bytes_, time_scale, lab.folder
-        )
+        storage = lab.ground.slow_disk(model, bytes_, time_scale)
         with lab.takedown.part():
             device = storage.attach(lab.takedown)
             lines = calibrate.disk(lab.machine, device, model, bytes_, time_scale, report)

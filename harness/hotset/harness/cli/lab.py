@@ -13,7 +13,6 @@ from hotset.cachelayer import lab as labs
 from hotset.cachelayer.lab import LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import EnvironmentLacksError
-from hotset.cachelayer.storage import ModelledStorage
 from hotset.cachelayer.takedown import Takedown, exclusive
 from hotset.cachelayer.units import Bytes
 from hotset.harness import calibrate
@@ -42,14 +41,12 @@ def up(
         takedown.owner(labs.LEFT_UP)
         try:
             lab = labs.raise_lab(LabSpec("vm", 2, _MEMORY, _SIZE), folder, takedown, report.say)
-            storage = ModelledStorage(local, lab.machine, lab.target, model, _SIZE, time_scale,
-                                      folder)  # fmt: skip
-            slow = storage.attach(takedown)
+            slow = lab.ground.slow_disk(model, _SIZE, time_scale).attach(takedown)
         except BaseException:
             takedown.undo()
             raise
         lab.close()
-    report.say(f"up: slow disk {slow}, flash {lab.flash}")
+    report.say(f"up: slow disk {slow}, flash {labs.VM_FLASH}")
     report.say("look inside: hotset lab shell; take it down: hotset lab down")
 
 

@@ -6,11 +6,10 @@ direct I/O no page cache of the operating system hides the tier.
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from hotset.cachelayer.machine import EnvironmentLacksError, Machine
+from hotset.cachelayer.machine import EnvironmentLacksError, Machine, put_text
 from hotset.cachelayer.units import Bytes
 from hotset.harness.engines.postgres import PostgresDatabase
 
@@ -90,6 +89,7 @@ class PostgresServer:
         self._place = place
         self._password = password
         self._bin = _newest(machine)
+        self._port = machine.port(PORT)
 
     def create(self) -> None:
         """Make the cluster and its folders; the file systems must be mounted."""
@@ -138,7 +138,7 @@ class PostgresServer:
 
     def database(self, name: str) -> PostgresDatabase:
         """How this computer reaches a database of the server."""
-        host, port = self._machine.address(PORT)
+        host, port = self._machine.address(self._port)
         return PostgresDatabase(host, port, USER, self._password, name)
 
     def version(self) -> str:
@@ -147,7 +147,7 @@ class PostgresServer:
     def _write_settings(self, settings: dict[str, str]) -> None:
         common = {
             "listen_addresses": "*",
-            "port": str(PORT),
+            "port": str(self._port),
             "unix_socket_directories": _SOCKETS,
             "password_encryption": "scram-sha-256",
             "log_min_messages": "warning",
@@ -157,14 +157,11 @@ class PostgresServer:
         self._machine.run(["mkdir", "-p", _SOCKETS])
         self._machine.run(["chown", f"{USER}:{USER}", _SOCKETS])
         for name, text in (("postgresql.conf", lines), ("pg_hba.conf", access)):
-            with tempfile.NamedTemporaryFile("w", suffix=name) as file:
-                file.write("\n".join(text) + "\n")
-                file.flush()
-                # 0644: the folder itself is closed to everyone but the server.
-                self._machine.put(Path(file.name), self._place.cluster / name, 0o644)
+            # 0644: the folder itself is closed to everyone but the server.
+            put_text(self._machine, "\n".join(text) + "\n", self._place.cluster / name)
 
     def _sql(self, text: str) -> None:
-        argv = [str(self._bin / "psql"), "-X", "-q", "-h", _SOCKETS, "-p", str(PORT),
+        argv = [str(self._bin / "psql"), "-X", "-q", "-h", _SOCKETS, "-p", str(self._port),
                 "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-f", "-"]  # fmt: skip
         self._machine.run(argv, user=USER, stdin=text)
 

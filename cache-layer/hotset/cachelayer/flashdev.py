@@ -1,0 +1,105 @@
+"""The ``flashdev`` program: where it lies, how it is put on a machine, what its commands say."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import EnvironmentLacksError, Machine
+from hotset.cachelayer.takedown import Takedown
+from hotset.cachelayer.units import Bytes
+
+Model = str | dict[str, Any]
+"""A device model: the name of a built-in one, or its JSON form (see ``flashdev models``)."""
+
+_ON_MACHINE = PurePosixPath("/usr/local/bin/flashdev")
+_START_LIMIT_S = 20.0
+_COPY_TIMEOUT_S = 3600.0
+
+
+def program(local: Local) -> Path:
+    """HOTSET_FLASHDEV, this checkout's release build, or PATH.
+
+    :raises EnvironmentLacksError: it is not built.
+    """
+    crate = Path(__file__).resolve().parents[2] / "flashdev"
+    named = os.environ.get("HOTSET_FLASHDEV")
+    for candidate in (Path(named) if named else None, crate / "target/release/flashdev",
+                      local.which("flashdev")):  # fmt: skip
+        if candidate is not None and candidate.exists():
+            return candidate
+    raise EnvironmentLacksError("flashdev is not built: run `make build` in hotset's folder")
+
+
+def on(machine: Machine) -> str:
+    """The program on a machine, put there if need be."""
+    here = program(Local())
+    if machine.kind == "local":
+        return str(here)
+    if machine.run(["test", "-x", str(_ON_MACHINE)], check=False).rc != 0:
+        machine.put(here, _ON_MACHINE, 0o755)
+    return str(_ON_MACHINE)
+
+
+def copy(
+    machine: Machine, words: Sequence[str], on_bytes: Callable[[Bytes], None] = lambda _: None
+) -> float:
+    """``flashdev copy`` on a machine, where reads and writes overlap; returns its seconds.
+
+    :param words: ``--from DEVICE [--to DEVICE] [--bytes N]``.
+    """
+
+    def on_line(line: str) -> None:
+        word, _, figure = line.partition(" ")
+        if word == "copied":
+            on_bytes(Bytes(int(figure)))
+
+    argv = [on(machine), "copy", *words]
+    result = machine.run(argv, timeout_s=_COPY_TIMEOUT_S, on_line=on_line)
+    return float(json.loads(result.stdout.splitlines()[-1])["seconds"])
+
+
+def expected(local: Local, model: Model, words: Sequence[str]) -> dict[str, Any]:
+    """What a model promises (``flashdev expect``), as its JSON."""
+    argument = model if isinstance(model, str) else json.dumps(model)
+    result = local.run([str(program(local)), "expect", "--model", argument, *words, "--json"])
+    loaded: dict[str, Any] = json.loads(result.stdout)
+    return loaded
+
+
+def model_argument(model: Model, folder: Path, name: str) -> str:
+    """A model as an argument; one given as JSON is written to ``folder`` under ``name``."""
+    if isinstance(model, str):
+        return model
+    file = folder / f"{name}.json"
+    file.write_text(json.dumps(model))
+    return str(file)
+
+
+def serve(
+    local: Local, words: Sequence[str], mount: Path, log: Path, takedown: Takedown, name: str
+) -> subprocess.Popen[bytes]:
+    """Start a serving command (``serve``, ``tier``) and wait until its files are there.
+
+    :param words: the command and its options, ``--mount`` left out.
+    :param name: what the ledger and messages call it.
+    :raises EnvironmentLacksError: it did not start; its words are in the message.
+    """
+    mount.mkdir(exist_ok=True)
+    unmount = ["umount", "-l"] if os.geteuid() == 0 else ["fusermount3", "-u", "-z"]
+    takedown.leftover(f"unmount the {name}", [*unmount, "-q", str(mount)])
+    process = local.spawn([str(program(local)), *words, "--mount", str(mount)], log)
+    takedown.process(name, process.pid)
+    deadline = time.monotonic() + _START_LIMIT_S
+    while "ready " not in log.read_text(errors="replace"):
+        if process.poll() is not None or time.monotonic() > deadline:
+            said = log.read_text(errors="replace").strip()[-600:]
+            raise EnvironmentLacksError(f"the {name} did not start: {said}")
+        time.sleep(0.02)
+    return process

@@ -1,0 +1,149 @@
+"""Grounds: what a lab's disks and tier are made of, each with the same three verbs.
+
+The kernel's ground has dm-cache over a slow disk behind iSCSI and a real block device for flash.
+The emulated one has hotset's own engine between models of both. Nothing above asks which it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from hotset.cachelayer import flashdev, loop
+from hotset.cachelayer.dmcache import VOLUME, DmCache
+from hotset.cachelayer.emulated import Emulated
+from hotset.cachelayer.flash import PREFIX, Slice, mapper_path, remove, split
+from hotset.cachelayer.flashdev import Model
+from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.storage import DISK_NAME, Iscsi, LoopDevice, ModelledStorage, Target
+from hotset.cachelayer.takedown import Takedown
+from hotset.cachelayer.tier import Tier, TierKind, TierSpec
+from hotset.cachelayer.units import Bytes
+
+_FLAT = f"{PREFIX}flat"
+
+
+@dataclass(frozen=True, slots=True)
+class FlatFlash:
+    """Flash without a cache: the saved database on one part, an empty volume on the other."""
+
+    data: PurePosixPath
+    volume: PurePosixPath
+
+
+@dataclass(frozen=True, slots=True)
+class SavedDisk:
+    """A saved disk image: its file on this computer and the machine's view of it."""
+
+    file: Path
+    device: PurePosixPath
+
+
+class Ground(Protocol):
+    """Makes slow disks, tiers and plain flash; ``takedown`` holds how each goes away again."""
+
+    tier_kind: TierKind
+
+    @property
+    def emulates(self) -> str:
+        """What of it is emulated or modelled, for reports."""
+
+    def slow_disk(self, model: Model, size: Bytes, time_scale: float) -> ModelledStorage:
+        """A slow disk, not attached yet."""
+
+    def tier(self, spec: TierSpec, origin: ModelledStorage, takedown: Takedown) -> Tier:
+        """A tier over a slow disk that is restored but not attached."""
+
+    def all_flash(
+        self, saved: SavedDisk, size: Bytes, volume: Bytes, time_scale: float, takedown: Takedown
+    ) -> FlatFlash:
+        """A disk of ``size`` with the saved image on it, and a volume, both on the flash."""
+
+
+class KernelGround:
+    """dm-cache of the machine's kernel; the slow disk comes over real iSCSI."""
+
+    tier_kind: TierKind = "dm-cache"
+    emulates = "the slow disk is modelled"
+
+    def __init__(
+        self, local: Local, machine: Machine, target: Target, flash: PurePosixPath, folder: Path
+    ) -> None:
+        self.flash = flash
+        self.target = target
+        self._local = local
+        self._machine = machine
+        self._folder = folder
+
+    def slow_disk(self, model: Model, size: Bytes, time_scale: float) -> ModelledStorage:
+        way = Iscsi(self._machine, self.target)
+        return ModelledStorage(self._local, way, model, size, time_scale, self._folder)
+
+    def tier(self, spec: TierSpec, origin: ModelledStorage, takedown: Takedown) -> Tier:
+        tier = DmCache(self._machine, spec, self.flash, origin.attach(takedown))
+        takedown.call("remove the tier", tier.discard)
+        return tier
+
+    def all_flash(
+        self,
+        saved: SavedDisk,
+        size: Bytes,
+        volume: Bytes,
+        time_scale: float,  # noqa: ARG002 - real flash is as fast as it is
+        takedown: Takedown,
+    ) -> FlatFlash:
+        machine = self._machine
+        takedown.call("remove the flash slices", lambda: remove(machine, (VOLUME, _FLAT)))
+        split(machine, self.flash, (Slice(_FLAT, size), Slice(VOLUME, volume)))
+        flat = mapper_path(_FLAT)
+        flashdev.copy(machine, ["--from", str(saved.device), "--to", str(flat)])
+        return FlatFlash(flat, mapper_path(VOLUME))
+
+
+class EmulatedGround:
+    """hotset's own cache engine between two device models, at this computer's speed."""
+
+    tier_kind: TierKind = "emulated"
+    emulates = "the cache is hotset's own engine, slow disk and flash are modelled"
+
+    def __init__(self, local: Local, machine: Machine, flash_model: Model, folder: Path) -> None:
+        self._local = local
+        self._machine = machine
+        self._flash_model = flash_model
+        self._folder = folder
+        self._flash = folder / "flash.img"
+
+    def slow_disk(self, model: Model, size: Bytes, time_scale: float) -> ModelledStorage:
+        way = LoopDevice(self._local)
+        return ModelledStorage(self._local, way, model, size, time_scale, self._folder)
+
+    def tier(self, spec: TierSpec, origin: ModelledStorage, takedown: Takedown) -> Tier:
+        self._lay_out(Bytes(spec.metadata + spec.cache + spec.volume), takedown)
+        return Emulated(self._local, self._machine, spec, origin, self._flash, self._flash_model,
+                        self._folder, takedown)  # fmt: skip
+
+    def all_flash(
+        self, saved: SavedDisk, size: Bytes, volume: Bytes, time_scale: float, takedown: Takedown
+    ) -> FlatFlash:
+        self._lay_out(Bytes(0), takedown)
+        self._local.run(["cp", "--sparse=always", "--", str(saved.file), str(self._flash)],
+                        timeout_s=900)  # fmt: skip
+        self._local.run(["truncate", "-s", str(int(size + volume)), str(self._flash)])
+        mount = self._folder / "flat"
+        model = flashdev.model_argument(self._flash_model, self._folder, "flash")
+        words = ["serve", "--model", model, "--time-scale", f"{time_scale:g}",
+                 "--backing", str(self._flash), "--name", DISK_NAME, "--volatile"]  # fmt: skip
+        flashdev.serve(self._local, words, mount, self._folder / "flat.log", takedown, "flash")
+
+        def part(offset: Bytes, length: Bytes) -> PurePosixPath:
+            return loop.attach(self._local, mount / DISK_NAME, takedown, part=(offset, length))
+
+        return FlatFlash(part(Bytes(0), size), part(size, volume))
+
+    def _lay_out(self, size: Bytes, takedown: Takedown) -> None:
+        """An empty flash file; it is removed in the end."""
+        takedown.command(f"remove {self._flash.name}", ["rm", "-f", str(self._flash)])
+        self._local.run(["rm", "-f", str(self._flash)])
+        self._local.run(["truncate", "-s", str(int(size)), str(self._flash)])
