@@ -12,6 +12,7 @@ use flashdev::copy::{CopyOptions, Run, copy, read_runs};
 use flashdev::cpu;
 use flashdev::expect::expect;
 use flashdev::model::{BUILT_IN, ModelError, ModelSpec};
+use flashdev::serve::backing::Durability;
 use flashdev::serve::{ServeOptions, serve};
 use flashdev::time::TimeScale;
 
@@ -68,6 +69,9 @@ struct ServeArgs {
     /// Name of the file in the mounted directory.
     #[arg(long, default_value = "disk")]
     name: OsString,
+    /// A flush does not sync the backing file: data survives this process, not the computer.
+    #[arg(long)]
+    volatile: bool,
     /// Let other users use the file, as far as its permissions go (always so for root).
     #[arg(long)]
     allow_other: bool,
@@ -144,10 +148,18 @@ fn run_serve(args: ServeArgs) -> anyhow::Result<()> {
         backing: args.backing,
         mount: args.mount,
         name: args.name,
+        durability: durability(args.volatile),
         scale: args.model.time_scale,
         allow_other: args.allow_other,
         die_with_parent: args.die_with_parent,
     })
+}
+
+fn durability(volatile: bool) -> Durability {
+    match volatile {
+        true => Durability::Volatile,
+        false => Durability::Synced,
+    }
 }
 
 fn run_expect(args: &ExpectArgs) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 //! The file that holds the data: direct I/O where it can be had.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
@@ -8,6 +9,8 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use nix::fcntl::{FallocateFlags, Flock, FlockArg, fallocate};
+
+use super::file_system::FileLook;
 
 /// Offsets, lengths and buffers of direct I/O are multiples of this, bytes. Most devices would
 /// take 512, but a whole page never shares a page of the cache with a buffered neighbour.
@@ -24,11 +27,22 @@ pub struct Backing {
     buffered: Flock<File>,
     direct: Option<File>,
     size_bytes: u64,
+    durability: Durability,
+}
+
+/// What a flush does for the data on the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// fdatasync: what was flushed survives the computer.
+    Synced,
+    /// Nothing: it survives this process. For a laboratory whose disks are thrown away, because
+    /// the host's own disk would add its flush to the modelled one's.
+    Volatile,
 }
 
 impl Backing {
     /// Opens and locks the file, so that no second device serves it at the same time.
-    pub fn open(path: &Path) -> anyhow::Result<Backing> {
+    pub fn open(path: &Path, durability: Durability) -> anyhow::Result<Backing> {
         let shown = path.display();
         let file = OpenOptions::new()
             .read(true)
@@ -57,6 +71,7 @@ impl Backing {
             buffered,
             direct: open_direct(path),
             size_bytes: metadata.len(),
+            durability,
         })
     }
 
@@ -65,14 +80,16 @@ impl Backing {
         self.size_bytes
     }
 
-    /// Owner, group and permission bits, which the served file shows as its own.
-    pub fn ownership(&self) -> io::Result<(u32, u32, u16)> {
+    /// How the served file looks: owner, group and permission bits are the backing file's own.
+    pub(crate) fn look(&self, name: OsString) -> io::Result<FileLook> {
         let metadata = self.buffered.metadata()?;
-        Ok((
-            metadata.uid(),
-            metadata.gid(),
-            (metadata.mode() & 0o666) as u16,
-        ))
+        Ok(FileLook {
+            name,
+            size_bytes: self.size_bytes,
+            uid: metadata.uid(),
+            gid: metadata.gid(),
+            permissions: (metadata.mode() & 0o666) as u16,
+        })
     }
 
     /// Reads a range that lies within the file.
@@ -101,9 +118,12 @@ impl Backing {
         }
     }
 
-    /// Makes everything written so far durable.
+    /// Makes everything written so far as durable as was asked for.
     pub fn sync(&self) -> io::Result<()> {
-        self.buffered.sync_data()
+        match self.durability {
+            Durability::Synced => self.buffered.sync_data(),
+            Durability::Volatile => Ok(()),
+        }
     }
 
     /// Allocates, punches or zeroes a range, as fallocate(2) does.
@@ -156,6 +176,15 @@ pub struct PageBuffer {
 }
 
 impl PageBuffer {
+    /// No bytes, and no memory.
+    pub const fn empty() -> PageBuffer {
+        PageBuffer {
+            memory: Vec::new(),
+            start: 0,
+            len: 0,
+        }
+    }
+
     /// So many zeros.
     pub fn zeroed(len: usize) -> PageBuffer {
         // One page too many, so that a boundary lies within. The vector never grows, so the
@@ -177,6 +206,7 @@ impl PageBuffer {
         &self.memory[self.start..self.start + self.len]
     }
 
+    /// The bytes, to be filled.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.len]
     }
@@ -199,14 +229,16 @@ mod tests {
     fn backing() -> (tempfile::NamedTempFile, Backing) {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(SIZE_BYTES as u64).unwrap();
-        let backing = Backing::open(file.path()).unwrap();
+        let backing = Backing::open(file.path(), Durability::Synced).unwrap();
         (file, backing)
     }
 
     #[test]
     fn a_file_is_served_once() {
         let (file, _backing) = backing();
-        let error = Backing::open(file.path()).unwrap_err().to_string();
+        let error = Backing::open(file.path(), Durability::Synced)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("in use by another"), "{error}");
     }
 
@@ -214,7 +246,7 @@ mod tests {
     fn an_empty_or_missing_file_is_refused_with_a_remedy() {
         let empty = tempfile::NamedTempFile::new().unwrap();
         for path in [empty.path(), Path::new("/nonexistent/disk")] {
-            let error = format!("{:#}", Backing::open(path).unwrap_err());
+            let error = format!("{:#}", Backing::open(path, Durability::Synced).unwrap_err());
             assert!(error.contains("truncate -s"), "{error}");
         }
     }

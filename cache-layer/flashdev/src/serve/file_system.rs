@@ -1,4 +1,4 @@
-//! The mounted directory with its one file, in FUSE's terms.
+//! The mounted directory with its files, in FUSE's terms.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,11 +12,10 @@ use fuser::{
 };
 use nix::fcntl::FallocateFlags;
 
-use super::engine::Engine;
-use crate::model::Model;
+use super::handler::{Answer, Handler};
 
-/// The one file; the directory is `INodeNo::ROOT`.
-const FILE: INodeNo = INodeNo(2);
+/// The first file; the directory is `INodeNo::ROOT`.
+const FIRST_FILE: u64 = 2;
 
 /// Largest request, bytes: what the kernel sends at most with its usual limit of 256 pages.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
@@ -25,11 +24,11 @@ const REQUEST_BYTES_MAX: u32 = 1 << 20;
 /// usual 12-16 would cap the queue depth of the modelled device.
 const BACKGROUND_MAX: u16 = 512;
 
-/// Nothing about the file changes, so the kernel need not ask again.
+/// Nothing about the files changes, so the kernel need not ask again.
 const ATTRIBUTES_TTL: Duration = Duration::from_secs(3600);
 
-/// What the file looks like.
-pub(super) struct FileLook {
+/// What a file looks like.
+pub(crate) struct FileLook {
     pub name: OsString,
     pub size_bytes: u64,
     pub uid: u32,
@@ -37,28 +36,52 @@ pub(super) struct FileLook {
     pub permissions: u16,
 }
 
-/// A directory with one file.
-pub(super) struct OneFile {
-    look: FileLook,
-    engine: Arc<Engine<Model>>,
+/// A file and what is behind it.
+pub(crate) struct ServedFile {
+    pub look: FileLook,
+    pub handler: Arc<dyn Handler>,
+}
+
+impl ServedFile {
+    /// The part of a request that lies within the file.
+    fn clip(&self, offset: u64, len: u64) -> u64 {
+        len.min(self.look.size_bytes.saturating_sub(offset))
+    }
+}
+
+/// A directory with files.
+pub(super) struct Directory {
+    files: Vec<ServedFile>,
     born: SystemTime,
 }
 
-impl OneFile {
-    pub(super) fn new(look: FileLook, engine: Arc<Engine<Model>>) -> OneFile {
-        OneFile {
-            look,
-            engine,
+impl Directory {
+    pub(super) fn new(files: Vec<ServedFile>) -> Directory {
+        Directory {
+            files,
             born: SystemTime::now(),
         }
     }
 
+    fn file(&self, ino: INodeNo) -> Option<&ServedFile> {
+        self.files.get(ino.0.checked_sub(FIRST_FILE)? as usize)
+    }
+
+    /// The files with their numbers.
+    fn numbered(&self) -> impl Iterator<Item = (INodeNo, &ServedFile)> {
+        let inos = (FIRST_FILE..).map(INodeNo);
+        inos.zip(&self.files)
+    }
+
     fn attributes(&self, ino: INodeNo) -> Option<FileAttr> {
-        let look = &self.look;
-        let (kind, perm, size, nlink) = match ino {
-            INodeNo::ROOT => (FileType::Directory, 0o555, 0, 2),
-            FILE => (FileType::RegularFile, look.permissions, look.size_bytes, 1),
-            _ => return None,
+        let first = self.files.first()?;
+        let (look, kind, perm, size, nlink) = match self.file(ino) {
+            _ if ino == INodeNo::ROOT => (&first.look, FileType::Directory, 0o555, 0, 2),
+            Some(ServedFile { look, .. }) => {
+                let regular = FileType::RegularFile;
+                (look, regular, look.permissions, look.size_bytes, 1)
+            }
+            None => return None,
         };
         Some(FileAttr {
             ino,
@@ -78,14 +101,9 @@ impl OneFile {
             flags: 0,
         })
     }
-
-    /// The part of a request that lies within the file.
-    fn clip(&self, offset: u64, len: u64) -> u64 {
-        len.min(self.look.size_bytes.saturating_sub(offset))
-    }
 }
 
-impl Filesystem for OneFile {
+impl Filesystem for Directory {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // Each of these is an offer: an older kernel without it still works, only slower.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
@@ -97,8 +115,10 @@ impl Filesystem for OneFile {
     }
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.attributes(FILE) {
-            Some(attributes) if parent == INodeNo::ROOT && name == self.look.name => {
+        let found = self.numbered().find(|(_, file)| file.look.name == name);
+        let attributes = found.and_then(|(ino, _)| self.attributes(ino));
+        match attributes {
+            Some(attributes) if parent == INodeNo::ROOT => {
                 reply.entry(&ATTRIBUTES_TTL, &attributes, Generation(0));
             }
             _ => reply.error(Errno::ENOENT),
@@ -141,7 +161,7 @@ impl Filesystem for OneFile {
     }
 
     fn open(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        if ino != FILE {
+        if self.file(ino).is_none() {
             return reply.error(Errno::EISDIR);
         }
         // Past the page cache, or memory would answer for the modelled device; and writes side
@@ -153,7 +173,7 @@ impl Filesystem for OneFile {
     fn read(
         &self,
         _req: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
         size: u32,
@@ -161,16 +181,19 @@ impl Filesystem for OneFile {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match self.clip(offset, u64::from(size)) {
+        let Some(file) = self.file(ino) else {
+            return reply.error(Errno::EBADF);
+        };
+        match file.clip(offset, u64::from(size)) {
             0 => reply.data(&[]),
-            len => self.engine.read(offset, len as u32, reply),
+            len => file.handler.read(offset, len as u32, Answer::Data(reply)),
         }
     }
 
     fn write(
         &self,
         _req: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
         data: &[u8],
@@ -179,11 +202,17 @@ impl Filesystem for OneFile {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.clip(offset, data.len() as u64) {
+        let Some(file) = self.file(ino) else {
+            return reply.error(Errno::EBADF);
+        };
+        match file.clip(offset, data.len() as u64) {
             // As a block device does at its end.
             0 if !data.is_empty() => reply.error(Errno::ENOSPC),
             0 => reply.written(0),
-            len => self.engine.write(offset, &data[..len as usize], reply),
+            len => {
+                let answer = Answer::Written(reply, len as u32);
+                file.handler.write(offset, &data[..len as usize], answer);
+            }
         }
     }
 
@@ -202,12 +231,15 @@ impl Filesystem for OneFile {
     fn fsync(
         &self,
         _req: &Request,
-        _ino: INodeNo,
+        ino: INodeNo,
         _fh: FileHandle,
         _datasync: bool,
         reply: ReplyEmpty,
     ) {
-        self.engine.flush(reply);
+        match self.file(ino) {
+            Some(file) => file.handler.flush(Answer::Done(reply)),
+            None => reply.error(Errno::EBADF),
+        }
     }
 
     fn fsyncdir(
@@ -232,12 +264,12 @@ impl Filesystem for OneFile {
         if ino != INodeNo::ROOT {
             return reply.error(Errno::ENOTDIR);
         }
-        let entries = [
-            (INodeNo::ROOT, FileType::Directory, OsStr::new(".")),
-            (INodeNo::ROOT, FileType::Directory, OsStr::new("..")),
-            (FILE, FileType::RegularFile, self.look.name.as_os_str()),
-        ];
-        for (index, (ino, kind, name)) in entries.into_iter().enumerate().skip(offset as usize) {
+        let dots = [".", ".."].map(|name| (INodeNo::ROOT, FileType::Directory, OsStr::new(name)));
+        let files = self
+            .numbered()
+            .map(|(ino, file)| (ino, FileType::RegularFile, file.look.name.as_os_str()));
+        let entries = dots.into_iter().chain(files);
+        for (index, (ino, kind, name)) in entries.enumerate().skip(offset as usize) {
             if reply.add(ino, index as u64 + 1, kind, name) {
                 break;
             }
@@ -246,7 +278,8 @@ impl Filesystem for OneFile {
     }
 
     fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        let blocks = self.look.size_bytes.div_ceil(4096);
+        let bytes = self.files.iter().map(|file| file.look.size_bytes);
+        let blocks = bytes.sum::<u64>().div_ceil(4096);
         reply.statfs(blocks, 0, 0, 1, 0, 4096, 255, 4096);
     }
 
@@ -260,8 +293,11 @@ impl Filesystem for OneFile {
         mode: i32,
         reply: ReplyEmpty,
     ) {
+        let Some(file) = self.file(ino) else {
+            return reply.error(Errno::EBADF);
+        };
         let end = offset.checked_add(length);
-        if ino != FILE || end.is_none_or(|end| end > self.look.size_bytes) {
+        if end.is_none_or(|end| end > file.look.size_bytes) {
             return reply.error(Errno::EFBIG);
         }
         let known = FallocateFlags::FALLOC_FL_KEEP_SIZE
@@ -269,7 +305,8 @@ impl Filesystem for OneFile {
             | FallocateFlags::FALLOC_FL_ZERO_RANGE;
         match FallocateFlags::from_bits(mode) {
             Some(flags) if known.contains(flags) => {
-                self.engine.allocate(flags, offset, length, reply);
+                let answer = Answer::Done(reply);
+                file.handler.allocate(flags, offset, length, answer);
             }
             _ => reply.error(Errno::EOPNOTSUPP),
         }

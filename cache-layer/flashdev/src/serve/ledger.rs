@@ -5,15 +5,11 @@
 //! the backing file, and that file has then been synced.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io;
 
 use serde::Serialize;
 
-use super::backing::PageBuffer;
+use super::handler::Outcome;
 use crate::device::Op;
-
-/// What moving the data brings: the bytes of a read, nothing otherwise.
-pub(super) type Moved = io::Result<Option<PageBuffer>>;
 
 /// What has gone through the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -44,15 +40,14 @@ struct Pending<R> {
     len: u32,
     /// When the model asked to answer, real nanoseconds; unknown until it has.
     due_ns: Option<u64>,
-    moved: Option<Moved>,
+    moved: Option<Outcome>,
     sync_started: bool,
 }
 
 /// A request that may be answered now.
 pub(super) struct Ready<R> {
     pub reply: R,
-    pub len: u32,
-    pub moved: Moved,
+    pub moved: Outcome,
 }
 
 /// What there is to do after something has changed.
@@ -127,7 +122,7 @@ impl<R> Ledger<R> {
     }
 
     /// The data of a read or write has moved, or the sync of a flush is done.
-    pub(super) fn moved(&mut self, tag: u64, moved: Moved) {
+    pub(super) fn moved(&mut self, tag: u64, moved: Outcome) {
         if let Some(pending) = self.pending.get_mut(&tag) {
             pending.moved = Some(moved);
             self.touched.push(tag);
@@ -203,7 +198,6 @@ impl<R> Ledger<R> {
         self.late_ns_max = self.late_ns_max.max(late_ns);
         Some(Ready {
             reply: pending.reply,
-            len: pending.len,
             moved,
         })
     }
@@ -229,6 +223,12 @@ impl<R> Ledger<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::backing::PageBuffer;
+    use std::io;
+
+    fn no_bytes() -> Outcome {
+        Ok(PageBuffer::empty())
+    }
 
     fn answers<R>(ledger: &mut Ledger<R>, now_ns: u64) -> Vec<R> {
         let due = ledger.settle(now_ns);
@@ -240,12 +240,12 @@ mod tests {
         let mut ledger = Ledger::new();
         let first = ledger.admit(0, Op::Read, 10, "data first");
         let second = ledger.admit(0, Op::Read, 10, "model first");
-        ledger.moved(first, Ok(None));
+        ledger.moved(first, no_bytes());
         ledger.completed(second, 5);
         assert!(answers(&mut ledger, 5).is_empty());
         ledger.completed(first, 6);
         assert_eq!(answers(&mut ledger, 6), ["data first"]);
-        ledger.moved(second, Ok(None));
+        ledger.moved(second, no_bytes());
         assert_eq!(answers(&mut ledger, 9), ["model first"]);
         assert!(ledger.is_empty());
     }
@@ -258,21 +258,24 @@ mod tests {
         let later = ledger.admit(0, Op::Write, 10, "later write");
         ledger.completed(flush, 5);
         assert!(ledger.settle(5).syncs.is_empty(), "a write is missing");
-        ledger.moved(write, Ok(None));
+        ledger.moved(write, no_bytes());
         assert_eq!(ledger.settle(6).syncs, [flush]);
         ledger.completed(write, 6);
         assert_eq!(answers(&mut ledger, 6), ["write"]);
-        ledger.moved(flush, Ok(None));
+        ledger.moved(flush, no_bytes());
         assert_eq!(answers(&mut ledger, 8), ["flush"]);
         ledger.completed(later, 9);
-        ledger.moved(later, Ok(None));
+        ledger.moved(later, no_bytes());
         assert_eq!(answers(&mut ledger, 9), ["later write"]);
     }
 
     #[test]
     fn counters_tell_errors_from_bytes() {
         let mut ledger = Ledger::new();
-        for (len, moved) in [(10, Ok(None)), (20, Err(io::ErrorKind::StorageFull.into()))] {
+        for (len, moved) in [
+            (10, no_bytes()),
+            (20, Err(io::ErrorKind::StorageFull.into())),
+        ] {
             let tag = ledger.admit(1_000_000, Op::Write, len, ());
             ledger.completed(tag, 2_000_000);
             ledger.moved(tag, moved);

@@ -1,0 +1,193 @@
+//! A modelled device on the real clock: answers when the model says so and the data has moved.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::handler::{Answer, Outcome};
+use super::ledger::{Counters, Ledger};
+use crate::device::{Completion, Device, Op, Request};
+use crate::time::{Nanos, TimeScale};
+
+struct State<D> {
+    device: D,
+    ledger: Ledger<Answer>,
+    timer: Timer,
+    scratch: Vec<Completion>,
+}
+
+/// What the timer thread is doing, for those who may have to wake it.
+#[derive(Clone, Copy, PartialEq)]
+enum Timer {
+    /// Will look at the device before it sleeps again.
+    Awake,
+    /// Sleeps until a point of device time, or until woken.
+    Asleep(Option<Nanos>),
+}
+
+/// Has the backing file synced for the flush of this tag; [`Timed::moved`] says when it is.
+type Sync = Box<dyn Fn(u64) + Send + std::marker::Sync>;
+
+/// The model, its books and its clock. Whoever moves the data tells it so.
+pub(crate) struct Timed<D> {
+    state: Mutex<State<D>>,
+    /// The timer has to get up earlier than it thinks.
+    rouse: Condvar,
+    /// Nothing is left in the device.
+    rest: Condvar,
+    start: Instant,
+    scale: TimeScale,
+    sync: Sync,
+}
+
+impl<D: Device + 'static> Timed<D> {
+    /// Starts the thread that keeps time; it lasts as long as the process.
+    ///
+    /// `sync` is called for a flush once the model has completed it and all earlier writes have
+    /// moved.
+    pub(crate) fn start(device: D, scale: TimeScale, sync: Sync) -> io::Result<Arc<Timed<D>>> {
+        let timed = Arc::new(Timed {
+            state: Mutex::new(State {
+                device,
+                ledger: Ledger::new(),
+                timer: Timer::Awake,
+                scratch: Vec::new(),
+            }),
+            rouse: Condvar::new(),
+            rest: Condvar::new(),
+            start: Instant::now(),
+            scale,
+            sync,
+        });
+        let timer = timed.clone();
+        thread::Builder::new()
+            .name("timer".to_owned())
+            .spawn(move || timer.keep_time())?;
+        Ok(timed)
+    }
+
+    /// Hands a request to the model; its tag.
+    pub(crate) fn admit(&self, op: Op, offset: u64, len: u32, answer: Answer) -> u64 {
+        let mut state = self.lock();
+        let real_ns = self.real_ns();
+        let now = self.scale.to_device(real_ns);
+        self.advance(&mut state, now);
+        let tag = state.ledger.admit(real_ns, op, len, answer);
+        let len = u64::from(len);
+        let request = Request {
+            tag,
+            op,
+            offset,
+            len,
+            host_len: len,
+        };
+        state.device.submit(now, request);
+        if oversleeps(state.timer, state.device.next_event()) {
+            self.rouse.notify_one();
+        }
+        tag
+    }
+
+    /// The data of a read or write has moved, or the sync of a flush is done.
+    pub(crate) fn moved(&self, tag: u64, outcome: Outcome) {
+        let mut state = self.lock();
+        state.ledger.moved(tag, outcome);
+        self.answer_ready(state);
+    }
+
+    /// Waits until nothing is in the device, or the time is up.
+    pub(crate) fn wait_for_rest(&self, limit: Duration) {
+        let state = self.lock();
+        let _ = self
+            .rest
+            .wait_timeout_while(state, limit, |state| !state.ledger.is_empty());
+    }
+
+    /// What has gone through so far.
+    pub(crate) fn counters(&self) -> Counters {
+        self.lock().ledger.counters(self.real_ns())
+    }
+
+    /// Lets the model live until `now` and enters what it completed. The timer, if it sleeps,
+    /// was to get up for that anyhow.
+    fn advance(&self, state: &mut State<D>, now: Nanos) {
+        state.device.advance(now, &mut state.scratch);
+        for completion in state.scratch.drain(..) {
+            let due_ns = self.scale.to_real(completion.at);
+            state.ledger.completed(completion.tag, due_ns);
+        }
+    }
+
+    /// Sleeps from event to event of the model, and answers what has become ready.
+    fn keep_time(&self) {
+        // The kernel may otherwise delay a wake-up by 50 us to bundle it with others.
+        let _ = nix::sys::prctl::set_timerslack(1);
+        loop {
+            let mut state = self.lock();
+            let now = self.scale.to_device(self.real_ns());
+            self.advance(&mut state, now);
+            let state = self.answer_ready(state);
+            if let Some(state) = state {
+                self.sleep(state);
+            }
+        }
+    }
+
+    /// Answers what can be answered, with the books closed meanwhile; gives them back untouched
+    /// if there was nothing.
+    fn answer_ready<'a>(
+        &self,
+        mut state: MutexGuard<'a, State<D>>,
+    ) -> Option<MutexGuard<'a, State<D>>> {
+        let due = state.ledger.settle(self.real_ns());
+        if due.ready.is_empty() && due.syncs.is_empty() {
+            return Some(state);
+        }
+        if state.ledger.is_empty() {
+            self.rest.notify_all();
+        }
+        drop(state);
+        for tag in due.syncs {
+            (self.sync)(tag);
+        }
+        for ready in due.ready {
+            ready.reply.give(ready.moved);
+        }
+        None
+    }
+
+    fn sleep(&self, mut state: MutexGuard<'_, State<D>>) {
+        let until = state.device.next_event();
+        state.timer = Timer::Asleep(until);
+        let mut state = match until {
+            None => self
+                .rouse
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner),
+            Some(until) => {
+                let nap_ns = self.scale.to_real(until).saturating_sub(self.real_ns());
+                let woken = self.rouse.wait_timeout(state, Duration::from_nanos(nap_ns));
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        state.timer = Timer::Awake;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<D>> {
+        // A thread that panicked has left one request unanswered, not the books unreadable.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn real_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+}
+
+fn oversleeps(timer: Timer, event: Option<Nanos>) -> bool {
+    match (timer, event) {
+        (Timer::Asleep(None), Some(_)) => true,
+        (Timer::Asleep(Some(until)), Some(event)) => event < until,
+        _ => false,
+    }
+}
