@@ -276,7 +276,7 @@ def with_dirty(*counts: int) -> FakeMachine:
 
 def test_the_flash_is_split_into_three_with_empty_metadata() -> None:
     machine = with_dirty(0)
-    tier(machine).split_flash()
+    assert tier(machine).prepare() == PurePosixPath("/dev/origin")
     made = [(call.line, call.stdin) for call in machine.calls if "create" in call.line]
     assert made == [
         ("dmsetup create hotset-meta", "0 10240 linear /dev/flash 0"),
@@ -289,7 +289,7 @@ def test_the_flash_is_split_into_three_with_empty_metadata() -> None:
 def test_slices_larger_than_the_flash_are_refused_before_anything_is_made() -> None:
     machine = FakeMachine({"blockdev --getsize64": str(1024 * MIB)})
     with pytest.raises(ValueError, match=r"meta .* cache 896.0 MiB, volume .* larger .*1.0 GiB"):
-        tier(machine).split_flash()
+        tier(machine).prepare()
     assert machine.commands == ["blockdev --getsize64 /dev/flash"]
 
 

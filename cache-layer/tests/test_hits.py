@@ -6,6 +6,7 @@ import doctest
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import PurePosixPath
 from types import SimpleNamespace
 
 import pytest
@@ -13,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.cachelayer import hits
+from hotset.cachelayer.dmcache import DmCache
 from hotset.cachelayer.hits import Cpu, Sample, Sampler, between, parse_cpu
 from hotset.cachelayer.local import Local
-from hotset.cachelayer.tier import Counters, Hits, TierFailedError, hits_between
-from hotset.cachelayer.units import Blocks
+from hotset.cachelayer.tier import Counters, Hits, TierFailedError, TierSpec, hits_between
+from hotset.cachelayer.units import Blocks, Bytes
 from tests.fake_machine import FakeMachine
 
 NAMES = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")
@@ -114,19 +116,19 @@ def sample(at: float, busy: int, iowait: int = 0, reads: int | None = None) -> S
 
 
 def test_between_two_samples() -> None:
-    window = between(sample(10, 100, 50, 7), sample(20, 600, 150, 9))
+    window = between(sample(10, 100, 50, 7), sample(20, 600, 150, 9), 32)
     assert (window.seconds, window.cpu, window.iowait) == (10, 0.5, 0.1)
     assert window.hits is not None
     assert window.hits.read_hits == 2
 
 
 def test_iowait_that_runs_backwards_is_none() -> None:
-    assert between(sample(10, 0, 50), sample(20, 0, 49)).iowait == 0
+    assert between(sample(10, 0, 50), sample(20, 0, 49), 32).iowait == 0
 
 
 def test_no_hits_without_a_tier_at_both_ends() -> None:
-    assert between(sample(1, 0), sample(2, 0, reads=5)).hits is None
-    assert between(sample(1, 0, reads=5), sample(2, 0)).hits is None
+    assert between(sample(1, 0), sample(2, 0, reads=5), 32).hits is None
+    assert between(sample(1, 0, reads=5), sample(2, 0), 32).hits is None
 
 
 @pytest.fixture
@@ -136,12 +138,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hits, "time", SimpleNamespace(time=lambda: next(ticks)))
 
 
-def sampled(*lines: str) -> Sampler:
+SPEC = TierSpec("writeback", "smq", *(Bytes(n * 2**20) for n in (1, 5, 16, 16)))
+
+
+def sampled(*lines: str, tiered: bool = True) -> Sampler:
     machine = FakeMachine(lines=lines)
-    with Sampler(machine, "hotset-data") as sampler:
+    tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), PurePosixPath("/dev/origin"))
+    with Sampler(machine, tier if tiered else None) as sampler:
         pass
     assert machine.calls[0].argv[0] == "sh"
-    assert machine.calls[0].argv[-1] == "hotset-data"
+    tail = machine.calls[0].argv[3:]
+    assert tail == ("hotset-sampler", *(("dmsetup", "status", "hotset-data") if tiered else ()))
     return sampler
 
 
@@ -188,6 +195,12 @@ def test_a_failure_of_the_tier_surfaces(word: str) -> None:
 
 
 @pytest.mark.usefixtures("clock")
+def test_a_tier_that_cannot_be_asked_is_a_failure() -> None:
+    with pytest.raises(TierFailedError, match="Fail"):
+        sampled(*seconds(0, 1), "cpu 1 1 1 1 1 1 1 1", "Fail").window(100, 102)
+
+
+@pytest.mark.usefixtures("clock")
 def test_a_status_nobody_understands_surfaces() -> None:
     sampler = sampled(*seconds(0, 1), "cpu 1 1 1 1 1 1 1 1", line(0, 0) + " surprise")
     with pytest.raises(ValueError, match="surprise"):
@@ -203,14 +216,16 @@ def test_fewer_than_two_samples_are_no_window(lines: list[str]) -> None:
 
 @pytest.mark.usefixtures("clock")
 def test_a_machine_without_the_tier_has_cpu_only() -> None:
-    window = sampled("cpu 0 0 0 0 0 0 0 0", "-", "cpu 30 0 0 60 10 0 0 0", "-").window(100, 101)
+    window = sampled(
+        "cpu 0 0 0 0 0 0 0 0", "-", "cpu 30 0 0 60 10 0 0 0", "-", tiered=False
+    ).window(100, 101)
     assert window.hits is None
     assert (window.cpu, window.iowait) == (0.3, 0.1)
 
 
 def test_this_computers_cpu_is_sampled_each_second() -> None:
     begun = time.time()
-    with Sampler(Local(), "hotset-there-is-none") as sampler:
+    with Sampler(Local(), None) as sampler:
         while len(sampler.samples) < 2 and time.time() < begun + 10:
             time.sleep(0.02)
     window = sampler.window(begun, time.time())

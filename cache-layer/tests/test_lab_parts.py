@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
@@ -13,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.cachelayer import image, paths, storage, vm
+from hotset.cachelayer import flashdev, image, paths, storage, vm
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer.image import Image
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import CommandError, EnvironmentLacksError
 from hotset.cachelayer.remote import _line
-from hotset.cachelayer.storage import ModelledStorage, Portal, Target
+from hotset.cachelayer.storage import Iscsi, ModelledStorage, Portal, Target
 from hotset.cachelayer.takedown import Takedown
 from hotset.cachelayer.units import Bytes
 from hotset.cachelayer.vm import Disk, VmSpec, accel_argv, qemu_argv
@@ -183,38 +184,79 @@ def test_over_ssh_every_word_stays_the_word_it_was(argv: list[str]) -> None:
 # The ground
 
 
+@dataclass(frozen=True)
+class Computer:
+    """What a computer can do, as far as the choice of machine goes."""
+
+    root: bool = True
+    dm_cache: bool = False
+    kvm: bool = False
+    fuse: bool = True
+
+    def pretend(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(labs, "kernel_has_dm_cache", lambda: self.dm_cache)
+        monkeypatch.setattr(os, "geteuid", lambda: 0 if self.root else 1000)
+        monkeypatch.setattr(vm, "accelerated", lambda *_: self.kvm)
+        monkeypatch.setattr(os, "access", lambda path, _: self.fuse if "fuse" in path else True)
+
+
 @pytest.mark.parametrize(
-    ("wanted", "root", "kernel", "found"),
+    ("machine", "tier", "computer", "found"),
     [
-        ("auto", True, True, "local"),
-        ("auto", True, False, "vm"),
-        ("auto", False, True, "vm"),
-        ("vm", True, True, "vm"),
-        ("local", True, True, "local"),
+        ("auto", "auto", Computer(dm_cache=True, kvm=True), "local"),
+        ("auto", "auto", Computer(dm_cache=True, root=False), "vm"),
+        ("auto", "auto", Computer(kvm=True), "vm"),
+        ("auto", "auto", Computer(), "image"),
+        ("auto", "auto", Computer(root=False), "vm"),
+        ("auto", "auto", Computer(fuse=False), "vm"),
+        ("auto", "dm-cache", Computer(), "vm"),
+        ("auto", "dm-cache", Computer(dm_cache=True), "local"),
+        ("auto", "emulated", Computer(dm_cache=True, kvm=True), "image"),
+        ("vm", "auto", Computer(dm_cache=True), "vm"),
+        ("vm", "dm-cache", Computer(), "vm"),
+        ("local", "auto", Computer(dm_cache=True), "local"),
+        ("image", "auto", Computer(dm_cache=True, kvm=True), "image"),
     ],
 )
-def test_the_ground(
+def test_the_machine_of_choice(
     monkeypatch: pytest.MonkeyPatch,
-    wanted: labs.MachineChoice,
-    root: bool,
-    kernel: bool,
+    machine: labs.MachineChoice,
+    tier: labs.TierChoice,
+    computer: Computer,
     found: str,
 ) -> None:
-    monkeypatch.setattr(labs, "kernel_has_dm_cache", lambda: kernel)
-    monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
-    assert labs.choose(wanted) == found
+    computer.pretend(monkeypatch)
+    assert labs.choose(machine, tier) == found
 
 
 @pytest.mark.parametrize(
-    ("root", "kernel", "why"), [(False, True, "needs root"), (True, False, "no dm-cache")]
+    ("machine", "tier", "computer", "why"),
+    [
+        ("local", "auto", Computer(dm_cache=True, root=False), "it needs root"),
+        ("local", "auto", Computer(), "no dm-cache"),
+        ("image", "auto", Computer(root=False), "it needs root"),
+        ("image", "auto", Computer(fuse=False), "modprobe fuse"),
+        ("auto", "emulated", Computer(root=False), "it needs root"),
+    ],
 )
-def test_a_ground_that_cannot_be(
-    monkeypatch: pytest.MonkeyPatch, root: bool, kernel: bool, why: str
+def test_a_machine_that_cannot_be(
+    monkeypatch: pytest.MonkeyPatch,
+    machine: labs.MachineChoice,
+    tier: labs.TierChoice,
+    computer: Computer,
+    why: str,
 ) -> None:
-    monkeypatch.setattr(labs, "kernel_has_dm_cache", lambda: kernel)
-    monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
-    with pytest.raises(EnvironmentLacksError, match=f"{why}; use machine = 'vm'"):
-        labs.choose("local")
+    computer.pretend(monkeypatch)
+    with pytest.raises(EnvironmentLacksError, match=f"{why}.*; machine = 'auto' takes the best"):
+        labs.choose(machine, tier)
+
+
+@pytest.mark.parametrize(("machine", "tier"), [("vm", "emulated"), ("image", "dm-cache")])
+def test_a_machine_has_its_own_kind_of_tier(
+    machine: labs.MachineChoice, tier: labs.TierChoice
+) -> None:
+    with pytest.raises(ValueError, match=rf"machine.kind = '{machine}' .* not '{tier}'"):
+        labs.choose(machine, tier)
 
 
 def test_each_lab_has_a_network_of_its_own(tmp_path: Path) -> None:
@@ -250,7 +292,8 @@ def test_folders_without_an_absolute_one_named(
 
 def slow_disk(folder: Path, size: int, model: dict[str, str] | str = "nas-2014") -> ModelledStorage:
     target = Target(Local(), Portal("127.0.0.1", "10.0.2.2", 3260), folder)
-    return ModelledStorage(Local(), FakeMachine(), target, model, Bytes(size), 2.5, folder)
+    way = Iscsi(FakeMachine(), target)
+    return ModelledStorage(Local(), way, model, Bytes(size), 2.5, folder)
 
 
 def test_the_target_listens_where_it_is_told(tmp_path: Path) -> None:
@@ -292,14 +335,12 @@ def test_an_image_larger_than_the_disk_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "slow.img").exists()
 
 
-def test_a_model_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOTSET_FLASHDEV", str(tmp_path))
-    argv = slow_disk(tmp_path, GIB, {"kind": "mine"}).serve_argv()
-    file = Path(argv[argv.index("--model") + 1])
-    assert json.loads(file.read_text()) == {"kind": "mine"}
-    assert argv[argv.index("--time-scale") + 1] == "2.5"
-    argv = slow_disk(tmp_path, GIB).serve_argv()
-    assert argv[argv.index("--model") + 1] == "nas-2014"
+def test_a_model_of_ones_own(tmp_path: Path) -> None:
+    option, file, *scale = slow_disk(tmp_path, GIB, {"kind": "mine"}).model_words("--model")
+    assert option == "--model"
+    assert json.loads(Path(file).read_text()) == {"kind": "mine"}
+    assert scale == ["--time-scale", "2.5"]
+    assert slow_disk(tmp_path, GIB).model_words("--model")[1] == "nas-2014"
 
 
 def test_a_disk_that_does_not_start_says_why(
@@ -317,7 +358,7 @@ def test_progress_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("HOTSET_FLASHDEV", str(tmp_path))
     machine = FakeMachine({"flashdev copy": 'copied 5\nnote\ncopied 9\n{"seconds": 1.5}\n'})
     seen: list[Bytes] = []
-    assert storage.copy(machine, ["--from", "/dev/x"], seen.append) == 1.5
+    assert flashdev.copy(machine, ["--from", "/dev/x"], seen.append) == 1.5
     assert seen == [5, 9]
     assert machine.commands[-1] == "flashdev copy --from /dev/x"
 
@@ -329,10 +370,10 @@ def test_flashdev_is_put_onto_a_machine_once(
     program.write_text("program")
     monkeypatch.setenv("HOTSET_FLASHDEV", str(program))
     machine = FakeMachine({"test -x": 1})
-    path = storage.flashdev_on(machine)
+    path = flashdev.on(machine)
     assert machine.files == {path: ("program", 0o755)}
     machine = FakeMachine()
-    assert storage.flashdev_on(machine) == path
+    assert flashdev.on(machine) == path
     assert machine.files == {}
 
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.cachelayer import warmup
+from hotset.cachelayer import offline, warmup
 from hotset.cachelayer.dmcache import DmCache
 from hotset.cachelayer.extents import Run, count
 from hotset.cachelayer.local import Local, search_path
 from hotset.cachelayer.machine import Result
-from hotset.cachelayer.tier import TierSpec
+from hotset.cachelayer.offline import metadata_xml
+from hotset.cachelayer.tier import Progress, TierSpec, Warmup, WarmupFailedError
 from hotset.cachelayer.units import Blocks, Bytes
-from hotset.cachelayer.warmup import Progress, WarmupFailedError, gather_table, metadata_xml
 from tests.fake_machine import FakeMachine
 
 BLOCK = Bytes(64 * 1024)
@@ -59,18 +59,6 @@ def test_metadata_names_every_block_once_and_hottest(runs: list[Run]) -> None:
         assert int.from_bytes(base64.b64decode(entry.attrib["data"]), "little") == 63
     assert {entry.tag for entry in mappings} <= {"mapping"}
     assert {entry.tag for entry in hints} <= {"hint"}
-
-
-@given(run_lists())
-def test_gather_table_strings_the_runs_together(runs: list[Run]) -> None:
-    at = 0
-    lines = gather_table(runs, BLOCK, ORIGIN).splitlines()
-    for line, run in zip(filter(None, lines), runs, strict=True):
-        start, length, kind, device, offset = line.split()
-        assert (kind, device) == ("linear", "/dev/origin")
-        assert (int(start), int(length), int(offset)) == (at, run.count * 128, run.start * 128)
-        at += int(length)
-    assert at == count(runs) * 128
 
 
 @pytest.mark.parametrize("blocks", [ORIGIN_BLOCKS, []])
@@ -147,7 +135,7 @@ def test_sampled_blocks_are_compared_byte_for_byte(
     (tmp_path / "origin.cache").write_bytes(cached)
     tier = FileTier(FileMachine(), SPEC, PurePosixPath("/dev/flash"),
                     PurePosixPath(tmp_path / "origin"))  # fmt: skip
-    sampled, differing = warmup.compare(tier, RUNS, samples)
+    sampled, differing = offline.compare(tier, RUNS, samples)
     assert differing == expected[1]
     if expected[0] is not None:
         assert sampled == expected[0]
@@ -156,7 +144,7 @@ def test_sampled_blocks_are_compared_byte_for_byte(
 def test_nothing_to_compare() -> None:
     machine = FakeMachine()
     tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
-    assert warmup.compare(tier, [], 10) == (0, 0)
+    assert offline.compare(tier, [], 10) == (0, 0)
     assert not [line for line in machine.commands if line.startswith("cmp")]
 
 
@@ -167,16 +155,18 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
     monkeypatch.setenv("HOTSET_FLASHDEV", str(program))
     return FakeMachine({
         "blockdev --getsize64": str(1536 * MIB),
-        "flashdev copy --from /dev/origin": '{"seconds": 0.5}',
-        "flashdev copy --from /dev/mapper/hotset-gather":
+        "flashdev copy --from /dev/origin --bytes": '{"seconds": 0.5}',
+        "flashdev copy --from /dev/origin --runs":
             'copied 65536\ncopied 393216\n{"seconds": 4.0}',
-        "dmsetup ls": "hotset-gather (253:7)\n",
+        "flashdev copy --from /dev/mapper/hotset-data --bytes": '{"seconds": 0.5}',
+        "flashdev copy --from /dev/mapper/hotset-data --runs":
+            'copied 65536\ncopied 393216\n{"seconds": 4.0}',
     })  # fmt: skip
 
 
-def filled(machine: FakeMachine, seen: list[Progress]) -> warmup.Warmup:
+def filled(machine: FakeMachine, seen: list[Progress]) -> Warmup:
     tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
-    return warmup.fill_offline(tier, RUNS, 3, seen.append)
+    return tier.warm(RUNS, 3, seen.append)
 
 
 def test_the_fill_in_its_order(machine: FakeMachine) -> None:
@@ -184,9 +174,7 @@ def test_the_fill_in_its_order(machine: FakeMachine) -> None:
     done = filled(machine, seen)
     steps = (
         "flashdev copy --from /dev/origin --bytes 50331648",
-        "dmsetup create hotset-gather --readonly",
-        "flashdev copy --from /dev/mapper/hotset-gather --to /dev/mapper/hotset-cache",
-        "dmsetup remove --retry hotset-gather",
+        "flashdev copy --from /dev/origin --runs /run/hotset/runs --to /dev/mapper/hotset-cache",
         "cmp --quiet --bytes=65536 --ignore-initial=0:0",
         "cache_restore --quiet -i /run/hotset/cache.xml -o /dev/mapper/hotset-meta",
         "dmsetup create hotset-data",
@@ -195,8 +183,7 @@ def test_the_fill_in_its_order(machine: FakeMachine) -> None:
           for step in steps]  # fmt: skip
     assert at == sorted(at)
     assert machine.files["/run/hotset/cache.xml"][0] == metadata_xml(RUNS, BLOCK, Blocks(64), "smq")
-    gather = next(call for call in machine.calls if "hotset-gather --readonly" in call.line)
-    assert gather.stdin == gather_table(RUNS, BLOCK, ORIGIN)
+    assert machine.files["/run/hotset/runs"][0] == "0 131072\n458752 196608\n2621440 65536\n"
     assert (done.method, done.bytes, done.seconds) == ("offline", 6 * BLOCK, 4.0)
     assert done.mb_per_s == pytest.approx(6 * BLOCK / 1e6 / 4)
     assert done.origin_mb_per_s == pytest.approx(48 * MIB / 1e6 / 0.5)
@@ -213,22 +200,25 @@ def test_a_difference_stops_the_fill_before_it_is_used(machine: FakeMachine) -> 
                 if "cache_restore" in line or "hotset-data" in line]  # fmt: skip
 
 
-def test_a_failed_copy_leaves_no_gathering_device(machine: FakeMachine) -> None:
-    machine.answers["flashdev copy --from /dev/mapper/hotset-gather"] = 1
+def test_a_failed_copy_is_not_activated(machine: FakeMachine) -> None:
+    machine.answers["flashdev copy --from /dev/origin --runs"] = 1
     with pytest.raises(Exception, match="failed with code 1"):
         filled(machine, [])
-    assert "dmsetup remove --retry hotset-gather" in machine.commands
-    assert not [line for line in machine.commands if "cache_restore" in line]
+    assert not [line for line in machine.commands
+                if "cache_restore" in line or "hotset-data" in line]  # fmt: skip
 
 
 def test_filling_by_reading_goes_through_the_tier(machine: FakeMachine) -> None:
-    tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
-    done = warmup.fill_by_reading(tier, RUNS, 3, lambda _: None)
-    gathers = [call for call in machine.calls if "hotset-gather --readonly" in call.line]
-    assert len(gathers) == 3
-    assert gathers[0].stdin == gather_table(RUNS, BLOCK, PurePosixPath("/dev/mapper/hotset-data"))
+    tier, seen = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN), list[Progress]()
+    done = warmup.by_reading(tier, RUNS, 3, seen.append)
+    reads = [
+        line for line in machine.commands if line.startswith("flashdev copy") and "runs" in line
+    ]
+    assert reads == ["flashdev copy --from /dev/mapper/hotset-data --runs /run/hotset/runs"] * 3
     assert not [line for line in machine.commands if "--to" in line or "cache_restore" in line]
     assert (done.method, done.bytes, done.seconds) == ("read", 18 * BLOCK, 12.0)
+    assert [one.done for one in seen][-1] == 12 * BLOCK + 393216
+    assert {one.total for one in seen} == {18 * BLOCK}
 
 
 def test_the_database_is_looked_for_on_a_read_only_origin(machine: FakeMachine) -> None:
@@ -239,7 +229,7 @@ def test_the_database_is_looked_for_on_a_read_only_origin(machine: FakeMachine) 
                     "   0:        0..      15:    8192..    8207:     16:             last,eof\n",
     }  # fmt: skip
     tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
-    runs = warmup.database_runs(tier, PurePosixPath("/look"), "cluster")
+    runs = warmup.database_runs(tier, ORIGIN, PurePosixPath("/look"), "cluster")
     # 16 MiB at the head of the file system are 256 blocks: more than the 64 of this cache.
     assert runs == [Run(Blocks(0), Blocks(64))]
     assert "mount -o ro,noload /dev/origin /look" in machine.commands
@@ -252,5 +242,5 @@ def test_the_origin_is_unmounted_also_when_looking_fails(machine: FakeMachine) -
     machine.answers["find"] = 1
     tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
     with pytest.raises(Exception, match="failed with code 1"):
-        warmup.database_runs(tier, PurePosixPath("/look"), "cluster")
+        warmup.database_runs(tier, ORIGIN, PurePosixPath("/look"), "cluster")
     assert machine.commands[-1] == "umount /look"

@@ -93,7 +93,7 @@ def test_the_accelerated_arm(planned: Planned) -> None:
             "mount -o ro,noload ",
             "filefrag -v",
             "umount /run/hotset/origin",
-            "flashdev copy --from /dev/mapper/hotset-gather --to /dev/mapper/hotset-cache",
+            "--runs /run/hotset/runs --to /dev/mapper/hotset-cache",
             "cmp --quiet",
             '<superblock uuid="" block_size="256" nr_cache_blocks="7168" policy="smq"',
             "cache_restore --quiet -i /run/hotset/cache.xml -o /dev/mapper/hotset-meta",

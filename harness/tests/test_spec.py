@@ -72,7 +72,7 @@ def test_defaults_are_filled_in(file: Path) -> None:
     assert spec.time_scale == "auto"
     assert spec.tier.mode == "writeback"
     assert spec.tier.metadata == "auto"
-    assert spec.warmup.method == "offline"
+    assert spec.warmup.method == "fill"
     assert spec.tpcc.think_time is False
 
 

@@ -209,7 +209,13 @@ def parse_status(line: str) -> CacheStatus:
 
 
 def parse_dmsetup_status(text: str) -> CacheStatus:
-    """Read one line of ``dmsetup status``: ``start length cache <parameters>``."""
+    """Read one line of ``dmsetup status``: ``start length cache <parameters>``.
+
+    Raises as :func:`parse_status` does; a bare ``Fail`` is what the sampler prints when the
+    device could not be asked at all.
+    """
+    if text.strip() == "Fail":
+        return parse_status(text)
     head = text.strip().split(maxsplit=3)
     if len(head) < 4 or head[2] != "cache":
         raise ValueError(f"not the status of a cache target: {text.strip()!r}")

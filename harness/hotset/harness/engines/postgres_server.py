@@ -75,7 +75,7 @@ def load_settings(buffers: Bytes, connections: int) -> dict[str, str]:
         "full_page_writes": "off",
         "wal_level": "minimal",
         "max_wal_senders": "0",
-        "max_wal_size": "1GB",
+        "max_wal_size": "256MB",
         "min_wal_size": "32MB",
         "autovacuum": "off",
     }
