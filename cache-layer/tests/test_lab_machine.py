@@ -11,13 +11,12 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from hotset.cachelayer import lab as labs
-from hotset.cachelayer import warmup
+from hotset.cachelayer import offline, warmup
 from hotset.cachelayer.dmcache import DATA, DmCache, metadata_bytes, parse_dmsetup_status
 from hotset.cachelayer.hits import Sampler
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import CommandError, MachineGoneError
-from hotset.cachelayer.storage import ModelledStorage
 from hotset.cachelayer.tier import TierSpec, WriteMode, hits_between
 from hotset.cachelayer.units import Blocks, Bytes
 from hotset.cachelayer.vm import Vm
@@ -74,7 +73,7 @@ def origin(lab: Lab, tmp_path: Path) -> Iterator[PurePosixPath]:
         ]
     )
     # A fast disk: these tests are about data, not about time.
-    storage = ModelledStorage(Local(), lab.machine, lab.target, "nas-2014", DISK, 0.1, lab.folder)
+    storage = lab.ground.slow_disk("nas-2014", DISK, 0.1)
     with lab.takedown.part():
         storage.restore(image)
         yield storage.attach(lab.takedown)
@@ -112,19 +111,20 @@ def test_commands_and_files_travel(lab: Lab, tmp_path: Path) -> None:
 def test_offline_fill_makes_every_read_a_hit(
     lab: Lab, origin: PurePosixPath, mode: WriteMode
 ) -> None:
-    tier = DmCache(lab.machine, tier_spec(mode), lab.flash, origin)
+    tier = DmCache(lab.machine, tier_spec(mode), labs.VM_FLASH, origin)
     with lab.takedown.part():
         lab.takedown.call("remove the tier", tier.discard)
-        tier.split_flash()
+        tier.prepare()
         lab.machine.run(["mkdir", "-p", str(MOUNT)])
         lab.machine.run(["mount", "-o", "ro,noload", str(origin), str(MOUNT)])
         before = checksums(lab, MOUNT)
         lab.machine.run(["umount", str(MOUNT)])
 
-        runs = warmup.database_runs(tier, PurePosixPath("/run/hotset/origin"), ".")
-        done = warmup.fill_offline(tier, runs, 30, lambda _: None)
+        runs = warmup.database_runs(tier, origin, PurePosixPath("/run/hotset/origin"), ".")
+        done = tier.warm(runs, 30, lambda _: None)
         assert done.bytes >= 48 * MIB
         assert (done.sampled_blocks >= 30, done.differing_blocks) == (True, 0)
+        assert tier.resident() == runs
 
         line = lab.machine.run(["dmsetup", "status", DATA]).stdout
         assert parse_dmsetup_status(line).render() == line.split(maxsplit=3)[3].strip()
@@ -162,23 +162,23 @@ def test_offline_fill_makes_every_read_a_hit(
 
 
 def test_a_changed_origin_is_caught_by_the_samples(lab: Lab, origin: PurePosixPath) -> None:
-    tier = DmCache(lab.machine, tier_spec("writeback"), lab.flash, origin)
+    tier = DmCache(lab.machine, tier_spec("writeback"), labs.VM_FLASH, origin)
     with lab.takedown.part():
         lab.takedown.call("remove the tier", tier.discard)
-        tier.split_flash()
-        runs = warmup.database_runs(tier, PurePosixPath("/run/hotset/origin"), ".")
+        tier.prepare()
+        runs = warmup.database_runs(tier, origin, PurePosixPath("/run/hotset/origin"), ".")
         # The cache stays as it is: nothing was copied.
-        sampled, differing = warmup.compare(tier, runs, 20)
+        sampled, differing = offline.compare(tier, runs, 20)
         assert differing > sampled // 2
 
 
 def test_sampler_sees_the_tier_and_the_cpu(lab: Lab, origin: PurePosixPath) -> None:
-    tier = DmCache(lab.machine, tier_spec("writeback"), lab.flash, origin)
+    tier = DmCache(lab.machine, tier_spec("writeback"), labs.VM_FLASH, origin)
     with lab.takedown.part():
         lab.takedown.call("remove the tier", tier.discard)
-        tier.split_flash()
+        tier.prepare()
         tier.create()
-        with Sampler(lab.machine, DATA) as sampler:
+        with Sampler(lab.machine, tier) as sampler:
             argv = ["dd", f"if={tier.path}", "of=/dev/null", "bs=64k", "count=500",
                     "iflag=direct"]  # fmt: skip
             lab.machine.run(argv)
@@ -192,9 +192,9 @@ def test_sampler_sees_the_tier_and_the_cpu(lab: Lab, origin: PurePosixPath) -> N
 
 def test_a_split_larger_than_the_flash_is_refused(lab: Lab, origin: PurePosixPath) -> None:
     spec = replace(tier_spec("writeback"), volume=Bytes(1024 * MIB))
-    tier = DmCache(lab.machine, spec, lab.flash, origin)
+    tier = DmCache(lab.machine, spec, labs.VM_FLASH, origin)
     with pytest.raises(ValueError, match=r"larger than the flash device"):
-        tier.split_flash()
+        tier.prepare()
     assert "hotset-" not in lab.machine.run(["dmsetup", "ls"]).stdout
     assert tier.capacity == Blocks(CACHE // BLOCK)
 

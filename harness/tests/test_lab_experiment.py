@@ -1,4 +1,4 @@
-"""Whole runs of a small experiment through the command line, on the virtual machine."""
+"""Whole runs of a small experiment through the command line, on both grounds of the lab."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ name = "tiny"
 repeats = 1
 time_scale = 1
 [machine]
-kind = "vm"
+kind = "image"
 [storage]
 size = "640MiB"
 [flash]
@@ -95,13 +95,16 @@ def start(home: Path, *words: str) -> tuple[subprocess.Popen[str], Path]:
     return process, log
 
 
-def test_a_whole_run_and_its_result(home: Path) -> None:
-    done = hotset(home, "experiment", "run", "tiny.toml", "--format", "json")
+@pytest.mark.parametrize(("machine", "tier"), [("image", "emulated"), ("vm", "dm-cache")])
+def test_a_whole_run_and_its_result(home: Path, machine: str, tier: str) -> None:
+    done = hotset(home, "experiment", "run", "tiny.toml", "--format", "json",
+                  "--set", f"machine.kind={machine}")  # fmt: skip
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["schema_version"] == 1
     assert (result["state"], result["time_scale"]) == ("complete", 1.0)
-    assert result["machine"]["kind"] == "vm"
+    assert (result["machine"]["kind"], result["tier"]["kind"]) == (machine, tier)
+    assert result["tier"]["emulated"] == (machine == "image")
     arms = {arm["name"]: arm["repeats"][0] for arm in result["arms"]}
     assert list(arms) == ["baseline", "accelerated", "all-flash"]
     for arm in arms.values():
@@ -169,7 +172,7 @@ def test_a_machine_that_dies_ends_the_run_without_a_result(home: Path) -> None:
     until(lambda: "tps" in log.read_text(), process, 240)
     machine = next(
         entry for entry in read_ledger(home / "state/hotset/lab")
-        if entry.get("process") == "virtual machine"
+        if entry.get("process") == "image"
     )  # fmt: skip
     os.kill(machine["pid"], signal.SIGKILL)
     assert process.wait(60) == 4, log.read_text()
@@ -188,12 +191,12 @@ def test_what_a_killed_run_leaves_is_cleared(home: Path) -> None:
     assert any(one["alive"] for one in status["processes"])
     cleared = hotset(home, "lab", "down")
     assert cleared.returncode == 0
-    assert "ended virtual machine" in cleared.stderr
+    assert "ended image" in cleared.stderr
 
 
 def test_the_modelled_disk_keeps_its_promise_through_the_whole_chain(home: Path) -> None:
-    # At the scale that an emulated CPU asks for: its own latency counts for less then.
-    done = hotset(home, "disk", "calibrate", "--time-scale", "4", "--format", "json")
+    # On this computer's own CPU; an emulated one adds its own latency to every request.
+    done = hotset(home, "disk", "calibrate", "--machine", "image", "--format", "json")
     assert done.returncode == 0, done.stderr
     lines = json.loads(done.stdout)["lines"]
     assert len(lines) == 7
