@@ -7,6 +7,7 @@
 //! [`copy`] and [`cpu`] are small tools beside it: a sequential copy, a measure of a machine's CPU.
 
 pub mod array;
+pub mod ask;
 pub mod copy;
 pub mod cpu;
 pub mod device;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use flashdev::Refusal;
+use flashdev::ask::ask;
 use flashdev::copy::{CopyOptions, Run, copy, read_runs};
 use flashdev::cpu;
 use flashdev::expect::expect;
@@ -39,6 +40,8 @@ enum Command {
     ///
     /// Prints `copied BYTES` about once a second and a line of JSON at the end.
     Copy(CopyArgs),
+    /// Ask a running tier, and print its answer as lines of JSON.
+    Ask(AskArgs),
     /// List the built-in models, or print one as JSON.
     Models {
         /// The model to print.
@@ -124,12 +127,21 @@ struct CopyArgs {
     runs: Option<PathBuf>,
 }
 
+#[derive(Args)]
+struct AskArgs {
+    /// The tier's control socket.
+    socket: PathBuf,
+    /// One JSON object, such as '{"counters": {}}'.
+    question: String,
+}
+
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(args) => run_serve(args),
         Command::Expect(args) => run_expect(&args),
         Command::Cpu(args) => run_cpu(&args),
         Command::Copy(args) => run_copy(args),
+        Command::Ask(args) => ask(&args.socket, &args.question, &mut std::io::stdout().lock()),
         Command::Models { name } => run_models(name.as_deref()),
     };
     match result {

@@ -35,10 +35,9 @@ from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
 COUNTER_BITS = 64
 _WARM_TIMEOUT_S = 24 * 3600.0
 _RATE_PROBE = Bytes(48 * 1024**2)
-_COUNTERS = frozenset(
-    ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions",
-     "write_backs", "dirty", "used", "total")
-)  # fmt: skip
+_EVENTS = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")
+_LEVELS = ("dirty", "used", "total")
+_OTHERS = ("write_backs", "block_bytes", "policy", "mode", "state")
 
 
 class Emulated:
@@ -161,12 +160,11 @@ class Emulated:
         :raises ValueError: a field is missing or unknown.
         """
         reply = _checked(line)
-        wrong = _COUNTERS.symmetric_difference(reply)
+        wrong = {*_EVENTS, *_LEVELS, *_OTHERS}.symmetric_difference(reply)
         if wrong:
             raise ValueError(f"the tier's counters: {', '.join(sorted(wrong))} missing or unknown")
-        blocks = {name: Blocks(reply.pop(name)) for name in ("dirty", "used", "total")}
-        reply.pop("write_backs")
-        return Counters(**reply, **blocks)
+        events = {name: int(reply[name]) for name in _EVENTS}
+        return Counters(**events, **{name: Blocks(reply[name]) for name in _LEVELS})
 
     def counters(self) -> Counters:
         return self.parse(self.machine.run(self.status_argv()).stdout)
@@ -208,6 +206,8 @@ class Emulated:
 
 
 def _checked(line: str) -> dict[str, Any]:
+    if line.strip() == "Fail":
+        raise TierFailedError("the tier's engine does not answer: is it gone?")
     try:
         reply: dict[str, Any] = json.loads(line)
     except json.JSONDecodeError:
