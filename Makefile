@@ -6,11 +6,13 @@ FLASHDEV := $(CRATE)/target/release/flashdev
 CARGO := cargo --quiet
 PYTHON_FOLDERS := cache-layer tpcc reports harness
 SET ?=
+# TIER=dm-cache runs the kernel's own tier, in a virtual machine where this kernel has none.
+TIER ?=
 
 .PHONY: demo test test-fast lint bench build setup setup-test clean
 
 demo: setup build
-	uv run --no-sync hotset demo $(SET)
+	uv run --no-sync hotset demo $(if $(TIER),--set tier.kind=$(TIER)) $(SET)
 
 test: setup-test build lint
 	cd $(CRATE) && $(CARGO) test --release -- --include-ignored

@@ -163,8 +163,9 @@ class Emulated:
         wrong = {*_EVENTS, *_LEVELS, *_OTHERS}.symmetric_difference(reply)
         if wrong:
             raise ValueError(f"the tier's counters: {', '.join(sorted(wrong))} missing or unknown")
-        dirty, used, total = (Blocks(reply[name]) for name in _LEVELS)
-        return Counters(*(reply[name] for name in _EVENTS), dirty, used, total)
+        levels = {name: Blocks(reply[name]) for name in _LEVELS}
+        events = {name: reply[name] for name in _EVENTS}
+        return Counters(**events, **levels)
 
     def counters(self) -> Counters:
         return self.parse(self.machine.run(self.status_argv()).stdout)
