@@ -1,0 +1,85 @@
+//! What metadata is written to, and the checksum that everything written carries.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use crate::tier::origin::Origin;
+
+/// The files, as far as metadata cares. Tests put their own in, to stop it at any byte.
+pub trait Store {
+    /// Size of the flash, bytes.
+    fn size_bytes(&self) -> io::Result<u64>;
+
+    /// Fills the buffer from the flash.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Writes to the flash, as far as the page cache.
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Makes everything written to the flash before durable.
+    fn sync_flash(&self) -> io::Result<()>;
+
+    /// Makes everything written to the origin before durable.
+    fn sync_origin(&self) -> io::Result<()>;
+}
+
+/// The flash file and the origin's.
+#[derive(Debug)]
+pub struct Files {
+    flash: Arc<File>,
+    origin: File,
+}
+
+impl Files {
+    pub(super) fn new(flash: Arc<File>, origin: Origin) -> Files {
+        let origin = origin.file;
+        Files { flash, origin }
+    }
+}
+
+impl Store for Files {
+    fn size_bytes(&self) -> io::Result<u64> {
+        Ok(self.flash.metadata()?.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.flash.read_exact_at(buffer, offset)
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.flash.write_all_at(data, offset)
+    }
+
+    fn sync_flash(&self) -> io::Result<()> {
+        self.flash.sync_data()
+    }
+
+    fn sync_origin(&self) -> io::Result<()> {
+        self.origin.sync_data()
+    }
+}
+
+const CRC_BYTES: usize = 4;
+
+/// Puts the CRC-32C of all other bytes into the last four.
+pub(super) fn seal(bytes: &mut [u8]) {
+    let (body, crc) = bytes.split_at_mut(bytes.len() - CRC_BYTES);
+    crc.copy_from_slice(&crc32c::crc32c(body).to_le_bytes());
+}
+
+/// Whether the bytes are as they were when they were sealed.
+pub(super) fn is_sealed(bytes: &[u8]) -> bool {
+    let (body, crc) = bytes.split_at(bytes.len() - CRC_BYTES);
+    crc == crc32c::crc32c(body).to_le_bytes()
+}
+
+/// Takes a field off the front of what is left of a sealed structure.
+pub(super) fn take<const N: usize>(rest: &mut &[u8]) -> [u8; N] {
+    let (field, after) = rest
+        .split_first_chunk()
+        .expect("structures are longer than the sum of their fields");
+    *rest = after;
+    *field
+}
