@@ -12,8 +12,10 @@ use flashdev::copy::{CopyOptions, copy};
 use flashdev::cpu;
 use flashdev::expect::expect;
 use flashdev::model::{BUILT_IN, ModelError, ModelSpec};
+use flashdev::policy::PolicyKind;
 use flashdev::serve::backing::Durability;
 use flashdev::serve::{ServeOptions, serve};
+use flashdev::simulate::{read_trace, simulate};
 use flashdev::time::TimeScale;
 
 /// A file that behaves like a modelled slow storage device, with real timing.
@@ -39,6 +41,12 @@ enum Command {
     ///
     /// Prints `copied BYTES` about once a second and a line of JSON at the end.
     Copy(CopyArgs),
+    /// Count the hits and misses of a cache policy on a trace of requests.
+    ///
+    /// The trace has one request per line, `SECONDS BLOCK R|W`: when it arrives, in order; which
+    /// block of the origin it touches, from 0; whether it reads or writes (a part of the block).
+    /// All work that the policy asks for is done at once.
+    Simulate(SimulateArgs),
     /// List the built-in models, or print one as JSON.
     Models {
         /// The model to print.
@@ -121,12 +129,29 @@ struct CopyArgs {
     bytes: Option<u64>,
 }
 
+#[derive(Args)]
+struct SimulateArgs {
+    /// Which blocks are cached.
+    #[arg(long)]
+    policy: PolicyKind,
+    /// Number of blocks that the cache holds.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..1 << 28))]
+    cache_blocks: u32,
+    /// The trace, a text file.
+    #[arg(long, value_name = "FILE")]
+    trace: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(args) => run_serve(args),
         Command::Expect(args) => run_expect(&args),
         Command::Cpu(args) => run_cpu(&args),
         Command::Copy(args) => run_copy(args),
+        Command::Simulate(args) => run_simulate(&args),
         Command::Models { name } => run_models(name.as_deref()),
     };
     match result {
@@ -199,6 +224,17 @@ fn run_cpu(args: &CpuArgs) -> anyhow::Result<()> {
         println!("{}", serde_json::to_string(&result)?);
     } else {
         println!("ops_per_second {:.0}", result.ops_per_second);
+    }
+    Ok(())
+}
+
+fn run_simulate(args: &SimulateArgs) -> anyhow::Result<()> {
+    let trace = read_trace(&args.trace)?;
+    let outcome = simulate(args.policy, args.cache_blocks, &trace);
+    if args.json {
+        println!("{}", serde_json::to_string(&outcome)?);
+    } else {
+        println!("{outcome}");
     }
     Ok(())
 }

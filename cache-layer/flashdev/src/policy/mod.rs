@@ -14,6 +14,27 @@
 //! Blocks are dense numbers (origin offset / block size) and slots are their places on the flash
 //! (0 up to the capacity), so tables indexed by them replace every hash.
 
+mod arc;
+mod backlog;
+mod demand;
+mod list;
+mod lru;
+#[cfg(test)]
+mod properties;
+mod s3fifo;
+mod sieve;
+mod slots;
+mod smq;
+
+pub use arc::Arc;
+pub use demand::DemandFill;
+pub use lru::Lru;
+pub use s3fifo::S3Fifo;
+pub use sieve::Sieve;
+pub use smq::Smq;
+
+use clap::ValueEnum;
+
 use crate::time::Nanos;
 
 /// A block of the origin: byte offset / block size.
@@ -86,7 +107,12 @@ pub trait Policy: Send {
     /// Where a block is, without touching it.
     fn resident(&self, block: Block) -> Option<Slot>;
 
-    /// The next piece of work, if there is any.
+    /// The request of an earlier access has been answered.
+    ///
+    /// Only smq listens: the kernel's counts such answers as ticks of its clock.
+    fn answered(&mut self, _access: Access, _now: Nanos) {}
+
+    /// The next piece of work, if there is any; [`Policy::finished`] may have made some.
     ///
     /// `idle`: nobody has asked for anything lately, so cleaning disturbs nobody.
     fn next_work(&mut self, now: Nanos, idle: bool) -> Option<Work>;
@@ -113,4 +139,39 @@ pub trait Policy: Send {
 
     /// Number of slots.
     fn capacity(&self) -> u32;
+}
+
+/// How large the origin and the cache are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Number of blocks of the origin; all blocks are below it.
+    pub origin_blocks: u32,
+    /// Number of slots.
+    pub slots: u32,
+}
+
+/// The policies there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PolicyKind {
+    /// Least recently used.
+    Lru,
+    /// SIEVE (NSDI 2024).
+    Sieve,
+    /// S3-FIFO (SOSP 2023).
+    S3Fifo,
+    /// Adaptive replacement cache (FAST 2003).
+    Arc,
+    /// Stochastic multi-queue, dm-cache's own.
+    Smq,
+}
+
+/// An empty cache of a kind.
+pub fn make(kind: PolicyKind, geometry: Geometry) -> Box<dyn Policy> {
+    match kind {
+        PolicyKind::Lru => Box::new(DemandFill::<Lru>::new(geometry)),
+        PolicyKind::Sieve => Box::new(DemandFill::<Sieve>::new(geometry)),
+        PolicyKind::S3Fifo => Box::new(DemandFill::<S3Fifo>::new(geometry)),
+        PolicyKind::Arc => Box::new(DemandFill::<Arc>::new(geometry)),
+        PolicyKind::Smq => Box::new(Smq::new(geometry)),
+    }
 }
