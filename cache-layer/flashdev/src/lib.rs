@@ -17,10 +17,12 @@ pub mod expect;
 pub mod link;
 pub mod model;
 pub mod policy;
+pub mod replay;
 pub mod serve;
 pub mod simulate;
 pub mod tier;
 pub mod time;
+pub mod trace;
 
 /// A request of the user's that cannot be met as it stands: says why, and what would do.
 #[derive(Debug, thiserror::Error)]

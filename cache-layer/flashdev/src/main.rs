@@ -13,11 +13,15 @@ use flashdev::copy::{CopyOptions, Run, copy, read_runs};
 use flashdev::cpu;
 use flashdev::expect::expect;
 use flashdev::model::{BUILT_IN, ModelError, ModelSpec};
-use flashdev::serve::backing::Durability;
 use flashdev::policy::PolicyKind;
+use flashdev::serve::backing::Durability;
 use flashdev::serve::{ServeOptions, serve};
 use flashdev::simulate::{read_trace, simulate};
+use flashdev::tier::serve_tier;
 use flashdev::time::TimeScale;
+use tier_args::TierArgs;
+
+mod tier_args;
 
 /// A file that behaves like a modelled slow storage device, with real timing.
 #[derive(Parser)]
@@ -34,6 +38,12 @@ enum Command {
     /// Prints `ready FILE SIZE` when it serves; ends on SIGTERM, SIGINT or an unmount, and then
     /// writes its counters as a line of JSON to stderr.
     Serve(ServeArgs),
+    /// Mount a cached device and a volume: a flash file in front of a modelled slow origin.
+    ///
+    /// Prints `ready DIR/data SIZE DIR/volume SIZE` when it serves; ends on SIGTERM, SIGINT or an
+    /// unmount, and then writes its counters as a line of JSON to stderr. The flash remembers what
+    /// is cached, through crashes too.
+    Tier(Box<TierArgs>),
     /// Print what a model promises: random IOPS by queue depth, sequential rates.
     Expect(ExpectArgs),
     /// Measure this machine's speed at a database's kind of work.
@@ -162,6 +172,7 @@ struct SimulateArgs {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(args) => run_serve(args),
+        Command::Tier(args) => run_tier(*args),
         Command::Expect(args) => run_expect(&args),
         Command::Cpu(args) => run_cpu(&args),
         Command::Copy(args) => run_copy(args),
@@ -190,6 +201,10 @@ fn run_serve(args: ServeArgs) -> anyhow::Result<()> {
         allow_other: args.allow_other,
         die_with_parent: args.die_with_parent,
     })
+}
+
+fn run_tier(args: TierArgs) -> anyhow::Result<()> {
+    serve_tier(&args.options()?)
 }
 
 fn durability(volatile: bool) -> Durability {

@@ -60,7 +60,12 @@ pub fn replay(device: &Path, trace: &[Request], scale: TimeScale) -> anyhow::Res
     Ok(Replayed {
         requests: trace.len() as u64,
         seconds: begun.elapsed().as_secs_f64(),
-        late_ms_mean: lates.iter().map(|late| late.sum).sum::<Duration>().as_secs_f64() * 1e3
+        late_ms_mean: lates
+            .iter()
+            .map(|late| late.sum)
+            .sum::<Duration>()
+            .as_secs_f64()
+            * 1e3
             / trace.len().max(1) as f64,
         late_ms_max: lates
             .iter()
@@ -76,12 +81,7 @@ struct Late {
 }
 
 /// Hands out each request when it is due.
-fn dispatch(
-    trace: &[Request],
-    scale: TimeScale,
-    begun: Instant,
-    due: &Sender<(Instant, Request)>,
-) {
+fn dispatch(trace: &[Request], scale: TimeScale, begun: Instant, due: &Sender<(Instant, Request)>) {
     for request in trace {
         let at = begun + Duration::from_nanos(scale.to_real(request.at));
         thread::sleep(at.saturating_duration_since(Instant::now()));
@@ -129,7 +129,11 @@ mod tests {
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let device = folder.path().join("device");
         std::fs::write(&device, vec![7; 4 * 4096]).unwrap();
-        let trace = [request(0.0, false, 0), request(0.05, true, 4096), request(0.1, true, 8192)];
+        let trace = [
+            request(0.0, false, 0),
+            request(0.05, true, 4096),
+            request(0.1, true, 8192),
+        ];
         let replayed = replay(&device, &trace, TimeScale::new(2.0).unwrap()).unwrap();
         assert_eq!(replayed.requests, 3);
         assert!(replayed.seconds >= 0.2, "{replayed:?}");

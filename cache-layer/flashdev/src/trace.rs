@@ -88,8 +88,8 @@ impl Recorder {
     /// # Errors
     /// The file cannot be made.
     pub fn start(path: &Path) -> anyhow::Result<Recorder> {
-        let file = File::create(path)
-            .with_context(|| format!("cannot write trace {}", path.display()))?;
+        let file =
+            File::create(path).with_context(|| format!("cannot write trace {}", path.display()))?;
         let (requests, queue) = channel::<Request>();
         let write = move || {
             let mut out = BufWriter::new(file);
@@ -161,7 +161,16 @@ mod tests {
     fn a_line_that_is_no_request_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace");
-        for bad in ["", "1 R 0", "x R 0 1", "-1 R 0 1", "2 r 0 1", "2 R -1 1", "2 R 0 1 1", "0 R 0 1"] {
+        for bad in [
+            "",
+            "1 R 0",
+            "x R 0 1",
+            "-1 R 0 1",
+            "2 r 0 1",
+            "2 R -1 1",
+            "2 R 0 1 1",
+            "0 R 0 1",
+        ] {
             std::fs::write(&path, format!("1.5 W 4096 512\n{bad}\n")).unwrap();
             let error = read(&path).unwrap_err();
             assert!(error.is::<Refusal>(), "{bad}");

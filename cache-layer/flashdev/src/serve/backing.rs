@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use nix::fcntl::{FallocateFlags, Flock, FlockArg, fallocate};
@@ -78,6 +79,11 @@ impl Backing {
     /// Size of the file when it was opened, bytes.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
+    }
+
+    /// The file once more, for buffered I/O; locked as long as this is.
+    pub(crate) fn share(&self) -> io::Result<Arc<File>> {
+        Ok(Arc::new(self.buffered.try_clone()?))
     }
 
     /// How the served file looks: owner, group and permission bits are the backing file's own.

@@ -34,23 +34,13 @@ enum Job {
     Sync {
         tag: u64,
     },
-    /// Outside the model.
-    Untimed {
-        work: Untimed,
-        answer: Answer,
-    },
-}
-
-/// Work on the backing file that the modelled device knows nothing of.
-enum Untimed {
-    /// A disk of this kind knows no discard.
+    /// Outside the model: a disk of this kind knows no discard, so it costs no device time.
     Allocate {
         mode: FallocateFlags,
         offset: u64,
         len: u64,
+        answer: Answer,
     },
-    /// The host's durability, where the modelled disk has no volatile cache.
-    Sync,
 }
 
 /// The device that requests are handed to.
@@ -90,13 +80,6 @@ impl<D: Device + 'static> Engine<D> {
         self.hand_out(Job::Write { tag, offset, data });
     }
 
-    /// Makes durable on the host what has been answered, at no cost of device time: the
-    /// modelled disk has its volatile write cache off.
-    pub(crate) fn sync(&self, answer: Answer) {
-        let work = Untimed::Sync;
-        self.hand_out(Job::Untimed { work, answer });
-    }
-
     /// Waits until nothing is in the device, or the time is up.
     pub(crate) fn wait_for_rest(&self, limit: Duration) {
         self.timed.wait_for_rest(limit);
@@ -130,8 +113,12 @@ impl<D: Device + 'static> Handler for Engine<D> {
     }
 
     fn allocate(&self, mode: FallocateFlags, offset: u64, len: u64, answer: Answer) {
-        let work = Untimed::Allocate { mode, offset, len };
-        self.hand_out(Job::Untimed { work, answer });
+        self.hand_out(Job::Allocate {
+            mode,
+            offset,
+            len,
+            answer,
+        });
     }
 }
 
@@ -147,10 +134,12 @@ fn work<D: Device + 'static>(timed: &Timed<D>, queue: &Mutex<Receiver<Job>>, bac
                 timed.moved(tag, no_bytes(backing.write(offset, &data)));
             }
             Job::Sync { tag } => timed.moved(tag, no_bytes(backing.sync())),
-            Job::Untimed { work, answer } => answer.give(no_bytes(match work {
-                Untimed::Allocate { mode, offset, len } => backing.allocate(mode, offset, len),
-                Untimed::Sync => backing.sync(),
-            })),
+            Job::Allocate {
+                mode,
+                offset,
+                len,
+                answer,
+            } => answer.give(no_bytes(backing.allocate(mode, offset, len))),
         }
     }
 }

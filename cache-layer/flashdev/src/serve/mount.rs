@@ -8,7 +8,7 @@ use std::process::Command;
 use nix::mount::{MntFlags, umount2};
 
 /// Checks that a directory can be mounted on; its full path, or what is wrong with it.
-pub(super) fn check_directory(dir: &Path) -> Result<PathBuf, String> {
+pub(crate) fn check_directory(dir: &Path) -> Result<PathBuf, String> {
     let shown = dir.display();
     let dir = dir.canonicalize().map_err(|error| match error.raw_os_error() {
         Some(libc::ENOTCONN) => format!(

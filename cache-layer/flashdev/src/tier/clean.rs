@@ -1,0 +1,120 @@
+//! Writing dirty blocks back of the tier's own accord: in the order of the origin, so that a
+//! disk has short ways.
+
+use std::io;
+
+use super::block_set::BlockSet;
+use super::core::Core;
+use crate::policy::{Block, Slot};
+use crate::time::{NANOS_PER_S, Nanos};
+
+/// How long cleaning rests after an error of the origin, device time.
+const REST: Nanos = NANOS_PER_S as Nanos;
+
+/// How many blocks that cannot be written back just now are passed over at a time.
+const PASSED_OVER_MAX: usize = 64;
+
+/// What is to be cleaned.
+pub(super) struct Cleaner {
+    /// Share of the cache that may be dirty, percent; 100 leaves cleaning to the policy.
+    pub(super) target_percent: u8,
+    /// What somebody wants flushed and has not been copied since.
+    wanted: BlockSet,
+    /// The part of it that is being copied.
+    under_way: BlockSet,
+    /// Where to go on.
+    cursor: Block,
+    rest_until: Nanos,
+    /// The last error, for those who wait for a flush.
+    error: Option<String>,
+}
+
+impl Cleaner {
+    pub(super) fn new(target_percent: u8, origin_blocks: u32) -> Cleaner {
+        Cleaner {
+            target_percent,
+            wanted: BlockSet::new(origin_blocks),
+            under_way: BlockSet::new(origin_blocks),
+            cursor: 0,
+            rest_until: 0,
+            error: None,
+        }
+    }
+
+    /// Wants all of these blocks written back, as they are now; one that is written to
+    /// meanwhile does not count again, or there would be no end.
+    pub(super) fn want(&mut self, dirty: &BlockSet) {
+        self.error = None;
+        self.wanted.insert_all(dirty);
+    }
+
+    /// Wants nothing more.
+    pub(super) fn give_up(&mut self) {
+        self.wanted.clear();
+    }
+
+    /// How many blocks are still wanted.
+    pub(super) fn left(&self) -> u32 {
+        self.wanted.len() + self.under_way.len()
+    }
+
+    /// What went wrong since somebody wanted something.
+    pub(super) fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// A block has become clean.
+    pub(super) fn cleaned(&mut self, block: Block) {
+        self.wanted.remove(block);
+    }
+
+    /// Cleaning a block has come to an end.
+    pub(super) fn tried(&mut self, block: Block, copied: io::Result<()>, now: Nanos) {
+        let was_wanted = self.under_way.remove(block);
+        if let Err(error) = copied {
+            self.error = Some(error.to_string());
+            self.rest_until = now + REST;
+            if was_wanted {
+                self.wanted.insert(block);
+            }
+        }
+    }
+}
+
+impl Core {
+    /// Claims the next block to write back: what is wanted first, then what exceeds the target,
+    /// then, in a tier that is idle, whatever is dirty.
+    pub(super) fn next_cleaning(&mut self, now: Nanos, idle: bool) -> Option<(Block, Slot)> {
+        if now < self.cleaner.rest_until {
+            return None;
+        }
+        let flushing = self.cleaner.wanted.len() > 0;
+        if !flushing && !self.wants_cleaning(idle) {
+            return None;
+        }
+        let mut from = self.cleaner.cursor;
+        for _ in 0..PASSED_OVER_MAX {
+            let candidates = match flushing {
+                true => &self.cleaner.wanted,
+                false => &self.dirty,
+            };
+            let block = candidates.next(from).or_else(|| candidates.next(0))?;
+            from = block + 1;
+            if let Some(slot) = self.begin_write_back(block) {
+                self.cleaner.cursor = from;
+                if self.cleaner.wanted.remove(block) {
+                    self.cleaner.under_way.insert(block);
+                }
+                return Some((block, slot));
+            }
+        }
+        None
+    }
+
+    fn wants_cleaning(&self, idle: bool) -> bool {
+        let target = u64::from(self.cleaner.target_percent);
+        let dirty = u64::from(self.dirty.len());
+        let exceeded = dirty * 100 > target * u64::from(self.policy.capacity());
+        exceeded || (idle && target < 100 && dirty > 0)
+    }
+}
