@@ -29,6 +29,7 @@ pub mod metadata;
 mod migrate;
 pub mod origin;
 mod protocol;
+mod rate;
 mod request;
 mod run;
 mod warm;

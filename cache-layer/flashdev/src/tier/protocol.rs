@@ -8,6 +8,7 @@
 //! | `{"set": {"migration_threshold": 2048, "dirty_target": 25}}` | [`Settings`] as they are then; both may be left out |
 //! | `{"flush": {}}` | [`Left`] about twice a second, then [`Flushed`] |
 //! | `{"warm": {"runs": [[first, count], …]}}` | [`Progress`] about twice a second, then what was done |
+//! | `{"read_origin": {"bytes": 50331648}}` | how fast the origin is read in sequence, past the cache |
 //!
 //! Blocks are numbers: byte of the origin / block size. A request that cannot be met is answered
 //! by a [`Complaint`], and the next one may follow.
@@ -46,6 +47,11 @@ pub(super) enum Request {
     Warm {
         /// The blocks.
         runs: Vec<Run>,
+    },
+    /// Reads the origin from its start on, past the cache.
+    ReadOrigin {
+        /// How much of it.
+        bytes: u64,
     },
 }
 

@@ -15,11 +15,11 @@ use crate::policy::{Block, Slot, Work};
 use crate::serve::handler::{Answer, Handler, Outcome};
 
 /// What is read at a time, bytes: the largest request of the kernel's.
-const READ_BYTES: u64 = 1 << 20;
+pub(super) const READ_BYTES: u64 = 1 << 20;
 
 /// How many such reads are under way: the model's read-ahead must not run dry while one of them
 /// is stored.
-const READS: usize = 4;
+pub(super) const READS: usize = 4;
 
 /// How often there is word of the progress.
 const PROGRESS: Duration = Duration::from_millis(500);
