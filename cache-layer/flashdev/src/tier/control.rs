@@ -150,7 +150,7 @@ fn answer(tier: &Arc<Tier>, request: Request, client: &mut Client) -> io::Result
             Ok(wanted) => warm(tier, wanted, client),
             Err(error) => client.complain(error),
         },
-        Request::ReadOrigin { bytes } => match tier.read_origin(bytes) {
+        Request::ReadOrigin { bytes } => match tier.origin_rate(bytes) {
             Ok(rate) => client.say(&rate),
             Err(error) => client.complain(format!("the origin could not be read: {error}")),
         },

@@ -21,7 +21,7 @@ pub(super) struct Rate {
 
 impl Tier {
     /// Reads the origin from its start on, the way a warm-up does.
-    pub(super) fn read_origin(&self, bytes: u64) -> io::Result<Rate> {
+    pub(super) fn origin_rate(&self, bytes: u64) -> io::Result<Rate> {
         let began = Instant::now();
         let bytes = bytes.min(self.origin_bytes);
         let mut ahead: VecDeque<Receiver<Outcome>> = VecDeque::new();
