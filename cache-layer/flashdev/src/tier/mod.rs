@@ -31,6 +31,8 @@ pub mod origin;
 mod protocol;
 mod request;
 mod run;
+#[cfg(test)]
+mod tests;
 mod warm;
 
 pub use core::{Counters, Mode};
