@@ -2,7 +2,10 @@
 //! disk has short ways.
 
 use std::io;
+use std::sync::PoisonError;
+use std::time::Duration;
 
+use super::Tier;
 use super::block_set::BlockSet;
 use super::core::Core;
 use crate::policy::{Block, Slot};
@@ -10,6 +13,9 @@ use crate::time::{NANOS_PER_S, Nanos};
 
 /// How long cleaning rests after an error of the origin, device time.
 const REST: Nanos = NANOS_PER_S as Nanos;
+
+/// How often a flush tells what is left, real time.
+const PROGRESS: Duration = Duration::from_millis(500);
 
 /// How many blocks that cannot be written back just now are passed over at a time.
 const PASSED_OVER_MAX: usize = 64;
@@ -43,24 +49,14 @@ impl Cleaner {
 
     /// Wants all of these blocks written back, as they are now; one that is written to
     /// meanwhile does not count again, or there would be no end.
-    pub(super) fn want(&mut self, dirty: &BlockSet) {
+    fn want(&mut self, dirty: &BlockSet) {
         self.error = None;
         self.wanted.insert_all(dirty);
-    }
-
-    /// Wants nothing more.
-    pub(super) fn give_up(&mut self) {
-        self.wanted.clear();
     }
 
     /// How many blocks are still wanted.
     pub(super) fn left(&self) -> u32 {
         self.wanted.len() + self.under_way.len()
-    }
-
-    /// What went wrong since somebody wanted something.
-    pub(super) fn error(&self) -> Option<&str> {
-        self.error.as_deref()
     }
 
     /// A block has become clean.
@@ -76,6 +72,43 @@ impl Cleaner {
             self.rest_until = now + REST;
             if was_wanted {
                 self.wanted.insert(block);
+            }
+        }
+    }
+}
+
+impl Tier {
+    /// Writes back what is dirty now and waits for it, as long as `progress` (blocks left)
+    /// agrees; how many blocks were dirty, or what went wrong.
+    pub(super) fn clean_all(&self, mut progress: impl FnMut(u32) -> bool) -> Result<u32, String> {
+        let dirty = {
+            let core = &mut *self.lock();
+            core.cleaner.want(&core.dirty);
+            core.dirty.len()
+        };
+        loop {
+            self.work.notify_one();
+            let waited = self
+                .changed
+                .wait_timeout_while(self.lock(), PROGRESS, |core| {
+                    core.cleaner.left() > 0 && core.cleaner.error.is_none() && !core.pool.stopping
+                });
+            let (mut core, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            let left = core.cleaner.left();
+            if let Some(error) = core.cleaner.error.take() {
+                core.cleaner.wanted.clear();
+                return Err(format!("{left} blocks are still dirty: {error}"));
+            }
+            let stopping = core.pool.stopping;
+            drop(core);
+            match left {
+                0 => return Ok(dirty),
+                _ if stopping || !progress(left) => {
+                    return Err(format!(
+                        "{left} blocks are still dirty: the flush was given up"
+                    ));
+                }
+                _ => {}
             }
         }
     }

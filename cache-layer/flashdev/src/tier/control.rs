@@ -5,9 +5,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
@@ -21,9 +20,6 @@ use crate::Refusal;
 
 /// Longest request, bytes: a warm-up of millions of runs.
 const LINE_BYTES_MAX: u64 = 64 << 20;
-
-/// How often a flush tells what is left.
-const PROGRESS: Duration = Duration::from_millis(500);
 
 /// Most extents in an answer, unless their size was asked for.
 const EXTENTS_MAX: u32 = 4096;
@@ -158,33 +154,11 @@ fn answer(tier: &Arc<Tier>, request: Request, client: &mut Client) -> io::Result
 }
 
 fn flush(tier: &Tier, client: &mut Client) -> io::Result<()> {
-    let flushed = {
-        let core = &mut *tier.lock();
-        core.cleaner.want(&core.dirty);
-        core.dirty.len()
-    };
-    tier.work.notify_one();
-    loop {
-        let waited = tier
-            .changed
-            .wait_timeout_while(tier.lock(), PROGRESS, |core| {
-                core.cleaner.left() > 0 && core.cleaner.error().is_none() && !core.pool.stopping
-            });
-        let (mut core, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let left = core.cleaner.left();
-        if let Some(error) = core.cleaner.error() {
-            let error = format!("{left} blocks could not be written back: {error}");
-            core.cleaner.give_up();
-            drop(core);
-            return client.complain(error);
-        }
-        let stopping = core.pool.stopping;
-        drop(core);
-        match left {
-            0 => return client.say(&Flushed { flushed }),
-            _ if stopping => return client.complain("the tier is going down".to_owned()),
-            _ => client.say(&Left { left })?,
-        }
+    // A client that has hung up need not be waited with, but what it wanted is done.
+    let flushed = tier.clean_all(|left| client.say(&Left { left }).is_ok());
+    match flushed {
+        Ok(flushed) => client.say(&Flushed { flushed }),
+        Err(error) => client.complain(error),
     }
 }
 

@@ -32,6 +32,8 @@ mod protocol;
 mod rate;
 mod request;
 mod run;
+#[cfg(test)]
+mod tests;
 mod warm;
 
 pub use core::{Counters, Mode};

@@ -63,7 +63,7 @@ pub struct TierOptions {
 }
 
 /// The files below a tier.
-struct Files {
+pub(super) struct Files {
     origin: Arc<Backing>,
     flash: Backing,
 }
@@ -75,11 +75,7 @@ struct Files {
 pub fn serve_tier(options: &TierOptions) -> anyhow::Result<()> {
     let daemon = Daemon::prepare(options.die_with_parent)?;
     let dir = mount::check_directory(&options.mount).map_err(Refusal)?;
-    let files = Files {
-        origin: Arc::new(open(&options.origin, options.durability)?),
-        flash: open(&options.flash, options.durability)?,
-    };
-    options.layout.check(files.flash.size_bytes())?;
+    let files = Files::open(options)?;
     let tier = Tier::start(options, &files)?;
     let control = Control::listen(&options.control, tier.clone())?;
     let migrators = tier.start_migrators()?;
@@ -89,6 +85,18 @@ pub fn serve_tier(options: &TierOptions) -> anyhow::Result<()> {
     let closed = tier.stop(migrators);
     eprintln!("{}", serde_json::to_string(&tier.status())?);
     result.and(closed)
+}
+
+impl Files {
+    /// Opens and locks them.
+    pub(super) fn open(options: &TierOptions) -> anyhow::Result<Files> {
+        let files = Files {
+            origin: Arc::new(open(&options.origin, options.durability)?),
+            flash: open(&options.flash, options.durability)?,
+        };
+        options.layout.check(files.flash.size_bytes())?;
+        Ok(files)
+    }
 }
 
 fn open(path: &Path, durability: Durability) -> anyhow::Result<Backing> {
@@ -130,7 +138,8 @@ fn open_metadata(
 }
 
 impl Tier {
-    fn start(options: &TierOptions, files: &Files) -> anyhow::Result<Arc<Tier>> {
+    /// A tier over the files; it serves requests, and moves blocks once it has migrators.
+    pub(super) fn start(options: &TierOptions, files: &Files) -> anyhow::Result<Arc<Tier>> {
         let (layout, scale) = (options.layout, options.scale);
         let origin_bytes = files.origin.size_bytes();
         let geometry = Geometry {
@@ -168,7 +177,7 @@ impl Tier {
 
     /// Brings what is under way to an end and writes down the state. Requests that still come,
     /// from somebody who has kept a file open, are turned away.
-    fn stop(&self, migrators: Vec<JoinHandle<()>>) -> anyhow::Result<()> {
+    pub(super) fn stop(&self, migrators: Vec<JoinHandle<()>>) -> anyhow::Result<()> {
         self.lock().pool.stopping = true;
         self.work.notify_all();
         for migrator in migrators {

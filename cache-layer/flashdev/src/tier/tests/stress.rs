@@ -1,0 +1,85 @@
+//! Everything at once: threads that read and write, and blocks that come, go and are cleaned.
+
+use std::thread;
+
+use clap::ValueEnum;
+
+use super::load::{CELL_BYTES, Ledger, THREADS, Worker, take_stock, version_of};
+use super::*;
+use crate::tier::block_set::BlockSet;
+
+/// Has so many requests made by each thread while warm-ups and settings come in between.
+fn churn(rig: &Rig, ledger: &Ledger, seed: u64, steps: u64) {
+    let versions = take_stock(rig, ledger).unwrap();
+    thread::scope(|scope| {
+        for number in 0..THREADS {
+            let mut worker = Worker {
+                number,
+                rig,
+                ledger,
+                dice: Dice(seed << 8 | number),
+                versions: versions.clone(),
+            };
+            scope.spawn(move || (0..steps).for_each(|_| worker.step().unwrap()));
+        }
+        let mut dice = Dice(!seed);
+        for _ in 0..steps / 20 {
+            let mut wanted = BlockSet::new(ORIGIN_BLOCKS as u32);
+            for _ in 0..dice.below(6) {
+                wanted.insert(dice.below(ORIGIN_BLOCKS) as u32);
+            }
+            rig.tier.warm(wanted, |_, _| true);
+        }
+    });
+    take_stock(rig, ledger).unwrap();
+}
+
+fn survives(policy: PolicyKind, mode: Mode, durability: Durability, steps: u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::make(dir.path());
+    Ledger::make(dir.path());
+    let ledger = Ledger::open(dir.path());
+    let trial = Trial {
+        durability,
+        ..Trial::of(policy, mode)
+    };
+    for seed in 0..2 {
+        let rig = Rig::start(&place, trial);
+        churn(&rig, &ledger, seed, steps);
+        let status = rig.tier.status();
+        assert!(status.counters.read_hits > steps / 20, "{status:?}");
+        assert!(status.counters.promotions >= SLOTS, "{status:?}");
+        for slot in 0..SLOTS as u32 {
+            assert!(rig.tier.lock().is_unused(slot), "a request has not left");
+        }
+        rig.stop();
+    }
+    let rig = Rig::start(&place, trial);
+    rig.tier.clean_all(|_| true).unwrap();
+    let versions = take_stock(&rig, &ledger).unwrap();
+    rig.stop();
+    // Now the origin alone holds everything.
+    let origin = std::fs::read(dir.path().join("origin")).unwrap();
+    for (cell, bytes) in (0..).zip(origin.chunks(CELL_BYTES as usize)) {
+        assert_eq!(version_of(cell, bytes), Ok(versions[cell as usize]));
+    }
+}
+
+#[test]
+fn written_back_by_every_policy_it_reads_as_written() {
+    for &policy in PolicyKind::value_variants() {
+        survives(policy, Mode::Writeback, Durability::Volatile, 1500);
+    }
+}
+
+#[test]
+fn written_through_by_every_policy_it_reads_as_written() {
+    for &policy in PolicyKind::value_variants() {
+        survives(policy, Mode::Writethrough, Durability::Volatile, 1500);
+    }
+}
+
+#[test]
+fn with_syncs_it_reads_as_written() {
+    survives(PolicyKind::Lru, Mode::Writeback, Durability::Synced, 300);
+}
