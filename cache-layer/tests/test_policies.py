@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from hotset.cachelayer.local import Local
-from hotset.cachelayer.storage import flashdev
+from hotset.cachelayer import flashdev
 
 Blocks = npt.NDArray[np.int64]
 
@@ -53,12 +53,13 @@ TRACES = {make.__name__: make(np.random.default_rng(7)) for make in (skewed, sca
 
 
 def simulate_argv(trace: Path, policy: str, slots: int) -> list[str]:
-    program = str(flashdev(Local()))
-    return [program, "simulate", "--policy", policy, f"--cache-blocks={slots}", f"--trace={trace}"]
+    program = str(flashdev.program(Local()))
+    return [program, "simulate", "--policy", policy, f"--cache-blocks={slots}", f"--trace={trace}",
+            "--block=1"]  # fmt: skip
 
 
 def simulated(folder: Path, trace: Blocks, policy: str, slots: int) -> dict[str, Any]:
-    lines = [f"{at / REQUESTS_PER_S} {block} {'RW'[block % 2]}\n" for at, block in enumerate(trace)]
+    lines = [f"{at / REQUESTS_PER_S} {'RW'[block % 2]} {block} 1\n" for at, block in enumerate(trace)]
     file = folder / "trace"
     file.write_text("".join(lines))
     argv = simulate_argv(file, policy, slots)
@@ -103,10 +104,10 @@ def test_smq_keeps_what_is_hot_and_little_of_a_scan(tmp_path: Path) -> None:
 
 def test_a_bad_line_is_refused_in_one_sentence(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
-    trace.write_text("0 1 R\n1 one R\n")
+    trace.write_text("0 R 1 1\n1 R one 1\n")
     argv = simulate_argv(trace, "lru", 9)
     done = subprocess.run(argv, check=False, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
     assert done.stderr == (
-        f"flashdev: {trace} line 2, `1 one R`: give a block below 268435456, not `one`\n"
+        f"flashdev: {trace} line 2, `1 R one 1`: give an offset in bytes, not `one`\n"
     )

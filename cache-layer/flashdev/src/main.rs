@@ -14,11 +14,13 @@ use flashdev::cpu;
 use flashdev::expect::expect;
 use flashdev::model::{BUILT_IN, ModelError, ModelSpec};
 use flashdev::policy::PolicyKind;
+use flashdev::replay::replay;
 use flashdev::serve::backing::Durability;
 use flashdev::serve::{ServeOptions, serve};
-use flashdev::simulate::{read_trace, simulate};
+use flashdev::simulate::{accesses, simulate};
 use flashdev::tier::serve_tier;
 use flashdev::time::TimeScale;
+use flashdev::trace;
 use tier_args::TierArgs;
 
 mod tier_args;
@@ -56,10 +58,13 @@ enum Command {
     Ask(AskArgs),
     /// Count the hits and misses of a cache policy on a trace of requests.
     ///
-    /// The trace has one request per line, `SECONDS BLOCK R|W`: when it arrives, in order; which
-    /// block of the origin it touches, from 0; whether it reads or writes (a part of the block).
-    /// All work that the policy asks for is done at once.
+    /// The trace has one request per line, `SECONDS R|W OFFSET BYTES`, in order of time, as `serve
+    /// --trace` writes it. All work that the policy asks for is done at once.
     Simulate(SimulateArgs),
+    /// Make the requests of a trace on a device, each at its time; the device's data is lost.
+    ///
+    /// Prints a line of JSON: how many, how long, and how late the device let them become.
+    Replay(ReplayArgs),
     /// List the built-in models, or print one as JSON.
     Models {
         /// The model to print.
@@ -93,6 +98,9 @@ struct ServeArgs {
     /// A flush does not sync the backing file: data survives this process, not the computer.
     #[arg(long)]
     volatile: bool,
+    /// Write down every read and write, one a line: `SECONDS R|W OFFSET BYTES`.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Let other users use the file, as far as its permissions go (always so for root).
     #[arg(long)]
     allow_other: bool,
@@ -161,12 +169,28 @@ struct SimulateArgs {
     /// Number of blocks that the cache holds.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..1 << 28))]
     cache_blocks: u32,
+    /// Size of a cache block, bytes or with K, M, G (powers of 1024).
+    #[arg(long, default_value = "64K", value_parser = parse_size)]
+    block: u64,
     /// The trace, a text file.
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
     /// Print JSON.
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Args)]
+struct ReplayArgs {
+    /// The block device or file; whatever the trace writes is overwritten without meaning.
+    #[arg(long, value_name = "DEVICE")]
+    overwrite: PathBuf,
+    /// The trace, a text file.
+    #[arg(long, value_name = "FILE")]
+    trace: PathBuf,
+    /// Real seconds per second of the trace: 2 takes twice as long.
+    #[arg(long, default_value = "1", value_parser = parse_scale)]
+    time_scale: TimeScale,
 }
 
 fn main() -> ExitCode {
@@ -178,6 +202,7 @@ fn main() -> ExitCode {
         Command::Copy(args) => run_copy(args),
         Command::Ask(args) => ask(&args.socket, &args.question, &mut std::io::stdout().lock()),
         Command::Simulate(args) => run_simulate(&args),
+        Command::Replay(args) => run_replay(&args),
         Command::Models { name } => run_models(name.as_deref()),
     };
     match result {
@@ -196,6 +221,7 @@ fn run_serve(args: ServeArgs) -> anyhow::Result<()> {
         backing: args.backing,
         mount: args.mount,
         name: args.name,
+        trace: args.trace,
         durability: durability(args.volatile),
         scale: args.model.time_scale,
         allow_other: args.allow_other,
@@ -263,13 +289,23 @@ fn run_cpu(args: &CpuArgs) -> anyhow::Result<()> {
 }
 
 fn run_simulate(args: &SimulateArgs) -> anyhow::Result<()> {
-    let trace = read_trace(&args.trace)?;
-    let outcome = simulate(args.policy, args.cache_blocks, &trace);
+    if args.block == 0 {
+        return Err(Refusal("--block is 0: give the size of a cache block".to_owned()).into());
+    }
+    let accesses = accesses(&trace::read(&args.trace)?, args.block)?;
+    let outcome = simulate(args.policy, args.cache_blocks, &accesses);
     if args.json {
         println!("{}", serde_json::to_string(&outcome)?);
     } else {
         println!("{outcome}");
     }
+    Ok(())
+}
+
+fn run_replay(args: &ReplayArgs) -> anyhow::Result<()> {
+    let requests = trace::read(&args.trace)?;
+    let replayed = replay(&args.overwrite, &requests, args.time_scale)?;
+    println!("{}", serde_json::to_string(&replayed)?);
     Ok(())
 }
 

@@ -1,10 +1,7 @@
 //! Runs a trace of requests through a cache policy: the misses, without any data or waiting.
 
 use std::fmt;
-use std::io::BufRead;
-use std::path::Path;
 
-use anyhow::Context;
 use serde::Serialize;
 
 use crate::Refusal;
@@ -12,12 +9,13 @@ use crate::policy::{
     Access, Arc, Block, DemandFill, Geometry, Lru, Policy, PolicyKind, S3Fifo, Sieve, Smq, Work,
 };
 use crate::time::{NANOS_PER_S, Nanos};
+use crate::trace::Request;
 
 /// A gap between two requests from which on the cache counts as idle: dm-cache's, one second.
 const IDLE_AFTER: Nanos = NANOS_PER_S as Nanos;
 
 /// First block number that a trace may not have: policies keep tables over all blocks below.
-const BLOCK_LIMIT: Block = 1 << 28;
+const BLOCK_LIMIT: u64 = 1 << 28;
 
 /// What a policy made of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -47,55 +45,29 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Reads a trace: one request per line, `SECONDS BLOCK R|W`, in order of time.
+/// Cuts the requests of a trace at the boundaries of blocks, as the tier does.
 ///
 /// # Errors
-/// The file cannot be read, or a line is no request: a [`Refusal`] that names it.
-pub fn read_trace(path: &Path) -> anyhow::Result<Vec<Access>> {
-    let what = || format!("cannot read trace {}", path.display());
-    let file = std::fs::File::open(path).with_context(what)?;
-    let mut trace: Vec<Access> = Vec::new();
-    for (number, line) in (1..).zip(std::io::BufReader::new(file).lines()) {
-        let line = line.with_context(what)?;
-        let refusal = |reason: String| {
-            Refusal(format!(
-                "{} line {number}, `{line}`: {reason}",
-                path.display()
-            ))
-        };
-        let access = parse_request(&line).map_err(refusal)?;
-        if trace.last().is_some_and(|last| last.now > access.now) {
-            return Err(refusal("is earlier than the line before; sort by time".to_owned()).into());
+/// A block number that is too large: a [`Refusal`].
+pub fn accesses(trace: &[Request], block_bytes: u64) -> Result<Vec<Access>, Refusal> {
+    let mut accesses = Vec::with_capacity(trace.len());
+    for request in trace {
+        let end = request.offset + request.bytes.max(1);
+        let blocks = request.offset / block_bytes..end.div_ceil(block_bytes);
+        if blocks.end > BLOCK_LIMIT {
+            return Err(Refusal(format!(
+                "the trace has a request at byte {}, beyond the {BLOCK_LIMIT} blocks of {block_bytes} bytes that can be simulated: give a larger --block",
+                request.offset
+            )));
         }
-        trace.push(access);
+        accesses.extend(blocks.map(|block| Access {
+            now: request.at,
+            block: block as Block,
+            write: request.write,
+            whole: false,
+        }));
     }
-    Ok(trace)
-}
-
-fn parse_request(line: &str) -> Result<Access, String> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let [seconds, block, kind] = words[..] else {
-        return Err("give SECONDS BLOCK R|W".to_owned());
-    };
-    let seconds: f64 = match seconds.parse() {
-        Ok(seconds) if (0.0..1e10).contains(&seconds) => seconds,
-        _ => return Err(format!("give seconds from 0 to 10^10, not `{seconds}`")),
-    };
-    let block = match block.parse() {
-        Ok(block) if block < BLOCK_LIMIT => block,
-        _ => return Err(format!("give a block below {BLOCK_LIMIT}, not `{block}`")),
-    };
-    let write = match kind {
-        "R" => false,
-        "W" => true,
-        _ => return Err(format!("give R or W, not `{kind}`")),
-    };
-    Ok(Access {
-        now: (seconds * NANOS_PER_S).round() as Nanos,
-        block,
-        write,
-        whole: false,
-    })
+    Ok(accesses)
 }
 
 /// Runs a trace through an empty cache of `slots` blocks.
@@ -157,13 +129,6 @@ fn work_off<P: Policy>(policy: &mut P, now: Nanos, idle: bool, outcome: &mut Out
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
-
-    fn read(text: &str) -> anyhow::Result<Vec<Access>> {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-        read_trace(file.path())
-    }
 
     fn reads(blocks: &[Block]) -> Vec<Access> {
         let request = |(at, &block)| Access {
@@ -176,33 +141,34 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_read() {
-        let trace = read("0 7 R\n0.5 8 W\n").unwrap();
-        assert_eq!(trace[0].block, 7);
-        let second = Access {
-            now: 500_000_000,
-            block: 8,
+    fn a_request_touches_every_block_it_lies_in() {
+        let request = |offset, bytes| Request {
+            at: 5,
             write: true,
-            whole: false,
+            offset,
+            bytes,
         };
-        assert_eq!(trace[1], second);
+        let trace = [request(100, 10), request(90, 200), request(200, 100)];
+        let blocks: Vec<_> = accesses(&trace, 100)
+            .unwrap()
+            .iter()
+            .map(|access| (access.now, access.block, access.write))
+            .collect();
+        let expected = [1, 0, 1, 2, 2].map(|block| (5, block, true));
+        assert_eq!(blocks, expected);
     }
 
     #[test]
-    fn a_bad_line_is_named_with_a_remedy() {
-        for (text, words) in [
-            ("0 1 R\n0 1\n", "line 2, `0 1`: give SECONDS BLOCK R|W"),
-            ("0 1 R\n\n", "line 2, ``: give SECONDS BLOCK R|W"),
-            ("0 x R\n", "line 1, `0 x R`: give a block below 268435456"),
-            ("0 268435456 R\n", "give a block below 268435456"),
-            ("0 1 Q\n", "give R or W, not `Q`"),
-            ("nan 1 R\n", "give seconds from 0 to 10^10, not `nan`"),
-            ("2 1 R\n1 1 R\n", "line 2, `1 1 R`: is earlier"),
-        ] {
-            let error = read(text).unwrap_err();
-            assert!(error.is::<Refusal>());
-            assert!(error.to_string().contains(words), "{error}");
-        }
+    fn a_block_beyond_the_limit_is_refused_with_a_remedy() {
+        let far = Request {
+            at: 0,
+            write: false,
+            offset: 1 << 40,
+            bytes: 1,
+        };
+        let error = accesses(&[far], 4096).unwrap_err().to_string();
+        assert!(error.contains("--block"), "{error}");
+        assert_eq!(accesses(&[far], 65536).unwrap().len(), 1);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -78,8 +79,8 @@ fn parse(line: &str) -> Result<Request, String> {
 /// Writes a trace while a device is served; who records never waits for the disk.
 pub struct Recorder {
     begun: Instant,
-    requests: Option<Sender<Request>>,
-    writer: Option<JoinHandle<std::io::Result<()>>>,
+    requests: Mutex<Option<Sender<Request>>>,
+    writer: Mutex<Option<JoinHandle<std::io::Result<()>>>>,
 }
 
 impl Recorder {
@@ -103,19 +104,20 @@ impl Recorder {
         };
         Ok(Recorder {
             begun: Instant::now(),
-            requests: Some(requests),
-            writer: Some(
+            requests: Mutex::new(Some(requests)),
+            writer: Mutex::new(Some(
                 thread::Builder::new()
                     .name("trace".to_owned())
                     .spawn(write)?,
-            ),
+            )),
         })
     }
 
-    /// Enters a request.
+    /// Enters a request; after [`Recorder::finish`] it is not recorded any more.
     pub fn record(&self, write: bool, offset: u64, bytes: u64) {
-        let at = self.begun.elapsed().as_nanos() as Nanos;
-        if let Some(requests) = &self.requests {
+        // Sent under the lock, so that the times are in order.
+        if let Some(requests) = &*lock(&self.requests) {
+            let at = self.begun.elapsed().as_nanos() as Nanos;
             // Fails when the file could not be written, which `finish` reports.
             let _ = requests.send(Request {
                 at,
@@ -130,13 +132,17 @@ impl Recorder {
     ///
     /// # Errors
     /// The disk is full, for instance; the trace is not whole then.
-    pub fn finish(mut self) -> std::io::Result<()> {
-        drop(self.requests.take());
-        match self.writer.take().map(JoinHandle::join) {
+    pub fn finish(&self) -> std::io::Result<()> {
+        drop(lock(&self.requests).take());
+        match lock(&self.writer).take().map(JoinHandle::join) {
             Some(Ok(written)) => written,
             _ => Err(std::io::Error::other("the trace's writer is gone")),
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -18,10 +18,12 @@ use anyhow::Context;
 use crate::Refusal;
 use crate::model::ModelSpec;
 use crate::time::TimeScale;
+use crate::trace::Recorder;
 use backing::{Backing, Durability};
 use daemon::Daemon;
 use engine::Engine;
 use file_system::ServedFile;
+use recorded::Recorded;
 
 pub mod backing;
 pub(crate) mod daemon;
@@ -30,6 +32,7 @@ pub(crate) mod file_system;
 pub(crate) mod handler;
 mod ledger;
 pub(crate) mod mount;
+mod recorded;
 pub(crate) mod timed;
 
 /// How long requests in flight are waited for after an unmount, real time. A full queue of the
@@ -47,6 +50,8 @@ pub struct ServeOptions {
     pub mount: PathBuf,
     /// Name of the file in it.
     pub name: OsString,
+    /// Where to write down every request, if anywhere.
+    pub trace: Option<PathBuf>,
     /// What a flush does on the host.
     pub durability: Durability,
     /// Real seconds per device second.
@@ -68,12 +73,23 @@ pub fn serve(options: ServeOptions) -> anyhow::Result<()> {
     let device = options.spec.build(backing.size_bytes())?;
     let engine = Engine::start(device, backing.clone(), options.scale)?;
 
+    let recorder = options.trace.as_deref().map(Recorder::start).transpose()?;
+    let recorder = recorder.map(Arc::new);
     let file = ServedFile {
         look: backing.look(options.name)?,
-        handler: engine.clone(),
+        handler: match &recorder {
+            Some(recorder) => Arc::new(Recorded {
+                handler: engine.clone(),
+                recorder: recorder.clone(),
+            }),
+            None => engine.clone(),
+        },
     };
     let result = daemon.run(&dir, vec![file], options.allow_other);
     engine.wait_for_rest(REST_LIMIT);
+    if let Some(recorder) = recorder {
+        recorder.finish().context("the trace is not whole")?;
+    }
     let synced = backing.sync().context("cannot sync the backing file");
     eprintln!("{}", serde_json::to_string(&engine.counters())?);
     result.and(synced)
