@@ -14,6 +14,7 @@ use crate::serve::backing::{Durability, PageBuffer};
 use crate::serve::handler::wait_for;
 use crate::time::TimeScale;
 
+mod kill;
 mod load;
 mod stress;
 
