@@ -2,7 +2,7 @@
 //!
 //! Megiddo, Modha: "ARC: A Self-Tuning, Low Overhead Replacement Cache", FAST 2003, figure 4, in
 //! its names: T1 and T2 hold the resident blocks, B1 and B2 what was evicted from them, and p is
-//! the size that T1 should have.
+//! the size that T1 should have, a real number.
 
 use super::demand::Replacement;
 use super::list::{Links, List};
@@ -20,7 +20,7 @@ enum Recalled {
 /// ARC: 9 bytes per slot and per block of the origin.
 pub struct Arc {
     capacity: u32,
-    p: u32,
+    p: f64,
     links: Links,
     in_t2: Vec<bool>,
     t1: List,
@@ -35,11 +35,11 @@ pub struct Arc {
 impl Arc {
     /// Moves the target towards the list whose memory has just proved useful.
     fn adapt(&mut self) {
-        let (b1, b2) = (self.b1.len(), self.b2.len());
+        let (b1, b2) = (f64::from(self.b1.len()), f64::from(self.b2.len()));
         match self.recalled {
             Recalled::Nowhere => {}
-            Recalled::B1 => self.p = (self.p + (b2 / b1).max(1)).min(self.capacity),
-            Recalled::B2 => self.p = self.p.saturating_sub((b1 / b2).max(1)),
+            Recalled::B1 => self.p = (self.p + (b2 / b1).max(1.0)).min(self.capacity.into()),
+            Recalled::B2 => self.p = (self.p - (b1 / b2).max(1.0)).max(0.0),
         }
     }
 
@@ -72,10 +72,10 @@ impl Arc {
 
     /// `REPLACE` of the figure.
     fn replace(&mut self, slots: &Slots) -> Slot {
-        let t1 = self.t1.len();
+        let t1 = f64::from(self.t1.len());
         let above = t1 > self.p || (t1 == self.p && self.recalled == Recalled::B2);
         // Either list may be empty while blocks are on their way out: then it is the other's turn.
-        if t1 > 0 && (above || self.t2.len() == 0) {
+        if t1 > 0.0 && (above || self.t2.len() == 0) {
             let slot = self.t1.pop_front(&mut self.links).expect("not empty");
             self.remember(slots.block(slot), false);
             return slot;
@@ -96,7 +96,7 @@ impl Replacement for Arc {
     fn new(geometry: Geometry) -> Arc {
         Arc {
             capacity: geometry.slots,
-            p: 0,
+            p: 0.0,
             links: Links::new(geometry.slots),
             in_t2: vec![false; geometry.slots as usize],
             t1: List::EMPTY,

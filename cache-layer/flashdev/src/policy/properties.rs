@@ -297,12 +297,13 @@ fn a_failed_demotion_keeps_the_victim_and_cancels_what_was_to_follow() {
         );
         ask(policy.as_mut(), 0..2);
         settle(policy.as_mut(), &mut Model::default());
-        policy.access(Access {
+        let access = Access {
             now: 0,
             block: 2,
             write: false,
             whole: false,
-        });
+        };
+        policy.access(access);
         let demotion = policy.next_work(0, false).expect("a demotion");
         let (victim, slot) = parts(demotion);
         assert_eq!(
@@ -316,5 +317,7 @@ fn a_failed_demotion_keeps_the_victim_and_cancels_what_was_to_follow() {
         policy.finished(demotion, false);
         assert_eq!(policy.next_work(0, false), None, "{kind:?}");
         assert_eq!(policy.resident(victim), Some(slot), "{kind:?}");
+        policy.access(access);
+        assert!(policy.next_work(0, false).is_some(), "asked for anew");
     }
 }

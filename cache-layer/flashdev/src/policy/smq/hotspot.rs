@@ -259,4 +259,16 @@ mod tests {
         assert_ne!(hotspot.entries[0], NONE);
         assert_eq!(hotspot.queue.len(), 1024);
     }
+
+    #[test]
+    fn an_entry_that_is_taken_over_counts_as_not_hit() {
+        let mut hotspot = hotspot();
+        for block in (0..2048).map(|hit| hit % 1024 * 16) {
+            hotspot.miss(block); // at the second round, all have been hit in this tick
+        }
+        hotspot.miss(1024 * 16);
+        let before = level(&hotspot, 1024 * 16);
+        hotspot.miss(1024 * 16);
+        assert_eq!(level(&hotspot, 1024 * 16), before + 1);
+    }
 }

@@ -33,8 +33,8 @@ const TICK: Nanos = SECOND;
 const WRITEBACK_PERIOD: Nanos = 10 * SECOND;
 /// Resident blocks may rise again and the levels are evened out (`CACHE_UPDATE_PERIOD`).
 const CACHE_PERIOD: Nanos = 60 * SECOND;
-/// Of more ticks than this without a request, the earlier change nothing that the later leave.
-const MOST_TICKS: Nanos = 4 * CACHE_PERIOD / TICK;
+/// Ticks after which a pause has no more effect than to repeat itself: a multiple of all periods.
+const REPEATING_TICKS: Nanos = CACHE_PERIOD / TICK;
 
 /// Demotions stop when so many slots are free or about to be (`FREE_TARGET`).
 const FREE_TARGET_PERCENT: u64 = 25;
@@ -59,7 +59,8 @@ struct Clock {
     period: u32,
 }
 
-/// smq: 21 bytes per slot, 6 for its share of the hotspot queue, and 4 per block of the origin.
+/// smq: 21 bytes per slot, 4 for its share of the hotspot queue, and 4 to 8 per block of the
+/// origin.
 pub struct Smq {
     slots: Slots,
     entries: Vec<Entry>,
@@ -102,7 +103,10 @@ impl Smq {
             return;
         }
         let due = (now - clock.next_tick) / TICK + 1;
-        let skipped = due.saturating_sub(MOST_TICKS);
+        // A long pause is cut short, as if the policy had been told of it later.
+        let skipped = (due / REPEATING_TICKS).saturating_sub(4) * REPEATING_TICKS;
+        clock.age_at += skipped * TICK;
+        clock.redistribute_at += skipped * TICK;
         let first = clock.next_tick + skipped * TICK;
         clock.next_tick += due * TICK;
         for at in (0..due - skipped).map(|tick| first + tick * TICK) {

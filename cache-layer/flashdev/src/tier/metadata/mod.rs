@@ -59,9 +59,6 @@ pub struct Recovered {
     pub clean_shutdown: bool,
 }
 
-/// Zeros are written in pieces of this size when a cache is made, bytes.
-const ZEROS_BYTES: usize = 64 << 10;
-
 /// The metadata of one cache, shared by all threads that change it.
 ///
 /// A change costs one write of 32 bytes and allocates nothing; now and then it waits for a
@@ -132,7 +129,7 @@ impl<S: Store> Metadata<S> {
         let layout = own.identity.layout;
         layout.check(store.size_bytes()?)?;
         layout.origin_blocks(own.identity.origin_bytes)?;
-        wipe(&store, &layout).context("cannot write the metadata of a new cache")?;
+        store::wipe(&store, &layout).context("cannot write the metadata of a new cache")?;
         let entries = vec![Entry::default(); layout.slots() as usize];
         Metadata::start(store, own, 0, entries).context("cannot write the metadata of a new cache")
     }
@@ -336,20 +333,4 @@ impl<S: Store> Metadata<S> {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Overwrites METADATA with zeros, the superblocks first and for good: not even a computer that
-/// stops may bring the old cache back once its slots have been written to.
-fn wipe(store: &impl Store, layout: &Layout) -> io::Result<()> {
-    let zeros = [0; ZEROS_BYTES];
-    let superblocks_end = layout.table_offset(0);
-    store.write_at(&zeros[..superblocks_end as usize], 0)?;
-    store.sync_flash()?;
-    let mut offset = superblocks_end;
-    while offset < layout.metadata_bytes {
-        let count = (layout.metadata_bytes - offset).min(ZEROS_BYTES as u64);
-        store.write_at(&zeros[..count as usize], offset)?;
-        offset += count;
-    }
-    Ok(())
 }

@@ -30,7 +30,7 @@ pub(super) struct Found {
 /// Finds the state. `own` is the superblock that this run would write.
 pub(super) fn recover(store: &impl Store, own: &Superblock) -> anyhow::Result<Found> {
     let copies = read_copies(store)?;
-    let suspect = copies.iter().any(|copy| matches!(copy, Copy::Damaged));
+    let copy_damaged = copies.iter().any(|copy| matches!(copy, Copy::Damaged));
     let mut superblocks: Vec<Superblock> = copies.iter().filter_map(whole).collect();
     superblocks.sort_by_key(|superblock| std::cmp::Reverse(superblock.generation));
     let newest = superblocks
@@ -47,8 +47,8 @@ pub(super) fn recover(store: &impl Store, own: &Superblock) -> anyhow::Result<Fo
         let run = Run {
             superblock,
             own,
-            // The newest superblock that can be seen need not be the newest that was written.
-            suspect: suspect || superblock != newest,
+            fell_back: superblock != newest,
+            copy_damaged,
             journal: &journal,
         };
         return run.replay(entries);
@@ -73,7 +73,10 @@ fn damaged(what: &str) -> Refusal {
 struct Run<'a> {
     superblock: &'a Superblock,
     own: &'a Superblock,
-    suspect: bool,
+    /// The table of a newer generation is damaged.
+    fell_back: bool,
+    /// The other superblock is damaged: it may have been the newer one.
+    copy_damaged: bool,
     journal: &'a Journal,
 }
 
@@ -81,7 +84,7 @@ impl Run<'_> {
     fn replay(&self, mut entries: Vec<Entry>) -> anyhow::Result<Found> {
         let generation = self.superblock.generation;
         let events: Vec<Event> = self.journal.run(generation).collect();
-        let clean_shutdown = self.superblock.closed && events.is_empty();
+        let clean_shutdown = self.superblock.closed && events.is_empty() && !self.fell_back;
         let same_boot = self.superblock.boot_id == self.own.boot_id;
         let computer_stopped = !same_boot && !clean_shutdown;
         if computer_stopped {
@@ -112,7 +115,7 @@ impl Run<'_> {
                 "the cache on the flash was served with --volatile when the computer stopped, so its contents are not to be trusted: give --discard to begin with an empty cache".to_owned(),
             ));
         }
-        if self.suspect {
+        if self.fell_back || self.copy_damaged {
             return Err(damaged("the newest checkpoint cannot be read"));
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use crate::tier::layout::Layout;
 use crate::tier::origin::Origin;
 
 /// The files, as far as metadata cares. Tests put their own in, to stop it at any byte.
@@ -59,6 +60,25 @@ impl Store for Files {
     fn sync_origin(&self) -> io::Result<()> {
         self.origin.sync_data()
     }
+}
+
+/// Zeros are written in pieces of this size when a cache is made, bytes.
+const ZEROS_BYTES: usize = 64 << 10;
+
+/// Overwrites METADATA with zeros, the superblocks first and for good: not even a computer that
+/// stops may bring the old cache back once its slots have been written to.
+pub(super) fn wipe(store: &impl Store, layout: &Layout) -> io::Result<()> {
+    let zeros = [0; ZEROS_BYTES];
+    let superblocks_end = layout.table_offset(0);
+    store.write_at(&zeros[..superblocks_end as usize], 0)?;
+    store.sync_flash()?;
+    let mut offset = superblocks_end;
+    while offset < layout.metadata_bytes {
+        let count = (layout.metadata_bytes - offset).min(ZEROS_BYTES as u64);
+        store.write_at(&zeros[..count as usize], offset)?;
+        offset += count;
+    }
+    Ok(())
 }
 
 const CRC_BYTES: usize = 4;

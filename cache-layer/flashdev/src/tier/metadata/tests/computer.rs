@@ -152,6 +152,17 @@ fn survivor(mut bytes: Vec<u8>, log: &[Deed], place: Place, dice: &mut Dice) -> 
     bytes
 }
 
+/// Every other crash happens right after a superblock is written: few places of the log, but the
+/// ones where the order of syncs is everything.
+fn near_a_superblock(log: &[Deed], end: usize, dice: &mut Dice) -> usize {
+    let is_superblock =
+        |deed: &Deed| matches!(deed, Deed::Write(Place::Flash, offset, _) if *offset < 8192);
+    match log[end..].iter().position(is_superblock) {
+        Some(distance) if dice.below(2) == 0 => end + distance + 1,
+        _ => end,
+    }
+}
+
 /// Crashes a run at a random place and says what was lost, if anything.
 fn crash(seed: u64, barrier: bool) -> Result<(), String> {
     let mut dice = Dice(seed);
@@ -163,6 +174,7 @@ fn crash(seed: u64, barrier: bool) -> Result<(), String> {
     let begin = cache.flushes[0].0;
     let log = cache.store.log();
     let end = begin + dice.below((log.len() - begin) as u64) as usize;
+    let end = near_a_superblock(&log, end, &mut dice);
     let log = &log[..end];
     let flash = survivor(vec![0; FLASH_BYTES], log, Place::Flash, &mut dice);
     let origin = survivor(start_origin, log, Place::Origin, &mut dice);
@@ -229,4 +241,37 @@ fn after_a_failed_sync_no_commit_succeeds() {
     memory.set_sync_fails(false);
     let error = metadata.commit().unwrap_err().to_string();
     assert!(error.contains("restart"), "{error}");
+}
+
+#[test]
+fn threads_change_and_commit_at_the_same_time() {
+    let (memory, metadata) = new_cache(true);
+    let change = &|slot: Slot| {
+        for round in 0..200 {
+            metadata.map(slot, round % BLOCKS).unwrap();
+            metadata.dirty(slot).unwrap();
+            if round % 3 == slot % 3 {
+                metadata.commit().unwrap();
+            }
+            if round < 199 {
+                metadata.unmap(slot).unwrap();
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for slot in 0..TINY.slots() {
+            scope.spawn(move || change(slot));
+        }
+    });
+    metadata.commit().unwrap();
+    let flash = survivor(
+        vec![0; FLASH_BYTES],
+        &memory.log(),
+        Place::Flash,
+        &mut Dice(1),
+    );
+    let after = Memory::new(flash, Vec::new());
+    let (_, recovered) = Metadata::open_on(after, own(TINY, true, 2)).unwrap();
+    let found: Vec<_> = recovered.mappings.iter().map(|found| found.block).collect();
+    assert_eq!(found, vec![199 % BLOCKS; TINY.slots() as usize]);
 }

@@ -105,3 +105,22 @@ fn a_journal_whose_superblock_is_lost_is_refused() {
     let error = reopen(flash).unwrap_err().to_string();
     assert!(error.contains("newer than the superblock"), "{error}");
 }
+
+#[test]
+fn a_page_that_kept_its_old_contents_is_not_believed() {
+    let (memory, metadata) = new_cache(false);
+    metadata.map(0, 4).unwrap();
+    metadata.close(|_| 0).unwrap();
+    let table = TINY.table_offset(2) as usize..TINY.table_offset(2) as usize + 4096;
+    let old_page = memory.flash()[table.clone()].to_vec();
+    metadata.unmap(0).unwrap();
+    metadata.close(|_| 0).unwrap();
+    metadata.map(1, 5).unwrap();
+    metadata.close(|_| 0).unwrap();
+    let mut flash = memory.flash();
+    assert_ne!(flash[table.clone()], old_page);
+    flash[table].copy_from_slice(&old_page);
+    let (_, found) = reopen(flash).unwrap();
+    assert_eq!((found.mappings[0].slot, found.mappings[0].block), (1, 5));
+    assert_eq!(found.mappings.len(), 1);
+}

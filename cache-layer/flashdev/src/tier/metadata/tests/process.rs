@@ -93,7 +93,7 @@ fn a_torn_superblock_leaves_the_checkpoint_before() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn every_call_that_returned_is_found(seed: u64, calls in 1..500usize, sync: bool) {
         let mut dice = Dice(!seed);
