@@ -220,7 +220,7 @@ pub fn expect(
         });
     }
     Ok(Expectation {
-        model: spec.name.clone(),
+        model: spec.name().to_owned(),
         size_bytes,
         span_bytes,
         time_scale: scale.factor(),
@@ -267,7 +267,7 @@ impl std::fmt::Display for Expectation {
         for point in &self.random_read_8k {
             writeln!(
                 f,
-                "{:<18} {:>10.1} {:>12.2}",
+                "{:<18} {:>10.1} {:>12.3}",
                 format!("  queue depth {}", point.queue_depth),
                 point.iops,
                 point.latency_ms_mean

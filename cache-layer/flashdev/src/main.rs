@@ -177,7 +177,7 @@ fn main() -> ExitCode {
 
 fn run_serve(args: ServeArgs) -> anyhow::Result<()> {
     serve(ServeOptions {
-        spec: ModelSpec::load(&args.model.model)?,
+        spec: ModelSpec::load(&args.model.model)?.served(args.model.time_scale),
         backing: args.backing,
         mount: args.mount,
         name: args.name,

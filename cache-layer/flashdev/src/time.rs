@@ -3,6 +3,9 @@
 /// A point or a span of device time, in nanoseconds. 64 bits last for 584 years.
 pub type Nanos = u64;
 
+/// One microsecond in nanoseconds.
+pub const NANOS_PER_US: f64 = 1e3;
+
 /// One millisecond in nanoseconds.
 pub const NANOS_PER_MS: f64 = 1e6;
 
@@ -12,6 +15,11 @@ pub const NANOS_PER_S: f64 = 1e9;
 /// Converts milliseconds, as models and data sheets give them, to device time.
 pub fn nanos_from_ms(ms: f64) -> Nanos {
     (ms * NANOS_PER_MS).round() as Nanos
+}
+
+/// Converts microseconds, as models and data sheets of flash give them, to device time.
+pub fn nanos_from_us(us: f64) -> Nanos {
+    (us * NANOS_PER_US).round() as Nanos
 }
 
 /// Nanoseconds that one byte takes at a rate in MB/s (MB = 10^6 bytes, as on data sheets).
@@ -72,6 +80,7 @@ mod tests {
     #[test]
     fn units_convert() {
         assert_eq!(nanos_from_ms(0.2), 200_000);
+        assert_eq!(nanos_from_us(0.2), 200);
         assert_eq!(nanos_per_byte(100.0), 10.0);
     }
 

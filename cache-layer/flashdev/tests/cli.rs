@@ -24,19 +24,26 @@ fn stdout(args: &[&str]) -> String {
 
 #[test]
 fn models_are_listed_and_printed() {
-    assert_eq!(stdout(&["models"]), "nas-2014\nhdd-7200\n");
-    let model: serde_json::Value = serde_json::from_str(&stdout(&["models", "nas-2014"])).unwrap();
-    assert_eq!(model["disks"], 6);
+    assert_eq!(
+        stdout(&["models"]),
+        "nas-2014\nhdd-7200\npcie-flash-2014\ndc500m\n"
+    );
+    let printed =
+        |name| -> serde_json::Value { serde_json::from_str(&stdout(&["models", name])).unwrap() };
+    assert_eq!(printed("nas-2014")["disks"], 6);
+    assert_eq!(printed("pcie-flash-2014")["flash"]["read_iops"], 90_000);
     assert!(refusal(&["models", "x"]).contains("`flashdev models` lists"));
 }
 
 #[test]
 fn a_printed_model_can_be_given_as_a_file() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), stdout(&["models", "hdd-7200"])).unwrap();
     let path = file.path().to_str().unwrap();
     let json = |model| stdout(&["expect", "--model", model, "--size", "1G", "--json"]);
-    assert_eq!(json(path), json("hdd-7200"));
+    for name in ["hdd-7200", "dc500m"] {
+        std::fs::write(path, stdout(&["models", name])).unwrap();
+        assert_eq!(json(path), json(name));
+    }
 }
 
 #[test]
@@ -56,6 +63,36 @@ fn expect_prints_json_with_the_promised_fields() {
     assert_eq!(json["random_read_8k"][3]["queue_depth"], 32);
     let rate = json["sequential_read_mb_per_s"].as_f64().unwrap();
     assert!((22.0..24.0).contains(&rate), "{rate}");
+}
+
+/// Serving takes something off a flash's latency; a promise must not.
+#[test]
+fn expect_promises_a_flash_its_whole_latency() {
+    let model = ["expect", "--model", "pcie-flash-2014", "--time-scale", "2"];
+    let json = stdout(&[&model[..], &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["model"], "pcie-flash-2014");
+    assert_eq!(json["size_bytes"], 800_000_000_000u64);
+    assert_eq!(json["random_read_8k"][0]["latency_ms_mean"], 0.18);
+    assert!(stdout(&model).contains("0.180"));
+}
+
+#[test]
+fn a_model_is_either_disks_or_flash() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    for (json, part) in [
+        (r#"{"name": "x"}"#, "neither field `disks` nor `flash`"),
+        (
+            r#"{"name": "x", "disks": 1, "flash": {}}"#,
+            "both fields `disks` and `flash`",
+        ),
+    ] {
+        std::fs::write(path, json).unwrap();
+        let error = refusal(&["expect", "--model", path]);
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.contains(part), "{error}");
+    }
 }
 
 #[test]

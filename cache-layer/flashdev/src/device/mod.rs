@@ -1,11 +1,12 @@
 //! What every modelled device is: something that is handed requests with the time and says when
-//! they complete. Disks, arrays and links are all devices, so they stack.
+//! they complete. Disks, flash, arrays and links are all devices, so they stack.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::time::Nanos;
 
+pub mod flash;
 pub mod hdd;
 pub mod mechanics;
 mod read_ahead;
@@ -18,7 +19,7 @@ pub enum Op {
     Read,
     /// Store bytes.
     Write,
-    /// Complete when every write accepted before is on the medium; carries no bytes.
+    /// Complete when every write accepted before would survive a loss of power; carries no bytes.
     Flush,
 }
 

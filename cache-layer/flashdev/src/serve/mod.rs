@@ -65,7 +65,8 @@ pub fn serve(options: ServeOptions) -> anyhow::Result<()> {
     let backing = Backing::open(&options.backing, options.durability)
         .map_err(|error| Refusal(format!("{error:#}")))?;
     let backing = Arc::new(backing);
-    let device = options.spec.build(backing.size_bytes())?;
+    let spec = options.spec.served(options.scale);
+    let device = spec.build(backing.size_bytes())?;
     let engine = Engine::start(device, backing.clone(), options.scale)?;
 
     let file = ServedFile {
