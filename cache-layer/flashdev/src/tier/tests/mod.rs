@@ -17,6 +17,7 @@ use crate::time::TimeScale;
 mod kill;
 mod load;
 mod stress;
+mod verbs;
 
 /// Blocks of 16 KiB: few enough that all of them meet all the time.
 const ORIGIN_BLOCKS: u64 = 24;
