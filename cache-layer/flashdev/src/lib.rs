@@ -1,7 +1,7 @@
 //! A file that behaves like a modelled slow storage device, and a cache tier over one.
 //!
-//! From the ground up: [`device`] is what every modelled device can do and the mechanics of one
-//! disk, [`mod@array`] stripes requests over disks, [`link`] puts a network in front, [`model`]
+//! From the ground up: [`device`] is what every modelled device can do, one hard disk and one
+//! flash, [`mod@array`] stripes requests over disks, [`link`] puts a network in front, [`model`]
 //! reads a JSON description and composes the three, [`policy`] decides what a cache holds. All of
 //! that is logic in virtual time: it holds no clock and does no I/O. [`expect`] and [`simulate`]
 //! drive it with a virtual clock, [`serve`] and [`tier`] (the cache that keeps its blocks on a

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
@@ -67,8 +68,9 @@ def copy(
 
 def expected(local: Local, model: Model, words: Sequence[str]) -> dict[str, Any]:
     """What a model promises (``flashdev expect``), as its JSON."""
-    argument = model if isinstance(model, str) else json.dumps(model)
-    result = local.run([str(program(local)), "expect", "--model", argument, *words, "--json"])
+    with tempfile.TemporaryDirectory() as folder:
+        argument = model_argument(model, Path(folder), "model")
+        result = local.run([str(program(local)), "expect", "--model", argument, *words, "--json"])
     loaded: dict[str, Any] = json.loads(result.stdout)
     return loaded
 

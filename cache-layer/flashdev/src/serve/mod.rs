@@ -1,7 +1,7 @@
 //! The served device: a FUSE mount with one file that has the model's timing.
 //!
-//! What the model does not ask for, and FUSE adds: about 50 µs per request. It is left in: it
-//! is under 1 % of a disk access, where a flash model would have to subtract it.
+//! FUSE adds some 40 µs to each request. With a disk it is left in, being under 1 % of an access;
+//! a flash model has it taken off its latencies ([`ModelSpec::served`]).
 //!
 //! Put the process in a memory control group of its own, apart from whoever writes to the
 //! device: if the group is short of memory, the writer waits for write-back, and that for this
@@ -70,7 +70,8 @@ pub fn serve(options: ServeOptions) -> anyhow::Result<()> {
     let backing = Backing::open(&options.backing, options.durability)
         .map_err(|error| Refusal(format!("{error:#}")))?;
     let backing = Arc::new(backing);
-    let device = options.spec.build(backing.size_bytes())?;
+    let spec = options.spec.served(options.scale);
+    let device = spec.build(backing.size_bytes())?;
     let engine = Engine::start(device, backing.clone(), options.scale)?;
 
     let recorder = options.trace.as_deref().map(Recorder::start).transpose()?;

@@ -83,6 +83,10 @@ impl<D: Device + 'static> Timed<D> {
             host_len: len,
         };
         state.device.submit(now, request);
+        if state.device.next_event().is_some_and(|event| event <= now) {
+            // Done in no time; the timer need not be roused for it.
+            self.advance(&mut state, now);
+        }
         if oversleeps(state.timer, state.device.next_event()) {
             self.rouse.notify_one();
         }

@@ -146,10 +146,10 @@ impl Tier {
             origin_blocks: layout.origin_blocks(origin_bytes)?,
             slots: layout.slots(),
         };
-        let origin_model = options.origin_spec.build(origin_bytes)?;
-        let flash_model = options.flash_spec.as_ref();
-        let flash_model = flash_model.map(|spec| spec.build(files.flash.size_bytes()));
-        let flash_model = flash_model.transpose()?;
+        let device = |spec: &ModelSpec, bytes| spec.clone().served(scale).build(bytes);
+        let origin_device = device(&options.origin_spec, origin_bytes)?;
+        let flash_spec = options.flash_spec.as_ref();
+        let flash_device = flash_spec.map(|spec| device(spec, files.flash.size_bytes()));
         let file = files.flash.share()?;
         let (meta, mappings) = open_metadata(options, file.clone())?;
         let meta = Arc::new(meta);
@@ -165,8 +165,8 @@ impl Tier {
             work: Condvar::new(),
             changed: Condvar::new(),
             meta,
-            origin: Engine::start(origin_model, files.origin.clone(), scale)?,
-            flash: Flash::start(file, flash_model, scale, options.durability)?,
+            origin: Engine::start(origin_device, files.origin.clone(), scale)?,
+            flash: Flash::start(file, flash_device.transpose()?, scale, options.durability)?,
             layout,
             origin_bytes,
             policy_name: name_of(options.policy),

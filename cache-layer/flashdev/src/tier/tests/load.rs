@@ -12,7 +12,7 @@ use super::*;
 
 pub(super) const CELL_BYTES: u64 = 4096;
 pub(super) const CELLS: u64 = ORIGIN_BLOCKS * BLOCK_BYTES / CELL_BYTES;
-pub(super) const THREADS: u64 = 3;
+pub(super) const THREADS: u64 = 6;
 
 /// Longest request, cells: three blocks or so.
 const REQUEST_CELLS_MAX: u64 = 12;
@@ -38,6 +38,11 @@ impl Ledger {
         Ledger {
             file: file.unwrap(),
         }
+    }
+
+    /// How many cells have been written and the writes answered, all in all.
+    pub(super) fn answered(&self) -> u64 {
+        (0..CELLS).map(|cell| self.get(cell, 1)).sum()
     }
 
     fn put(&self, cell: u64, column: u64, version: u64) {

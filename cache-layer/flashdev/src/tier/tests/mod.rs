@@ -14,8 +14,10 @@ use crate::serve::backing::{Durability, PageBuffer};
 use crate::serve::handler::wait_for;
 use crate::time::TimeScale;
 
+mod kill;
 mod load;
 mod stress;
+mod verbs;
 
 /// Blocks of 16 KiB: few enough that all of them meet all the time.
 const ORIGIN_BLOCKS: u64 = 24;

@@ -68,18 +68,18 @@ fn survives(policy: PolicyKind, mode: Mode, durability: Durability, steps: u64) 
 #[test]
 fn written_back_by_every_policy_it_reads_as_written() {
     for &policy in PolicyKind::value_variants() {
-        survives(policy, Mode::Writeback, Durability::Volatile, 1500);
+        survives(policy, Mode::Writeback, Durability::Volatile, 600);
     }
 }
 
 #[test]
 fn written_through_by_every_policy_it_reads_as_written() {
     for &policy in PolicyKind::value_variants() {
-        survives(policy, Mode::Writethrough, Durability::Volatile, 1500);
+        survives(policy, Mode::Writethrough, Durability::Volatile, 600);
     }
 }
 
 #[test]
 fn with_syncs_it_reads_as_written() {
-    survives(PolicyKind::Lru, Mode::Writeback, Durability::Synced, 300);
+    survives(PolicyKind::Lru, Mode::Writeback, Durability::Synced, 150);
 }

@@ -1,0 +1,293 @@
+//! What a tier does, one thing at a time.
+
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::policy::HOTTEST;
+use crate::serve::handler::Answer;
+use crate::tier::block_set::BlockSet;
+use crate::tier::core::Counters;
+
+const PAGE: usize = 4096;
+
+/// A tier with LRU in a directory that goes when the test does.
+fn with_rig(mode: Mode, change: impl FnOnce(&mut Trial), test: impl FnOnce(&Rig, &Place)) {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::make(dir.path());
+    let mut trial = Trial::of(PolicyKind::Lru, mode);
+    trial.dirty_target = 100;
+    change(&mut trial);
+    let rig = Rig::start(&place, trial);
+    test(&rig, &place);
+    rig.stop();
+}
+
+fn blocks(wanted: impl IntoIterator<Item = u32>) -> BlockSet {
+    let mut set = BlockSet::new(ORIGIN_BLOCKS as u32);
+    wanted.into_iter().for_each(|block| {
+        set.insert(block);
+    });
+    set
+}
+
+fn warm(rig: &Rig, wanted: impl IntoIterator<Item = u32>) {
+    let warmed = rig.tier.warm(blocks(wanted), |_, _| true);
+    assert_eq!(warmed.error, None);
+}
+
+fn eventually(what: &str, ready: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !ready() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn origin_bytes(place: &Place, offset: u64, len: usize) -> Vec<u8> {
+    let origin = std::fs::read(place.dir.join("origin")).unwrap();
+    origin[offset as usize..offset as usize + len].to_vec()
+}
+
+fn counted(rig: &Rig) -> Counters {
+    rig.tier.status().counters
+}
+
+#[test]
+fn a_request_counts_once_for_each_block_it_touches() {
+    with_rig(
+        Mode::Writeback,
+        |_| (),
+        |rig, _| {
+            warm(rig, [1, 3]);
+            rig.read(BLOCK_BYTES - 1, 3 * BLOCK_BYTES as usize + 2);
+            rig.write(3 * BLOCK_BYTES + 5, &[1; BLOCK_BYTES as usize]);
+            let counters = counted(rig);
+            assert_eq!((counters.read_hits, counters.read_misses), (2, 3));
+            assert_eq!(counters.write_hits + counters.write_misses, 2);
+            assert!(counters.write_hits >= 1);
+        },
+    );
+}
+
+#[test]
+fn a_write_that_hits_reaches_the_origin_when_it_is_flushed() {
+    with_rig(
+        Mode::Writeback,
+        |_| (),
+        |rig, place| {
+            warm(rig, 0..2);
+            rig.write(100, &[7; PAGE]);
+            assert_eq!(rig.tier.status().dirty, 1);
+            assert_eq!(origin_bytes(place, 100, PAGE), vec![0; PAGE]);
+            assert_eq!(rig.tier.clean_all(|_| true), Ok(1));
+            assert_eq!(rig.tier.status().dirty, 0);
+            assert_eq!(origin_bytes(place, 100, PAGE), vec![7; PAGE]);
+            assert_eq!(counted(rig).write_backs, 1);
+            assert_eq!(rig.read(100, PAGE).bytes(), [7; PAGE]);
+        },
+    );
+}
+
+#[test]
+fn a_write_through_is_on_both_before_it_is_answered() {
+    with_rig(
+        Mode::Writethrough,
+        |_| (),
+        |rig, place| {
+            warm(rig, 0..2);
+            rig.write(BLOCK_BYTES - 50, &[7; 100]);
+            assert_eq!(origin_bytes(place, BLOCK_BYTES - 50, 100), [7; 100]);
+            assert_eq!(rig.read(BLOCK_BYTES - 50, 100).bytes(), [7; 100]);
+            let status = rig.tier.status();
+            assert_eq!((status.dirty, status.counters.write_hits), (0, 2));
+        },
+    );
+}
+
+#[test]
+fn what_was_dirty_before_is_written_back_by_a_tier_that_writes_through() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::make(dir.path());
+    let mut trial = Trial::of(PolicyKind::Lru, Mode::Writeback);
+    trial.dirty_target = 100;
+    let rig = Rig::start(&place, trial);
+    warm(&rig, 0..2);
+    rig.write(0, &[7; PAGE]);
+    rig.stop();
+    trial.mode = Mode::Writethrough;
+    trial.dirty_target = 0;
+    let rig = Rig::start(&place, trial);
+    eventually("clean", || rig.tier.status().dirty == 0);
+    assert_eq!(origin_bytes(&place, 0, PAGE), vec![7; PAGE]);
+    rig.stop();
+}
+
+#[test]
+fn a_write_to_a_block_that_arrives_waits_and_then_hits() {
+    // Real time: fetching the block takes some milliseconds, which the write falls into.
+    with_rig(
+        Mode::Writeback,
+        |trial| trial.scale = 1.0,
+        |rig, place| {
+            let (sender, answers) = channel();
+            let sender = move |outcome| sender.send(outcome).unwrap();
+            rig.read(0, 1);
+            eventually("the promotion has begun", || rig.tier.lock().is_busy(0));
+            let began = Instant::now();
+            rig.tier.write(0, &[7; PAGE], Answer::then(sender));
+            assert!(
+                began.elapsed() < Duration::from_millis(2),
+                "it must not block"
+            );
+            answers.recv().unwrap().unwrap();
+            let counters = counted(rig);
+            assert_eq!((counters.write_hits, counters.write_misses), (1, 0));
+            assert_eq!(origin_bytes(place, 0, PAGE), vec![0; PAGE]);
+            assert_eq!(rig.read(0, PAGE).bytes(), [7; PAGE]);
+        },
+    );
+}
+
+#[test]
+fn a_block_that_is_only_written_comes_to_the_flash_with_the_last_write() {
+    with_rig(
+        Mode::Writeback,
+        |_| (),
+        |rig, _| {
+            for round in 1..4 {
+                rig.write(0, &[round; PAGE]);
+            }
+            eventually("resident", || rig.tier.status().used == 1);
+            assert_eq!(rig.read(0, PAGE).bytes(), [3; PAGE]);
+            assert_eq!(counted(rig).read_hits, 1);
+        },
+    );
+}
+
+#[test]
+fn the_cleaner_keeps_to_its_target() {
+    let target = |trial: &mut Trial| (trial.dirty_target, trial.scale) = (50, 0.01);
+    with_rig(Mode::Writeback, target, |rig, _| {
+        warm(rig, 0..SLOTS as u32);
+        for block in 0..SLOTS {
+            rig.write(block * BLOCK_BYTES, &[7; 1]);
+        }
+        eventually("half of it clean", || rig.tier.status().dirty <= 4);
+        // And without requests, all of it: a second of the device's is 10 ms here.
+        eventually("clean", || rig.tier.status().dirty == 0);
+    });
+}
+
+#[test]
+fn a_flush_ends_though_the_same_blocks_are_written_all_the_time() {
+    with_rig(
+        Mode::Writeback,
+        |_| (),
+        |rig, _| {
+            warm(rig, 0..SLOTS as u32);
+            let (stop, stopped) = channel::<()>();
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    let mut dice = Dice(1);
+                    while stopped.try_recv().is_err() {
+                        rig.write(dice.below(SLOTS) * BLOCK_BYTES, &[7; 512]);
+                    }
+                });
+                eventually("dirty", || rig.tier.status().dirty == SLOTS as u32);
+                assert_eq!(rig.tier.clean_all(|_| true), Ok(SLOTS as u32));
+                stop.send(()).unwrap();
+            });
+        },
+    );
+}
+
+#[test]
+fn a_warm_up_fetches_what_is_wanted_and_all_of_it_hits() {
+    with_rig(
+        Mode::Writeback,
+        |_| (),
+        |rig, place| {
+            let marks: Vec<u8> = (0..ORIGIN_BLOCKS * BLOCK_BYTES)
+                .map(|at| (at / 4096) as u8)
+                .collect();
+            std::fs::write(place.dir.join("origin"), &marks).unwrap();
+            warm(rig, [2]);
+            let warmed = rig.tier.warm(blocks([0, 1, 2, 3, 23]), |_, _| true);
+            assert_eq!((warmed.blocks, warmed.skipped), (4, 1));
+            assert_eq!(warmed.bytes, 4 * BLOCK_BYTES);
+            for block in [0, 1, 2, 3, 23] {
+                let offset = block * BLOCK_BYTES;
+                let bytes = rig.read(offset, BLOCK_BYTES as usize);
+                assert_eq!(
+                    bytes.bytes(),
+                    &marks[offset as usize..][..BLOCK_BYTES as usize]
+                );
+            }
+            assert_eq!(counted(rig).read_misses, 0);
+            // No more than there is room for, and nothing is driven out.
+            let warmed = rig.tier.warm(blocks(0..ORIGIN_BLOCKS as u32), |_, _| true);
+            assert_eq!((warmed.blocks, warmed.skipped), (3, 21));
+            assert_eq!(counted(rig).demotions, 0);
+        },
+    );
+}
+
+#[test]
+fn a_warm_up_stops_when_nobody_wants_it_any_more() {
+    // Sixteen seconds per second: five fetches of one block each take longer than the first word.
+    with_rig(
+        Mode::Writeback,
+        |trial| trial.scale = 16.0,
+        |rig, _| {
+            let warmed = rig.tier.warm(blocks([1, 5, 9, 13, 17, 21]), |_, _| false);
+            assert!((1..6).contains(&warmed.blocks), "{warmed:?}");
+            assert_eq!(rig.tier.status().used, warmed.blocks);
+            assert!(rig.tier.lock().is_calm());
+        },
+    );
+}
+
+#[test]
+fn a_restart_keeps_what_is_cached_and_how_hot_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::make(dir.path());
+    // In real time, or the policy would find the blocks cooler by then.
+    let trial = Trial {
+        dirty_target: 100,
+        scale: 1.0,
+        ..Trial::of(PolicyKind::Smq, Mode::Writeback)
+    };
+    let heat = |rig: &Rig, block| {
+        let core = rig.tier.lock();
+        core.policy
+            .resident(block)
+            .map(|slot| core.policy.heat(slot))
+    };
+    let rig = Rig::start(&place, trial);
+    warm(&rig, [4, 7]);
+    let before = heat(&rig, 4);
+    assert_eq!(before, Some(HOTTEST));
+    rig.write(4 * BLOCK_BYTES, &[7; PAGE]);
+    rig.stop();
+    let rig = Rig::start(&place, trial);
+    let status = rig.tier.status();
+    assert_eq!((status.used, status.dirty), (2, 1));
+    assert_eq!(heat(&rig, 4), before);
+    assert_eq!(rig.read(4 * BLOCK_BYTES, PAGE).bytes(), [7; PAGE]);
+    assert_eq!(counted(&rig).read_misses, 0);
+    rig.stop();
+}
+
+#[test]
+fn who_comes_after_the_end_is_turned_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::make(dir.path());
+    let rig = Rig::start(&place, Trial::of(PolicyKind::Lru, Mode::Writeback));
+    let tier = rig.tier.clone();
+    rig.stop();
+    let error = wait_for(|answer| tier.read(0, 10, answer)).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::ESHUTDOWN));
+    let error = wait_for(|answer| tier.write(0, &[1; 10], answer)).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::ESHUTDOWN));
+}
