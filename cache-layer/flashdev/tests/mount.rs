@@ -3,9 +3,13 @@
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use common::{SmallDisk, free_mount, has_fuse, is_mounted};
+
+mod common;
 
 const SIZE_BYTES: u64 = 16 << 20;
 
@@ -24,13 +28,7 @@ impl Served {
     }
 
     fn start_in(dir: tempfile::TempDir, backing: &str, model: &str, scale: &str) -> Option<Served> {
-        if OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/fuse")
-            .is_err()
-        {
-            eprintln!("skipped: /dev/fuse cannot be opened here");
+        if !has_fuse() {
             return None;
         }
         let backing = dir.path().join(backing);
@@ -103,25 +101,8 @@ impl Drop for Served {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        if is_mounted(&self.mount()) {
-            let _ = Command::new("fusermount3")
-                .arg("-uz")
-                .arg(self.mount())
-                .status();
-        }
+        free_mount(&self.mount());
     }
-}
-
-fn is_mounted(dir: &Path) -> bool {
-    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
-    let dir = dir.to_str().unwrap();
-    mounts
-        .lines()
-        .any(|line| line.split(' ').nth(1) == Some(dir))
-}
-
-fn is_root() -> bool {
-    nix::unistd::Uid::effective().is_root()
 }
 
 /// Pseudo-random numbers, the same ones every time.
@@ -342,37 +323,27 @@ fn it_dies_with_its_parent() {
 
 #[test]
 fn a_full_backing_file_system_is_reported_and_survived() {
-    if !is_root() {
-        eprintln!("skipped: only root can mount a small file system");
-        return;
-    }
     let dir = tempfile::tempdir().unwrap();
     let small = dir.path().join("small");
-    std::fs::create_dir(&small).unwrap();
-    let tmpfs = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=1m", "none"])
-        .arg(&small)
-        .status();
-    assert!(tmpfs.unwrap().success());
-    let served = Served::start_in(dir, "small/backing", "hdd-7200", "0.01");
-    if let Some(mut served) = served {
-        let file = served.open(0);
-        let write = |mib: u64| file.write_all_at(&[1; 1 << 20], mib << 20);
-        let errors: Vec<_> = (0..4).filter_map(|mib| write(mib).err()).collect();
-        assert!(!errors.is_empty());
-        assert!(
-            errors
-                .iter()
-                .all(|error| error.raw_os_error() == Some(libc::ENOSPC))
-        );
-        file.read_exact_at(&mut [0; 8192], 0).unwrap();
-        drop(file);
-        served.signal("TERM");
-        let (code, counters) = served.wait();
-        assert_eq!(code, Some(0));
-        assert_eq!(counters["errors"], errors.len());
-        let _ = Command::new("umount").arg(&small).status();
-    } else {
-        let _ = Command::new("umount").arg(&small).status();
-    }
+    let Some(_disk) = SmallDisk::mount(&small, "1m") else {
+        return;
+    };
+    let Some(mut served) = Served::start_in(dir, "small/backing", "hdd-7200", "0.01") else {
+        return;
+    };
+    let file = served.open(0);
+    let write = |mib: u64| file.write_all_at(&[1; 1 << 20], mib << 20);
+    let errors: Vec<_> = (0..4).filter_map(|mib| write(mib).err()).collect();
+    assert!(!errors.is_empty());
+    assert!(
+        errors
+            .iter()
+            .all(|error| error.raw_os_error() == Some(libc::ENOSPC))
+    );
+    file.read_exact_at(&mut [0; 8192], 0).unwrap();
+    drop(file);
+    served.signal("TERM");
+    let (code, counters) = served.wait();
+    assert_eq!(code, Some(0));
+    assert_eq!(counters["errors"], errors.len());
 }

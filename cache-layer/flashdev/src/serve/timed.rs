@@ -84,10 +84,10 @@ impl<D: Device + 'static> Timed<D> {
         };
         state.device.submit(now, request);
         if state.device.next_event().is_some_and(|event| event <= now) {
-            // Done in no time; the timer need not be roused for it.
+            // Done in no time: the timer need not be roused for it.
             self.advance(&mut state, now);
-        }
-        if oversleeps(state.timer, state.device.next_event()) {
+            self.answer_ready(state);
+        } else if oversleeps(state.timer, state.device.next_event()) {
             self.rouse.notify_one();
         }
         tag
@@ -193,5 +193,60 @@ fn oversleeps(timer: Timer, event: Option<Nanos>) -> bool {
         (Timer::Asleep(None), Some(_)) => true,
         (Timer::Asleep(Some(until)), Some(event)) => event < until,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::backing::PageBuffer;
+    use std::sync::mpsc::channel;
+
+    /// Completes everything so long after it was submitted.
+    struct Delay {
+        delay: Nanos,
+        queue: Vec<(Nanos, u64)>,
+    }
+
+    impl Device for Delay {
+        fn submit(&mut self, now: Nanos, request: Request) {
+            self.queue.push((now + self.delay, request.tag));
+        }
+
+        fn next_event(&self) -> Option<Nanos> {
+            self.queue.first().map(|(at, _)| *at)
+        }
+
+        fn advance(&mut self, to: Nanos, done: &mut Vec<Completion>) {
+            let due = self.queue.partition_point(|&(at, _)| at <= to);
+            let completions = self.queue.drain(..due);
+            done.extend(completions.map(|(at, tag)| Completion { tag, at }));
+        }
+    }
+
+    #[test]
+    fn whatever_the_device_takes_every_request_is_answered_and_not_before() {
+        for delay in [0, 1, 3_000_000] {
+            let (syncs, to_sync) = channel();
+            let sync = Box::new(move |tag| syncs.send(tag).unwrap());
+            let queue = Vec::new();
+            let timed = Timed::start(Delay { delay, queue }, TimeScale::ONE, sync).unwrap();
+            for op in [Op::Read, Op::Write, Op::Flush] {
+                let (sender, answers) = channel();
+                let began = Instant::now();
+                let answer = Answer::then(move |outcome| sender.send(outcome).unwrap());
+                let tag = timed.admit(op, 0, 10, answer);
+                if op == Op::Flush {
+                    let synced = to_sync.recv_timeout(Duration::from_secs(10));
+                    assert_eq!(synced, Ok(tag));
+                }
+                timed.moved(tag, Ok(PageBuffer::empty()));
+                let answer = answers.recv_timeout(Duration::from_secs(10));
+                assert!(answer.expect("it must be answered").is_ok());
+                assert!(began.elapsed() >= Duration::from_nanos(delay));
+            }
+            timed.wait_for_rest(Duration::from_secs(10));
+            assert_eq!(timed.counters().flushes, 1);
+        }
     }
 }

@@ -38,6 +38,8 @@ struct Trial {
     mode: Mode,
     dirty_target: u8,
     durability: Durability,
+    /// Name of a model, or as fast as it is.
+    flash_model: Option<&'static str>,
     /// Real seconds per device second; a disk takes some 10 ms of the latter.
     scale: f64,
 }
@@ -49,6 +51,7 @@ impl Trial {
             mode,
             dirty_target: 50,
             durability: Durability::Volatile,
+            flash_model: None,
             scale: 0.001,
         }
     }
@@ -87,7 +90,7 @@ fn options(dir: &Path, trial: Trial) -> TierOptions {
     TierOptions {
         origin_spec: ModelSpec::load("nas-2014").unwrap(),
         origin: dir.join("origin"),
-        flash_spec: None,
+        flash_spec: trial.flash_model.map(|name| ModelSpec::load(name).unwrap()),
         flash: dir.join("flash"),
         layout: LAYOUT,
         policy: trial.policy,

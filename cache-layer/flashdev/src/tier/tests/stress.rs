@@ -34,15 +34,11 @@ fn churn(rig: &Rig, ledger: &Ledger, seed: u64, steps: u64) {
     take_stock(rig, ledger).unwrap();
 }
 
-fn survives(policy: PolicyKind, mode: Mode, durability: Durability, steps: u64) {
+fn survives(trial: Trial, steps: u64) {
     let dir = tempfile::tempdir().unwrap();
     let place = Place::make(dir.path());
     Ledger::make(dir.path());
     let ledger = Ledger::open(dir.path());
-    let trial = Trial {
-        durability,
-        ..Trial::of(policy, mode)
-    };
     for seed in 0..2 {
         let rig = Rig::start(&place, trial);
         churn(&rig, &ledger, seed, steps);
@@ -68,18 +64,42 @@ fn survives(policy: PolicyKind, mode: Mode, durability: Durability, steps: u64) 
 #[test]
 fn written_back_by_every_policy_it_reads_as_written() {
     for &policy in PolicyKind::value_variants() {
-        survives(policy, Mode::Writeback, Durability::Volatile, 600);
+        survives(Trial::of(policy, Mode::Writeback), 600);
     }
 }
 
 #[test]
 fn written_through_by_every_policy_it_reads_as_written() {
     for &policy in PolicyKind::value_variants() {
-        survives(policy, Mode::Writethrough, Durability::Volatile, 600);
+        survives(Trial::of(policy, Mode::Writethrough), 600);
     }
 }
 
 #[test]
 fn with_syncs_it_reads_as_written() {
-    survives(PolicyKind::Lru, Mode::Writeback, Durability::Synced, 150);
+    let durability = Durability::Synced;
+    let usual = Trial::of(PolicyKind::Lru, Mode::Writeback);
+    survives(
+        Trial {
+            durability,
+            ..usual
+        },
+        150,
+    );
+}
+
+#[test]
+fn on_a_modelled_flash_it_reads_as_written() {
+    for mode in [Mode::Writeback, Mode::Writethrough] {
+        let flash_model = Some("pcie-flash-2014");
+        let usual = Trial::of(PolicyKind::Sieve, mode);
+        // Slow enough that the flash keeps requests waiting.
+        let scale = 0.1;
+        let trial = Trial {
+            flash_model,
+            scale,
+            ..usual
+        };
+        survives(trial, 150);
+    }
 }
