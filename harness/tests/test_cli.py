@@ -122,7 +122,7 @@ def test_exit_codes_stand_in_the_help(hotset: CommandLine) -> None:
         (["experiment", "plan", "."], ["no such experiment file"]),
         (["demo", "--set", "repeats=0"], ["repeats = 0"]),
         (["disk", "calibrate", "--size", "big"], ["--size", "'big' is not a size"]),
-        (["disk", "calibrate", "--machine", "cloud"], ["--machine", "'cloud'"]),
+        (["disk", "calibrate", "--machine", "cloud"], ["--machine", "'cloud'", "'image'", "'vm'"]),
         (["disk", "calibrate", "--time-scale", "0"], ["--time-scale"]),
         (["lab", "up", "--time-scale", "slow"], ["--time-scale", "valid number"]),
     ],

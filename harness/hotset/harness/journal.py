@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from hotset.harness.archive import REPORT, Archive
 from hotset.harness.spec import Spec, SpecError
-from hotset.reports import caveats, html, stats
+from hotset.reports import caveats
 from hotset.reports.document import (
     Arm,
     ArmName,
@@ -111,7 +111,9 @@ class Journal:
         self.change(warmup=_over_all(tuple(sorted((*others, warmup), key=_number))))
 
     def finish(self, spec: Spec) -> None:
-        """The factor, the state, and the page to look at."""
+        """The factor and the state."""
+        from hotset.reports import stats
+
         document = self.document
         base, fast = document.arm("baseline"), document.arm("accelerated")
         factors = {}
@@ -125,6 +127,8 @@ class Journal:
 
     def write_report(self) -> None:
         """Fill in the caveats and write the page, whatever state the run is in."""
+        from hotset.reports import html
+
         self.change(warnings=caveats.of(self.document))
         page = self.archive.path(self.document.run) / REPORT
         page.write_text(html.render(self.document), encoding="utf-8")
