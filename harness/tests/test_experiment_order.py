@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import doctest
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.cachelayer.paths import repository_file
+from hotset.cachelayer.units import Bytes
 from hotset.harness import experiment, saved
 from hotset.harness.calibrate import Line
 from hotset.harness.experiment import order
@@ -88,6 +91,29 @@ def test_a_new_disk_is_sparse_and_is_no_image(tmp_path: Path) -> None:
     assert building.stat().st_size == spec().storage.size
     assert building.stat().st_blocks == 0
     assert saved.cached(path) is None
+
+
+LOADING = """
+import sys
+from pathlib import Path
+from hotset.cachelayer.units import Bytes
+from hotset.harness import saved
+
+building = saved.new_file(Path(sys.argv[1]), Bytes(4096))
+assert building.stat().st_size == 4096
+sys.exit("the load failed")
+"""
+
+
+def test_a_second_load_leaves_the_first_alone_and_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "tpcc.img"
+    first = saved.new_file(path, Bytes(8))
+    first.write_text("half way")
+    done = subprocess.run([sys.executable, "-c", LOADING, str(path)], capture_output=True,
+                          text=True, check=False)  # fmt: skip
+    assert done.stderr == "the load failed\n"
+    assert list(tmp_path.iterdir()) == [first]
+    assert first.read_text() == "half way"
 
 
 def test_deviation_is_a_share_of_what_was_asked() -> None:

@@ -6,8 +6,10 @@ of everything that decides its content.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
+import os
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -61,9 +63,13 @@ def cached(path: Path) -> SavedImage | None:
 
 
 def new_file(path: Path, size: Bytes) -> Path:
-    """An empty disk for the load, under a name that no run takes for a finished image."""
-    building = path.with_suffix(".building")
+    """An empty disk for the load, under a name that no run takes for a finished image.
+
+    It is this process's own, whatever another one loads meanwhile, and goes away with it.
+    """
+    building = _building(path)
     building.unlink(missing_ok=True)
+    atexit.register(building.unlink, missing_ok=True)
     Local().run(["truncate", "-s", str(int(size)), str(building)])
     return building
 
@@ -75,6 +81,7 @@ def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> 
     """
     machine, takedown = lab.machine, lab.takedown
     assert lab.saved is not None, "the lab was raised without a disk for the image"
+    takedown.leftover("remove an unfinished image", ["rm", "-f", str(_building(path))])
     with takedown.part():
         make_file_system(machine, lab.saved.device)
         # Discard: what was deleted again leaves holes, which no restore has to copy.
@@ -100,10 +107,14 @@ def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> 
     machine.run(["sync"], timeout_s=600)
     saved = SavedImage(path, database_bytes, server.version(), done.seconds)
     facts = {"database_bytes": database_bytes, "version": saved.version, "seconds": done.seconds}
-    path.with_suffix(".building").rename(path)
+    _building(path).rename(path)
     path.with_suffix(".json").write_text(json.dumps(facts))
     report.say(f"loaded {done.rows:,} rows, {database_bytes}, in {done.seconds:.0f} s")
     return saved
+
+
+def _building(path: Path) -> Path:
+    return path.with_suffix(f".{os.getpid()}.building")
 
 
 def _database_bytes(server: PostgresServer) -> Bytes:
