@@ -309,6 +309,17 @@ def test_the_installed_program(tmp_path: Path) -> None:
     assert done.stderr == "hotset: there are no runs yet: `hotset demo` makes the first\n"
 
 
+def test_a_run_that_finds_the_lab_in_use_leaves_nothing(own_folders: Path) -> None:
+    with exclusive(lab_folder()):
+        done = subprocess.run([str(ENTRY), "demo"], capture_output=True, text=True, timeout=60,
+                              check=False)  # fmt: skip
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"another hotset (pid {os.getpid()})" in done.stderr
+    assert Archive.default().listing() == []
+    files = {path.name for path in own_folders.rglob("*") if path.is_file()}
+    assert files == {"lock", "runs.sqlite"}
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption(hotset: CommandLine, run: RunDocument, number: signal.Signals) -> None:
     done = hotset("runs", "rm", run.run, interrupt=("Delete run", number))
