@@ -38,12 +38,13 @@ def calibrate_disk(
     """
     from hotset.cachelayer import lab as labs
     from hotset.cachelayer.units import Bytes
-    from hotset.harness import calibrate
+    from hotset.harness import calibrate, doctor
     from hotset.harness.calibrate import TOLERANCE
     from hotset.harness.journal import ThresholdMissedError
     from hotset.harness.progress import Reporter
 
     report, bytes_ = Reporter(quiet), _size(size)
+    doctor.require(labs.choose(machine))
     spec = labs.LabSpec(machine, cores=2, memory=Bytes(2 * 1024**3), flash=Bytes(64 * 1024**2))
     with labs.standing(spec, "disk calibrate", report.say) as lab:
         storage = lab.ground.slow_disk(model, bytes_, time_scale)

@@ -54,11 +54,13 @@ def demo(
 def _run(file: Path, set_: list[str], resume: str | None, format_: Format, quiet: bool) -> None:
     from rich.console import Console
 
-    from hotset.harness import experiment, spec
+    from hotset.cachelayer import lab
+    from hotset.harness import doctor, experiment, spec
     from hotset.harness.archive import REPORT, Archive
     from hotset.harness.progress import Reporter
 
     archive, wanted = Archive.default(), spec.read(file, tuple(set_))
+    doctor.require(lab.choose(wanted.machine.kind, wanted.tier.wanted))
     document = experiment.run(wanted, archive, Reporter(quiet), resume)
     show_document(document, format_)
     if format_ is Format.TABLE and not quiet:

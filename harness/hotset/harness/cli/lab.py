@@ -28,12 +28,14 @@ def up(
     from hotset.cachelayer.local import Local
     from hotset.cachelayer.takedown import Takedown, exclusive
     from hotset.cachelayer.units import Bytes
+    from hotset.harness import doctor
     from hotset.harness.progress import Reporter
 
     size = Bytes(_SIZE)
     report, local, folder = Reporter(quiet), Local(), labs.lab_folder()
     with exclusive(folder):
         labs.refuse_or_clear(folder, report.say)
+        doctor.require("vm")
         takedown = Takedown(folder, local)
         takedown.owner(labs.LEFT_UP)
         try:
