@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import sqlite3
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -150,7 +153,35 @@ def test_a_run_without_a_result(archive: Archive) -> None:
     assert archive.remove(run) == run
 
 
+def test_a_list_needs_no_room_for_an_index(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = saved(archive).run
+    monkeypatch.setattr(sqlite3, "connect", full)
+    assert [row.run for row in archive.listing()] == [run]
+
+
 # The journal
+
+
+def full(*_: object) -> NoReturn:
+    raise sqlite3.OperationalError("database or disk is full")
+
+
+@pytest.mark.parametrize("where", ["document", "index"])
+def test_an_archive_without_room_says_so_and_keeps_nothing_half_made(
+    archive: Archive, spec: Spec, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def no_space(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if where == "index":
+        monkeypatch.setattr(sqlite3, "connect", full)
+    else:
+        monkeypatch.setattr(Path, "write_text", no_space)
+    with pytest.raises(EnvironmentLacksError, match=f"{archive.folder} .*XDG_DATA_HOME"):
+        Journal.begin(archive, spec)
+    assert list(archive.folder.iterdir()) == []
 
 
 def repeat(number: int) -> Repeat:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,7 +50,10 @@ class Journal:
 
     @classmethod
     def begin(cls, archive: Archive, spec: Spec) -> Self:
-        """A new run; its folder holds the resolved spec from the first moment."""
+        """A new run; its folder holds the resolved spec from the first moment.
+
+        :raises EnvironmentLacksError: the archive cannot be written; nothing is left in it.
+        """
         now = datetime.now(UTC)
         document = RunDocument(
             hotset_version=version("hotset"),
@@ -60,7 +64,11 @@ class Journal:
             experiment=_experiment(spec),
         )
         journal = cls(archive, document)
-        journal.change()
+        try:
+            journal.change()
+        except EnvironmentLacksError:
+            shutil.rmtree(archive.path(document.run))
+            raise
         return journal
 
     @classmethod
