@@ -293,6 +293,16 @@ def test_slices_larger_than_the_flash_are_refused_before_anything_is_made() -> N
     assert machine.commands == ["blockdev --getsize64 /dev/flash"]
 
 
+def test_the_accelerated_device_is_made_once() -> None:
+    machine, standing = with_dirty(0), ["No devices found\n", "hotset-data\t(253:3)\n"]
+    machine.answers["dmsetup ls"] = lambda: standing.pop(0)
+    made = tier(machine).create()
+    assert tier(machine).create() == made == PurePosixPath("/dev/mapper/hotset-data")
+    created = [call for call in machine.calls if call.line.startswith("dmsetup create")]
+    assert [call.line for call in created] == ["dmsetup create hotset-data"]
+    assert created[0].stdin == table(SPEC, ORIGIN, Bytes(1536 * MIB))
+
+
 def test_counters_come_from_the_kernels_line() -> None:
     assert tier(with_dirty(33)).counters() == parse_status(PARAMETERS).counters()
 

@@ -132,6 +132,12 @@ def test_disks_have_serials_and_keep_what_is_read_only() -> None:
     assert PurePosixPath("/dev/disk/by-id/virtio-saved") == labs.VM_SAVED
 
 
+def test_a_full_disk_of_this_computer_is_an_error_in_the_machine_and_no_standstill() -> None:
+    disks = [word for word in options(machine_argv(), "-device") if "virtio-blk" in word]
+    assert len(disks) == 3
+    assert all("werror=report" in disk.split(",") for disk in disks)
+
+
 def test_ports_are_forwarded_from_the_loopback_address_only() -> None:
     parts = [part for net in options(machine_argv(), "-netdev") for part in net.split(",")]
     assert [part for part in parts if "hostfwd" in part] == [

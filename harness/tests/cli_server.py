@@ -13,11 +13,15 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 XDG = ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+# What the verbs import when they are called; here, once for all calls.
+_COSTLY = ("hotset.harness.cli", "hotset.harness.plan", "hotset.harness.doctor",
+           "hotset.reports.terminal", "hotset.reports.html", "asyncssh", "rich.table")  # fmt: skip
 # What a terminal or a build server sets and what would change the output.
 _LOUD = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TERMINAL_WIDTH", "LINES", "HOTSET_DEBUG")
 
@@ -93,7 +97,7 @@ def _child(request: dict[str, Any]) -> NoReturn:
         os.environ.update(request["env"])
         os.chdir(request["cwd"])
         sys.argv = ["hotset", *request["argv"]]
-        from hotset.harness import cli  # noqa: PLC0415 - imported by the parent already
+        from hotset.harness import cli
 
         cli.main()
     except SystemExit as leaving:
@@ -115,7 +119,8 @@ def _interrupt(pid: int, errors: Path, text: str, number: int) -> None:
 
 
 def main(requests: Sequence[str]) -> None:
-    import hotset.harness.cli  # noqa: F401, PLC0415 - the costly part, once
+    for name in _COSTLY:
+        import_module(name)
 
     for line in requests:
         request = json.loads(line)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import sqlite3
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from hotset.cachelayer.machine import EnvironmentLacksError, MachineGoneError
 from hotset.cachelayer.paths import repository_file
+from hotset.cachelayer.takedown import BusyError
 from hotset.harness.archive import DOCUMENT, REPORT, Archive, NoSuchRunError
 from hotset.harness.journal import Journal
 from hotset.harness.spec import Spec, SpecError, read
@@ -148,7 +153,35 @@ def test_a_run_without_a_result(archive: Archive) -> None:
     assert archive.remove(run) == run
 
 
+def test_a_list_needs_no_room_for_an_index(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = saved(archive).run
+    monkeypatch.setattr(sqlite3, "connect", full)
+    assert [row.run for row in archive.listing()] == [run]
+
+
 # The journal
+
+
+def full(*_: object) -> NoReturn:
+    raise sqlite3.OperationalError("database or disk is full")
+
+
+@pytest.mark.parametrize("where", ["document", "index"])
+def test_an_archive_without_room_says_so_and_keeps_nothing_half_made(
+    archive: Archive, spec: Spec, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def no_space(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if where == "index":
+        monkeypatch.setattr(sqlite3, "connect", full)
+    else:
+        monkeypatch.setattr(Path, "write_text", no_space)
+    with pytest.raises(EnvironmentLacksError, match=f"{archive.folder} .*XDG_DATA_HOME"):
+        Journal.begin(archive, spec)
+    assert list(archive.folder.iterdir()) == []
 
 
 def repeat(number: int) -> Repeat:
@@ -202,6 +235,41 @@ def test_phases_that_do_not(
     assert text in found.failure.text
 
 
+REFUSALS = [BusyError("another hotset"), EnvironmentLacksError("no qemu")]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_a_refused_run_leaves_no_record(archive: Archive, spec: Spec, refusal: Exception) -> None:
+    kept = saved(archive)
+    journal = Journal.begin(archive, spec)
+    with pytest.raises(type(refusal)), journal.phase("lab"):
+        raise refusal
+    journal.write_report()
+    assert [row.run for row in archive.listing()] == [kept.run]
+    assert [folder.name for folder in archive.folder.iterdir()] == [kept.run]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_what_is_lacking_later_is_a_failure(
+    archive: Archive, spec: Spec, refusal: Exception
+) -> None:
+    journal = Journal.begin(archive, spec)
+    with journal.phase("lab"):
+        pass
+    with pytest.raises(type(refusal)), journal.phase("database"):
+        raise refusal
+    assert archive.load("last").state == "failed"
+
+
+def test_a_machine_that_does_not_come_up_is_a_failure(archive: Archive, spec: Spec) -> None:
+    journal = Journal.begin(archive, spec)
+    with pytest.raises(MachineGoneError), journal.phase("lab"):
+        raise MachineGoneError("kernel panic")
+    journal.write_report()
+    assert archive.load("last").state == "failed"
+    assert (archive.path(journal.document.run) / REPORT).exists()
+
+
 def failed_run(archive: Archive, spec: Spec) -> str:
     journal = Journal.begin(archive, spec)
     with journal.phase("lab"):
@@ -223,6 +291,17 @@ def test_a_failed_run_is_resumed_with_what_it_has(archive: Archive, spec: Spec) 
     assert not journal.has("accelerated", 1)
     assert archive.load(run).state == "interrupted"
     assert len(archive.listing()) == 1
+
+
+def test_a_refused_resumption_changes_nothing(archive: Archive, spec: Spec) -> None:
+    run = failed_run(archive, spec)
+    before, line = archive.load(run), archive.listing()
+    journal = Journal.resume(archive, spec, run)
+    with pytest.raises(BusyError), journal.phase("lab"):
+        raise BusyError("another hotset")
+    journal.write_report()
+    assert archive.load(run) == before
+    assert archive.listing() == line
 
 
 def test_time_goes_on_where_a_run_stopped(archive: Archive, spec: Spec) -> None:

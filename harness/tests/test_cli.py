@@ -20,11 +20,13 @@ from typing import Any
 import pytest
 import typer.main
 
-from hotset.cachelayer.lab import lab_folder
+from hotset.cachelayer import image
+from hotset.cachelayer.lab import choose, lab_folder
+from hotset.cachelayer.machine import EnvironmentLacksError
 from hotset.cachelayer.paths import repository_file
 from hotset.cachelayer.programs import PROGRAMS
 from hotset.cachelayer.takedown import exclusive
-from hotset.harness import cli
+from hotset.harness import cli, doctor
 from hotset.harness.archive import DOCUMENT, Archive
 from hotset.reports.document import RunDocument
 from tests import documents
@@ -122,7 +124,7 @@ def test_exit_codes_stand_in_the_help(hotset: CommandLine) -> None:
         (["experiment", "plan", "."], ["no such experiment file"]),
         (["demo", "--set", "repeats=0"], ["repeats = 0"]),
         (["disk", "calibrate", "--size", "big"], ["--size", "'big' is not a size"]),
-        (["disk", "calibrate", "--machine", "cloud"], ["--machine", "'cloud'"]),
+        (["disk", "calibrate", "--machine", "cloud"], ["--machine", "'cloud'", "'image'", "'vm'"]),
         (["disk", "calibrate", "--time-scale", "0"], ["--time-scale"]),
         (["lab", "up", "--time-scale", "slow"], ["--time-scale", "valid number"]),
     ],
@@ -257,6 +259,16 @@ def test_a_shell_needs_a_lab(hotset: CommandLine) -> None:
     assert "hotset lab up" in done.err
 
 
+@pytest.fixture
+def able() -> None:
+    """Only where nothing but the lab being in use can refuse a run."""
+    try:
+        doctor.require(choose("auto"))
+    except EnvironmentLacksError as lacks:
+        pytest.skip(str(lacks))
+
+
+@pytest.mark.usefixtures("able")
 def test_one_at_a_time(hotset: CommandLine) -> None:
     with exclusive(lab_folder()):
         for argv in (["lab", "down"], ["lab", "up"], ["disk", "calibrate"]):
@@ -297,6 +309,55 @@ def test_the_doctor_names_what_installs_a_missing_program(
     assert (done.code, table.code) == (3, 3)
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [["demo", "--set", "machine.kind=vm"], ["disk", "calibrate", "--machine", "vm"], ["lab", "up"]],
+    ids=" ".join,
+)
+def test_a_run_without_qemu_is_refused_before_anything_is_made(
+    hotset: CommandLine, own_folders: Path, tmp_path: Path, argv: list[str]
+) -> None:
+    done = hotset(*argv, env={"PATH": str(tmp_path / "empty")})
+    assert (done.code, done.out) == (3, "")
+    assert "this computer lacks what a run needs" in done.err
+    assert "qemu-system-x86_64: needed to run the lab's virtual machine" in done.err
+    assert "apt-get install qemu-system-x86\n" in done.err
+    assert "unexpected" not in done.err
+    assert "openssh-client" not in done.err, "no run needs it"
+    files = {path.name for path in own_folders.rglob("*") if path.is_file()}
+    assert files <= {"lock"}
+    assert Archive.default().listing() == []
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"), [("/dev/fuse", "modprobe fuse"), ("/dev/net/tun", "modprobe tun")]
+)
+def test_a_device_that_is_missing_is_named_before_anything_is_made(
+    monkeypatch: pytest.MonkeyPatch, path: str, remedy: str
+) -> None:
+    monkeypatch.setattr(os, "access", lambda asked, _: str(asked) != path)
+    monkeypatch.setattr(Path, "exists", lambda asked: str(asked) != path)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(EnvironmentLacksError, match=rf"lacks .*\n  {path}: needed .*{remedy}"):
+        doctor.require("vm")
+
+
+def test_what_an_image_that_is_there_needs_no_more_is_a_note(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("hotset.cachelayer.local._SBIN", ())
+
+    def lacks() -> str:
+        with pytest.raises(EnvironmentLacksError) as refused:
+            doctor.require("vm")
+        return str(refused.value)
+
+    assert "mmdebstrap" in lacks()
+    monkeypatch.setattr(image, "cached", lambda: image.Image(tmp_path))
+    assert "mmdebstrap" not in lacks()
+
+
 # The entry point itself
 
 
@@ -307,6 +368,18 @@ def test_the_installed_program(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "hotset: there are no runs yet: `hotset demo` makes the first\n"
+
+
+@pytest.mark.usefixtures("able")
+def test_a_run_that_finds_the_lab_in_use_leaves_nothing(own_folders: Path) -> None:
+    with exclusive(lab_folder()):
+        done = subprocess.run([str(ENTRY), "demo"], capture_output=True, text=True, timeout=60,
+                              check=False)  # fmt: skip
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"another hotset (pid {os.getpid()})" in done.stderr
+    assert Archive.default().listing() == []
+    files = {path.name for path in own_folders.rglob("*") if path.is_file()}
+    assert files == {"lock", "runs.sqlite"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

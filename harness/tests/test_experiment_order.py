@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import doctest
 import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import EnvironmentLacksError, Result
 from hotset.cachelayer.paths import repository_file
+from hotset.cachelayer.units import Bytes
 from hotset.harness import experiment, saved
 from hotset.harness.calibrate import Line
 from hotset.harness.experiment import order
 from hotset.harness.spec import Spec, read
 from hotset.reports.document import ArmName
+from hotset.tpcc.record import LoadFailed
 
 DEMO = repository_file("experiments/demo.toml")
 ARMS: list[ArmName] = ["baseline", "accelerated", "all-flash"]
@@ -88,6 +97,51 @@ def test_a_new_disk_is_sparse_and_is_no_image(tmp_path: Path) -> None:
     assert building.stat().st_size == spec().storage.size
     assert building.stat().st_blocks == 0
     assert saved.cached(path) is None
+
+
+def test_a_disk_without_room_for_the_database_is_named(tmp_path: Path) -> None:
+    huge = Bytes(2 * shutil.disk_usage(tmp_path).total)
+    with pytest.raises(EnvironmentLacksError) as refused:
+        saved.new_file(tmp_path / "tpcc.img", huge)
+    for word in (str(huge), "storage.size", str(tmp_path), "free some", "XDG_CACHE_HOME"):
+        assert word in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+class LosesWrites(Local):
+    """A computer whose kernel could not write everything (syncfs(2): EIO)."""
+
+    def run(self, argv: Sequence[str], **_: Any) -> Result:  # noqa: ANN401
+        assert list(argv[:2]) == ["sync", "--file-system"]
+        return Result(tuple(argv), 1, "", "sync: error syncing '/x': Input/output error\n", 0)
+
+
+def test_an_image_with_lost_writes_is_none(tmp_path: Path) -> None:
+    with pytest.raises(LoadFailed, match=r"lost .*Input/output error.*free: is its disk full\?"):
+        saved._write_out(LosesWrites(), tmp_path)
+
+
+LOADING = """
+import sys
+from pathlib import Path
+from hotset.cachelayer.units import Bytes
+from hotset.harness import saved
+
+building = saved.new_file(Path(sys.argv[1]), Bytes(4096))
+assert building.stat().st_size == 4096
+sys.exit("the load failed")
+"""
+
+
+def test_a_second_load_leaves_the_first_alone_and_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "tpcc.img"
+    first = saved.new_file(path, Bytes(8))
+    first.write_text("half way")
+    done = subprocess.run([sys.executable, "-c", LOADING, str(path)], capture_output=True,
+                          text=True, check=False)  # fmt: skip
+    assert done.stderr == "the load failed\n"
+    assert list(tmp_path.iterdir()) == [first]
+    assert first.read_text() == "half way"
 
 
 def test_deviation_is_a_share_of_what_was_asked() -> None:

@@ -10,7 +10,8 @@ import pytest
 from hotset.harness.engines.postgres import PostgresDatabase, PostgresSession
 from hotset.tpcc.consistency import check
 from hotset.tpcc.database import CannotConnect
-from hotset.tpcc.load import LoadFailed, LoadProgress, LoadResult, load
+from hotset.tpcc.load import LoadResult, load
+from hotset.tpcc.record import LoadFailed, LoadProgress
 from hotset.tpcc.schema import TABLES, SetupError, batches, estimated_bytes
 
 pytestmark = pytest.mark.database

@@ -290,6 +290,8 @@ class DmCache:
         return self.origin
 
     def create(self) -> PurePosixPath:
+        if self._stands():
+            return self.path
         size = device_size(self.machine, self.origin)
         self.machine.run(["dmsetup", "create", DATA], stdin=table(self.spec, self.origin, size))
         return self.path
@@ -345,10 +347,14 @@ class DmCache:
         return first
 
     def destroy(self) -> None:
-        if DATA in self.machine.run(["dmsetup", "ls"]).stdout.split():
+        if self._stands():
             self.flush()
         self.discard()
 
     def discard(self) -> None:
         """Remove the tier without writing back: for an origin that is restored anyway."""
         remove(self.machine, (DATA, VOLUME, CACHE, METADATA))
+
+    def _stands(self) -> bool:
+        """Whether the accelerated device is there, no matter who made it."""
+        return DATA in self.machine.run(["dmsetup", "ls"]).stdout.split()

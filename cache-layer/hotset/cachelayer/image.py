@@ -16,8 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import asyncssh
-
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import EnvironmentLacksError
 from hotset.cachelayer.paths import cache_dir
@@ -119,6 +117,8 @@ def ensure(local: Local, say: Callable[[str], None]) -> Image:
 
 def _write_inputs(work: Path) -> None:
     """Everything that is not a package: key pairs, sshd and initramfs settings, PID 1."""
+    import asyncssh
+
     host = asyncssh.generate_private_key("ssh-ed25519", comment="hotset lab")
     client = asyncssh.generate_private_key("ssh-ed25519", comment="hotset lab")
     host.write_private_key(str(work / "host_key"))

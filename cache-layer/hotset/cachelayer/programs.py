@@ -36,7 +36,7 @@ PROGRAMS: dict[str, Program] = {
         Program("mmdebstrap", "mmdebstrap", "build the lab's frozen Debian image", _HOST),
         Program("mke2fs", "e2fsprogs", "make file systems and the image's root disk", _BOTH),
         Program("qemu-system-x86_64", "qemu-system-x86", "run the lab's virtual machine", _VM),
-        Program("ssh", "openssh-client", "`hotset lab shell`", _VM),
+        Program("ssh", "openssh-client", "open a shell with `hotset lab shell`", _VM),
         Program("unshare", "util-linux", "enter the image on this computer's own kernel", _HOST),
         Program("ip", "iproute2", "the lab's tap device in a network namespace", _VM),
         # slow storage

@@ -16,9 +16,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
-
-import asyncssh
+from typing import TYPE_CHECKING, TypeVar
 
 from hotset.cachelayer.machine import (
     DEFAULT_TIMEOUT_S,
@@ -29,6 +27,9 @@ from hotset.cachelayer.machine import (
     declared,
     missing,
 )
+
+if TYPE_CHECKING:
+    import asyncssh
 
 T = TypeVar("T")
 _NOT_FOUND = 127
@@ -84,7 +85,7 @@ class Remote:
             rc, out, err = self._wait(
                 self._finish(command, stdin, timeout_s, on_line), timeout_s + 15
             )
-        except (asyncssh.TimeoutError, TimeoutError):
+        except TimeoutError:
             raise CommandTimeoutError(self.kind, argv, timeout_s) from None
         if rc is None:
             raise MachineGoneError(f"{self.kind}: the machine went away during `{command[:200]}`")
@@ -97,6 +98,8 @@ class Remote:
 
     @contextmanager
     def stream(self, argv: Sequence[str]) -> Iterator[Iterator[str]]:
+        import asyncssh
+
         lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         process = self._wait(self._start(_line(declared(argv, None))), 30)
 
@@ -166,6 +169,8 @@ class Remote:
             await sftp.get(str(source), str(target))
 
     def _wait(self, work: Coroutine[object, object, T], timeout_s: float) -> T:
+        import asyncssh
+
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(timeout_s)
@@ -186,6 +191,8 @@ def _line(argv: Sequence[str]) -> str:
 
 
 async def _connect(account: Account) -> asyncssh.SSHClientConnection:
+    import asyncssh
+
     return await asyncssh.connect(
         account.host,
         account.port,

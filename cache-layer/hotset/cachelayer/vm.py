@@ -33,6 +33,8 @@ _BOOT_LIMIT_S = 90.0
 _BOOT_ATTEMPTS = 3
 _KVM_PROBE_LIMIT_S = 12.0
 _LAST_WORDS_S = 2.0
+# QEMU's own choice is to stop the guest for ever when this computer's disk is full.
+_ON_ERROR = ",werror=report"
 
 
 class KernelPanicError(MachineGoneError):
@@ -99,7 +101,7 @@ def qemu_argv(image: Image, spec: VmSpec, ports: dict[int, int], console: Path) 
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", append,
         "-serial", f"file:{console}", "-device", "virtio-rng-pci",
         "-drive", f"file={image.root_disk},if=none,id=root,format=raw,snapshot=on",
-        "-device", "virtio-blk-pci,drive=root",
+        "-device", f"virtio-blk-pci,drive=root{_ON_ERROR}",
         "-netdev", f"user,id=user,restrict=off{forwards}", "-device", "virtio-net-pci,netdev=user",
     ]  # fmt: skip
     if spec.tap:
@@ -110,7 +112,7 @@ def qemu_argv(image: Image, spec: VmSpec, ports: dict[int, int], console: Path) 
         argv += ["-object", f"iothread,id=io-{disk.serial}"]
         argv += ["-drive", f"file={disk.path},if=none,id={disk.serial},format=raw{mode}"]
         device = f"virtio-blk-pci,drive={disk.serial},serial={disk.serial}"
-        argv += ["-device", f"{device},iothread=io-{disk.serial}"]
+        argv += ["-device", f"{device},iothread=io-{disk.serial}{_ON_ERROR}"]
     return argv
 
 

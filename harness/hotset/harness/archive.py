@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from hotset.cachelayer.machine import EnvironmentLacksError
 from hotset.cachelayer.paths import data_dir
 from hotset.reports.document import RunDocument
 from hotset.reports.tables import ListingRow
@@ -56,12 +57,21 @@ class Archive:
         return self.folder / run
 
     def save(self, document: RunDocument) -> None:
-        """Write a run's document and its line in the index."""
+        """Write a run's document and its line in the index.
+
+        :raises EnvironmentLacksError: the archive cannot be written, mostly for want of room.
+        """
         target = self.path(document.run) / DOCUMENT
         temporary = target.with_suffix(".new")
-        temporary.write_text(document.model_dump_json(indent=1), encoding="utf-8")
-        temporary.replace(target)
-        self._index(document)
+        try:
+            temporary.write_text(document.model_dump_json(indent=1), encoding="utf-8")
+            temporary.replace(target)
+            self._index(document)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise EnvironmentLacksError(
+                f"the archive {self.folder} cannot be written: {error}; free some room there, or"
+                " name a folder on another disk in XDG_DATA_HOME"
+            ) from error
 
     def load(self, run: str) -> RunDocument:
         """A run by its id, a unique beginning of it, or ``last``.
@@ -131,8 +141,10 @@ class Archive:
             )
 
     def _indexed(self) -> dict[str, str]:
-        with closing(self._database()) as database:
+        # Where the index cannot be opened (its disk is full), the folders say it all.
+        with suppress(sqlite3.OperationalError), closing(self._database()) as database:
             return dict(database.execute("SELECT run, listing FROM runs").fetchall())
+        return {}
 
     def _database(self) -> sqlite3.Connection:
         self.folder.mkdir(parents=True, exist_ok=True)

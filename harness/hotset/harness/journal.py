@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Any, Literal, Self
 
+from hotset.cachelayer.machine import EnvironmentLacksError
+from hotset.cachelayer.takedown import BusyError
 from hotset.harness.archive import REPORT, Archive
 from hotset.harness.spec import Spec, SpecError
-from hotset.reports import caveats, html, stats
+from hotset.reports import caveats
 from hotset.reports.document import (
     Arm,
     ArmName,
@@ -24,6 +27,9 @@ from hotset.reports.document import (
     WarmUpRepeat,
 )
 
+_REFUSALS = (BusyError, EnvironmentLacksError)
+"""In a run's first phase they say that it cannot begin: nothing has been changed by then."""
+
 
 class ThresholdMissedError(Exception):
     """A figure did not reach what the experiment asked for; the message names both."""
@@ -32,14 +38,22 @@ class ThresholdMissedError(Exception):
 class Journal:
     """One run's document and where it is kept."""
 
-    def __init__(self, archive: Archive, document: RunDocument) -> None:
+    def __init__(
+        self, archive: Archive, document: RunDocument, before: RunDocument | None = None
+    ) -> None:
+        """:param before: what the archive holds of a run that is resumed."""
         self.archive = archive
         self.document = document
+        self._before = before
         self._begun = time.monotonic() - document.seconds
+        self._state: Literal["new", "going on", "refused"] = "new"
 
     @classmethod
     def begin(cls, archive: Archive, spec: Spec) -> Self:
-        """A new run; its folder holds the resolved spec from the first moment."""
+        """A new run; its folder holds the resolved spec from the first moment.
+
+        :raises EnvironmentLacksError: the archive cannot be written; nothing is left in it.
+        """
         now = datetime.now(UTC)
         document = RunDocument(
             hotset_version=version("hotset"),
@@ -50,7 +64,11 @@ class Journal:
             experiment=_experiment(spec),
         )
         journal = cls(archive, document)
-        journal.change()
+        try:
+            journal.change()
+        except EnvironmentLacksError:
+            shutil.rmtree(archive.path(document.run))
+            raise
         return journal
 
     @classmethod
@@ -68,7 +86,8 @@ class Journal:
                 f" {document.run} --format json`): resume it with the same file and --set values"
             )
         kept = tuple(phase for phase in document.phases if phase.state == "done")
-        journal = cls(archive, document.model_copy(update={"phases": kept, "failure": None}))
+        resumed = document.model_copy(update={"phases": kept, "failure": None})
+        journal = cls(archive, resumed, before=document)
         journal.change(state="interrupted")
         return journal
 
@@ -81,17 +100,25 @@ class Journal:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """One phase: how long it took and how it ended goes into the record."""
+        """One phase: how long it took and how it ended goes into the record.
+
+        A run whose first phase is refused (code 3) leaves no record, one that was to be resumed
+        the record it had.
+        """
         begun = time.monotonic()
         try:
             yield
         except BaseException as error:
+            if self._state == "new" and isinstance(error, _REFUSALS):
+                self._withdraw()
+                raise
             interrupted = isinstance(error, KeyboardInterrupt)
             self._add_phase(name, "interrupted" if interrupted else "failed", begun)
             failure = Failure(phase=name, text=_describe(error))
             self.change(state="interrupted" if interrupted else "failed", failure=failure)
             raise
         self._add_phase(name, "done", begun)
+        self._state = "going on"
 
     def has(self, arm: ArmName, repeat: int) -> bool:
         found = self.document.arm(arm)
@@ -111,7 +138,9 @@ class Journal:
         self.change(warmup=_over_all(tuple(sorted((*others, warmup), key=_number))))
 
     def finish(self, spec: Spec) -> None:
-        """The factor, the state, and the page to look at."""
+        """The factor and the state."""
+        from hotset.reports import stats
+
         document = self.document
         base, fast = document.arm("baseline"), document.arm("accelerated")
         factors = {}
@@ -124,10 +153,21 @@ class Journal:
         self.change(state="complete", factors=factors, arms=names)
 
     def write_report(self) -> None:
-        """Fill in the caveats and write the page, whatever state the run is in."""
+        """Fill in the caveats and write the page, unless the run was refused."""
+        if self._state == "refused":
+            return
+        from hotset.reports import html
+
         self.change(warnings=caveats.of(self.document))
         page = self.archive.path(self.document.run) / REPORT
         page.write_text(html.render(self.document), encoding="utf-8")
+
+    def _withdraw(self) -> None:
+        self._state = "refused"
+        if self._before is None:
+            self.archive.remove(self.document.run)
+        else:
+            self.archive.save(self._before)
 
     def _add_phase(self, name: str, state: Any, begun: float) -> None:  # noqa: ANN401
         phase = Phase(name=name, state=state, seconds=time.monotonic() - begun)

@@ -15,8 +15,7 @@ from rich.status import Status
 
 from hotset.cachelayer.tier import Progress as WarmupProgress
 from hotset.cachelayer.units import Bytes, mb_per_s
-from hotset.tpcc.load import LoadProgress
-from hotset.tpcc.record import Phase, Tick
+from hotset.tpcc.record import LoadProgress, Phase, Tick
 
 _PLAIN_INTERVAL_S = 5.0
 

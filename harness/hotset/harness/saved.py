@@ -6,8 +6,11 @@ of everything that decides its content.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
+import os
+import shutil
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -15,6 +18,7 @@ from pathlib import Path
 from hotset.cachelayer import image
 from hotset.cachelayer.lab import Lab
 from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import EnvironmentLacksError, Machine
 from hotset.cachelayer.paths import cache_dir
 from hotset.cachelayer.units import Bytes
 from hotset.harness.engines.postgres_server import PostgresServer, load_settings
@@ -29,6 +33,7 @@ from hotset.harness.site import (
 )
 from hotset.harness.spec import Spec
 from hotset.tpcc.load import load
+from hotset.tpcc.record import LoadFailed
 
 _LOAD_BUFFERS = Bytes(384 * 1024**2)
 
@@ -61,9 +66,21 @@ def cached(path: Path) -> SavedImage | None:
 
 
 def new_file(path: Path, size: Bytes) -> Path:
-    """An empty disk for the load, under a name that no run takes for a finished image."""
-    building = path.with_suffix(".building")
+    """An empty disk for the load, under a name that no run takes for a finished image.
+
+    It is this process's own, whatever another one loads meanwhile, and goes away with it.
+
+    :raises EnvironmentLacksError: the cache's disk may become full.
+    """
+    free = Bytes(shutil.disk_usage(path.parent).free)
+    if free < size:
+        raise EnvironmentLacksError(
+            f"loading the database takes up to {size} (storage.size) in {path.parent}, which has"
+            f" {free} free: free some, or name a folder on another disk in XDG_CACHE_HOME"
+        )
+    building = _building(path)
     building.unlink(missing_ok=True)
+    atexit.register(building.unlink, missing_ok=True)
     Local().run(["truncate", "-s", str(int(size)), str(building)])
     return building
 
@@ -75,6 +92,7 @@ def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> 
     """
     machine, takedown = lab.machine, lab.takedown
     assert lab.saved is not None, "the lab was raised without a disk for the image"
+    takedown.leftover("remove an unfinished image", ["rm", "-f", str(_building(path))])
     with takedown.part():
         make_file_system(machine, lab.saved.device)
         # Discard: what was deleted again leaves holes, which no restore has to copy.
@@ -97,13 +115,32 @@ def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> 
         takedown.forget(mark)
         server.trim_log()
         server.stop("fast")
-    machine.run(["sync"], timeout_s=600)
+        _write_out(machine, path.parent)
     saved = SavedImage(path, database_bytes, server.version(), done.seconds)
     facts = {"database_bytes": database_bytes, "version": saved.version, "seconds": done.seconds}
-    path.with_suffix(".building").rename(path)
+    _building(path).rename(path)
     path.with_suffix(".json").write_text(json.dumps(facts))
     report.say(f"loaded {done.rows:,} rows, {database_bytes}, in {done.seconds:.0f} s")
     return saved
+
+
+def _write_out(machine: Machine, folder: Path) -> None:
+    """Have everything on the image's disk; whether a write was lost is only said here, since the
+    load does without fsync.
+
+    :raises LoadFailed: one was.
+    """
+    done = machine.run(["sync", "--file-system", str(PLACE.data)], timeout_s=600, check=False)
+    if done.rc != 0:
+        free = Bytes(shutil.disk_usage(folder).free)
+        raise LoadFailed(
+            f"writes to the database image were lost ({done.stderr.strip()}); {folder} has {free}"
+            " free: is its disk full?"
+        )
+
+
+def _building(path: Path) -> Path:
+    return path.with_suffix(f".{os.getpid()}.building")
 
 
 def _database_bytes(server: PostgresServer) -> Bytes:

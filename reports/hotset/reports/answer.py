@@ -15,7 +15,6 @@ from hotset.reports.document import (
     Repeat,
     RunDocument,
 )
-from hotset.reports.stats import cpu_bound
 
 ARM_ORDER: tuple[ArmName, ...] = ("baseline", "accelerated", "all-flash")
 HIT_RATIO_DENOMINATOR = "hits / (hits + misses) of the cached device in the measured window"
@@ -138,7 +137,7 @@ def verdicts(document: RunDocument) -> tuple[str, ...]:
     factor, accelerated = document.factor(), document.arm("accelerated")
     if factor is not None and not factor.significant:
         labels.append("not significant")
-    if (factor is not None and factor.cpu_bound) or (accelerated and cpu_bound(accelerated)):
+    if (factor is not None and factor.cpu_bound) or (accelerated and accelerated.cpu_bound):
         labels.append("CPU-bound: factor understated")
     if document.state != "complete":
         labels.append(f"run {document.state}")

@@ -12,6 +12,7 @@ from enum import Enum
 
 from hotset.reports import words
 from hotset.reports.document import (
+    CPU_BOUND_SHARE,
     Arm,
     Calibration,
     Caveat,
@@ -19,7 +20,6 @@ from hotset.reports.document import (
     RunDocument,
     WarmUpFigures,
 )
-from hotset.reports.stats import CPU_BOUND_SHARE
 
 REPEATS_WANTED = 3
 WARMUP_RATE_WANTED = 0.90  # of the origin's sequential rate

@@ -33,6 +33,8 @@ SCHEMA_VERSION: Final = 1
 
 # How far a stated hit ratio may lie from hits / (hits + misses) of the same window: rounding only.
 HIT_RATIO_TOLERANCE = 0.005
+# Above this share of busy time the server's CPU, not its storage, set the pace.
+CPU_BOUND_SHARE = 0.85
 
 Share = Annotated[float, Field(ge=0, le=1)]
 UtcTime = Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(UTC))]
@@ -216,6 +218,11 @@ class Arm(Record):
     name: ArmName
     workload: Workload = "tpcc"
     repeats: tuple[Repeat, ...] = ()
+
+    @property
+    def cpu_bound(self) -> bool:
+        """Whether the server's CPU, not its storage, set the pace in any repeat."""
+        return any(repeat.server_cpu > CPU_BOUND_SHARE for repeat in self.repeats)
 
 
 class WarmUpFigures(Record):

@@ -41,7 +41,6 @@ RESAMPLES = 10_000
 BLOCK_S = 5
 SEED = 20140228
 INTERVAL_PERCENT = (2.5, 97.5)
-CPU_BOUND_SHARE = 0.85
 METHOD = (
     f"hierarchical bootstrap of the ratio of mean NOPM: repeats, then {BLOCK_S}-s blocks; "
     f"{RESAMPLES} resamples, percentiles, seed {SEED}"
@@ -69,13 +68,8 @@ def factor(accelerated: Arm, baseline: Arm, all_flash: Arm | None = None) -> Fac
         of_all_flash=of_flash,
         of_all_flash_ci_low=low_of_flash,
         of_all_flash_ci_high=high_of_flash,
-        cpu_bound=cpu_bound(accelerated),
+        cpu_bound=accelerated.cpu_bound,
     )
-
-
-def cpu_bound(accelerated: Arm) -> bool:
-    """Whether the server's CPU, not its storage, set the pace in any repeat."""
-    return any(repeat.server_cpu > CPU_BOUND_SHARE for repeat in accelerated.repeats)
 
 
 def ratio_with_interval(numerator: Arm, denominator: Arm) -> tuple[float, float, float]:

@@ -14,26 +14,12 @@ from typing import Any, TypeAlias
 from hotset.tpcc import schema
 from hotset.tpcc.database import CannotConnect, Database, DatabaseError, Session
 from hotset.tpcc.processes import Channel, Crew, WorkerDied
+from hotset.tpcc.record import LoadFailed, LoadProgress
 from hotset.tpcc.rows import table_rows
 from hotset.tpcc.schema import TABLES
 
 _ITEMS_ONLY = 0
 """The warehouse number that stands for the one table no warehouse owns."""
-
-
-class LoadFailed(Exception):
-    """The load did not finish; the database holds a part of it and must be loaded again."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoadProgress:
-    """How far a load is; `step` is "rows", then "indexes", "statistics", "procedures", "done"."""
-
-    warehouses_done: int
-    warehouses: int
-    rows: int
-    seconds: float
-    step: str = "rows"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,24 @@
-"""What a run leaves: records for the observer, and the result."""
+"""What a load and a run leave: records for the observer, the result, and how they fail."""
 
 from dataclasses import dataclass, field
 from typing import Literal
 
 PhaseName = Literal["rampup", "measure", "done"]
+
+
+class LoadFailed(Exception):
+    """The load did not finish; the database holds a part of it and must be loaded again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """How far a load is; `step` is "rows", then "indexes", "statistics", "procedures", "done"."""
+
+    warehouses_done: int
+    warehouses: int
+    rows: int
+    seconds: float
+    step: str = "rows"
 
 
 @dataclass(frozen=True, slots=True)

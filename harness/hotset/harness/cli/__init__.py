@@ -1,15 +1,6 @@
-"""The command line: one thin file per verb, exit codes in one place.
+"""The command line: one thin file per verb.
 
-==== ===========================================================
-code meaning
-==== ===========================================================
-0    ok
-2    wrong usage: flags, experiment file, unknown run
-3    this computer lacks something; the message says what to do
-4    the run failed: no result
-5    a threshold was missed (probe hit ratio, calibration)
-130  interrupted
-==== ===========================================================
+A verb imports what it works with when it is called: `--help` waits for no chart and no SSH.
 """
 
 from __future__ import annotations
@@ -18,46 +9,14 @@ import os
 import signal
 import sys
 import traceback
+from importlib.metadata import version
 from types import FrameType
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
-from hotset.cachelayer.machine import (
-    CommandError,
-    CommandTimeoutError,
-    EnvironmentLacksError,
-    MachineGoneError,
-)
-from hotset.cachelayer.takedown import BusyError
-from hotset.cachelayer.tier import TierFailedError, WarmupFailedError
-from hotset.harness.archive import NoSuchRunError
 from hotset.harness.cli import disk, doctor, experiment, lab, runs
-from hotset.harness.journal import ThresholdMissedError
-from hotset.harness.spec import SpecError
-from hotset.tpcc.database import DatabaseError
-from hotset.tpcc.load import LoadFailed
-from hotset.tpcc.record import RunFailed
-from hotset.tpcc.schema import SetupError
-
-USAGE, LACKS, FAILED, MISSED, INTERRUPTED = 2, 3, 4, 5, 130
-
-_CODES: tuple[tuple[type[Exception], int], ...] = (
-    (SpecError, USAGE),
-    (NoSuchRunError, USAGE),
-    (EnvironmentLacksError, LACKS),
-    (BusyError, LACKS),
-    (ThresholdMissedError, MISSED),
-    (CommandError, FAILED),
-    (CommandTimeoutError, FAILED),
-    (MachineGoneError, FAILED),
-    (TierFailedError, FAILED),
-    (WarmupFailedError, FAILED),
-    (RunFailed, FAILED),
-    (LoadFailed, FAILED),
-    (SetupError, FAILED),
-    (DatabaseError, FAILED),
-)
+from hotset.harness.cli.codes import FAILED, INTERRUPTED, USAGE, code_of
 
 app = typer.Typer(
     name="hotset",
@@ -74,6 +33,24 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(lab.app, name="lab")
 app.add_typer(disk.app, name="disk")
 app.command("doctor")(doctor.doctor)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hotset {version('hotset')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _of_every_verb(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> NoReturn:
@@ -115,12 +92,12 @@ def _explain(error: Exception) -> int:
         for one in error.exceptions:
             _say(f"{error.message}: {one}")
         return FAILED
-    for kind, code in _CODES:
-        if isinstance(error, kind):
-            _say(str(error))
-            for note in getattr(error, "__notes__", ()):
-                _say(f"  {note}")
-            return code
+    code = code_of(error)
+    if code is not None:
+        _say(str(error))
+        for note in getattr(error, "__notes__", ()):
+            _say(f"  {note}")
+        return code
     if os.environ.get("HOTSET_DEBUG"):
         traceback.print_exception(error)
     _say(f"unexpected {type(error).__name__}: {error} (HOTSET_DEBUG=1 shows where)")

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from hotset.cachelayer import lab as labs
-from hotset.cachelayer.lab import LabSpec, MachineChoice
-from hotset.cachelayer.units import Bytes
-from hotset.harness import calibrate
-from hotset.harness.calibrate import TOLERANCE, Line
-from hotset.harness.cli.options import Format, FormatOption, QuietOption
-from hotset.harness.journal import ThresholdMissedError
-from hotset.harness.progress import Reporter, to_stdout
-from hotset.reports.document import SCHEMA_VERSION
+from hotset.harness.cli.options import Format, FormatOption, MachineOption, QuietOption
+
+if TYPE_CHECKING:
+    from hotset.cachelayer.units import Bytes
+    from hotset.harness.calibrate import Line
 
 app = typer.Typer(help="The modelled slow disk.", no_args_is_help=True)
 
@@ -34,7 +28,7 @@ def calibrate_disk(
     ] = "nas-2014",
     time_scale: Annotated[float, typer.Option(min=0.1, help="Slow the model so many times.")] = 1.0,
     size: Annotated[str, typer.Option(help="Size of the disk.")] = "1GiB",
-    machine: Annotated[str, typer.Option(help="auto, local or vm.")] = "auto",
+    machine: MachineOption = "auto",
     format_: FormatOption = Format.TABLE,
     quiet: QuietOption = False,
 ) -> None:
@@ -42,8 +36,16 @@ def calibrate_disk(
 
     Ends with code 5 when a figure is off by more than 15 %.
     """
+    from hotset.cachelayer import lab as labs
+    from hotset.cachelayer.units import Bytes
+    from hotset.harness import calibrate, doctor
+    from hotset.harness.calibrate import TOLERANCE
+    from hotset.harness.journal import ThresholdMissedError
+    from hotset.harness.progress import Reporter
+
     report, bytes_ = Reporter(quiet), _size(size)
-    spec = LabSpec(_choice(machine), cores=2, memory=Bytes(2 * 1024**3), flash=Bytes(64 * 1024**2))
+    doctor.require(labs.choose(machine))
+    spec = labs.LabSpec(machine, cores=2, memory=Bytes(2 * 1024**3), flash=Bytes(64 * 1024**2))
     with labs.standing(spec, "disk calibrate", report.say) as lab:
         storage = lab.ground.slow_disk(model, bytes_, time_scale)
         with lab.takedown.part():
@@ -59,6 +61,12 @@ def calibrate_disk(
 
 
 def _print(lines: list[Line], model: str, time_scale: float, format_: Format) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from hotset.harness.progress import to_stdout
+    from hotset.reports.document import SCHEMA_VERSION
+
     if format_ is Format.JSON:
         rows = [
             {"what": one.what, "unit": one.unit, "asked": one.asked, "measured": one.measured}
@@ -85,17 +93,9 @@ def _print(lines: list[Line], model: str, time_scale: float, format_: Format) ->
 
 
 def _size(text: str) -> Bytes:
+    from hotset.cachelayer.units import Bytes
+
     try:
         return Bytes.parse(text)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--size") from None
-
-
-def _choice(text: str) -> MachineChoice:
-    if text == "auto":
-        return "auto"
-    if text == "local":
-        return "local"
-    if text == "vm":
-        return "vm"
-    raise typer.BadParameter(f"{text!r}: take auto, local or vm", param_hint="--machine")

@@ -7,14 +7,9 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from hotset.harness.cli.codes import LACKS
 from hotset.harness.cli.options import Format
-from hotset.harness.doctor import examine
-from hotset.harness.progress import to_stdout
-from hotset.reports.document import SCHEMA_VERSION
 
 _STYLES = {"ok": "green", "missing": "bold red", "note": "yellow"}
 
@@ -25,6 +20,14 @@ def doctor(
     ] = Format.TABLE,
 ) -> None:
     """What this computer has and lacks for hotset, and what installs it (code 3: it lacks some)."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from hotset.harness.doctor import examine
+    from hotset.harness.progress import to_stdout
+    from hotset.reports.document import SCHEMA_VERSION
+
     findings = examine()
     if format_ is Format.JSON:
         rows = [asdict(finding) for finding in findings]
@@ -36,4 +39,4 @@ def doctor(
             table.add_row(state, finding.what, Text(finding.detail))
         Console().print(table)
     if any(finding.state == "missing" for finding in findings):
-        raise typer.Exit(3)
+        raise typer.Exit(LACKS)

@@ -6,15 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from hotset.cachelayer.paths import repository_file
-from hotset.harness import experiment, plan
-from hotset.harness.archive import REPORT, Archive
 from hotset.harness.cli.options import Format, FormatOption, QuietOption, SetOption
 from hotset.harness.cli.runs import show_document
-from hotset.harness.progress import Reporter
-from hotset.harness.spec import Spec, read
 
 app = typer.Typer(help="Experiments: one TOML file each, run from baseline to report.",
                   no_args_is_help=True)  # fmt: skip
@@ -29,7 +24,9 @@ ResumeOption = Annotated[
 @app.command("plan")
 def plan_command(file: FileArgument, set_: SetOption = []) -> None:  # noqa: B006 - typer copies it
     """Print every command that running the experiment would run, and run none of them."""
-    plan.plan(read(file, tuple(set_)))
+    from hotset.harness import plan, spec
+
+    plan.plan(spec.read(file, tuple(set_)))
 
 
 @app.command("run")
@@ -41,7 +38,7 @@ def run_command(
     quiet: QuietOption = False,
 ) -> None:
     """Run an experiment: baseline, warm-up, accelerated, all-flash, report."""
-    _run(read(file, tuple(set_)), resume, format_, quiet)
+    _run(file, set_, resume, format_, quiet)
 
 
 def demo(
@@ -51,12 +48,20 @@ def demo(
     quiet: QuietOption = False,
 ) -> None:
     """Run the shipped demonstration experiment (experiments/demo.toml)."""
-    _run(read(repository_file("experiments/demo.toml"), tuple(set_)), resume, format_, quiet)
+    _run(repository_file("experiments/demo.toml"), set_, resume, format_, quiet)
 
 
-def _run(spec: Spec, resume: str | None, format_: Format, quiet: bool) -> None:
-    archive = Archive.default()
-    document = experiment.run(spec, archive, Reporter(quiet), resume)
+def _run(file: Path, set_: list[str], resume: str | None, format_: Format, quiet: bool) -> None:
+    from rich.console import Console
+
+    from hotset.cachelayer import lab
+    from hotset.harness import doctor, experiment, spec
+    from hotset.harness.archive import REPORT, Archive
+    from hotset.harness.progress import Reporter
+
+    archive, wanted = Archive.default(), spec.read(file, tuple(set_))
+    doctor.require(lab.choose(wanted.machine.kind, wanted.tier.wanted))
+    document = experiment.run(wanted, archive, Reporter(quiet), resume)
     show_document(document, format_)
     if format_ is Format.TABLE and not quiet:
         page = archive.path(document.run) / REPORT

@@ -8,22 +8,12 @@ from typing import Annotated
 
 import typer
 
-from hotset.cachelayer import image
-from hotset.cachelayer import lab as labs
-from hotset.cachelayer.lab import LabSpec
-from hotset.cachelayer.local import Local
-from hotset.cachelayer.machine import EnvironmentLacksError
-from hotset.cachelayer.takedown import Takedown, exclusive
-from hotset.cachelayer.units import Bytes
-from hotset.harness import calibrate
 from hotset.harness.cli.options import Format, QuietOption
-from hotset.harness.progress import Reporter, to_stdout
-from hotset.reports.document import SCHEMA_VERSION
 
 app = typer.Typer(help="The lab: a machine with a slow disk and a flash disk.",
                   no_args_is_help=True)  # fmt: skip
-_MEMORY = Bytes(2 * 1024**3)
-_SIZE = Bytes(1024**3)
+_MEMORY = 2 * 1024**3
+_SIZE = 1024**3
 LabFormat = Annotated[Format, typer.Option("--format", "-f", help="table or json.")]
 
 
@@ -34,14 +24,24 @@ def up(
     quiet: QuietOption = False,
 ) -> None:
     """Boot the virtual machine with a slow iSCSI disk and a flash disk, and leave it up."""
+    from hotset.cachelayer import lab as labs
+    from hotset.cachelayer.local import Local
+    from hotset.cachelayer.takedown import Takedown, exclusive
+    from hotset.cachelayer.units import Bytes
+    from hotset.harness import doctor
+    from hotset.harness.progress import Reporter
+
+    size = Bytes(_SIZE)
     report, local, folder = Reporter(quiet), Local(), labs.lab_folder()
     with exclusive(folder):
         labs.refuse_or_clear(folder, report.say)
+        doctor.require("vm")
         takedown = Takedown(folder, local)
         takedown.owner(labs.LEFT_UP)
         try:
-            lab = labs.raise_lab(LabSpec("vm", 2, _MEMORY, _SIZE), folder, takedown, report.say)
-            slow = lab.ground.slow_disk(model, _SIZE, time_scale).attach(takedown)
+            spec = labs.LabSpec("vm", 2, Bytes(_MEMORY), size)
+            lab = labs.raise_lab(spec, folder, takedown, report.say)
+            slow = lab.ground.slow_disk(model, size, time_scale).attach(takedown)
         except BaseException:
             takedown.undo()
             raise
@@ -53,6 +53,10 @@ def up(
 @app.command("status")
 def status(format_: LabFormat = Format.TABLE) -> None:
     """What stands now, and who made it."""
+    from hotset.cachelayer import lab as labs
+    from hotset.harness.progress import to_stdout
+    from hotset.reports.document import SCHEMA_VERSION
+
     found = labs.status(labs.lab_folder())
     if format_ is Format.JSON:
         to_stdout(json.dumps({"schema_version": SCHEMA_VERSION, **found.as_dict()}, indent=1))
@@ -69,6 +73,11 @@ def shell(
     ] = None,
 ) -> None:
     """Open a root shell in the lab's virtual machine (needs `hotset lab up`)."""
+    from hotset.cachelayer import image
+    from hotset.cachelayer import lab as labs
+    from hotset.cachelayer.local import Local
+    from hotset.cachelayer.machine import EnvironmentLacksError
+
     folder, built = labs.lab_folder(), image.cached()
     port = labs.ssh_port(folder)
     if built is None or port is None:
@@ -84,6 +93,9 @@ def shell(
 @app.command("down")
 def down(quiet: QuietOption = False) -> None:
     """Take down the lab, and clear what a killed run left."""
+    from hotset.cachelayer import lab as labs
+    from hotset.harness.progress import Reporter
+
     report = Reporter(quiet)
     if labs.down(report.say) == 0:
         report.say("nothing was up")
@@ -92,8 +104,14 @@ def down(quiet: QuietOption = False) -> None:
 @app.command("calibrate")
 def calibrate_cpu(format_: LabFormat = Format.TABLE, quiet: QuietOption = False) -> None:
     """How many times slower the lab's CPU is than this computer's, on the same work."""
+    from hotset.cachelayer import lab as labs
+    from hotset.cachelayer.units import Bytes
+    from hotset.harness import calibrate
+    from hotset.harness.progress import Reporter, to_stdout
+    from hotset.reports.document import SCHEMA_VERSION
+
     report = Reporter(quiet)
-    spec = LabSpec("auto", 2, _MEMORY, Bytes(64 * 1024**2))
+    spec = labs.LabSpec("auto", 2, Bytes(_MEMORY), Bytes(64 * 1024**2))
     with labs.standing(spec, "lab calibrate", report.say) as lab:
         slowdown = calibrate.cpu_slowdown(lab)
         kind, accel = lab.machine.kind, lab.accel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,6 +17,9 @@ class Format(StrEnum):
 
 
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print it.")]
+MachineOption = Annotated[
+    Literal["auto", "local", "image", "vm"], typer.Option("--machine", help="Where the lab stands.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")]
 SetOption = Annotated[
     list[str],

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import TypeAdapter
-from rich.console import Console
 
-from hotset.harness.archive import Archive
 from hotset.harness.cli.options import Format, FormatOption
-from hotset.harness.progress import to_stdout
-from hotset.reports import tables, terminal
-from hotset.reports.document import SCHEMA_VERSION, RunDocument
-from hotset.reports.tables import ListingRow
+
+if TYPE_CHECKING:
+    from hotset.reports.document import RunDocument
 
 app = typer.Typer(help="The archive of runs.", no_args_is_help=True)
 RunArgument = Annotated[
@@ -24,9 +20,17 @@ RunArgument = Annotated[
 @app.command("list")
 def list_runs(format_: FormatOption = Format.TABLE) -> None:
     """All runs, the newest first."""
+    from pydantic import TypeAdapter
+    from rich.console import Console
+
+    from hotset.harness.archive import Archive
+    from hotset.harness.progress import to_stdout
+    from hotset.reports import tables, terminal
+    from hotset.reports.document import SCHEMA_VERSION
+
     rows = Archive.default().listing()
     if format_ is Format.JSON:
-        listed = TypeAdapter(list[ListingRow]).dump_json(rows, indent=1).decode()
+        listed = TypeAdapter(list[tables.ListingRow]).dump_json(rows, indent=1).decode()
         to_stdout(f'{{"schema_version": {SCHEMA_VERSION}, "runs": {listed}}}')
     elif format_ is Format.CSV:
         to_stdout(tables.listing_csv(rows))
@@ -37,6 +41,8 @@ def list_runs(format_: FormatOption = Format.TABLE) -> None:
 @app.command("show")
 def show(run: RunArgument, format_: FormatOption = Format.TABLE) -> None:
     """What a run measured."""
+    from hotset.harness.archive import Archive
+
     show_document(Archive.default().load(run), format_)
 
 
@@ -46,6 +52,8 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Delete a run and everything it left in the archive."""
+    from hotset.harness.archive import Archive
+
     archive = Archive.default()
     name = archive.resolve(run)
     if not yes and not typer.confirm(f"Delete run {name}?", err=True):
@@ -57,6 +65,11 @@ def remove(
 
 def show_document(document: RunDocument, format_: Format) -> None:
     """Print a run's document to standard output."""
+    from rich.console import Console
+
+    from hotset.harness.progress import to_stdout
+    from hotset.reports import tables, terminal
+
     if format_ is Format.JSON:
         to_stdout(document.model_dump_json(indent=1))
     elif format_ is Format.CSV:

@@ -1,0 +1,42 @@
+"""Exit codes, and which failure ends with which.
+
+==== ===========================================================
+code meaning
+==== ===========================================================
+0    ok
+2    wrong usage: flags, experiment file, unknown run
+3    this computer lacks something; the message says what to do
+4    the run failed: no result
+5    a threshold was missed (probe hit ratio, calibration)
+130  interrupted
+==== ===========================================================
+"""
+
+from __future__ import annotations
+
+USAGE, LACKS, FAILED, MISSED, INTERRUPTED = 2, 3, 4, 5, 130
+
+
+def code_of(error: Exception) -> int | None:
+    """The exit code for a failure that hotset foresees; None for any other."""
+    from hotset.cachelayer import machine, takedown, tier
+    from hotset.harness import archive, journal, spec
+    from hotset.tpcc import database, record, schema
+
+    codes: dict[type[Exception], int] = {
+        spec.SpecError: USAGE,
+        archive.NoSuchRunError: USAGE,
+        machine.EnvironmentLacksError: LACKS,
+        takedown.BusyError: LACKS,
+        journal.ThresholdMissedError: MISSED,
+        machine.CommandError: FAILED,
+        machine.CommandTimeoutError: FAILED,
+        machine.MachineGoneError: FAILED,
+        tier.TierFailedError: FAILED,
+        tier.WarmupFailedError: FAILED,
+        record.RunFailed: FAILED,
+        record.LoadFailed: FAILED,
+        schema.SetupError: FAILED,
+        database.DatabaseError: FAILED,
+    }
+    return next((code for kind, code in codes.items() if isinstance(error, kind)), None)

@@ -1,0 +1,41 @@
+"""What the packages import is what pyproject.toml declares, no less and no more."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PARTS = ("cache-layer", "tpcc", "reports", "harness")
+# pydantic pins its core to one version, and documents it as the place of its schema functions.
+BROUGHT_ALONG = {"pydantic_core"}
+DISTRIBUTIONS = packages_distributions()
+
+
+def imported() -> Iterator[str]:
+    """Top-level names of other people's modules, in every file of the packages."""
+    for part in PARTS:
+        for file in (ROOT / part / "hotset").rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Import):
+                    yield from (alias.name.partition(".")[0] for alias in node.names)
+                elif isinstance(node, ast.ImportFrom) and node.module:
+                    yield node.module.partition(".")[0]
+
+
+def normal(name: str) -> str:
+    """A distribution's name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_imported_is_declared_and_declared_is_imported() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {normal(re.split(r"[\[<>=!~ ]", line)[0]) for line in project["dependencies"]}
+    foreign = set(imported()) - sys.stdlib_module_names - {"hotset"} - BROUGHT_ALONG
+    needed = {normal(name) for module in foreign for name in DISTRIBUTIONS[module]}
+    assert needed == declared
