@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -13,7 +12,8 @@ import pytest
 
 from hotset.cachelayer import flashdev
 from hotset.cachelayer import lab as labs
-from hotset.cachelayer.dmcache import DmCache, metadata_bytes
+from hotset.cachelayer.dmcache import VOLUME, DmCache, metadata_bytes
+from hotset.cachelayer.flash import mapper_path
 from hotset.cachelayer.lab import LabSpec, MachineKind
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
@@ -46,10 +46,10 @@ def replay(machine: Machine, tier: Tier, device: Path | PurePosixPath, trace: st
 
 
 @pytest.fixture
-def trace(tmp_path: Path) -> Iterator[Path]:
+def trace(tmp_path: Path) -> Path:
     file = tmp_path / "trace"
     file.write_bytes(gzip.decompress(TRACE.read_bytes()))
-    yield file
+    return file
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def on_dm_cache(trace: Path, cache_mib: int) -> Hits:
     """On the kernel's, in the virtual machine; the origin is a slice of its fast disk."""
     with labs.standing(lab_spec("vm"), "test", print) as lab, lab.takedown.part():
         slices = spec(cache_mib, DISK)
-        tier = DmCache(lab.machine, slices, labs.VM_FLASH, PurePosixPath("/dev/mapper/hotset-volume"))
+        tier = DmCache(lab.machine, slices, labs.VM_FLASH, mapper_path(VOLUME))
         lab.takedown.call("remove the tier", tier.discard)
         tier.prepare()
         device = tier.create()

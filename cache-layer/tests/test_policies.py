@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hotset.cachelayer.local import Local
 from hotset.cachelayer import flashdev
+from hotset.cachelayer.local import Local
 
 Blocks = npt.NDArray[np.int64]
 
@@ -59,7 +59,9 @@ def simulate_argv(trace: Path, policy: str, slots: int) -> list[str]:
 
 
 def simulated(folder: Path, trace: Blocks, policy: str, slots: int) -> dict[str, Any]:
-    lines = [f"{at / REQUESTS_PER_S} {'RW'[block % 2]} {block} 1\n" for at, block in enumerate(trace)]
+    lines = [
+        f"{at / REQUESTS_PER_S} {'RW'[block % 2]} {block} 1\n" for at, block in enumerate(trace)
+    ]
     file = folder / "trace"
     file.write_text("".join(lines))
     argv = simulate_argv(file, policy, slots)

@@ -95,7 +95,10 @@ def serve(
     """
     mount.mkdir(exist_ok=True)
     unmount = ["umount", "-l"] if os.geteuid() == 0 else ["fusermount3", "-u", "-z"]
-    takedown.leftover(f"unmount the {name}", [*unmount, "-q", str(mount)])
+    argv = [*unmount, "-q", str(mount)]
+    # It unmounts itself when it ends in order; not so when somebody kills it.
+    takedown.leftover(f"unmount the {name}", argv)
+    takedown.call(f"unmount the {name}", lambda: local.run(argv, check=False))
     process = local.spawn([str(program(local)), *words, "--mount", str(mount)], log)
     takedown.process(name, process.pid)
     deadline = time.monotonic() + _START_LIMIT_S
