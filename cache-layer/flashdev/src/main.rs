@@ -177,7 +177,7 @@ fn main() -> ExitCode {
 
 fn run_serve(args: ServeArgs) -> anyhow::Result<()> {
     serve(ServeOptions {
-        spec: ModelSpec::load(&args.model.model)?.served(args.model.time_scale),
+        spec: ModelSpec::load(&args.model.model)?,
         backing: args.backing,
         mount: args.mount,
         name: args.name,
