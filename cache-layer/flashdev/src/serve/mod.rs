@@ -1,7 +1,8 @@
 //! The served device: a FUSE mount with one file that has the model's timing.
 //!
-//! What the model does not ask for, and FUSE adds: about 50 µs per request. It is left in: it
-//! is under 1 % of a disk access, where a flash model would have to subtract it.
+//! What the model does not ask for, and FUSE adds, is some 40 µs per request. Of a disk it is left
+//! in: it is under 1 % of an access. A flash gives it up, see
+//! [`ModelSpec::served`](crate::model::ModelSpec::served).
 //!
 //! Put the process in a memory control group of its own, apart from whoever writes to the
 //! device: if the group is short of memory, the writer waits for write-back, and that for this
