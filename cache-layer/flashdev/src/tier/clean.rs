@@ -31,8 +31,9 @@ pub(super) struct Cleaner {
     /// Where to go on.
     cursor: Block,
     rest_until: Nanos,
-    /// The last error, for those who wait for a flush.
-    error: Option<String>,
+    /// How often it went wrong, and the last time why.
+    failures: u64,
+    error: String,
 }
 
 impl Cleaner {
@@ -43,14 +44,14 @@ impl Cleaner {
             under_way: BlockSet::new(origin_blocks),
             cursor: 0,
             rest_until: 0,
-            error: None,
+            failures: 0,
+            error: String::new(),
         }
     }
 
     /// Wants all of these blocks written back, as they are now; one that is written to
     /// meanwhile does not count again, or there would be no end.
     fn want(&mut self, dirty: &BlockSet) {
-        self.error = None;
         self.wanted.insert_all(dirty);
     }
 
@@ -68,7 +69,8 @@ impl Cleaner {
     pub(super) fn tried(&mut self, block: Block, copied: io::Result<()>, now: Nanos) {
         let was_wanted = self.under_way.remove(block);
         if let Err(error) = copied {
-            self.error = Some(error.to_string());
+            self.failures += 1;
+            self.error = error.to_string();
             self.rest_until = now + REST;
             if was_wanted {
                 self.wanted.insert(block);
@@ -81,22 +83,24 @@ impl Tier {
     /// Writes back what is dirty now and waits for it, as long as `progress` (blocks left)
     /// agrees; how many blocks were dirty, or what went wrong.
     pub(super) fn clean_all(&self, mut progress: impl FnMut(u32) -> bool) -> Result<u32, String> {
-        let dirty = {
+        let (dirty, failures) = {
             let core = &mut *self.lock();
             core.cleaner.want(&core.dirty);
-            core.dirty.len()
+            (core.dirty.len(), core.cleaner.failures)
         };
         loop {
             self.work.notify_one();
             let waited = self
                 .changed
                 .wait_timeout_while(self.lock(), PROGRESS, |core| {
-                    core.cleaner.left() > 0 && core.cleaner.error.is_none() && !core.pool.stopping
+                    let cleaner = &core.cleaner;
+                    cleaner.left() > 0 && cleaner.failures == failures && !core.pool.stopping
                 });
             let (mut core, _) = waited.unwrap_or_else(PoisonError::into_inner);
             let left = core.cleaner.left();
-            if let Some(error) = core.cleaner.error.take() {
+            if core.cleaner.failures > failures {
                 core.cleaner.wanted.clear();
+                let error = &core.cleaner.error;
                 return Err(format!("{left} blocks are still dirty: {error}"));
             }
             let stopping = core.pool.stopping;

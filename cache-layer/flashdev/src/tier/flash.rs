@@ -121,14 +121,11 @@ impl Flash {
         store: impl FnOnce() -> io::Result<()>,
         answer: Answer,
     ) {
-        let tag = |model: &Timed<Model>, answer| model.admit(Op::Write, offset, len, answer);
-        match &self.model {
-            None => answer.give(no_bytes(store())),
-            Some(model) => {
-                let tag = tag(model, answer);
-                model.moved(tag, no_bytes(store()));
-            }
-        }
+        let Some(model) = &self.model else {
+            return answer.give(no_bytes(store()));
+        };
+        let tag = model.admit(Op::Write, offset, len, answer);
+        model.moved(tag, no_bytes(store()));
     }
 
     /// Makes everything written so far as durable as was asked for.
