@@ -14,10 +14,10 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from hotset.cachelayer import flashdev
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer.lab import LabSpec
 from hotset.cachelayer.local import Local
-from hotset.cachelayer.storage import flashdev
 from hotset.cachelayer.units import Bytes
 
 pytestmark = pytest.mark.lab
@@ -67,7 +67,7 @@ def guest_disk(folder: Path) -> Path:
     (metadata / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: hotset\nVersion: {project['version']}\n"
     )
-    shutil.copy(flashdev(Local()), content / "flashdev")
+    shutil.copy(flashdev.program(Local()), content / "flashdev")
     (content / "inside.toml").write_text(TINY)
     Local().run(["mke2fs", "-q", "-t", "ext4", "-d", str(content), str(disk), "4g"],
                 timeout_s=300)  # fmt: skip
@@ -86,7 +86,8 @@ def test_the_tier_on_this_computers_own_kernel(
               "from hotset.harness.cli import main; main()"]  # fmt: skip
     with labs.standing(spec, "test", print) as lab:
         machine = lab.machine
-        machine.run(["mount", str(lab.saved), str(THERE)])
+        assert lab.saved is not None
+        machine.run(["mount", str(lab.saved.device), str(THERE)])
         words = ["experiment", "run", str(THERE / "inside.toml"), "--format", "json"]
         done = machine.run([*hotset, *words], timeout_s=900, check=False)
         assert done.rc == 0, done.stderr[-3000:]
