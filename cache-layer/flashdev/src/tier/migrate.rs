@@ -121,8 +121,7 @@ impl Tier {
                 Task::Policy(Work::Promote { block, slot }) => self.promote(block, slot),
                 Task::Policy(Work::Demote { block, slot }) => self.demote(block, slot),
                 Task::Policy(work @ Work::WriteBack { block, .. }) => {
-                    let claim = self.lock().begin_write_back(block);
-                    let clean = claim.is_some_and(|slot| self.write_back(block, slot).0);
+                    let clean = self.clean(block);
                     self.lock().policy.finished(work, clean);
                 }
                 Task::Clean(block, slot) => {
@@ -195,6 +194,16 @@ impl Tier {
         }
         let waiting = self.lock().end_demotion(block, slot, gone.is_ok());
         self.resume_all(waiting);
+    }
+
+    /// Writes a block back unless it is clean or being written to; whether it is clean now.
+    fn clean(&self, block: Block) -> bool {
+        // The cleaner may have it just now.
+        let mut core = self.until(|core| !core.is_busy(block));
+        let claim = core.begin_write_back(block);
+        let dirty = core.dirty.contains(block);
+        drop(core);
+        claim.map_or(!dirty, |slot| self.write_back(block, slot).0)
     }
 
     /// Writes a claimed block back: whether it is clean now, and whether it was copied.
