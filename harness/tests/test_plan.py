@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hotset.cachelayer import chroot
 from hotset.cachelayer.paths import repository_file
 from hotset.cachelayer.programs import PROGRAMS
 from hotset.harness.experiment import order
@@ -36,8 +37,22 @@ class Planned:
 
 @pytest.fixture(scope="module")
 def planned(cli_server: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Planned:
+    """The demonstration planned for the virtual machine."""
+    return plan(cli_server, tmp_path_factory.mktemp("plan"), "vm")
+
+
+@pytest.fixture(scope="module")
+def emulated(
+    cli_server: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory
+) -> Planned:
+    """The demonstration planned for the emulated tier."""
+    if chroot.lacking():
+        pytest.skip(f"not planned where it cannot run: {chroot.lacking()}")
+    return plan(cli_server, tmp_path_factory.mktemp("emulated"), "image")
+
+
+def plan(cli_server: subprocess.Popen[str], root: Path, machine: str) -> Planned:
     """The demonstration planned with a tell-tale in place of every program."""
-    root = tmp_path_factory.mktemp("plan")
     stubs, started, temporary = root / "bin", root / "started", root / "tmp"
     for folder in (stubs, temporary):
         folder.mkdir()
@@ -52,7 +67,7 @@ def planned(cli_server: subprocess.Popen[str], tmp_path_factory: pytest.TempPath
         "HOTSET_FLASHDEV": str(stubs / "flashdev"),
     })  # fmt: skip
     done = hotset(
-        "experiment", "plan", DEMO, "--set", "machine.kind=vm", "--set", "tier.block=128KiB"
+        "experiment", "plan", DEMO, "--set", f"machine.kind={machine}", "--set", "tier.block=128KiB"
     )
     left = [path for top in (root / "xdg", temporary) for path in top.rglob("*") if path.is_file()]
     return Planned(done.out, done.err, done.code, set(started.read_text().split()), left)
@@ -88,14 +103,14 @@ def test_the_accelerated_arm(planned: Planned) -> None:
             "dmsetup create hotset-meta\n",
             "< 0 10240 linear /dev/disk/by-id/virtio-flash 0\n",
             "dmsetup create hotset-cache\n",
-            "< 0 1835008 linear /dev/disk/by-id/virtio-flash 10240\n",
+            "< 0 3145728 linear /dev/disk/by-id/virtio-flash 10240\n",
             "dmsetup create hotset-volume\n",
             "mount -o ro,noload ",
             "filefrag -v",
             "umount /run/hotset/origin",
             "--runs /run/hotset/runs --to /dev/mapper/hotset-cache",
             "cmp --quiet",
-            '<superblock uuid="" block_size="256" nr_cache_blocks="7168" policy="smq"',
+            '<superblock uuid="" block_size="256" nr_cache_blocks="12288" policy="smq"',
             "cache_restore --quiet -i /run/hotset/cache.xml -o /dev/mapper/hotset-meta",
             "dmsetup create hotset-data\n",
             "cache /dev/mapper/hotset-meta /dev/mapper/hotset-cache /dev/disk/by-path/",
@@ -106,8 +121,8 @@ def test_the_accelerated_arm(planned: Planned) -> None:
             "cp -a /run/hotset/data/volume/. /run/hotset/volume",
             "pg_ctl -D /run/hotset/data/cluster",
             " start\n",
-            "TPC-C driver: 16 users, 5 warehouses, probe, 8 s",
-            "TPC-C driver: 16 users, 5 warehouses, 10 s ramp-up, 30 s",
+            "TPC-C driver: 16 users, 10 warehouses, probe, 5 s",
+            "TPC-C driver: 16 users, 10 warehouses, 5 s ramp-up, 20 s",
             "pg_ctl -D /run/hotset/data/cluster -m immediate",
             "umount /run/hotset/volume",
             "umount /run/hotset/data",
@@ -127,12 +142,33 @@ def test_the_baseline_has_no_flash(planned: Planned) -> None:
 
 def test_the_all_flash_arm_has_no_slow_disk(planned: Planned) -> None:
     arm = planned.arm("all-flash", 1)
-    in_order(arm, "dmsetup create hotset-flat\n", "< 0 3145728 linear /dev/disk/by-id/virtio-flash",
+    in_order(arm, "dmsetup create hotset-flat\n", "< 0 4194304 linear /dev/disk/by-id/virtio-flash",
              "dmsetup create hotset-volume\n", "/dev/mapper/hotset-flat",
              "mount -o noatime /dev/mapper/hotset-flat /run/hotset/data",
              "mount -o noatime /dev/mapper/hotset-volume", " start\n", "TPC-C driver")  # fmt: skip
     assert "iscsiadm" not in arm
     assert "cache /dev/mapper" not in arm
+
+
+def test_the_accelerated_arm_on_the_emulated_tier(emulated: Planned) -> None:
+    assert (emulated.code, emulated.error) == (0, "")
+    in_order(emulated.text, "unshare --mount --pid", "# baseline, repeat 1", "flashdev serve")
+    in_order(
+        emulated.arm("accelerated", 1),
+        "cp --sparse=always", "flashdev tier --origin-model nas-2014",
+        "--flash-model pcie-flash-2014", "--policy smq --mode writeback", "--discard",
+        "losetup --find --show --direct-io=on",
+        "image $ mount -o ro,noload /dev/loop0",
+        "umount /run/hotset/origin",
+        '{"read_origin": ', '{"warm": {"runs": [[0, ',
+        "image $ mount -o noatime /dev/loop0 /run/hotset/data",
+        "pg_ctl -D /run/hotset/data/cluster",
+    )  # fmt: skip
+    for arm in ("baseline", "accelerated", "all-flash"):
+        assert "dmsetup" not in emulated.arm(arm, 1)
+        assert "iscsi" not in emulated.arm(arm, 1)
+    assert emulated.left == []
+    assert emulated.started - {"sync"} == set()
 
 
 def test_no_password_is_shown(planned: Planned) -> None:

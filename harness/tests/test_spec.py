@@ -55,10 +55,17 @@ def test_the_shipped_demonstration_is_valid() -> None:
     spec = read(repository_file("experiments/demo.toml"))
     assert spec.name == "demo"
     assert spec.arms == ("baseline", "accelerated", "all-flash")
-    assert spec.storage.size == 1536 * MIB
+    assert spec.storage.size == 2048 * MIB
     assert spec.tier.block == 64 * 1024
     tier = spec.tier.resolved()
     assert tier.metadata + tier.cache + tier.volume <= spec.flash.size
+
+
+def test_a_policy_that_dm_cache_lacks_needs_the_emulated_tier(file: Path) -> None:
+    assert read(file).tier.wanted == "auto"
+    assert read(file, ("tier.policy=sieve",)).tier.wanted == "emulated"
+    with pytest.raises(SpecError, match=r"tier.*sieve.*dm-cache has 'smq' alone"):
+        read(file, ("tier.policy=sieve", "tier.kind=dm-cache"))
 
 
 @pytest.mark.parametrize("path", sorted(repository_file("experiments").glob("*.toml")), ids=str)

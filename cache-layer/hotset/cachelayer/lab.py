@@ -18,7 +18,7 @@ from typing import Literal
 
 from hotset.cachelayer import chroot, image, loop, vm
 from hotset.cachelayer.flashdev import Model
-from hotset.cachelayer.ground import EmulatedGround, Ground, KernelGround, SavedDisk
+from hotset.cachelayer.ground import EmulatedGround, Ground, KernelGround
 from hotset.cachelayer.image import Image
 from hotset.cachelayer.local import Local, free_port
 from hotset.cachelayer.machine import EnvironmentLacksError, Machine
@@ -70,7 +70,7 @@ class Lab:
     machine: Machine
     accel: vm.Accel | None
     ground: Ground
-    saved: SavedDisk | None
+    saved: PurePosixPath | None
     folder: Path
     takedown: Takedown
 
@@ -262,7 +262,7 @@ def _vm_lab(
     target = Target(local, vm_portal(folder, root), folder)
     target.start(takedown)
     ground = KernelGround(local, machine, target, VM_FLASH, folder)
-    saved = SavedDisk(spec.saved, VM_SAVED) if spec.saved else None
+    saved = VM_SAVED if spec.saved else None
     return Lab("vm", machine, accel, ground, saved, folder, takedown)
 
 
@@ -293,11 +293,10 @@ def _local_lab(spec: LabSpec, folder: Path, takedown: Takedown, local: Local) ->
     return Lab("local", local, None, ground, _saved(spec, local, takedown), folder, takedown)
 
 
-def _saved(spec: LabSpec, local: Local, takedown: Takedown) -> SavedDisk | None:
+def _saved(spec: LabSpec, local: Local, takedown: Takedown) -> PurePosixPath | None:
     if spec.saved is None:
         return None
-    device = loop.attach(local, spec.saved, takedown, readonly=spec.saved_readonly)
-    return SavedDisk(spec.saved, device)
+    return loop.attach(local, spec.saved, takedown, readonly=spec.saved_readonly)
 
 
 def _sparse(local: Local, file: Path, size: Bytes, takedown: Takedown) -> Path:

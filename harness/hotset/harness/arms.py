@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from hotset.cachelayer import warmup
+from hotset.cachelayer.ground import SavedDisk
 from hotset.cachelayer.tier import Tier, Warmup
 from hotset.cachelayer.units import Bytes
 from hotset.harness.engines.postgres_server import PostgresServer, run_settings
@@ -73,8 +74,9 @@ def all_flash(site: Site) -> Iterator[Placed]:
     """Everything on flash: the ceiling."""
     with site.takedown.part():
         assert site.lab.saved is not None, "the lab was raised without the saved image"
+        saved = SavedDisk(site.saved.path, site.lab.saved)
         flat = site.lab.ground.all_flash(
-            site.lab.saved, site.spec.storage.size, site.tier.volume, site.storage.time_scale,
+            saved, site.spec.storage.size, site.tier.volume, site.storage.time_scale,
             site.takedown,
         )  # fmt: skip
         mount(site.machine, site.takedown, flat.data, PLACE.data, "-o", "noatime")

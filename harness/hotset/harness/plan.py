@@ -19,7 +19,7 @@ from typing import cast
 
 from hotset.cachelayer import chroot, image, loop, vm
 from hotset.cachelayer import lab as labs
-from hotset.cachelayer.ground import EmulatedGround, KernelGround, SavedDisk
+from hotset.cachelayer.ground import EmulatedGround, KernelGround
 from hotset.cachelayer.lab import Lab, MachineKind
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import DEFAULT_TIMEOUT_S, Result, declared
@@ -157,12 +157,12 @@ def plan(spec: Spec) -> None:
                 if placed.warmed is not None:
                     _tpcc(spec, f"probe, {spec.warmup.probe_s:g} s")
                 _tpcc(spec, f"{spec.tpcc.rampup_s:g} s ramp-up, {spec.tpcc.duration_s:g} s")
-        to_stdout("\n# the end: stop the iSCSI target and the machine, remove the flash file")
+        to_stdout("\n# the end: stop the machine and what serves its disks, remove the flash file")
 
 
 def _lab(spec: Spec, kind: MachineKind, folder: Path, takedown: Takedown, local: Local) -> Lab:
     to_stdout("# the lab")
-    saved = SavedDisk(folder / "saved.img", labs.VM_SAVED if kind == "vm" else _LOOP)
+    saved = labs.VM_SAVED if kind == "vm" else _LOOP
     if kind == "image":
         machine = _Printing(kind, _answers(spec))
         local.run(chroot.hold_argv(_built(folder, local), folder))

@@ -94,9 +94,9 @@ def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> 
     assert lab.saved is not None, "the lab was raised without a disk for the image"
     takedown.leftover("remove an unfinished image", ["rm", "-f", str(_building(path))])
     with takedown.part():
-        make_file_system(machine, lab.saved.device)
+        make_file_system(machine, lab.saved)
         # Discard: what was deleted again leaves holes, which no restore has to copy.
-        mount(machine, takedown, lab.saved.device, PLACE.data, "-o", "noatime,discard")
+        mount(machine, takedown, lab.saved, PLACE.data, "-o", "noatime,discard")
         volume_on_data(machine, takedown)
         server = PostgresServer(machine, PLACE, password)
         server.create()
