@@ -16,19 +16,23 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::Refusal;
-use crate::model::ModelSpec;
+use crate::model::{Model, ModelSpec};
 use crate::time::TimeScale;
 use crate::trace::Recorder;
 use backing::{Backing, Durability};
 use daemon::Daemon;
 use engine::Engine;
 use file_system::ServedFile;
+use flash::{Flash, Slice};
+use handler::Handler;
+use ledger::Counters;
 use recorded::Recorded;
 
 pub mod backing;
 pub(crate) mod daemon;
 pub(crate) mod engine;
 pub(crate) mod file_system;
+pub(crate) mod flash;
 pub(crate) mod handler;
 mod ledger;
 pub(crate) mod mount;
@@ -70,9 +74,8 @@ pub fn serve(options: ServeOptions) -> anyhow::Result<()> {
     let backing = Backing::open(&options.backing, options.durability)
         .map_err(|error| Refusal(format!("{error:#}")))?;
     let backing = Arc::new(backing);
-    let spec = options.spec.served(options.scale);
-    let device = spec.build(backing.size_bytes())?;
-    let engine = Engine::start(device, backing.clone(), options.scale)?;
+    let spec = options.spec.clone().served(options.scale);
+    let running = Running::start(&spec, &backing, &options)?;
 
     let recorder = options.trace.as_deref().map(Recorder::start).transpose()?;
     let recorder = recorder.map(Arc::new);
@@ -80,20 +83,72 @@ pub fn serve(options: ServeOptions) -> anyhow::Result<()> {
         look: backing.look(options.name)?,
         handler: match &recorder {
             Some(recorder) => Arc::new(Recorded {
-                handler: engine.clone(),
+                handler: running.handler(),
                 recorder: recorder.clone(),
             }),
-            None => engine.clone(),
+            None => running.handler(),
         },
     };
     let result = daemon.run(&dir, vec![file], options.allow_other);
-    engine.wait_for_rest(REST_LIMIT);
+    let counters = running.rest();
     if let Some(recorder) = recorder {
         recorder.finish().context("the trace is not whole")?;
     }
     let synced = backing.sync().context("cannot sync the backing file");
-    eprintln!("{}", serde_json::to_string(&engine.counters())?);
+    eprintln!("{}", serde_json::to_string(&counters)?);
     result.and(synced)
+}
+
+/// A device on the real clock. A disk's data is moved by threads of its own, since the host's disk
+/// below may be slow as well; a flash's at once, since nothing may add to its latency.
+enum Running {
+    Disk(Arc<Engine<Model>>),
+    Flash(Arc<Flash>),
+}
+
+impl Running {
+    fn start(
+        spec: &ModelSpec,
+        backing: &Arc<Backing>,
+        options: &ServeOptions,
+    ) -> anyhow::Result<Running> {
+        let device = spec.build(backing.size_bytes())?;
+        Ok(match spec {
+            ModelSpec::Disks(_) => {
+                Running::Disk(Engine::start(device, backing.clone(), options.scale)?)
+            }
+            ModelSpec::Flash(_) => Running::Flash(Flash::start(
+                backing.share()?,
+                Some(device),
+                options.scale,
+                options.durability,
+            )?),
+        })
+    }
+
+    fn handler(&self) -> Arc<dyn Handler> {
+        match self {
+            Running::Disk(engine) => engine.clone(),
+            Running::Flash(flash) => Arc::new(Slice {
+                flash: flash.clone(),
+                start: 0,
+            }),
+        }
+    }
+
+    /// Waits for what is in the device; what has gone through it.
+    fn rest(&self) -> Option<Counters> {
+        match self {
+            Running::Disk(engine) => {
+                engine.wait_for_rest(REST_LIMIT);
+                Some(engine.counters())
+            }
+            Running::Flash(flash) => {
+                flash.wait_for_rest(REST_LIMIT);
+                flash.counters()
+            }
+        }
+    }
 }
 
 fn check_name(name: &OsString) -> Result<(), Refusal> {

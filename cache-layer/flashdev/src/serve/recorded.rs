@@ -8,12 +8,12 @@ use super::handler::{Answer, Handler};
 use crate::trace::Recorder;
 
 /// Another handler, watched.
-pub(super) struct Recorded<H> {
-    pub(super) handler: Arc<H>,
+pub(super) struct Recorded {
+    pub(super) handler: Arc<dyn Handler>,
     pub(super) recorder: Arc<Recorder>,
 }
 
-impl<H: Handler> Handler for Recorded<H> {
+impl Handler for Recorded {
     fn read(&self, offset: u64, len: u32, answer: Answer) {
         self.recorder.record(false, offset, len.into());
         self.handler.read(offset, len, answer);

@@ -1,20 +1,19 @@
 //! The emulated cache tier: blocks of a slow, modelled origin kept in a flash file.
 //!
 //! From the ground up: [`layout`] cuts the flash into METADATA, CACHE and VOLUME; [`metadata`]
-//! remembers through crashes which block is where; `flash` moves bytes and keeps the flash
-//! model's time; `core` is the state of the blocks under one lock; `request` the path of a
-//! request, `migrate` that of a block; `clean` and `warm` are what cleans and fills the cache of
-//! its own accord; `control` lets others watch and steer. The behaviour is dm-cache's, except
-//! where a comment says otherwise.
+//! remembers through crashes which block is where; `core` is the state of the blocks under one
+//! lock; `request` the path of a request, `migrate` that of a block; `clean` and `warm` are what
+//! cleans and fills the cache of its own accord; `control` lets others watch and steer. The
+//! behaviour is dm-cache's, except where a comment says otherwise.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::model::Model;
 use crate::serve::engine::Engine;
+use crate::serve::flash::Flash;
 use crate::time::{Nanos, TimeScale};
 use core::Core;
-use flash::Flash;
 use layout::Layout;
 use metadata::Metadata;
 
@@ -22,7 +21,6 @@ mod block_set;
 mod clean;
 mod control;
 mod core;
-mod flash;
 mod joint;
 pub mod layout;
 pub mod metadata;

@@ -12,7 +12,6 @@ use clap::ValueEnum;
 use super::Tier;
 use super::control::Control;
 use super::core::{Core, Manner, Mode};
-use super::flash::{Flash, Volume};
 use super::layout::Layout;
 use super::metadata::{Metadata, Recovered};
 use super::origin::Origin;
@@ -24,6 +23,7 @@ use crate::serve::backing::{Backing, Durability};
 use crate::serve::daemon::Daemon;
 use crate::serve::engine::Engine;
 use crate::serve::file_system::ServedFile;
+use crate::serve::flash::{Flash, Slice};
 use crate::serve::{REST_LIMIT, mount};
 use crate::time::TimeScale;
 
@@ -113,7 +113,7 @@ fn served_files(tier: &Arc<Tier>, files: &Files) -> anyhow::Result<Vec<ServedFil
     if tier.layout.volume_bytes > 0 {
         let mut look = files.flash.look("volume".into())?;
         look.size_bytes = tier.layout.volume_bytes;
-        let volume = Volume {
+        let volume = Slice {
             flash: tier.flash.clone(),
             start: tier.layout.volume_offset(),
         };

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use nix::fcntl::{FallocateFlags, fallocate};
 
+use super::backing::{Durability, PageBuffer};
+use super::handler::{Answer, Handler, Outcome};
+use super::ledger::Counters;
+use super::timed::Timed;
 use crate::device::Op;
 use crate::model::Model;
-use crate::serve::backing::{Durability, PageBuffer};
-use crate::serve::handler::{Answer, Handler, Outcome};
-use crate::serve::timed::Timed;
 use crate::time::TimeScale;
 
 thread_local! {
@@ -41,7 +42,7 @@ enum Job {
 ///
 /// I/O goes through the page cache: the flash stands for a device that is faster than the
 /// host's disks are likely to be.
-pub(super) struct Flash {
+pub(crate) struct Flash {
     file: Arc<File>,
     model: Option<Arc<Timed<Model>>>,
     jobs: Sender<Job>,
@@ -50,7 +51,7 @@ pub(super) struct Flash {
 
 impl Flash {
     /// Starts the threads of the flash; they last as long as the process.
-    pub(super) fn start(
+    pub(crate) fn start(
         file: Arc<File>,
         model: Option<Model>,
         scale: TimeScale,
@@ -79,18 +80,18 @@ impl Flash {
     }
 
     /// Fills the buffer from this place on; no business of the model's.
-    pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)
     }
 
     /// Stores the bytes from this place on; no business of the model's.
-    pub(super) fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+    pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)
     }
 
     /// Reads: `fill` gets the bytes, from wherever on the flash they are, before this returns;
     /// the model is charged with one request.
-    pub(super) fn read(
+    pub(crate) fn read(
         &self,
         offset: u64,
         len: u32,
@@ -114,7 +115,7 @@ impl Flash {
 
     /// Writes: `store` puts the bytes wherever on the flash they belong, before this returns;
     /// the model is charged with one request.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         offset: u64,
         len: u32,
@@ -129,7 +130,7 @@ impl Flash {
     }
 
     /// Makes everything written so far as durable as was asked for.
-    pub(super) fn flush(&self, answer: Answer) {
+    pub(crate) fn flush(&self, answer: Answer) {
         match (&self.model, self.durability) {
             (Some(model), _) => {
                 model.admit(Op::Flush, 0, 0, answer);
@@ -141,7 +142,7 @@ impl Flash {
 
     /// Has everything written so far on the medium before anything that follows, as durable as
     /// was asked for; waits for it.
-    pub(super) fn barrier(&self) -> io::Result<()> {
+    pub(crate) fn barrier(&self) -> io::Result<()> {
         match self.durability {
             Durability::Synced => self.file.sync_data(),
             Durability::Volatile => Ok(()),
@@ -149,10 +150,15 @@ impl Flash {
     }
 
     /// Waits until nothing is in the model, or the time is up.
-    pub(super) fn wait_for_rest(&self, limit: Duration) {
+    pub(crate) fn wait_for_rest(&self, limit: Duration) {
         if let Some(model) = &self.model {
             model.wait_for_rest(limit);
         }
+    }
+
+    /// What has gone through so far, as far as a model has counted it.
+    pub(crate) fn counters(&self) -> Option<Counters> {
+        self.model.as_ref().map(|model| model.counters())
     }
 
     fn hand_out(&self, job: Job) {
@@ -223,15 +229,15 @@ fn with_scratch(len: usize, work: impl FnOnce(&mut [u8])) {
     });
 }
 
-/// The VOLUME: a slice of the flash that is a device of its own.
-pub(super) struct Volume {
+/// A slice of the flash that is a device of its own.
+pub(crate) struct Slice {
     /// The flash it lies on.
-    pub(super) flash: Arc<Flash>,
+    pub(crate) flash: Arc<Flash>,
     /// Where it begins, bytes from the start of the flash.
-    pub(super) start: u64,
+    pub(crate) start: u64,
 }
 
-impl Handler for Volume {
+impl Handler for Slice {
     fn read(&self, offset: u64, len: u32, answer: Answer) {
         let offset = self.start + offset;
         let fill = |buffer: &mut [u8]| self.flash.read_at(buffer, offset);
