@@ -47,8 +47,8 @@ class Ground(Protocol):
     tier_kind: TierKind
 
     @property
-    def emulates(self) -> str:
-        """What of it is emulated or modelled, for reports."""
+    def flash_description(self) -> str:
+        """What holds cache and volume, for reports."""
 
     def slow_disk(self, model: Model, size: Bytes, time_scale: float) -> ModelledStorage:
         """A slow disk, not attached yet."""
@@ -66,7 +66,7 @@ class KernelGround:
     """dm-cache of the machine's kernel; the slow disk comes over real iSCSI."""
 
     tier_kind: TierKind = "dm-cache"
-    emulates = "the slow disk is modelled"
+    flash_description = "a disk of this computer's, as fast as it is"
 
     def __init__(
         self, local: Local, machine: Machine, target: Target, flash: PurePosixPath, folder: Path
@@ -106,14 +106,22 @@ class EmulatedGround:
     """hotset's own cache engine between two device models, at this computer's speed."""
 
     tier_kind: TierKind = "emulated"
-    emulates = "the cache is hotset's own engine, slow disk and flash are modelled"
-
     def __init__(self, local: Local, machine: Machine, flash_model: Model, folder: Path) -> None:
         self._local = local
         self._machine = machine
         self._flash_model = flash_model
         self._folder = folder
         self._flash = folder / "flash.img"
+
+    @property
+    def flash_description(self) -> str:
+        promise = flashdev.expected(self._local, self._flash_model, [])
+        reads = {one["queue_depth"]: one for one in promise["random_read_8k"]}
+        return (
+            f"modelled {promise['model']}: 8 KiB random reads in"
+            f" {reads[1]['latency_ms_mean'] * 1000:.0f} µs, {reads[32]['iops']:,.0f} a second at"
+            " queue depth 32"
+        )
 
     def slow_disk(self, model: Model, size: Bytes, time_scale: float) -> ModelledStorage:
         way = LoopDevice(self._local)

@@ -187,6 +187,7 @@ def _describe(site: Site, journal: Journal) -> None:
             cache_bytes=int(tier.cache),
             volume_bytes=int(tier.volume),
             emulated=site.lab.ground.tier_kind == "emulated",
+            flash=site.lab.ground.flash_description,
         ),
         storage=document.Storage(
             kind="modelled",

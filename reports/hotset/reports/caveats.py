@@ -63,8 +63,9 @@ class Code(Enum):
         "on the server itself, for absolute ones.",
     )
     EMULATED_TIER = (
-        "Emulated tier: the cache was hotset's own engine, not a kernel cache.",
-        "Repeat with dm-cache or bcache before deciding on one of them.",
+        "Emulated tier: the cache was hotset's own engine, not a kernel cache, and the flash a "
+        "model.",
+        "Repeat with the kernel's dm-cache before deciding on it (tier.kind = 'dm-cache').",
     )
     MODELLED_STORAGE = (
         "Modelled storage: the slow storage was a model of “{name}”, not the device.",

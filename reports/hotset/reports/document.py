@@ -77,6 +77,8 @@ class Tier(Record):
     cache_bytes: PositiveInt
     volume_bytes: NonNegativeInt
     emulated: bool
+    flash: str = ""
+    """What holds cache and volume, in words."""
 
 
 class Calibration(Record):

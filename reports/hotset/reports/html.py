@@ -174,6 +174,8 @@ def _tier(document: RunDocument) -> list[tuple[str, str]]:
         ("volume", words.size(tier.volume_bytes)),
         ("metadata", words.size(tier.metadata_bytes)),
     ]
+    if tier.flash:
+        rows.append(("flash", tier.flash))
     if document.database is not None and document.database.bytes:
         share = words.percent(tier.cache_bytes / document.database.bytes, 0)
         rows.append(("cache / database", share))
