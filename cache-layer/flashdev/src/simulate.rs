@@ -136,7 +136,7 @@ fn run<P: Policy>(mut policy: P, trace: &[Access]) -> Outcome {
             None => outcome.misses += 1,
         }
         work_off(&mut policy, access.now, false, &mut outcome);
-        policy.answered(access, access.now);
+        policy.answered(access.block, access.now);
     }
     outcome.miss_ratio = outcome.misses as f64 / outcome.requests.max(1) as f64;
     outcome

@@ -107,10 +107,10 @@ pub trait Policy: Send {
     /// Where a block is, without touching it.
     fn resident(&self, block: Block) -> Option<Slot>;
 
-    /// The request of an earlier access has been answered.
+    /// A request for the block has been answered.
     ///
     /// Only smq listens: the kernel's counts such answers as ticks of its clock.
-    fn answered(&mut self, _access: Access, _now: Nanos) {}
+    fn answered(&mut self, _block: Block, _now: Nanos) {}
 
     /// The next piece of work, if there is any; [`Policy::finished`] may have made some.
     ///

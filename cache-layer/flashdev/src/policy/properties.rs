@@ -157,7 +157,7 @@ fn drive(policy: &mut dyn Policy, model: &mut Model, steps: &[Step]) {
                     policy.set_dirty(slot, true);
                     model.dirty.insert(block);
                 }
-                policy.answered(access, now);
+                policy.answered(access.block, now);
             }
             Step::Take { count, idle } => {
                 for _ in 0..count {

@@ -30,7 +30,9 @@ impl Tier {
         }
         self.work.notify_one();
         if plan.iter().all(is_on_origin) {
-            return self.origin.read(offset, len, answer);
+            return self
+                .origin
+                .read(offset, len, self.leaving_origin(&plan, false, answer));
         }
         let joint = Joint::of_read(offset, len, parts(&plan), answer);
         self.carry_out(&plan, &joint);
@@ -44,7 +46,9 @@ impl Tier {
         }
         self.work.notify_one();
         if plan.iter().all(is_on_origin) {
-            return self.write_misses(&plan, data, answer);
+            return self
+                .origin
+                .write(offset, data, self.leaving_origin(&plan, true, answer));
         }
         let joint = Joint::of_write(offset, data, parts(&plan), answer);
         self.carry_out(&plan, &joint);
@@ -161,10 +165,14 @@ impl Tier {
             Route::Wait => self.resume(joint.clone(), *piece),
             Route::Failed(code) => answer.give(Err(io::Error::from_raw_os_error(*code))),
             Route::Through(slot) => self.write_through(*piece, *slot, joint),
-            Route::Origin if joint.is_write() => {
-                self.write_misses(part, joint.data(offset, len), answer);
+            Route::Origin => {
+                let write = joint.is_write();
+                let answer = self.leaving_origin(part, write, answer);
+                match write {
+                    true => self.origin.write(offset, joint.data(offset, len), answer),
+                    false => self.origin.read(offset, len, answer),
+                }
             }
-            Route::Origin => self.origin.read(offset, len, answer),
             Route::Flash(_) if joint.is_write() => {
                 self.write_hits(part, joint.data(offset, len), answer);
             }
@@ -172,19 +180,18 @@ impl Tier {
         }
     }
 
-    fn write_misses(self: &Arc<Self>, part: &[Step], data: &[u8], answer: Answer) {
-        let (first, last) = (&part[0].piece, &part[part.len() - 1].piece);
-        let blocks = first.block..=last.block;
+    /// An answer that comes from the origin, with what is to be done before it goes on.
+    fn leaving_origin(self: &Arc<Self>, part: &[Step], write: bool, answer: Answer) -> Answer {
+        let blocks = part[0].piece.block..=part[part.len() - 1].piece.block;
         let tier = self.clone();
-        let then = Answer::then(move |outcome| {
+        Answer::then(move |outcome| {
             let awaited = {
                 let mut core = tier.lock();
-                blocks.fold(false, |any, block| core.leave_origin(block) | any)
+                blocks.fold(false, |any, block| core.leave_origin(block, write) | any)
             };
             tier.tell(awaited);
             answer.give(outcome);
-        });
-        self.origin.write(first.offset, data, then);
+        })
     }
 
     /// To the flash first: should the process be killed in between, the flash counts.

@@ -70,8 +70,8 @@ pub struct Smq {
     hotspot: Hotspot,
     backlog: Backlog,
     clock: Option<Clock>,
-    /// The request whose answer is the next tick.
-    tick_request: Option<Access>,
+    /// The block whose request, once answered, is the next tick.
+    tick_block: Option<Block>,
 }
 
 impl Smq {
@@ -87,7 +87,7 @@ impl Smq {
             hotspot: Hotspot::new(geometry),
             backlog: Backlog::new(),
             clock: None,
-            tick_request: None,
+            tick_block: None,
         }
     }
 
@@ -223,7 +223,7 @@ impl Policy for Smq {
     /// `__lookup`.
     fn access(&mut self, access: Access) -> Option<Slot> {
         self.advance(access.now);
-        self.tick_request.get_or_insert(access);
+        self.tick_block.get_or_insert(access.block);
         if let Some(slot) = self.slots.resident(access.block) {
             self.touch(slot);
             return Some(slot);
@@ -242,10 +242,11 @@ impl Policy for Smq {
     }
 
     /// As dm-cache ticks: one request at a time carries a tick, which comes when it is answered;
-    /// the next to arrive then carries the next (`check_if_tick_bio_needed`, `cache_end_io`).
-    fn answered(&mut self, access: Access, now: Nanos) {
-        if self.tick_request == Some(access) {
-            self.tick_request = None;
+    /// the next to arrive then carries the next (`check_if_tick_bio_needed`, `cache_end_io`). It
+    /// is known here by its block: another request for that may take its tick along.
+    fn answered(&mut self, block: Block, now: Nanos) {
+        if self.tick_block == Some(block) {
+            self.tick_block = None;
             self.advance(now);
             self.tick(now);
         }

@@ -231,14 +231,18 @@ fn an_answer_is_a_tick_one_request_at_a_time() {
     let (first, second) = (at(0, 5), at(0, 6));
     smq.access(first);
     smq.access(second);
-    smq.answered(second, 0);
-    assert_eq!(smq.tick_request, Some(first), "the second carries no tick");
-    smq.answered(first, 0);
-    assert_eq!(smq.tick_request, None);
+    smq.answered(second.block, 0);
+    assert_eq!(
+        smq.tick_block,
+        Some(first.block),
+        "the second carries no tick"
+    );
+    smq.answered(first.block, 0);
+    assert_eq!(smq.tick_block, None);
     // At one answer per request, a part rises at every miss without a second passing.
     let misses = (0..100).take_while(|_| {
         smq.access(at(0, 5));
-        smq.answered(at(0, 5), 0);
+        smq.answered(at(0, 5).block, 0);
         smq.next_work(0, false).is_none()
     });
     assert!(misses.count() < 50);

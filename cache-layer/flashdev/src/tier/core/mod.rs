@@ -202,7 +202,7 @@ impl Core {
     /// A read of a slot is through. These tell whether a migration may wait for it.
     pub(super) fn leave_read(&mut self, block: Block, slot: Slot) -> bool {
         self.users[slot as usize].readers -= 1;
-        self.busy.contains_key(&block)
+        self.left(block)
     }
 
     /// A write to a slot is through; `in_origin` if the origin has it too.
@@ -216,17 +216,22 @@ impl Core {
                 self.mark_dirty(block, slot);
             }
         }
-        self.busy.contains_key(&block)
+        self.left(block)
     }
 
-    /// A write to the origin is through.
-    pub(super) fn leave_origin(&mut self, block: Block) -> bool {
-        if let Some(count) = self.origin_writes.get_mut(&block) {
+    /// A request to the origin is through.
+    pub(super) fn leave_origin(&mut self, block: Block, write: bool) -> bool {
+        if let Some(count) = self.origin_writes.get_mut(&block).filter(|_| write) {
             *count -= 1;
             if *count == 0 {
                 self.origin_writes.remove(&block);
             }
         }
+        self.left(block)
+    }
+
+    fn left(&mut self, block: Block) -> bool {
+        self.policy.answered(block, self.last_request);
         self.busy.contains_key(&block)
     }
 
