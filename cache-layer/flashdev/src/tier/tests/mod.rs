@@ -17,6 +17,7 @@ use crate::time::TimeScale;
 mod kill;
 mod load;
 mod stress;
+mod told;
 mod verbs;
 
 /// Blocks of 16 KiB: few enough that all of them meet all the time.
