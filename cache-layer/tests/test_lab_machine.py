@@ -75,7 +75,7 @@ def origin(lab: Lab, tmp_path: Path) -> Iterator[PurePosixPath]:
     # A fast disk: these tests are about data, not about time.
     storage = lab.ground.slow_disk("nas-2014", DISK, 0.1)
     with lab.takedown.part():
-        storage.restore(image)
+        storage.restore(image, lab.takedown)
         yield storage.attach(lab.takedown)
 
 

@@ -6,6 +6,8 @@ import json
 import os
 import shlex
 import shutil
+import socket
+import time
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -310,6 +312,22 @@ def test_the_target_listens_where_it_is_told(tmp_path: Path) -> None:
     assert argv[argv.index("--iscsi") + 1] == "portal=10.77.0.1:3260"
 
 
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    if Local().which("tgtd") is None:
+        pytest.skip("tgtd is not installed")
+    takedown = Takedown(tmp_path, Local())
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        portal = Portal("127.0.0.1", "127.0.0.1", other.getsockname()[1])
+        with pytest.raises(EnvironmentLacksError, match=f"listen on 127.0.0.1:{portal.port},"):
+            Target(Local(), portal, tmp_path).start(takedown)
+    takedown.undo()
+    free = Portal("127.0.0.1", "127.0.0.1", portal.port)
+    Target(Local(), free, tmp_path).start(takedown)
+    begun = time.monotonic()
+    takedown.undo()
+    assert time.monotonic() - begun < 5, "tgtd ignores SIGTERM: it was waited for in vain"
+
+
 def test_a_missing_target_names_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,7 +344,7 @@ def test_an_image_is_restored_with_its_holes(tmp_path: Path) -> None:
         file.truncate(8 * 2**20)
         file.seek(2**20)
         file.write(b"data" * 1024)
-    slow_disk(tmp_path, 16 * 2**20).restore(saved)
+    slow_disk(tmp_path, 16 * 2**20).restore(saved, Takedown(tmp_path, Local()))
     restored = tmp_path / "slow.img"
     assert restored.read_bytes() == saved.read_bytes()
     assert restored.stat().st_blocks * 512 < 2**20
@@ -337,7 +355,7 @@ def test_an_image_larger_than_the_disk_is_refused(tmp_path: Path) -> None:
     with saved.open("wb") as file:
         file.truncate(2 * 2**20)
     with pytest.raises(ValueError, match=r"2.0 MiB\) is larger than the origin .*1.0 MiB"):
-        slow_disk(tmp_path, 2**20).restore(saved)
+        slow_disk(tmp_path, 2**20).restore(saved, Takedown(tmp_path, Local()))
     assert not (tmp_path / "slow.img").exists()
 
 

@@ -59,7 +59,7 @@ def test_drift_falls_on_all_arms_alike() -> None:
     assert len({sum(one) for one in places.values()}) == 1
 
 
-@pytest.mark.parametrize("override", ["tpcc.warehouses=4", "tpcc.seed=2", "storage.size=1600MiB"])
+@pytest.mark.parametrize("override", ["tpcc.warehouses=4", "tpcc.seed=2", "storage.size=2100MiB"])
 def test_what_decides_the_content_of_an_image_is_in_its_name(override: str) -> None:
     assert saved.path_for(spec(override), "vm") != saved.path_for(spec(), "vm")
 
@@ -73,7 +73,8 @@ def test_what_does_not_is_not(override: str) -> None:
 
 def test_each_ground_has_its_own_image() -> None:
     assert saved.path_for(spec(), "local") != saved.path_for(spec(), "vm")
-    assert saved.path_for(spec(), "vm").name.startswith("tpcc-5w-")
+    assert saved.path_for(spec(), "vm").name.startswith("tpcc-10w-")
+    assert saved.path_for(spec(), "image") == saved.path_for(spec(), "vm"), "the same server"
 
 
 def test_only_a_finished_image_is_used() -> None:

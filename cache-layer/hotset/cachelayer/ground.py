@@ -106,6 +106,7 @@ class EmulatedGround:
     """hotset's own cache engine between two device models, at this computer's speed."""
 
     tier_kind: TierKind = "emulated"
+
     def __init__(self, local: Local, machine: Machine, flash_model: Model, folder: Path) -> None:
         self._local = local
         self._machine = machine

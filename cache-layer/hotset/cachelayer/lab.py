@@ -116,13 +116,8 @@ def choose(wanted: MachineChoice, tier: TierChoice = "auto") -> MachineKind:
     :raises EnvironmentLacksError: what is asked for is not possible on this computer.
     :raises ValueError: the machine that is asked for has another kind of tier.
     """
+    check(wanted, tier)
     if wanted != "auto":
-        has: TierKind = "emulated" if wanted == "image" else "dm-cache"
-        if tier not in ("auto", has):
-            raise ValueError(
-                f"machine.kind = {wanted!r} has tier.kind = {has!r}, not {tier!r}: leave one of"
-                " them at 'auto'"
-            )
         lacks = _LACKING[wanted]()
         if lacks is not None:
             raise EnvironmentLacksError(
@@ -137,6 +132,16 @@ def choose(wanted: MachineChoice, tier: TierChoice = "auto") -> MachineKind:
     if tier == "dm-cache" or vm.accelerated(Local(), image.cached()) or chroot.lacking():
         return "vm"
     return "image"
+
+
+def check(wanted: MachineChoice, tier: TierChoice) -> None:
+    """:raises ValueError: the machine that is asked for has another kind of tier."""
+    has: TierKind = "emulated" if wanted == "image" else "dm-cache"
+    if wanted != "auto" and tier not in ("auto", has):
+        raise ValueError(
+            f"machine.kind = {wanted!r} has tier.kind = {has!r}, not {tier!r}: leave one of"
+            " them at 'auto'"
+        )
 
 
 def _local_lacks() -> str | None:

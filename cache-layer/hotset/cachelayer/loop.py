@@ -26,11 +26,11 @@ def attach(
         argv.append("--read-only")
     if part is not None:
         argv += [f"--offset={int(part[0])}", f"--sizelimit={int(part[1])}"]
-    # Written down before it is made: whoever finds the list after a kill finds the device too.
-    takedown.leftover(f"release the loop devices of {file.name}", ["sh", "-c", _RELEASE, "sh",
-                                                                   str(file)])  # fmt: skip
+    # Found again by its file: written down before it is made, so that neither a kill nor Ctrl-C
+    # in between leaves it.
+    takedown.command(f"release the loop devices of {file.name}", ["sh", "-c", _RELEASE, "sh",
+                                                                  str(file)])  # fmt: skip
     device = local.run([*argv, str(file)]).stdout.strip()
-    takedown.call(f"release {device}", lambda: local.run(["losetup", "--detach", device]))
     return PurePosixPath(device)
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from hotset.cachelayer import flashdev, loop
 from hotset.cachelayer.flashdev import Model
 from hotset.cachelayer.local import Local
-from hotset.cachelayer.machine import EnvironmentLacksError, Machine, missing
+from hotset.cachelayer.machine import EnvironmentLacksError, Machine, Result, missing
 from hotset.cachelayer.takedown import Takedown
 from hotset.cachelayer.units import Bytes
 
@@ -66,16 +66,22 @@ class Target:
                 raise missing("this computer", [name])
         log = self._folder / "tgtd.log"
         process = self._local.spawn(self.daemon_argv(), log)
-        takedown.process("iSCSI target", process.pid)
+        # It ignores SIGTERM, and has nothing to tidy up.
+        takedown.process("iSCSI target", process.pid, at_once=True)
         deadline = time.monotonic() + _START_LIMIT_S
-        while self._admin("--op", "show", "--mode", "target", check=False) != 0:
+        show_portals = ("--op", "show", "--mode", "portal")
+        while (shown := self._admin(*show_portals, check=False)).rc != 0:
             if process.poll() is not None or time.monotonic() > deadline:
                 words = log.read_text(errors="replace").strip()[-600:]
-                raise EnvironmentLacksError(
-                    f"the iSCSI target did not start on {self.portal.listen}:{self.portal.port}"
-                    f" (port taken?): {words}"
-                )
+                raise EnvironmentLacksError(f"the iSCSI target did not start: {words}")
             time.sleep(0.1)
+        # Where it cannot bind its port it runs on without, and a login may find somebody else's.
+        address = f"{self.portal.listen}:{self.portal.port}"
+        if f"Portal: {address}," not in shown.stdout:
+            raise EnvironmentLacksError(
+                f"the iSCSI target cannot listen on {address}, somebody else does: end that"
+                " (`ss -ltnp` names it) and run again"
+            )
 
     def daemon_argv(self) -> list[str]:
         portal = f"portal={self.portal.listen}:{self.portal.port}"
@@ -97,9 +103,9 @@ class Target:
                     "--bstype", "aio", "-b", str(file))  # fmt: skip
         self._admin("--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL")
 
-    def _admin(self, *words: str, check: bool = True) -> int:
+    def _admin(self, *words: str, check: bool = True) -> Result:
         argv = [*self._env, "tgtadm", "-C", "7", "--lld", "iscsi", *words]
-        return self._local.run(argv, check=check, timeout_s=20).rc
+        return self._local.run(argv, check=check, timeout_s=20)
 
 
 class Iscsi:
@@ -157,21 +163,25 @@ class ModelledStorage:
         self._local = local
         self._folder = folder
 
-    def restore(self, image: Path) -> None:
+    def restore(self, image: Path, takedown: Takedown) -> None:
         """Put a saved disk image on it (only while it is not attached)."""
         if image.stat().st_size > self.size:
             raise ValueError(
                 f"the database image ({Bytes(image.stat().st_size)}) is larger than the origin"
                 f" (storage.size = {self.size}): enlarge storage.size"
             )
+        self._remove_in_the_end(takedown)
         self._local.run(["cp", "--sparse=always", "--", str(image), str(self.backing)],
                         timeout_s=900)  # fmt: skip
 
     def lay_out(self, takedown: Takedown) -> Path:
         """The backing file in its full size; it is removed in the end."""
-        takedown.command(f"remove {self.backing.name}", ["rm", "-f", str(self.backing)])
+        self._remove_in_the_end(takedown)
         self._local.run(["truncate", "-s", str(int(self.size)), str(self.backing)])
         return self.backing
+
+    def _remove_in_the_end(self, takedown: Takedown) -> None:
+        takedown.command(f"remove {self.backing.name}", ["rm", "-f", str(self.backing)])
 
     def model_words(self, option: str) -> list[str]:
         """The model and the time scale as ``flashdev`` takes them."""

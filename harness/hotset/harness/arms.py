@@ -50,7 +50,7 @@ class Placed:
 def baseline(site: Site) -> Iterator[Placed]:
     """Everything on slow storage."""
     with site.takedown.part():
-        site.storage.restore(site.saved.path)
+        site.storage.restore(site.saved.path, site.takedown)
         origin = site.storage.attach(site.takedown)
         mount(site.machine, site.takedown, origin, PLACE.data, "-o", "noatime")
         volume_on_data(site.machine, site.takedown)
@@ -61,7 +61,7 @@ def baseline(site: Site) -> Iterator[Placed]:
 def accelerated(site: Site) -> Iterator[Placed]:
     """Data on slow storage behind the warmed tier, log and temporary space on the flash volume."""
     with site.takedown.part():
-        site.storage.restore(site.saved.path)
+        site.storage.restore(site.saved.path, site.takedown)
         tier = site.lab.ground.tier(site.tier, site.storage, site.takedown)
         warmed = _warm(site, tier)
         mount(site.machine, site.takedown, tier.create(), PLACE.data, "-o", "noatime")

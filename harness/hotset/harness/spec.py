@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from hotset.cachelayer import dmcache
+from hotset.cachelayer import lab as labs
 from hotset.cachelayer.flashdev import Model
 from hotset.cachelayer.lab import FLASH_MODEL, MachineChoice, TierChoice
 from hotset.cachelayer.tier import TierSpec, WriteMode
@@ -145,6 +146,11 @@ class Spec(_Table):
     database: DatabaseTable = DatabaseTable()
     tpcc: TpccTable
     warmup: WarmupTable = WarmupTable()
+
+    @model_validator(mode="after")
+    def _machine_has_the_tier(self) -> Self:
+        labs.check(self.machine.kind, self.tier.wanted)
+        return self
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:
