@@ -1,13 +1,37 @@
 #!/usr/bin/env bash
-# Performance claims, measured side by side in one sitting: the demo's three arms, interleaved and
-# repeated, once at real time and once with the storage slowed as much as the CPU is; then the
-# modelled disk against its model. Takes about half an hour. Nothing else should run meanwhile.
+# Performance claims, measured side by side in one sitting; nothing else should run meanwhile.
+#
+#   scripts/bench.sh           the emulated tier, on this computer's kernel: about half an hour
+#   scripts/bench.sh kernel    the kernel's dm-cache, in a virtual machine if need be: as long again
+#
+# REPEATS=5 repeats each arm more often (default 3).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 repeats=${REPEATS:-3}
 hotset=(uv run --no-sync hotset)
+run() { "${hotset[@]}" experiment run experiments/demo.toml --set repeats="$repeats" "$@"; }
 
-for scale in 1 '"auto"'; do
-    "${hotset[@]}" experiment run experiments/demo.toml --set repeats="$repeats" --set "time_scale=$scale"
-done
-"${hotset[@]}" disk calibrate
+emulated() {
+    run --set tier.kind=emulated
+    printf '\ncaches smaller than the database (1.1 GiB, warmed as far as they go):\n'
+    # 5, 10, 25, 50, 75 % of it
+    for cache in 56 112 280 560 840; do
+        run --set tier.kind=emulated --set "tier.cache=${cache}MiB" --set 'arms=["accelerated"]' \
+            --set warmup.probe_hit_ratio=0 --quiet --format csv
+    done
+    printf '\nthe engine itself:\n'
+    uv run --no-sync python scripts/bench_tier.py
+    "${hotset[@]}" disk calibrate --machine image
+}
+
+kernel() {
+    for scale in 1 '"auto"'; do
+        run --set tier.kind=dm-cache --set "time_scale=$scale"
+    done
+    "${hotset[@]}" disk calibrate --machine vm --time-scale 4
+}
+
+case "${1:-emulated}" in
+    emulated | kernel) "${1:-emulated}" ;;
+    *) echo "usage: scripts/bench.sh [emulated|kernel]" >&2; exit 2 ;;
+esac
