@@ -9,6 +9,7 @@ import json
 import statistics
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,22 @@ BLOCK = Bytes(64 * 1024)
 ROUNDS = 5
 
 
-def fio(local: Local, file: Path, depth: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Reads:
+    """What fio saw."""
+
+    iops: float
+    latency_us: float
+
+
+def fio(local: Local, file: Path, depth: int) -> Reads:
     argv = ["fio", "--name=hotset", f"--filename={file}", "--rw=randread", "--bs=8k",
             f"--iodepth={depth}", "--ioengine=libaio", "--direct=1", f"--size={int(CACHED)}",
             "--time_based", "--runtime=4", "--ramp_time=1", "--norandommap",
             "--output-format=json"]  # fmt: skip
     text = local.run(argv, timeout_s=60).stdout
-    read: dict[str, Any] = json.loads(text[text.index("{") :])["jobs"][0]["read"]
-    return read
+    read = json.loads(text[text.index("{") :])["jobs"][0]["read"]
+    return Reads(read["iops"], read["lat_ns"]["mean"] / 1000)
 
 
 def resident_bytes(pid: int) -> int:
@@ -40,7 +49,7 @@ def resident_bytes(pid: int) -> int:
 
 def main() -> None:
     local = Local()
-    with tempfile.TemporaryDirectory(prefix="hotset-bench-", dir="/var/tmp") as name:  # noqa: S108
+    with tempfile.TemporaryDirectory(prefix="hotset-bench-", dir="/var/tmp") as name:
         folder = Path(name)
         takedown = Takedown(folder, local)
         for file, size in (("origin", 2 * CACHED), ("flash", 3 * CACHED)):
@@ -83,22 +92,18 @@ def hits(local: Local, mount: Path) -> None:
     rounds = []
     for number in range(ROUNDS):
         names = ("data", "volume") if number % 2 else ("volume", "data")
-        one = {
-            (name, depth): fio(local, mount / name, depth) for name in names for depth in (1, 32)
-        }
-        rounds.append(one)
+        rounds.append({(name, depth): fio(local, mount / name, depth)
+                       for name in names for depth in (1, 32)})  # fmt: skip
         print(f"round {number + 1} of {ROUNDS}", file=sys.stderr)
 
-    def median(name: str, depth: int, of: str) -> float:
+    def median(name: str, depth: int) -> Reads:
         figures = [one[name, depth] for one in rounds]
-        read = [f["iops"] if of == "iops" else f["lat_ns"]["mean"] / 1000 for f in figures]
-        return statistics.median(read)
+        return Reads(statistics.median(read.iops for read in figures),
+                     statistics.median(read.latency_us for read in figures))  # fmt: skip
 
-    bare, hit = median("volume", 1, "us"), median("data", 1, "us")
-    print(
-        f"QD1 latency   {hit:8.1f} µs a warm hit, {bare:.1f} µs the bare flash: {hit - bare:+.1f}"
-    )
-    bare, hit = median("volume", 32, "iops"), median("data", 32, "iops")
+    bare, hit = median("volume", 1).latency_us, median("data", 1).latency_us
+    print(f"QD1 latency   {hit:8.1f} µs a warm hit, {bare:.1f} the bare flash: {hit - bare:+.1f}")
+    bare, hit = median("volume", 32).iops, median("data", 32).iops
     print(f"QD32          {hit:8,.0f} IOPS warm hits, {bare:,.0f} the bare flash: {hit / bare:.0%}")
 
 
