@@ -378,6 +378,19 @@ def test_a_disk_that_does_not_start_says_why(
         slow_disk(tmp_path, 2**20).attach(Takedown(tmp_path, Local()))
 
 
+def test_a_disk_that_is_refused_is_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "flashdev"
+    program.write_text("#!/bin/sh\necho 'flashdev: model field `disks` is 0' >&2\nexit 2\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("HOTSET_FLASHDEV", str(program))
+    with pytest.raises(flashdev.RefusedError, match="the slow disk is refused: model field"):
+        slow_disk(tmp_path, 2**20).attach(Takedown(tmp_path, Local()))
+    with pytest.raises(flashdev.RefusedError, match="^model field"):
+        flashdev.expected(Local(), {"disks": 0}, [])
+
+
 def test_progress_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOTSET_FLASHDEV", str(tmp_path))
     machine = FakeMachine({"flashdev copy": 'copied 5\nnote\ncopied 9\n{"seconds": 1.5}\n'})

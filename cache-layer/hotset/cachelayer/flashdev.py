@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hotset.cachelayer.local import Local
-from hotset.cachelayer.machine import EnvironmentLacksError, Machine
+from hotset.cachelayer.machine import CommandError, EnvironmentLacksError, Machine
 from hotset.cachelayer.takedown import Takedown
 from hotset.cachelayer.units import Bytes
 
@@ -21,7 +21,12 @@ Model = str | dict[str, Any]
 
 _ON_MACHINE = PurePosixPath("/usr/local/bin/flashdev")
 _START_LIMIT_S = 20.0
+_REFUSED = 2
 _COPY_TIMEOUT_S = 3600.0
+
+
+class RefusedError(Exception):
+    """``flashdev`` cannot do what was asked for as it stands; the message says what would do."""
 
 
 def program(local: Local) -> Path:
@@ -70,7 +75,12 @@ def expected(local: Local, model: Model, words: Sequence[str]) -> dict[str, Any]
     """What a model promises (``flashdev expect``), as its JSON."""
     with tempfile.TemporaryDirectory() as folder:
         argument = model_argument(model, Path(folder), "model")
-        result = local.run([str(program(local)), "expect", "--model", argument, *words, "--json"])
+        argv = [str(program(local)), "expect", "--model", argument, *words, "--json"]
+        result = local.run(argv, check=False)
+    if result.rc == _REFUSED:
+        raise RefusedError(_words(result.stderr))
+    if result.rc != 0:
+        raise CommandError(local.kind, result)
     loaded: dict[str, Any] = json.loads(result.stdout)
     return loaded
 
@@ -91,7 +101,8 @@ def serve(
 
     :param words: the command and its options, ``--mount`` left out.
     :param name: what the ledger and messages call it.
-    :raises EnvironmentLacksError: it did not start; its words are in the message.
+    :raises RefusedError: it does not take what it was given.
+    :raises EnvironmentLacksError: it did not start for another reason; its words are in the message.
     """
     mount.mkdir(exist_ok=True)
     unmount = ["umount", "-l"] if os.geteuid() == 0 else ["fusermount3", "-u", "-z"]
@@ -104,7 +115,13 @@ def serve(
     deadline = time.monotonic() + _START_LIMIT_S
     while "ready " not in log.read_text(errors="replace"):
         if process.poll() is not None or time.monotonic() > deadline:
-            said = log.read_text(errors="replace").strip()[-600:]
-            raise EnvironmentLacksError(f"the {name} did not start: {said}")
+            said = log.read_text(errors="replace")
+            if process.poll() == _REFUSED:
+                raise RefusedError(f"the {name} is refused: {_words(said)}")
+            raise EnvironmentLacksError(f"the {name} did not start: {_words(said)}")
         time.sleep(0.02)
     return process
+
+
+def _words(said: str) -> str:
+    return said.strip().removeprefix("flashdev: ")[-600:]

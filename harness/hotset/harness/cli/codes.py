@@ -19,13 +19,14 @@ USAGE, LACKS, FAILED, MISSED, INTERRUPTED = 2, 3, 4, 5, 130
 
 def code_of(error: Exception) -> int | None:
     """The exit code for a failure that hotset foresees; None for any other."""
-    from hotset.cachelayer import machine, takedown, tier
+    from hotset.cachelayer import flashdev, machine, takedown, tier
     from hotset.harness import archive, journal, spec
     from hotset.tpcc import database, record, schema
 
     codes: dict[type[Exception], int] = {
         spec.SpecError: USAGE,
         archive.NoSuchRunError: USAGE,
+        flashdev.RefusedError: USAGE,
         machine.EnvironmentLacksError: LACKS,
         takedown.BusyError: LACKS,
         journal.ThresholdMissedError: MISSED,
