@@ -387,7 +387,7 @@ def test_a_disk_that_is_refused_is_wrong_usage(
     monkeypatch.setenv("HOTSET_FLASHDEV", str(program))
     with pytest.raises(flashdev.RefusedError, match="the slow disk is refused: model field"):
         slow_disk(tmp_path, 2**20).attach(Takedown(tmp_path, Local()))
-    with pytest.raises(flashdev.RefusedError, match="^model field"):
+    with pytest.raises(flashdev.RefusedError, match=r"^model field"):
         flashdev.expected(Local(), {"disks": 0}, [])
 
 

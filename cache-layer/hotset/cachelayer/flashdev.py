@@ -102,7 +102,7 @@ def serve(
     :param words: the command and its options, ``--mount`` left out.
     :param name: what the ledger and messages call it.
     :raises RefusedError: it does not take what it was given.
-    :raises EnvironmentLacksError: it did not start for another reason; its words are in the message.
+    :raises EnvironmentLacksError: it did not start for another reason, which the message quotes.
     """
     mount.mkdir(exist_ok=True)
     unmount = ["umount", "-l"] if os.geteuid() == 0 else ["fusermount3", "-u", "-z"]
