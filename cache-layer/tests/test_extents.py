@@ -158,30 +158,6 @@ def test_files_under_a_folder(tmp_path: Path) -> None:
     assert sorted(found) == [f"{tmp_path}/base/1/a\nb", f"{tmp_path}/base/two words"]
 
 
-JOURNAL_MAGIC = bytes.fromhex("c03b3998")
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        4096,
-        1024,
-    ],
-)
-def test_the_journal_of_a_real_file_system(tmp_path: Path, block: int) -> None:
-    local, disk = Local(), tmp_path / "disk"
-    if not (local.which("mke2fs") and local.which("debugfs")):
-        pytest.skip("mke2fs and debugfs (e2fsprogs) are not installed")
-    local.run(["truncate", "-s", "64M", str(disk)])
-    local.run(["mke2fs", "-q", "-F", "-t", "ext4", "-b", str(block), str(disk)])
-    head, *journal = extents.of_file_system(local, PurePosixPath(disk))
-    assert head == Extent(Bytes(0), Bytes(16 * 1024**2))
-    assert sum(extent.length for extent in journal) == 4 * 1024**2
-    with disk.open("rb") as file:
-        file.seek(journal[0].start)
-        assert file.read(4) == JOURNAL_MAGIC
-
-
 # In quarters of a block, so that extents often meet, overlap or share a block.
 EXTENTS = st.lists(
     st.builds(

@@ -223,6 +223,7 @@ def test_filling_by_reading_goes_through_the_tier(machine: FakeMachine) -> None:
 
 def test_the_database_is_looked_for_on_a_read_only_origin(machine: FakeMachine) -> None:
     machine.answers |= {
+        "blkid": "ext4\n",
         "debugfs": "Block size: 4096\n",
         "find": "/look/cluster/1\0",
         "filefrag": "File size of 1 is 65536 (16 blocks of 4096 bytes)\n"
@@ -239,7 +240,7 @@ def test_the_database_is_looked_for_on_a_read_only_origin(machine: FakeMachine) 
 
 
 def test_the_origin_is_unmounted_also_when_looking_fails(machine: FakeMachine) -> None:
-    machine.answers["find"] = 1
+    machine.answers |= {"find": 1, "blkid": "ext4\n"}
     tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
     with pytest.raises(Exception, match="failed with code 1"):
         warmup.database_runs(tier, ORIGIN, PurePosixPath("/look"), "cluster")

@@ -1,7 +1,6 @@
 """Files to extents to cache blocks: where a database lies on its disk.
 
-Extents come from FIEMAP through ``filefrag -v`` (ext4, xfs); what a file system needs beside its
-files (journal, first megabytes) is added, so that a warmed database finds those cached too.
+Extents come from FIEMAP through ``filefrag -v`` (ext4, xfs).
 """
 
 from __future__ import annotations
@@ -15,13 +14,10 @@ from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.units import Blocks, Bytes
 
 _FILES_PER_CALL = 200
-_HEAD_BYTES = Bytes(16 * 1024**2)
 _BLOCK_SIZE = re.compile(r"\((\d+) blocks? of (\d+) bytes\)")
-_EXT4_BLOCK = re.compile(r"^Block size:\s+(\d+)$", re.MULTILINE)
 _EXTENT = re.compile(
     r"^\s*\d+:\s+\d+\.\.\s*\d+:\s+(\d+)\.\.\s*(\d+):\s+\d+:\s*(?:\d+:)?\s*([a-z_,]*)\s*$"
 )
-_JOURNAL_EXTENT = re.compile(r"^\s*\d+/\s*\d+\s+\d+/\s*\d+\s+\d+\s*-\s*\d+\s+(\d+)\s*-\s*(\d+)\s")
 # An extent with one of these flags has no data on the disk yet, or none that stays there.
 _NOT_ON_DISK = frozenset(("unwritten", "delalloc", "inline", "unknown_loc", "not_aligned"))
 
@@ -78,24 +74,6 @@ def files_under(machine: Machine, folder: PurePosixPath) -> list[str]:
     """Regular, non-empty files below a folder, on its own file system only."""
     argv = ["find", str(folder), "-xdev", "-type", "f", "-size", "+0", "-print0"]
     return [name for name in machine.run(argv).stdout.split("\0") if name]
-
-
-def of_file_system(machine: Machine, device: PurePosixPath) -> list[Extent]:
-    """What an ext4 file system needs beside its files: the first megabytes and the journal."""
-    extents = [Extent(Bytes(0), _HEAD_BYTES)]
-    superblock = machine.run(["debugfs", "-R", "show_super_stats -h", str(device)]).stdout
-    found = _EXT4_BLOCK.search(superblock)
-    if found is None:
-        raise ValueError(f"debugfs does not name the block size of {device}: no ext4?")
-    block_size = int(found[1])
-    listing = machine.run(["debugfs", "-R", "dump_extents <8>", str(device)]).stdout
-    for line in listing.splitlines():
-        match = _JOURNAL_EXTENT.match(line)
-        if match is not None:
-            first, last = int(match[1]), int(match[2])
-            length = Bytes((last - first + 1) * block_size)
-            extents.append(Extent(Bytes(first * block_size), length))
-    return extents
 
 
 def to_runs(extents: Iterable[Extent], block: Bytes, origin_size: Bytes) -> list[Run]:

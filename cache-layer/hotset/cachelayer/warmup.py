@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.cachelayer import extents, flashdev
+from hotset.cachelayer import extents, filesystem, flashdev
 from hotset.cachelayer.extents import Run
 from hotset.cachelayer.flash import device_size
 from hotset.cachelayer.machine import Machine, put_text
@@ -28,16 +28,15 @@ def database_runs(
 ) -> list[Run]:
     """The origin's blocks that hold the files of a folder, as far as the cache has room.
 
-    ``noload``: replaying the journal would write to the origin.
-
     :param look: what :meth:`Tier.prepare` returned.
     """
     machine, block = tier.machine, tier.spec.block
     machine.run(["mkdir", "-p", str(mount_point)])
-    machine.run(["mount", "-o", "ro,noload", str(look), str(mount_point)])
+    kind = filesystem.kind_of(machine, look)
+    machine.run(["mount", "-o", filesystem.LOOK_OPTIONS[kind], str(look), str(mount_point)])
     try:
         files = extents.files_under(machine, mount_point / folder)
-        found = extents.of_files(machine, files) + extents.of_file_system(machine, look)
+        found = extents.of_files(machine, files) + filesystem.own_extents(machine, look, kind)
     finally:
         machine.run(["umount", str(mount_point)])
     size = device_size(machine, look)

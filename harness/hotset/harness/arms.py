@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.cachelayer import warmup
+from hotset.cachelayer import filesystem, warmup
 from hotset.cachelayer.ground import SavedDisk
 from hotset.cachelayer.tier import Tier, Warmup
 from hotset.cachelayer.units import Bytes
@@ -28,7 +28,6 @@ from hotset.harness.site import (
     PLACE,
     VOLUME_IN_DATA,
     Site,
-    make_file_system,
     mount,
     volume_on_data,
 )
@@ -103,7 +102,7 @@ def _warm(site: Site, tier: Tier) -> Warmup:
 
 def _flash_volume(site: Site, volume: PurePosixPath) -> None:
     """A fresh file system on the flash volume, with the log and temporary space moved to it."""
-    make_file_system(site.machine, volume)
+    filesystem.make(site.machine, volume, site.spec.database.filesystem)
     mount(site.machine, site.takedown, volume, PLACE.volume, "-o", "noatime")
     source = f"{PLACE.data / VOLUME_IN_DATA}/."
     site.machine.run(["cp", "-a", source, str(PLACE.volume)], timeout_s=600)

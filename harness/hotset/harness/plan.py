@@ -232,6 +232,7 @@ def _answers(spec: Spec) -> dict[str, str]:
         "flashdev copy": '{"bytes": 0, "seconds": 1}',
         "pg_ctl --version": "pg_ctl (PostgreSQL) 17",
         "debugfs -R 'show_super_stats": "Block size: 4096",
+        "blkid": spec.database.filesystem,
         "find": "/run/hotset/origin/cluster/base/1/1\0",
         "filefrag": (
             f"File size of 1 is {blocks * 4096} ({blocks} blocks of 4096 bytes)\n"

@@ -15,7 +15,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from hotset.cachelayer import image
+from hotset.cachelayer import filesystem, image
 from hotset.cachelayer.lab import Lab
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import EnvironmentLacksError, Machine
@@ -27,7 +27,6 @@ from hotset.harness.site import (
     DATABASE,
     PLACE,
     SavedImage,
-    make_file_system,
     mount,
     volume_on_data,
 )
@@ -94,7 +93,7 @@ def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> 
     assert lab.saved is not None, "the lab was raised without a disk for the image"
     takedown.leftover("remove an unfinished image", ["rm", "-f", str(_building(path))])
     with takedown.part():
-        make_file_system(machine, lab.saved)
+        filesystem.make(machine, lab.saved, spec.database.filesystem)
         # Discard: what was deleted again leaves holes, which no restore has to copy.
         mount(machine, takedown, lab.saved, PLACE.data, "-o", "noatime,discard")
         volume_on_data(machine, takedown)

@@ -69,12 +69,6 @@ def mount(
     takedown.call(f"unmount {at}", lambda: machine.run(["umount", str(at)], timeout_s=600))
 
 
-def make_file_system(machine: Machine, device: PurePosixPath) -> None:
-    """ext4 on a device of the lab; all tables written now, not lazily during a measured run."""
-    machine.run(["mke2fs", "-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0,nodiscard",
-                 str(device)], timeout_s=600)  # fmt: skip
-
-
 def volume_on_data(machine: Machine, takedown: Takedown) -> None:
     """Log and temporary space on the data's own disk, under the volume's path."""
     folder = PLACE.data / VOLUME_IN_DATA

@@ -20,6 +20,7 @@ from pydantic import (
 
 from hotset.cachelayer import dmcache
 from hotset.cachelayer import lab as labs
+from hotset.cachelayer.filesystem import FileSystem
 from hotset.cachelayer.flashdev import Model
 from hotset.cachelayer.lab import FLASH_MODEL, MachineChoice, TierChoice
 from hotset.cachelayer.tier import TierSpec, WriteMode
@@ -107,7 +108,7 @@ class DatabaseTable(_Table):
 
     engine: Literal["postgres"] = "postgres"
     buffers_fraction: Annotated[float, Field(gt=0, le=1)] = 0.05
-    filesystem: Literal["ext4"] = "ext4"
+    filesystem: FileSystem = "ext4"
 
 
 class TpccTable(_Table):
