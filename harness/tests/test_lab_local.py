@@ -87,7 +87,7 @@ def test_the_tier_on_this_computers_own_kernel(
     with labs.standing(spec, "test", print) as lab:
         machine = lab.machine
         assert lab.saved is not None
-        machine.run(["mount", str(lab.saved.device), str(THERE)])
+        machine.run(["mount", str(lab.saved), str(THERE)])
         words = ["experiment", "run", str(THERE / "inside.toml"), "--format", "json"]
         done = machine.run([*hotset, *words], timeout_s=900, check=False)
         assert done.rc == 0, done.stderr[-3000:]

@@ -122,7 +122,7 @@ def test_the_accelerated_arm(planned: Planned) -> None:
             "pg_ctl -D /run/hotset/data/cluster",
             " start\n",
             "TPC-C driver: 16 users, 10 warehouses, probe, 5 s",
-            "TPC-C driver: 16 users, 10 warehouses, 5 s ramp-up, 20 s",
+            "TPC-C driver: 16 users, 10 warehouses, 4 s ramp-up, 16 s",
             "pg_ctl -D /run/hotset/data/cluster -m immediate",
             "umount /run/hotset/volume",
             "umount /run/hotset/data",

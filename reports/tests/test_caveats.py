@@ -79,6 +79,15 @@ def test_thresholds_are_open_at_their_figure() -> None:
     assert not codes(document) & {"CPU_BOUND", "WARMUP_SLOW"}
 
 
+def test_a_window_of_some_seconds_is_named() -> None:
+    arms = [dict(arm) for arm in RAW["arms"]]
+    arms[0]["repeats"] = [dict(repeat) for repeat in arms[0]["repeats"]]
+    arms[0]["repeats"][0] |= {"duration_s": 6.2}
+    document = documents.changed(documents.complete(), arms=arms)
+    (found,) = [one for one in caveats.derive(document) if one.code == "SHORT_WINDOW"]
+    assert "only 6 s measured" in found.text
+
+
 def test_every_code_has_text_and_advice() -> None:
     for code in caveats.Code:
         assert code.text.endswith(".")

@@ -22,6 +22,7 @@ from hotset.reports.document import (
 )
 
 REPEATS_WANTED = 3
+WINDOW_WANTED_S = 10.0
 WARMUP_RATE_WANTED = 0.90  # of the origin's sequential rate
 CALIBRATION_TOLERANCE = 0.15
 
@@ -83,6 +84,11 @@ class Code(Enum):
     FEW_REPEATS = (
         "Few repeats: {which}. The interval understates the spread between repeats.",
         "Use three repeats or more.",
+    )
+    SHORT_WINDOW = (
+        "Short windows: only {which} measured. Stalls of some seconds are all or nothing in them, "
+        "and the interval understates the spread.",
+        "Measure for half a minute or more (tpcc.duration_s).",
     )
     FAILED_TRANSACTIONS = (
         "{failed} failed ({causes}); they are not counted in NOPM or TPM.",
@@ -197,6 +203,9 @@ def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
     if few:
         which = [f"{words.plural(len(arm.repeats), 'repeat')} of {arm.name}" for arm in few]
         yield Code.FEW_REPEATS.fill(which=words.listed(which))
+    shortest = min((repeat.duration_s for arm in arms for repeat in arm.repeats), default=None)
+    if shortest is not None and shortest < WINDOW_WANTED_S:
+        yield Code.SHORT_WINDOW.fill(which=f"{shortest:.0f} s")
     failed = {arm.name: sum(repeat.failed for repeat in arm.repeats) for arm in arms}
     if any(failed.values()):
         total = words.plural(sum(failed.values()), "transaction")
