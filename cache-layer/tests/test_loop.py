@@ -67,6 +67,14 @@ def test_a_device_that_is_taken_down(table: Path, tmp_path: Path) -> None:
     assert read_ledger(tmp_path) == []
 
 
+def test_a_file_that_was_renamed_meanwhile(table: Path, tmp_path: Path) -> None:
+    takedown, file = Takedown(tmp_path, Local()), tmp_path / "disk.building"
+    loop.attach(Local(), file, takedown)
+    table.write_text(table.read_text().replace("disk.building", "disk.img"))
+    takedown.undo()
+    assert table.read_text() == OTHERS
+
+
 @pytest.mark.parametrize("gone", ["", " (deleted)"])
 def test_a_kill_before_the_device_is_known_leaves_none(
     table: Path, tmp_path: Path, gone: str

@@ -69,6 +69,9 @@ def nothing_is_left(home: Path) -> Iterator[None]:
     assert read_ledger(lab) == []
     assert list(lab.glob("*.img")) == []
     assert str(lab) not in Path("/proc/mounts").read_text()
+    loops = subprocess.run(["losetup", "--list"], capture_output=True, text=True, check=True).stdout
+    assert str(lab) not in loops
+    assert "/hotset/databases/" not in loops
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and start_time(int(entry.name)):
             try:

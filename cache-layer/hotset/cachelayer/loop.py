@@ -26,11 +26,16 @@ def attach(
         argv.append("--read-only")
     if part is not None:
         argv += [f"--offset={int(part[0])}", f"--sizelimit={int(part[1])}"]
-    # Found again by its file: written down before it is made, so that neither a kill nor Ctrl-C
-    # in between leaves it.
-    takedown.command(f"release the loop devices of {file.name}", ["sh", "-c", _RELEASE, "sh",
-                                                                  str(file)])  # fmt: skip
-    device = local.run([*argv, str(file)]).stdout.strip()
+    # By its file, since it has no name yet: written down before it is made, so that neither a
+    # kill nor Ctrl-C in between leaves it. Afterwards by its name, since a file may be renamed.
+    release = ["sh", "-c", _RELEASE, "sh", str(file)]
+    takedown.leftover(f"release the loop devices of {file.name}", release)
+    try:
+        device = local.run([*argv, str(file)]).stdout.strip()
+        takedown.command(f"release {device}", ["losetup", "--detach", device])
+    except BaseException:
+        local.run(release, check=False)
+        raise
     return PurePosixPath(device)
 
 
