@@ -9,6 +9,8 @@ import json
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from hotset.cachelayer.units import Bytes, mb_per_s
 MIB = 1024**2
 CACHED = Bytes(512 * MIB)
 BLOCK = Bytes(64 * 1024)
+SMALL_BLOCK = Bytes(4096)
 ROUNDS = 5
 
 
@@ -42,47 +45,71 @@ def fio(local: Local, file: Path, depth: int) -> Reads:
     return Reads(read["iops"], read["lat_ns"]["mean"] / 1000)
 
 
-def resident_bytes(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0]) * 1024
-
-
-def main() -> None:
+@contextmanager
+def running(cached: Bytes, block: Bytes, model: str) -> Iterator[Tier]:
+    """A tier over an origin of twice its size, in files that go away again."""
     local = Local()
     with tempfile.TemporaryDirectory(prefix="hotset-bench-", dir="/var/tmp") as name:
         folder = Path(name)
         takedown = Takedown(folder, local)
-        for file, size in (("origin", 2 * CACHED), ("flash", 3 * CACHED)):
+        for file, size in (("origin", 2 * cached), ("flash", 3 * cached)):
             local.run(["truncate", "-s", str(int(size)), str(folder / file)])
-        words = ["tier", "--origin-model", "nas-2014", "--origin", str(folder / "origin"),
-                 "--flash", str(folder / "flash"), "--metadata", str(8 * MIB),
-                 "--cache", str(int(CACHED)), "--volume", str(int(CACHED)),
-                 "--control", str(folder / "control"), "--volatile"]  # fmt: skip
+        words = ["tier", "--origin-model", model, "--origin", str(folder / "origin"),
+                 "--flash", str(folder / "flash"), "--metadata", str(32 * MIB),
+                 "--cache", str(int(cached)), "--volume", str(int(cached)),
+                 "--block", str(int(block)), "--control", str(folder / "control"),
+                 "--volatile"]  # fmt: skip
         with takedown.part():
             log = folder / "tier.log"
-            tier = flashdev.serve(local, words, folder / "mount", log, takedown, "tier")
-            before = resident_bytes(tier.pid)
-            origin_rate, warm_rate = warm(local, folder / "control")
-            grown = resident_bytes(tier.pid) - before
-            hits(local, folder / "mount")
-        blocks = CACHED // BLOCK
-        print(f"warm-up       {warm_rate:8.1f} MB/s, {warm_rate / origin_rate:.0%} of the origin's")
-        print(f"memory        {grown / blocks:8.0f} bytes per cached block more than empty")
+            process = flashdev.serve(local, words, folder / "mount", log, takedown, "tier")
+            yield Tier(local, folder, cached // block, process.pid)
 
 
-def warm(local: Local, control: Path) -> tuple[float, float]:
-    """Rates in MB/s: the origin's own, and the warm-up's."""
+@dataclass(frozen=True)
+class Tier:
+    """A running tier."""
 
-    def ask(question: dict[str, Any]) -> dict[str, Any]:
-        argv = [str(flashdev.program(local)), "ask", str(control), json.dumps(question)]
-        answer: dict[str, Any] = json.loads(local.run(argv).stdout.splitlines()[-1])
+    local: Local
+    folder: Path
+    blocks: int
+    pid: int
+
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        program, control = str(flashdev.program(self.local)), str(self.folder / "control")
+        said = self.local.run([program, "ask", control, json.dumps(question)]).stdout
+        answer: dict[str, Any] = json.loads(said.splitlines()[-1])
         return answer
 
-    read = ask({"read_origin": {"bytes": 128 * MIB}})
-    done = ask({"warm": {"runs": [[0, CACHED // BLOCK]]}})
-    assert done["skipped"] == 0, done
-    return (mb_per_s(Bytes(read["bytes"]), read["seconds"]),
-            mb_per_s(Bytes(done["bytes"]), done["seconds"]))  # fmt: skip
+    def warm(self) -> float:
+        """Fill it; returns the rate in MB/s."""
+        done = self.ask({"warm": {"runs": [[0, self.blocks]]}})
+        assert done["skipped"] == 0, done
+        return mb_per_s(Bytes(done["bytes"]), done["seconds"])
+
+    def memory(self) -> int:
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0]) * 1024
+
+
+def main() -> None:
+    with running(CACHED, BLOCK, "nas-2014") as tier:
+        read = tier.ask({"read_origin": {"bytes": 128 * MIB}})
+        origin_rate = mb_per_s(Bytes(read["bytes"]), read["seconds"])
+        warm_rate = tier.warm()
+        hits(tier.local, tier.folder / "mount")
+    print(f"warm-up       {warm_rate:8.1f} MB/s, {warm_rate / origin_rate:.0%} of the origin's")
+    print(f"memory        {memory_per_block():8.0f} bytes per cached block, beside the buffers")
+
+
+def memory_per_block() -> float:
+    """What a full tier has more than a smaller full one, per block that it holds more."""
+    figures = []
+    for cached in (CACHED, Bytes(4 * CACHED)):
+        with running(cached, SMALL_BLOCK, "pcie-flash-2014") as tier:
+            tier.warm()
+            figures.append((tier.blocks, tier.memory()))
+    (few, less), (many, more) = figures
+    return (more - less) / (many - few)
 
 
 def hits(local: Local, mount: Path) -> None:
