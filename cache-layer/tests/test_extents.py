@@ -187,6 +187,26 @@ def test_runs_hold_exactly_the_blocks_of_the_extents(found: list[Extent], origin
     assert count(runs) == len(touched)
 
 
+@given(EXTENTS, EXTENTS, st.integers(0, 40))
+def test_what_is_left_of_the_cache_takes_free_blocks(
+    used: list[Extent], free: list[Extent], more: int
+) -> None:
+    runs = to_runs(used, BLOCK, Bytes(99 * BLOCK))
+    capacity = Blocks(count(runs) + more)
+    both = blocks_of(extents.with_room(runs, sorted(free), BLOCK, capacity))
+    added = set(both) - set(blocks_of(runs))
+    whole = {
+        at
+        for extent in free
+        for at in range(99)
+        if extent.start <= at * BLOCK and (at + 1) * BLOCK <= extent.start + extent.length
+    } - set(blocks_of(runs))
+    assert both == sorted(set(both))
+    assert set(blocks_of(runs)) <= set(both)
+    assert added <= whole
+    assert len(added) == min(more, len(whole)) or len(free) > 1
+
+
 @given(EXTENTS, ORIGINS)
 def test_runs_are_sorted_and_apart(found: list[Extent], origin: Bytes) -> None:
     runs = to_runs(found, BLOCK, origin)

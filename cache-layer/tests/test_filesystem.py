@@ -31,6 +31,19 @@ def test_the_journal_of_a_real_file_system(tmp_path: Path, block: int) -> None:
         assert file.read(4) == JOURNAL_MAGIC
 
 
+def test_the_room_of_a_real_file_system(tmp_path: Path) -> None:
+    local, disk = Local(), tmp_path / "disk"
+    if not (local.which("mke2fs") and local.which("dumpe2fs")):
+        pytest.skip("mke2fs and dumpe2fs (e2fsprogs) are not installed")
+    local.run(["truncate", "-s", "256M", str(disk)])
+    local.run(["mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", str(disk)])
+    room = filesystem.free_extents(local, PurePosixPath(disk), "ext4")
+    said = local.run(["dumpe2fs", "-h", str(disk)]).stdout
+    free = next(line.split()[-1] for line in said.splitlines() if line.startswith("Free blocks:"))
+    assert sum(extent.length for extent in room) == int(free) * 4096
+    assert room == sorted(room)
+
+
 XFS = """blocksize = 4096
 agblocks = 65536
 agcount = 4
@@ -47,6 +60,16 @@ def test_groups_and_log_of_an_xfs() -> None:
     assert heads == [Extent(Bytes(number * group), Bytes(1024**2)) for number in range(4)]
     # 131078 is block 6 of group 2.
     assert log == Extent(Bytes(2 * group + 6 * 4096), Bytes(16384 * 4096))
+
+
+def test_the_room_of_an_xfs() -> None:
+    listing = "   1        6      100\n   3      512       10\n   from      to extents  blocks\n"
+    machine = FakeMachine({"xfs_db -r -c 'sb 0'": XFS, "xfs_db -r -c 'freesp": listing})
+    group = 65536 * 4096
+    assert filesystem.free_extents(machine, DEVICE, "xfs") == [
+        Extent(Bytes(group + 6 * 4096), Bytes(100 * 4096)),
+        Extent(Bytes(3 * group + 512 * 4096), Bytes(10 * 4096)),
+    ]
 
 
 def test_what_is_no_xfs_is_named() -> None:

@@ -225,6 +225,7 @@ def test_the_database_is_looked_for_on_a_read_only_origin(machine: FakeMachine) 
     machine.answers |= {
         "blkid": "ext4\n",
         "debugfs": "Block size: 4096\n",
+        "dumpe2fs": "Block size: 4096\n",
         "find": "/look/cluster/1\0",
         "filefrag": "File size of 1 is 65536 (16 blocks of 4096 bytes)\n"
                     "   0:        0..      15:    8192..    8207:     16:             last,eof\n",

@@ -103,14 +103,14 @@ def test_the_accelerated_arm(planned: Planned) -> None:
             "dmsetup create hotset-meta\n",
             "< 0 10240 linear /dev/disk/by-id/virtio-flash 0\n",
             "dmsetup create hotset-cache\n",
-            "< 0 3145728 linear /dev/disk/by-id/virtio-flash 10240\n",
+            "< 0 3670016 linear /dev/disk/by-id/virtio-flash 10240\n",
             "dmsetup create hotset-volume\n",
             "mount -o ro,noload ",
             "filefrag -v",
             "umount /run/hotset/origin",
             "--runs /run/hotset/runs --to /dev/mapper/hotset-cache",
             "cmp --quiet",
-            '<superblock uuid="" block_size="256" nr_cache_blocks="12288" policy="smq"',
+            '<superblock uuid="" block_size="256" nr_cache_blocks="14336" policy="smq"',
             "cache_restore --quiet -i /run/hotset/cache.xml -o /dev/mapper/hotset-meta",
             "dmsetup create hotset-data\n",
             "cache /dev/mapper/hotset-meta /dev/mapper/hotset-cache /dev/disk/by-path/",
@@ -142,7 +142,7 @@ def test_the_baseline_has_no_flash(planned: Planned) -> None:
 
 def test_the_all_flash_arm_has_no_slow_disk(planned: Planned) -> None:
     arm = planned.arm("all-flash", 1)
-    in_order(arm, "dmsetup create hotset-flat\n", "< 0 4194304 linear /dev/disk/by-id/virtio-flash",
+    in_order(arm, "dmsetup create hotset-flat\n", "< 0 3670016 linear /dev/disk/by-id/virtio-flash",
              "dmsetup create hotset-volume\n", "/dev/mapper/hotset-flat",
              "mount -o noatime /dev/mapper/hotset-flat /run/hotset/data",
              "mount -o noatime /dev/mapper/hotset-volume", " start\n", "TPC-C driver")  # fmt: skip

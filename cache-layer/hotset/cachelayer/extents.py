@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import PurePosixPath
 
 from hotset.cachelayer.machine import Machine
@@ -105,6 +106,23 @@ def fit(runs: Sequence[Run], capacity: Blocks) -> list[Run]:
         kept.append(Run(run.start, Blocks(min(run.count, room))))
         room -= run.count
     return kept
+
+
+def with_room(
+    runs: Sequence[Run], free: Iterable[Extent], block: Bytes, capacity: Blocks
+) -> list[Run]:
+    """The runs, and as many wholly free blocks, the first on the disk, as the cache has room for.
+
+    :param runs: no more blocks than ``capacity``.
+    """
+    taken = set(origin_blocks(runs))
+    growth = (
+        at
+        for extent in free
+        for at in range(-(-extent.start // block), (extent.start + extent.length) // block)
+        if at not in taken
+    )
+    return runs_of({*taken, *islice(growth, int(capacity) - len(taken))})
 
 
 def count(runs: Iterable[Run]) -> Blocks:

@@ -28,6 +28,9 @@ _HEAD_BYTES = Bytes(16 * 1024**2)
 _GROUP_HEAD_BYTES = Bytes(1024**2)
 _EXT4_BLOCK = re.compile(r"^Block size:\s+(\d+)$", re.MULTILINE)
 _EXT4_JOURNAL = re.compile(r"^\s*\d+/\s*\d+\s+\d+/\s*\d+\s+\d+\s*-\s*\d+\s+(\d+)\s*-\s*(\d+)\s")
+_EXT4_FREE = re.compile(r"^  Free blocks: ([\d, -]+)$", re.MULTILINE)
+_EXT4_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_XFS_FREE = re.compile(r"^\s*(\d+)\s+(\d+)\s+(\d+)\s*$", re.MULTILINE)
 _XFS_FIELDS = ("blocksize", "agblocks", "agcount", "agblklog", "logstart", "logblocks")
 
 
@@ -51,14 +54,42 @@ def own_extents(machine: Machine, device: PurePosixPath, kind: FileSystem) -> li
     return _of_ext4(machine, device) if kind == "ext4" else _of_xfs(machine, device)
 
 
+def free_extents(machine: Machine, device: PurePosixPath, kind: FileSystem) -> list[Extent]:
+    """Where files can grow to, in origin order."""
+    return _free_ext4(machine, device) if kind == "ext4" else _free_xfs(machine, device)
+
+
+def _free_ext4(machine: Machine, device: PurePosixPath) -> list[Extent]:
+    said = machine.run(["dumpe2fs", str(device)]).stdout
+    block = _ext4_block(said, device)
+    return [
+        Extent(Bytes(int(first) * block), Bytes((int(last or first) - int(first) + 1) * block))
+        for listed in _EXT4_FREE.findall(said)
+        for first, last in _EXT4_RANGE.findall(listed)
+    ]
+
+
+def _free_xfs(machine: Machine, device: PurePosixPath) -> list[Extent]:
+    block, group_blocks, *_ = _xfs_fields(machine, device)
+    said = machine.run(["xfs_db", "-r", "-c", "freesp -d", str(device)]).stdout
+    return [
+        Extent(Bytes((int(group) * group_blocks + int(first)) * block), Bytes(int(count) * block))
+        for group, first, count in _XFS_FREE.findall(said)
+    ]
+
+
+def _ext4_block(said: str, device: PurePosixPath) -> int:
+    found = _EXT4_BLOCK.search(said)
+    if found is None:
+        raise ValueError(f"{device}: its block size is not named: no ext4?")
+    return int(found[1])
+
+
 def _of_ext4(machine: Machine, device: PurePosixPath) -> list[Extent]:
     """The first megabytes and the journal."""
     extents = [Extent(Bytes(0), _HEAD_BYTES)]
     superblock = machine.run(["debugfs", "-R", "show_super_stats -h", str(device)]).stdout
-    found = _EXT4_BLOCK.search(superblock)
-    if found is None:
-        raise ValueError(f"debugfs does not name the block size of {device}: no ext4?")
-    block_size = int(found[1])
+    block_size = _ext4_block(superblock, device)
     listing = machine.run(["debugfs", "-R", "dump_extents <8>", str(device)]).stdout
     for line in listing.splitlines():
         match = _EXT4_JOURNAL.match(line)
@@ -71,18 +102,20 @@ def _of_ext4(machine: Machine, device: PurePosixPath) -> list[Extent]:
 
 def _of_xfs(machine: Machine, device: PurePosixPath) -> list[Extent]:
     """The head of every allocation group, and the log."""
-    argv = ["xfs_db", "-r", "-c", "sb 0", "-c", f"print {' '.join(_XFS_FIELDS)}", str(device)]
-    said = machine.run(argv).stdout
-    fields = dict(re.findall(r"^(\w+) = (\d+)$", said, re.MULTILINE))
-    missing = [name for name in _XFS_FIELDS if name not in fields]
-    if missing:
-        raise ValueError(f"xfs_db does not name {', '.join(missing)} of {device}: no xfs?")
-    block, group_blocks, groups, group_bits, log, log_blocks = (
-        int(fields[name]) for name in _XFS_FIELDS
-    )
+    block, group_blocks, groups, group_bits, log, log_blocks = _xfs_fields(machine, device)
     heads = [
         Extent(Bytes(group * group_blocks * block), _GROUP_HEAD_BYTES) for group in range(groups)
     ]
     # An xfs block number has the group above the block within it.
     start = (log >> group_bits) * group_blocks + (log & ((1 << group_bits) - 1))
     return [*heads, Extent(Bytes(start * block), Bytes(log_blocks * block))]
+
+
+def _xfs_fields(machine: Machine, device: PurePosixPath) -> tuple[int, ...]:
+    argv = ["xfs_db", "-r", "-c", "sb 0", "-c", f"print {' '.join(_XFS_FIELDS)}", str(device)]
+    said = machine.run(argv).stdout
+    fields = dict(re.findall(r"^(\w+) = (\d+)$", said, re.MULTILINE))
+    missing = [name for name in _XFS_FIELDS if name not in fields]
+    if missing:
+        raise ValueError(f"xfs_db does not name {', '.join(missing)} of {device}: no xfs?")
+    return tuple(int(fields[name]) for name in _XFS_FIELDS)

@@ -62,6 +62,7 @@ PROGRAMS: dict[str, Program] = {
         Program("umount", "mount", "unmount file systems", _BOTH),
         Program("filefrag", "e2fsprogs", "extents of a file (FIEMAP)"),
         Program("debugfs", "e2fsprogs", "journal and metadata blocks of an ext4 file system"),
+        Program("dumpe2fs", "e2fsprogs", "where an ext4 file system has room"),
         Program("blkid", "util-linux", "which file system a device has"),
         Program("mkfs.xfs", "xfsprogs", "make file systems"),
         Program("xfs_db", "xfsprogs", "where an xfs has its log and groups"),

@@ -26,7 +26,8 @@ _RATE_PROBE = Bytes(48 * 1024**2)
 def database_runs(
     tier: Tier, look: PurePosixPath, mount_point: PurePosixPath, folder: str
 ) -> list[Run]:
-    """The origin's blocks that hold the files of a folder, as far as the cache has room.
+    """The origin's blocks that hold the files of a folder, as far as the cache has room; what is
+    left of it takes free space, so that the files' growth hits as well.
 
     :param look: what :meth:`Tier.prepare` returned.
     """
@@ -37,10 +38,13 @@ def database_runs(
     try:
         files = extents.files_under(machine, mount_point / folder)
         found = extents.of_files(machine, files) + filesystem.own_extents(machine, look, kind)
+        free = filesystem.free_extents(machine, look, kind)
     finally:
         machine.run(["umount", str(mount_point)])
     size = device_size(machine, look)
-    return extents.fit(extents.to_runs(found, block, size), tier.spec.cache.blocks(block))
+    capacity = tier.spec.cache.blocks(block)
+    kept = extents.fit(extents.to_runs(found, block, size), capacity)
+    return extents.with_room(kept, free, block, capacity)
 
 
 def by_reading(

@@ -233,6 +233,7 @@ def _answers(spec: Spec) -> dict[str, str]:
         "pg_ctl --version": "pg_ctl (PostgreSQL) 17",
         "debugfs -R 'show_super_stats": "Block size: 4096",
         "blkid": spec.database.filesystem,
+        "dumpe2fs": "Block size: 4096",
         "find": "/run/hotset/origin/cluster/base/1/1\0",
         "filefrag": (
             f"File size of 1 is {blocks * 4096} ({blocks} blocks of 4096 bytes)\n"
