@@ -42,6 +42,7 @@ FLASH_MODEL = "pcie-flash-2014"
 Say = Callable[[str], None]
 _NET_HOST, _NET_GUEST, _NET_BITS = "10.77.0.1", "10.77.0.2", 30
 _ISCSI_PORT = 3260
+_SETTLE_LIMIT_S = 900.0
 FLASH, SAVED = "flash", "saved"
 VM_FLASH, VM_SAVED = (PurePosixPath(f"/dev/disk/by-id/virtio-{name}") for name in (FLASH, SAVED))
 LEFT_UP = "lab up"
@@ -67,12 +68,18 @@ class Lab:
     """A standing lab: where commands run and what its disks are made of."""
 
     kind: MachineKind
+    local: Local
     machine: Machine
     accel: vm.Accel | None
     ground: Ground
     saved: PurePosixPath | None
     folder: Path
     takedown: Takedown
+
+    def settle(self) -> None:
+        """Wait until this computer has written back the files behind the lab's disks, or it would
+        do so beside whatever is measured next."""
+        self.local.run(["sync", "--file-system", str(self.folder)], timeout_s=_SETTLE_LIMIT_S)
 
     def close(self) -> None:
         """Drop the connection to the machine and leave everything standing."""
@@ -247,7 +254,9 @@ def _image_lab(
     say("entering the image on this computer's own kernel")
     machine = chroot.start(local, built, folder, takedown)
     ground = EmulatedGround(local, machine, spec.flash_model, folder)
-    return Lab("image", machine, None, ground, _saved(spec, local, takedown), folder, takedown)
+    return Lab(
+        "image", local, machine, None, ground, _saved(spec, local, takedown), folder, takedown
+    )
 
 
 def _vm_lab(
@@ -268,7 +277,7 @@ def _vm_lab(
     target.start(takedown)
     ground = KernelGround(local, machine, target, VM_FLASH, folder)
     saved = VM_SAVED if spec.saved else None
-    return Lab("vm", machine, accel, ground, saved, folder, takedown)
+    return Lab("vm", local, machine, accel, ground, saved, folder, takedown)
 
 
 def vm_tap(folder: Path) -> tuple[str, str]:
@@ -295,7 +304,7 @@ def _local_lab(spec: LabSpec, folder: Path, takedown: Takedown, local: Local) ->
     target.start(takedown)
     file = _sparse(local, folder / "flash.img", spec.flash, takedown)
     ground = KernelGround(local, local, target, loop.attach(local, file, takedown), folder)
-    return Lab("local", local, None, ground, _saved(spec, local, takedown), folder, takedown)
+    return Lab("local", local, local, None, ground, _saved(spec, local, takedown), folder, takedown)
 
 
 def _saved(spec: LabSpec, local: Local, takedown: Takedown) -> PurePosixPath | None:

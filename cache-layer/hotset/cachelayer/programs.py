@@ -70,7 +70,7 @@ PROGRAMS: dict[str, Program] = {
         Program("cmp", "diffutils", "compare sampled blocks", _BOTH),
         Program("find", "findutils", "list a database's files"),
         Program("fio", "fio", "measure the slow disk"),
-        Program("sync", "coreutils", "write everything back"),
+        Program("sync", "coreutils", "write everything back", _BOTH),
         # the database
         Program("runuser", "util-linux", "run the server as its own user"),
         Program("initdb", "postgresql", "make a PostgreSQL cluster"),

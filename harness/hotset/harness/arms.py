@@ -109,6 +109,7 @@ def _flash_volume(site: Site, volume: PurePosixPath) -> None:
 
 
 def _started(site: Site) -> PostgresServer:
+    site.lab.settle()
     server = site.server()
     log_size = Bytes(site.tier.volume // 2)
     server.start(run_settings(site.buffers, site.spec.tpcc.users, log_size))

@@ -167,7 +167,7 @@ def _lab(spec: Spec, kind: MachineKind, folder: Path, takedown: Takedown, local:
         machine = _Printing(kind, _answers(spec))
         local.run(chroot.hold_argv(_built(folder, local), folder))
         emulated = EmulatedGround(local, machine, spec.flash.model, folder)
-        return Lab(kind, machine, None, emulated, saved, folder, takedown)
+        return Lab(kind, local, machine, None, emulated, saved, folder, takedown)
     root = os.geteuid() == 0
     portal = labs.vm_portal(folder, root) if kind == "vm" else labs.local_portal()
     target = Target(local, portal, folder)
@@ -177,7 +177,7 @@ def _lab(spec: Spec, kind: MachineKind, folder: Path, takedown: Takedown, local:
     machine = _Printing(kind, _answers(spec))
     flash = labs.VM_FLASH if kind == "vm" else loop.attach(local, folder / "flash.img", takedown)
     kernel = KernelGround(local, machine, target, flash, folder)
-    return Lab(kind, machine, None, kernel, saved, folder, takedown)
+    return Lab(kind, local, machine, None, kernel, saved, folder, takedown)
 
 
 def _built(folder: Path, local: Local) -> image.Image:
