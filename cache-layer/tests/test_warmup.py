@@ -246,3 +246,12 @@ def test_the_origin_is_unmounted_also_when_looking_fails(machine: FakeMachine) -
     with pytest.raises(Exception, match="failed with code 1"):
         warmup.database_runs(tier, ORIGIN, PurePosixPath("/look"), "cluster")
     assert machine.commands[-1] == "umount /look"
+
+
+@pytest.mark.parametrize(
+    ("capacity", "origin", "limit"), [(100, 100, 100), (100, 80, 100), (100, 101, 75)]
+)
+def test_free_space_never_fills_a_cache_that_can_miss(
+    capacity: int, origin: int, limit: int
+) -> None:
+    assert warmup.growth_limit(Blocks(capacity), Blocks(origin)) == limit

@@ -113,7 +113,7 @@ def with_room(
 ) -> list[Run]:
     """The runs, and as many wholly free blocks, the first on the disk, as the cache has room for.
 
-    :param runs: no more blocks than ``capacity``.
+    :param capacity: when the runs have that many blocks already, they stay as they are.
     """
     taken = set(origin_blocks(runs))
     growth = (
@@ -122,7 +122,7 @@ def with_room(
         for at in range(-(-extent.start // block), (extent.start + extent.length) // block)
         if at not in taken
     )
-    return runs_of({*taken, *islice(growth, int(capacity) - len(taken))})
+    return runs_of({*taken, *islice(growth, max(0, int(capacity) - len(taken)))})
 
 
 def count(runs: Iterable[Run]) -> Blocks:

@@ -16,7 +16,7 @@ from hotset.cachelayer.extents import Run
 from hotset.cachelayer.flash import device_size
 from hotset.cachelayer.machine import Machine, put_text
 from hotset.cachelayer.tier import Progress, Tier, Warmup
-from hotset.cachelayer.units import Bytes, mb_per_s
+from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
 
 Method = Literal["fill", "read"]
 _RUNS = PurePosixPath("/run/hotset/runs")
@@ -44,7 +44,16 @@ def database_runs(
     size = device_size(machine, look)
     capacity = tier.spec.cache.blocks(block)
     kept = extents.fit(extents.to_runs(found, block, size), capacity)
-    return extents.with_room(kept, free, block, capacity)
+    return extents.with_room(kept, free, block, growth_limit(capacity, size.blocks(block)))
+
+
+def growth_limit(capacity: Blocks, origin: Blocks) -> Blocks:
+    """How full of files and free space a cache may be made.
+
+    A full smq gives up blocks at every miss until a quarter is free (``queue_demotion``), and
+    those could be the files'. Only where the whole origin fits can nothing miss.
+    """
+    return capacity if origin <= capacity else Blocks(capacity * 3 // 4)
 
 
 def by_reading(
