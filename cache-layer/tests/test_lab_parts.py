@@ -419,3 +419,23 @@ def test_a_device_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = FakeMachine({"test -b": 1})
     with pytest.raises(EnvironmentLacksError, match="/dev/x did not appear on vm"):
         storage.wait_for_device(machine, PurePosixPath("/dev/x"))
+
+
+def test_the_machine_is_chosen_again_once_there_is_an_image_to_probe_kvm_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[Image] = []
+
+    def ensure(*_: object) -> Image:
+        built.append(Image(tmp_path))
+        return built[0]
+
+    Computer().pretend(monkeypatch)
+    # As /dev/kvm promises it, until a kernel is really booted with it.
+    monkeypatch.setattr(vm, "accelerated", lambda *_: not built)
+    monkeypatch.setattr(image, "ensure", ensure)
+    monkeypatch.setattr(labs, "_image_lab", lambda *_: "image")
+    monkeypatch.setattr(labs, "_vm_lab", lambda *_: "vm")
+    spec = labs.LabSpec("auto", 1, Bytes(GIB), Bytes(GIB))
+    lab = labs.raise_lab(spec, tmp_path, Takedown(tmp_path, Local()), print)
+    assert str(lab) == "image"

@@ -182,11 +182,11 @@ def standing(spec: LabSpec, purpose: str, say: Say) -> Iterator[Lab]:
 def raise_lab(spec: LabSpec, folder: Path, takedown: Takedown, say: Say) -> Lab:
     """Build the lab; every part is in ``takedown`` before it stands."""
     local = Local()
-    kind = choose(spec.machine, spec.tier)
-    if kind == "local":
+    if choose(spec.machine, spec.tier) == "local":
         return _local_lab(spec, folder, takedown, local)
     built = image.ensure(local, say)
-    if kind == "image":
+    # Once more: only with an image to boot can it be told whether KVM works.
+    if choose(spec.machine, spec.tier) == "image":
         return _image_lab(spec, built, folder, takedown, local, say)
     return _vm_lab(spec, built, folder, takedown, local, say)
 
