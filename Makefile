@@ -4,7 +4,7 @@ export PATH := $(PATH):$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotset/uv/bin:$(HO
 CRATE := cache-layer/flashdev
 FLASHDEV := $(CRATE)/target/release/flashdev
 CARGO := cargo --quiet
-PYTHON_FOLDERS := cache-layer tpcc reports harness scripts
+PYTHON_FOLDERS := cache-layer tpcc tpch reports harness scripts
 SET ?=
 # TIER=dm-cache runs the kernel's own tier, in a virtual machine where this kernel has none.
 TIER ?=
@@ -26,7 +26,7 @@ test-fast: build
 lint: build
 	uv run --no-sync ruff check $(PYTHON_FOLDERS)
 	uv run --no-sync ruff format --check $(PYTHON_FOLDERS)
-	uv run --no-sync mypy cache-layer/hotset tpcc/hotset reports/hotset harness/hotset scripts
+	uv run --no-sync mypy cache-layer/hotset tpcc/hotset tpch/hotset reports/hotset harness/hotset scripts
 	cd $(CRATE) && cargo fmt --check && $(CARGO) clippy --release --all-targets -- -D warnings
 
 bench: setup-test build
@@ -39,7 +39,7 @@ $(FLASHDEV): $(shell find $(CRATE)/src $(CRATE)/models -type f) $(CRATE)/Cargo.t
 	touch $@
 
 .venv/.synced: pyproject.toml uv.lock
-	uv sync --quiet --locked
+	uv sync --quiet --locked --all-extras
 	touch $@
 
 setup:

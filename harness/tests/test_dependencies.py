@@ -11,7 +11,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("cache-layer", "tpcc", "reports", "harness")
+PARTS = ("cache-layer", "tpcc", "tpch", "reports", "harness")
 # pydantic pins its core to one version, and documents it as the place of its schema functions.
 BROUGHT_ALONG = {"pydantic_core"}
 DISTRIBUTIONS = packages_distributions()

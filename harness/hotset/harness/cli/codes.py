@@ -21,11 +21,13 @@ def code_of(error: Exception) -> int | None:
     """The exit code for a failure that hotset foresees; None for any other."""
     from hotset.cachelayer import flashdev, machine, takedown, tier
     from hotset.harness import archive, journal, spec
+    from hotset.harness.engines import connect
     from hotset.tpcc import database, record, schema
 
     codes: dict[type[Exception], int] = {
         spec.SpecError: USAGE,
         archive.NoSuchRunError: USAGE,
+        connect.DsnError: USAGE,
         flashdev.RefusedError: USAGE,
         machine.EnvironmentLacksError: LACKS,
         takedown.BusyError: LACKS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -28,4 +29,17 @@ SetOption = Annotated[
         metavar="KEY=VALUE",
         help="Replace a value of the experiment file, for instance tpcc.users=32. Repeatable.",
     ),
+]
+EngineOption = Annotated[Literal["postgres"], typer.Option("--engine", help="The product.")]
+DsnOption = Annotated[
+    str,
+    typer.Option(
+        "--dsn",
+        envvar="HOTSET_DSN",
+        help="Where the database is, for instance postgresql://user@host:5432/tpcc. No password:"
+        " that is read from HOTSET_PASSWORD or --password-file.",
+    ),
+]
+PasswordFileOption = Annotated[
+    Path | None, typer.Option("--password-file", help="A file that holds the password.")
 ]

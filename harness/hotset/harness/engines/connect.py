@@ -1,0 +1,61 @@
+"""From what a user types (`--engine`, `--dsn`) to a database that workloads can open.
+
+A password is never taken from the command line, where every user of the computer can read it:
+it comes from the environment (HOTSET_PASSWORD), from a file, or from libpq's own places.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from hotset.harness.engines.postgres import PostgresDatabase
+
+EngineName = Literal["postgres"]
+PASSWORD_VARIABLE = "HOTSET_PASSWORD"  # noqa: S105 - a variable's name
+
+
+class DsnError(Exception):
+    """What was given does not say where the database is; the message names the part."""
+
+
+def database(engine: EngineName, dsn: str, password_file: Path | None = None) -> PostgresDatabase:
+    """The database a DSN names; nothing is connected yet.
+
+    :param dsn: for ``postgres`` a libpq URI or keyword string.
+    :raises DsnError: it cannot be understood, or holds a password.
+    """
+    assert engine == "postgres"
+    try:
+        parts = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        # The library's message quotes the DSN, secrets included.
+        raise DsnError(
+            "--dsn is neither a URI such as postgresql://user@host:5432/dbname nor keywords such"
+            " as 'host=… user=… dbname=…'"
+        ) from None
+    if parts.pop("password", None) is not None:
+        raise DsnError(
+            f"--dsn holds a password, which the process list shows to everyone: set"
+            f" {PASSWORD_VARIABLE} or give --password-file"
+        )
+    return PostgresDatabase(
+        host=str(parts.pop("host", "")),
+        port=int(str(parts.pop("port", 5432))),
+        user=str(parts.pop("user", "")),
+        password=_password(password_file),
+        dbname=str(parts.pop("dbname", "")),
+    )
+
+
+def _password(file: Path | None) -> str:
+    if file is None:
+        return os.environ.get(PASSWORD_VARIABLE, "")
+    try:
+        return file.read_text(encoding="utf-8").rstrip("\n")
+    except OSError as error:
+        raise DsnError(f"--password-file {file}: cannot be read: {error.strerror}") from None
