@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
 
-from hotset.reports import words
+from hotset.reports import power, words
 from hotset.reports.document import (
     CPU_BOUND_SHARE,
     Arm,
@@ -38,6 +38,14 @@ class Code(Enum):
         "{differing} of {sampled} sampled cache blocks differ from the slow storage.",
         "Do not use this cache: destroy it, warm it up again with the database stopped, and "
         "check the sample before starting the database.",
+    )
+    ANSWERS_DIFFER = (
+        "The answers of {which} are not the same in all arms and repeats.",
+        "Do not use these figures: check the database (`hotset tpch check`) and the cache.",
+    )
+    QUERIES_UNFINISHED = (
+        "In {arm}, {which} did not come to its end: its totals are incomplete.",
+        "Give the queries more time (tpch.timeout_s), or take a smaller scale.",
     )
     NOT_SIGNIFICANT = (
         "Not significant: the 95 % interval {interval} of the factor contains 1×.",
@@ -99,7 +107,8 @@ class Code(Enum):
         "Defragment the database files, or warm up while nothing else reads the slow storage.",
     )
     NOT_AUDITED = (
-        "Results are TPROC-C (NOPM, TPM), derived from TPC-C; they are not audited TPC results.",
+        "Results are TPROC-C (NOPM, TPM) and TPROC-H (seconds), derived from TPC-C and TPC-H;"
+        " they are not audited TPC results.",
         "Do not compare them with results published by the TPC.",
     )
 
@@ -118,6 +127,7 @@ def derive(document: RunDocument) -> tuple[Caveat, ...]:
         *_of_factor(document),
         *_of_conditions(document),
         *_of_repeats(document),
+        *_of_queries(document),
         *_of_warmup(document),
         Code.NOT_AUDITED.fill(),
     ]
@@ -230,6 +240,16 @@ def _causes_of(repeat: Repeat) -> Counter[str]:
     for transaction in repeat.transactions.values():
         causes.update(transaction.failed)
     return causes
+
+
+def _of_queries(document: RunDocument) -> Iterator[Caveat]:
+    different = power.differing(document)
+    if different:
+        which = words.listed([f"query {number}" for number in different])
+        yield Code.ANSWERS_DIFFER.fill(which=which)
+    for arm in document.power_arms:
+        if arm.repeats and not arm.complete:
+            yield Code.QUERIES_UNFINISHED.fill(arm=arm.name, which=power.unfinished(arm))
 
 
 def _of_warmup(document: RunDocument) -> Iterator[Caveat]:
