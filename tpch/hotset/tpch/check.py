@@ -1,0 +1,122 @@
+"""Does a database hold TPC-H whole, and does it answer as another engine does?"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from hotset.tpch import answers, data, load, queries, reference, schema
+from hotset.tpch.answers import Comparison
+from hotset.tpch.database import Database, Refused, Session, TimedOut
+from hotset.tpch.record import LoadProgress
+
+
+@dataclass(frozen=True, slots=True)
+class TableCheck:
+    """Rows that a table holds, and rows that were generated for it (clause 4.2.5)."""
+
+    name: str
+    rows: int
+    expected: int
+
+    @property
+    def holds(self) -> bool:
+        return self.rows == self.expected
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceCheck:
+    """Rows whose foreign key (clause 1.4.2.3) finds nothing."""
+
+    name: str
+    orphans: int
+
+    @property
+    def holds(self) -> bool:
+        return self.orphans == 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCheck:
+    """One query's answer, with the validation parameters, beside DuckDB's."""
+
+    number: int
+    seconds: float
+    rows: int
+    comparison: Comparison
+
+    @property
+    def holds(self) -> bool:
+        return self.comparison.verdict in ("equal", "within tolerance")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """All that was looked at."""
+
+    scale: float
+    tables: tuple[TableCheck, ...]
+    references: tuple[ReferenceCheck, ...]
+    answers: tuple[AnswerCheck, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Nothing is wrong."""
+        return all(one.holds for one in (*self.tables, *self.references, *self.answers))
+
+
+Part = TableCheck | ReferenceCheck | AnswerCheck
+
+
+def check(
+    database: Database,
+    scale: float | None,
+    folder: Path,
+    *,
+    numbers: Sequence[int] = queries.ALL,
+    timeout_s: float | None = None,
+    on_data: Callable[[LoadProgress], None] = lambda _: None,
+    observe: Callable[[Part], None] = lambda _: None,
+) -> CheckResult:
+    """Count rows, look for broken references, and compare answers on the same data.
+
+    :param scale: what the database should hold; None: whatever it holds.
+    :param folder: where `load` keeps the text files; made anew when they are gone.
+    :raises SetupError: the scale is not loaded. Also what `data.prepare` and a session raise.
+    """
+    with closing(database.session()) as session:
+        made = data.prepare(folder, schema.require_scale(session, scale), on_data)
+
+        def seen(part: Part) -> Part:
+            observe(part)
+            return part
+
+        rows = load.counts(database, session)
+        tables = [TableCheck(name, rows[name], made.rows[name]) for name in schema.TABLES]
+        broken = session.query(schema.statement(database.engine, "integrity"), timeout_s)
+        references = [ReferenceCheck(str(name), int(str(count))) for name, count in broken]
+        for part in (*tables, *references):
+            seen(part)
+        checked = []
+        for number, expected in reference.answers(made, numbers):
+            checked.append(_answer(session, database.engine, made.scale, number, expected, timeout_s))
+            seen(checked[-1])
+    return CheckResult(made.scale, tuple(tables), tuple(references), tuple(checked))
+
+
+def _answer(
+    session: Session,
+    engine: str,
+    scale: float,
+    number: int,
+    expected: list[tuple[answers.Value, ...]],
+    timeout_s: float | None,
+) -> AnswerCheck:
+    started = time.monotonic()
+    try:
+        found = session.query(queries.text(engine, number, scale), timeout_s)
+    except (Refused, TimedOut) as error:
+        return AnswerCheck(number, time.monotonic() - started, 0, Comparison("failed", str(error)))
+    seconds = time.monotonic() - started
+    return AnswerCheck(number, seconds, len(found), answers.compare(number, expected, found))
