@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hotset.tpch import answers, data, load, queries, reference, schema
 from hotset.tpch.answers import Comparison
-from hotset.tpch.database import Database, Refused, Session, TimedOut
+from hotset.tpch.database import Database, Refused, Row, Session, TimedOut
 from hotset.tpch.record import LoadProgress
 
 
@@ -19,6 +19,11 @@ class TableCheck:
     name: str
     rows: int
     expected: int
+
+    @property
+    def title(self) -> str:
+        """What was looked at."""
+        return self.name
 
     @property
     def holds(self) -> bool:
@@ -33,6 +38,11 @@ class ReferenceCheck:
     orphans: int
 
     @property
+    def title(self) -> str:
+        """What was looked at."""
+        return self.name
+
+    @property
     def holds(self) -> bool:
         return self.orphans == 0
 
@@ -45,6 +55,11 @@ class AnswerCheck:
     seconds: float
     rows: int
     comparison: Comparison
+
+    @property
+    def title(self) -> str:
+        """What was looked at."""
+        return f"query {self.number}"
 
     @property
     def holds(self) -> bool:
@@ -63,7 +78,11 @@ class CheckResult:
     @property
     def holds(self) -> bool:
         """Nothing is wrong."""
-        return all(one.holds for one in (*self.tables, *self.references, *self.answers))
+        return (
+            all(one.holds for one in self.tables)
+            and all(one.holds for one in self.references)
+            and all(one.holds for one in self.answers)
+        )
 
 
 Part = TableCheck | ReferenceCheck | AnswerCheck
@@ -87,35 +106,29 @@ def check(
     """
     with closing(database.session()) as session:
         made = data.prepare(folder, schema.require_scale(session, scale), on_data)
-
-        def seen(part: Part) -> Part:
-            observe(part)
-            return part
-
         rows = load.counts(database, session)
         tables = [TableCheck(name, rows[name], made.rows[name]) for name in schema.TABLES]
+        for table in tables:
+            observe(table)
         broken = session.query(schema.statement(database.engine, "integrity"), timeout_s)
-        references = [ReferenceCheck(str(name), int(str(count))) for name, count in broken]
-        for part in (*tables, *references):
-            seen(part)
-        checked = []
+        orphans = sorted((str(name), int(str(count))) for name, count in broken)
+        references = [ReferenceCheck(name, count) for name, count in orphans]
+        for one in references:
+            observe(one)
+        found = []
         for number, expected in reference.answers(made, numbers):
-            checked.append(_answer(session, database.engine, made.scale, number, expected, timeout_s))
-            seen(checked[-1])
-    return CheckResult(made.scale, tuple(tables), tuple(references), tuple(checked))
+            text = queries.text(database.engine, number, made.scale)
+            found.append(_answer(session, number, text, expected, timeout_s))
+            observe(found[-1])
+    return CheckResult(made.scale, tuple(tables), tuple(references), tuple(found))
 
 
 def _answer(
-    session: Session,
-    engine: str,
-    scale: float,
-    number: int,
-    expected: list[tuple[answers.Value, ...]],
-    timeout_s: float | None,
+    session: Session, number: int, text: str, expected: list[Row], timeout_s: float | None
 ) -> AnswerCheck:
     started = time.monotonic()
     try:
-        found = session.query(queries.text(engine, number, scale), timeout_s)
+        found = session.query(text, timeout_s)
     except (Refused, TimedOut) as error:
         return AnswerCheck(number, time.monotonic() - started, 0, Comparison("failed", str(error)))
     seconds = time.monotonic() - started

@@ -12,11 +12,11 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotset.tpch.record import DataFailed, LoadProgress, Lacks
+from hotset.tpch.record import DataFailed, Lacks, LoadProgress
 from hotset.tpch.schema import LINEITEM_ROWS, TABLES
 
 GENERATOR = "tpchgen-cli"
@@ -134,7 +134,7 @@ def _generate(target: Path, scale: float, observe: Callable[[LoadProgress], None
             while process.poll() is None:
                 done = sum(one.stat().st_size for one in target.glob("*/*"))
                 observe(LoadProgress("data", done, expected, time.monotonic() - started))
-                with _quiet_timeout():
+                with suppress(subprocess.TimeoutExpired):
                     process.wait(_POLL_S)
         except BaseException:
             process.kill()
@@ -146,14 +146,6 @@ def _generate(target: Path, scale: float, observe: Callable[[LoadProgress], None
             f"{GENERATOR} ended with code {process.returncode}:"
             f" {complaint[-1] if complaint else 'it says nothing'}"
         )
-
-
-@contextmanager
-def _quiet_timeout() -> Iterator[None]:
-    try:
-        yield
-    except subprocess.TimeoutExpired:
-        pass
 
 
 def _seal(home: Path, scale: float) -> None:

@@ -2,12 +2,13 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
-from hotset.tpch import data, parameters, queries, schema
+from hotset.tpch import data, queries, schema
 from hotset.tpch.database import CannotConnect, Database, DatabaseError, Session
 from hotset.tpch.parameters import Parameter
 from hotset.tpch.record import LoadFailed, LoadProgress
@@ -62,6 +63,8 @@ def load(
     tables from `processes` processes (default: one per CPU, fewer for less than 64 MB each);
     keys come after, since building an index once is far cheaper than keeping it up.
 
+    A load that fails or is interrupted drops its tables, as long as the server answers.
+
     Raises LoadFailed, CannotConnect, record.Lacks, record.DataFailed, or ValueError for a scale
     that gives no whole rows.
     """
@@ -73,7 +76,8 @@ def load(
     data_s = time.monotonic() - started
     try:
         count = processes or min(os.cpu_count() or 1, 1 + made.bytes // _BYTES_PER_PROCESS)
-        return _load(database, made, count, data_s, observe)
+        with _nothing_half_done(database):
+            return _load(database, made, count, data_s, observe)
     except CannotConnect:
         raise
     except DatabaseError as error:
@@ -86,6 +90,17 @@ def require_scale(scale: float) -> None:
         raise ValueError(
             f"scale {scale:g}: give one from 0.001 to 100000, with at most four decimals"
         )
+
+
+@contextmanager
+def _nothing_half_done(database: Database) -> Iterator[None]:
+    """Drop the tables when what is done inside fails."""
+    try:
+        yield
+    except BaseException:
+        with suppress(DatabaseError), closing(database.session()) as session:
+            schema.drop(database, session)
+        raise
 
 
 def _load(
@@ -133,7 +148,7 @@ def counts(database: Database, session: Session) -> dict[str, int]:
 
 
 def _finish(engine: str, scale: float) -> str:
-    values: tuple[Parameter, ...] = (parameters.Decimal(f"{scale:g}"),)
+    values: tuple[Parameter, ...] = (Decimal(f"{scale:g}"),)
     return queries.fill(schema.statement(engine, "finish"), values)
 
 

@@ -41,9 +41,7 @@ def kinds(number: int) -> tuple[str, ...]:
     return tuple(_KINDS[number].split())
 
 
-def text(
-    engine: str, number: int, scale: float, seed: int | None = None, stream: int = 0
-) -> str:
+def text(engine: str, number: int, scale: float, seed: int | None = None, stream: int = 0) -> str:
     """One query, ready to run; `seed` None gives the validation parameters (clause 2.4.x.4).
 
     Raises SetupError for an engine without SQL.

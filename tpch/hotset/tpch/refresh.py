@@ -23,7 +23,7 @@ _TODAY = date(1995, 6, 17)
 _FREE_BITS = 8
 _DELETE_AT_ONCE = 500
 _COMMENT = ("carefully", "quickly", "blithely", "final", "regular", "ironic", "pending", "bold",
-            "deposits", "packages", "accounts", "theodolites", "sleep", "haggle", "nag")  # fmt: skip
+            "deposits", "packages", "accounts", "theodolites", "sleep", "haggle")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Table:
         return self.rows if self.fixed else round(self.rows * scale)
 
 
-LINEITEM_ROWS = {
+LINEITEM_ROWS: dict[float, int] = {
     1: 6_001_215,
     10: 59_986_052,
     30: 179_998_372,
