@@ -16,6 +16,7 @@ from rich.status import Status
 from hotset.cachelayer.tier import Progress as WarmupProgress
 from hotset.cachelayer.units import Bytes, mb_per_s
 from hotset.tpcc.record import LoadProgress, Phase, Tick
+from hotset.tpch import record as tpch
 
 _PLAIN_INTERVAL_S = 5.0
 
@@ -86,6 +87,31 @@ class Reporter:
             f"{event.second + 1:.1f} s ({event.phase}), {event.transactions} tps,"
             f" {latency}, {event.failed} failed"
         )
+
+    def on_tpch_load(self, progress: tpch.LoadProgress) -> None:
+        step = progress.step.replace("_", " ")
+        if step not in ("data", "rows"):
+            self.figure(f"{progress.seconds:.1f} s, {step}")
+            return
+        share = progress.bytes_done / progress.bytes_total
+        left = f", ETA {progress.seconds / share - progress.seconds:.0f} s" if share else ""
+        self.figure(
+            f"{progress.seconds:.1f} s, {step}: {Bytes(progress.bytes_done)} of"
+            f" {Bytes(progress.bytes_total)}{left}"
+        )
+
+    def on_tpch_run(self, event: tpch.Event) -> None:
+        stream = f"stream {event.stream}: " if event.stream else ""
+        match event:
+            case tpch.Begun(number=number, place=place, total=total):
+                self.figure(f"{stream}query {number} ({place} of {total})")
+            case tpch.Ended(result=result):
+                found = "1 row" if result.rows == 1 else f"{result.rows or 0:,} rows"
+                ending = found if result.outcome == "ok" else result.outcome
+                cause = f": {result.cause}" if result.cause else ""
+                self.say(f"{stream}query {result.number}: {result.seconds:.3f} s, {ending}{cause}")
+            case tpch.Refreshed(function=function, seconds=seconds):
+                self.say(f"{stream}{function}: {seconds:.3f} s")
 
 
 def to_stdout(text: str) -> None:

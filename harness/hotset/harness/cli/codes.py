@@ -7,7 +7,7 @@ code meaning
 2    wrong usage: flags, experiment file, unknown run
 3    this computer lacks something; the message says what to do
 4    the run failed: no result
-5    a threshold was missed (probe hit ratio, calibration)
+5    a threshold was missed (probe hit ratio, calibration, a database that fails its check)
 130  interrupted
 ==== ===========================================================
 """
@@ -23,6 +23,9 @@ def code_of(error: Exception) -> int | None:
     from hotset.harness import archive, journal, spec
     from hotset.harness.engines import connect
     from hotset.tpcc import database, record, schema
+    from hotset.tpch import database as tpch_database
+    from hotset.tpch import record as tpch_record
+    from hotset.tpch import schema as tpch_schema
 
     codes: dict[type[Exception], int] = {
         spec.SpecError: USAGE,
@@ -41,5 +44,11 @@ def code_of(error: Exception) -> int | None:
         record.LoadFailed: FAILED,
         schema.SetupError: FAILED,
         database.DatabaseError: FAILED,
+        tpch_record.Lacks: LACKS,
+        tpch_record.DataFailed: FAILED,
+        tpch_record.LoadFailed: FAILED,
+        tpch_record.RunFailed: FAILED,
+        tpch_schema.SetupError: FAILED,
+        tpch_database.DatabaseError: FAILED,
     }
     return next((code for kind, code in codes.items() if isinstance(error, kind)), None)

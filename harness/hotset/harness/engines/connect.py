@@ -14,6 +14,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from hotset.harness.engines.postgres import PostgresDatabase
+from hotset.harness.engines.postgres_tpch import PostgresTpch
 
 EngineName = Literal["postgres"]
 PASSWORD_VARIABLE = "HOTSET_PASSWORD"  # noqa: S105 - a variable's name
@@ -50,6 +51,11 @@ def database(engine: EngineName, dsn: str, password_file: Path | None = None) ->
         password=_password(password_file),
         dbname=str(parts.pop("dbname", "")),
     )
+
+
+def tpch_database(engine: EngineName, dsn: str, password_file: Path | None = None) -> PostgresTpch:
+    """As `database`, for TPC-H."""
+    return PostgresTpch(database(engine, dsn, password_file))
 
 
 def _password(file: Path | None) -> str:

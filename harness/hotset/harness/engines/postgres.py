@@ -51,32 +51,42 @@ class PostgresDatabase:
     def session(self) -> "PostgresSession":
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""
         try:
-            connection = psycopg.connect(
-                host=self.host,
-                port=self.port,
-                user=self.user,
-                password=self.password,
-                dbname=self.dbname,
-                connect_timeout=_CONNECT_TIMEOUT_S,
-                application_name="hotset",
-                client_encoding="utf8",
-                options=_SETTINGS,
-                autocommit=True,
-                # A server that is powered off sends nothing, not even a reset. Waiting for an
-                # answer, keep-alive probes notice it (5 s + 2 × 2 s); with unanswered data
-                # under way, tcp_user_timeout does (milliseconds).
-                keepalives=1,
-                keepalives_idle=5,
-                keepalives_interval=2,
-                keepalives_count=2,
-                tcp_user_timeout=10_000,
-            )
+            return PostgresSession(self.connect(_SETTINGS))
         except psycopg.Error as error:
-            raise CannotConnect(
-                f"cannot connect to PostgreSQL database {self.dbname!r} at {self.host}:{self.port}"
-                f" as {self.user!r}: {_one_line(error)}"
-            ) from None
-        return PostgresSession(connection)
+            raise CannotConnect(self.refusal(error)) from None
+
+    def connect(self, settings: str) -> psycopg.Connection:
+        """A bare connection in autocommit; `settings` as `-c name=value` for the session.
+
+        Raises what psycopg raises; `refusal` says it without the password.
+        """
+        return psycopg.connect(
+            host=self.host,
+            port=self.port,
+            user=self.user,
+            password=self.password,
+            dbname=self.dbname,
+            connect_timeout=_CONNECT_TIMEOUT_S,
+            application_name="hotset",
+            client_encoding="utf8",
+            options=settings,
+            autocommit=True,
+            # A server that is powered off sends nothing, not even a reset. Waiting for an
+            # answer, keep-alive probes notice it (5 s + 2 × 2 s); with unanswered data
+            # under way, tcp_user_timeout does (milliseconds).
+            keepalives=1,
+            keepalives_idle=5,
+            keepalives_interval=2,
+            keepalives_count=2,
+            tcp_user_timeout=10_000,
+        )
+
+    def refusal(self, error: psycopg.Error) -> str:
+        """Why no connection could be made, as one line."""
+        return (
+            f"cannot connect to PostgreSQL database {self.dbname!r} at {self.host}:{self.port}"
+            f" as {self.user!r}: {one_line(error)}"
+        )
 
 
 class PostgresSession:
@@ -162,7 +172,7 @@ class PostgresSession:
             yield
         except psycopg.Error as error:
             raise _meaning(
-                error.sqlstate, _one_line(error), broken=self._connection.broken
+                error.sqlstate, one_line(error), broken=self._connection.broken
             ) from error
 
 
@@ -176,14 +186,21 @@ def _meaning(state: str | None, message: str, *, broken: bool) -> DatabaseError:
     """
     if state == INTENDED_ROLLBACK:
         return IntendedRollback()
-    if broken or state is None or state.startswith(_GONE_CLASSES):
+    if is_gone(state, broken=broken):
         return ServerGone(message)
+    assert state is not None
     if state in _RETRYABLE:
         return Aborted(_RETRYABLE[state], True, message)
     return Aborted(f"error {state}", False, message)
 
 
-def _one_line(error: psycopg.Error) -> str:
+def is_gone(state: str | None, *, broken: bool) -> bool:
+    """Whether an error with this SQLSTATE means that the connection is of no more use."""
+    return broken or state is None or state.startswith(_GONE_CLASSES)
+
+
+def one_line(error: psycopg.Error) -> str:
+    """What psycopg says, on one line."""
     return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
 
 
