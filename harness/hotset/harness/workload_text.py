@@ -97,8 +97,8 @@ def _headline(result: RunResult, partial: bool) -> Text:
 
 
 def _by_kind(result: RunResult) -> Table:
-    table = Table(box=None, header_style="bold")
-    table.add_column("")
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
+    table.add_column("", no_wrap=True)
     for name in ("committed", "rolled back", "retries", "failed", "p50 ms", "p95 ms", "p99 ms",
                  "max ms"):  # fmt: skip
         table.add_column(name, justify="right")

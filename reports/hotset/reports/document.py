@@ -39,6 +39,7 @@ CPU_BOUND_SHARE = 0.85
 Share = Annotated[float, Field(ge=0, le=1)]
 UtcTime = Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(UTC))]
 ArmName = Literal["baseline", "accelerated", "all-flash"]
+CheckedAfter = Literal["load", "every-arm"]
 State = Literal["complete", "failed", "interrupted"]
 Workload = Literal["tpcc"]
 
@@ -130,6 +131,8 @@ class Database(Record):
     direct_io: bool = False  # the operating system's page cache is bypassed
     warehouses: PositiveInt
     users: PositiveInt
+    # When TPC-C's consistency conditions were checked, and held; None if never.
+    checked_after: CheckedAfter | None = None
 
 
 class Latency(Record):

@@ -1,6 +1,7 @@
 """A private PostgreSQL server for the tests marked `database`, and data loaded into it once.
 
-These tests use the harness's client adapter: the one that runs use.
+These tests use the harness's client adapter: the one that runs use. A pytest plugin (pyproject.toml
+names it), so that all folders' tests share one server.
 """
 
 import os
