@@ -1,6 +1,7 @@
-"""A PostgreSQL server of the tests' own, for whoever needs one: import `cluster` in a conftest.
+"""A private PostgreSQL server for the tests marked `database`, and TPC-C loaded into it once.
 
-The tests use the harness's client adapters: those that runs use.
+The tests use the harness's client adapters: those that runs use. A pytest plugin (pyproject.toml
+names it), so that all folders' tests share one server.
 """
 
 import os
@@ -12,12 +13,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from hotset.harness.engines.postgres import PostgresDatabase
+from hotset.harness.engines.postgres import PostgresDatabase, PostgresSession
+from hotset.tpcc.load import LoadResult, load
 
 PASSWORD = "never-to-be-seen"  # noqa: S105 - of a server that lives for a minute
 
@@ -116,3 +118,35 @@ def cluster() -> Iterator[Cluster]:
             server.stop()
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+WAREHOUSES = 2
+
+
+@pytest.fixture(scope="session")
+def loaded(cluster: Cluster) -> tuple[PostgresDatabase, LoadResult]:
+    """The database `postgres` with two warehouses, and what loading said."""
+    database = cluster.database()
+    return database, load(database, WAREHOUSES, seed=7)
+
+
+@pytest.fixture
+def database(loaded: tuple[PostgresDatabase, LoadResult]) -> PostgresDatabase:
+    """A database with two warehouses; a test leaves it consistent."""
+    return loaded[0]
+
+
+@pytest.fixture
+def session(database: PostgresDatabase) -> Iterator[PostgresSession]:
+    """A connection to that database."""
+    with closing(database.session()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def empty(cluster: Cluster) -> Iterator[PostgresDatabase]:
+    """A database without tables."""
+    with closing(cluster.database().session()) as owner:
+        owner.script("CREATE DATABASE empty")
+        yield replace(cluster.database(), dbname="empty")
+        owner.script("DROP DATABASE empty WITH (FORCE)")

@@ -25,8 +25,8 @@ class Reporter:
     """Says what happens; chosen once as quiet, live or plain."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self._console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
-        self._live = self._console.is_terminal and not quiet
+        self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
+        self.live = self.console.is_terminal and not quiet
         self._begun = time.monotonic()
         self._status: Status | None = None
         self._last_plain = 0.0
@@ -34,17 +34,17 @@ class Reporter:
     def say(self, text: str) -> None:
         """One line that stays, with the seconds since the start."""
         at = time.monotonic() - self._begun
-        self._console.print(f"[dim]{at:6.1f} s[/dim]  ", end="")
-        self._console.print(text, markup=False)
+        self.console.print(f"[dim]{at:6.1f} s[/dim]  ", end="")
+        self.console.print(text, markup=False)
 
     @contextmanager
     def task(self, text: str) -> Iterator[None]:
         """A step that takes a while: live figures on a terminal until it ends."""
         self.say(text)
-        if not self._live:
+        if not self.live:
             yield
             return
-        with self._console.status(text) as status:
+        with self.console.status(text) as status:
             self._status = status
             try:
                 yield
@@ -55,9 +55,9 @@ class Reporter:
         """The running figure of the task at hand."""
         if self._status is not None:
             self._status.update(text)
-        elif not self._live and time.monotonic() - self._last_plain >= _PLAIN_INTERVAL_S:
+        elif not self.live and time.monotonic() - self._last_plain >= _PLAIN_INTERVAL_S:
             self._last_plain = time.monotonic()
-            self._console.print(f"progress: {text}", markup=False)
+            self.console.print(f"progress: {text}", markup=False)
 
     def on_load(self, progress: LoadProgress) -> None:
         if progress.step != "rows":

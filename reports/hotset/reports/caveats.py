@@ -89,6 +89,10 @@ class Code(Enum):
         "The storage model missed its own figures by more than {tolerance}: {which}.",
         "Calibrate the model again, with nothing else running on the host.",
     )
+    CHECKED_AFTER_LOAD = (
+        "The twelve consistency conditions were checked after the load, not after each window.",
+        "Set tpcc.check = 'every-arm' to check there, too; that reads the whole database.",
+    )
     FEW_REPEATS = (
         "Few repeats: {which}. The interval understates the spread between repeats.",
         "Use three repeats or more.",
@@ -183,6 +187,8 @@ def _of_conditions(document: RunDocument) -> Iterator[Caveat]:
             which = words.listed([f"{name} {error:+.0%}" for name, error in off.items()])
             tolerance = words.percent(CALIBRATION_TOLERANCE, 0)
             yield Code.CALIBRATION_OFF.fill(which=which, tolerance=tolerance)
+    if database is not None and database.checked_after == "load":
+        yield Code.CHECKED_AFTER_LOAD.fill()
     if database is not None:
         places = [("the database's buffers", database.buffers_bytes)]
         if machine is not None and not database.direct_io:

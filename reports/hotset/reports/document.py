@@ -42,6 +42,7 @@ CPU_BOUND_SHARE = 0.85
 Share = Annotated[float, Field(ge=0, le=1)]
 UtcTime = Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(UTC))]
 ArmName = Literal["baseline", "in-memory", "flash-volume", "accelerated", "all-flash"]
+CheckedAfter = Literal["load", "every-arm"]
 State = Literal["complete", "failed", "interrupted"]
 Workload = Literal["tpcc", "tpch"]
 
@@ -145,6 +146,8 @@ class Database(Record):
     users: PositiveInt
     tpch_scale: PositiveFloat | None = None
     """Scale factor of the TPC-H database beside it; `bytes` is of both."""
+    # When TPC-C's consistency conditions were checked, and held; None if never.
+    checked_after: CheckedAfter | None = None
 
 
 class Latency(Record):

@@ -20,9 +20,9 @@ USAGE, LACKS, FAILED, MISSED, INTERRUPTED = 2, 3, 4, 5, 130
 def code_of(error: Exception) -> int | None:
     """The exit code for a failure that hotset foresees; None for any other."""
     from hotset.cachelayer import flashdev, machine, takedown, tier
-    from hotset.harness import archive, journal, spec
+    from hotset.harness import archive, journal, spec, workload
     from hotset.harness.engines import connect
-    from hotset.tpcc import database, record, schema
+    from hotset.tpcc import consistency, database, native, record, schema
     from hotset.tpch import database as tpch_database
     from hotset.tpch import record as tpch_record
     from hotset.tpch import schema as tpch_schema
@@ -31,9 +31,11 @@ def code_of(error: Exception) -> int | None:
         spec.SpecError: USAGE,
         archive.NoSuchRunError: USAGE,
         connect.DsnError: USAGE,
+        workload.RefusedError: USAGE,
         flashdev.RefusedError: USAGE,
         machine.EnvironmentLacksError: LACKS,
         takedown.BusyError: LACKS,
+        native.DriverMissing: LACKS,
         journal.ThresholdMissedError: MISSED,
         machine.CommandError: FAILED,
         machine.CommandTimeoutError: FAILED,
@@ -43,6 +45,7 @@ def code_of(error: Exception) -> int | None:
         record.RunFailed: FAILED,
         record.LoadFailed: FAILED,
         schema.SetupError: FAILED,
+        consistency.Violated: FAILED,
         database.DatabaseError: FAILED,
         tpch_record.Lacks: LACKS,
         tpch_record.DataFailed: FAILED,
