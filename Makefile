@@ -41,7 +41,7 @@ $(1): $$(shell find $(2) -path $(2)/target -prune -o -type f -print)
 	cd $(2) && $$(CARGO) build --release --locked
 	touch $$@
 endef
-$(foreach program,$(PROGRAMS),$(eval $(call program,$(program),$(firstword $(subst /target/, ,$(program))))))
+$(foreach made,$(PROGRAMS),$(eval $(call program,$(made),$(firstword $(subst /target/, ,$(made))))))
 
 .venv/.synced: pyproject.toml uv.lock
 	uv sync --quiet --locked --all-extras
