@@ -22,6 +22,7 @@ def code_of(error: Exception) -> int | None:
     from hotset.cachelayer import flashdev, machine, takedown, tier
     from hotset.harness import archive, journal, spec
     from hotset.harness.engines import connect
+    from hotset.harness.hammerdb import failures
     from hotset.tpcc import database, record, schema
 
     codes: dict[type[Exception], int] = {
@@ -29,6 +30,7 @@ def code_of(error: Exception) -> int | None:
         archive.NoSuchRunError: USAGE,
         connect.DsnError: USAGE,
         flashdev.RefusedError: USAGE,
+        failures.HammerdbRefused: USAGE,
         machine.EnvironmentLacksError: LACKS,
         takedown.BusyError: LACKS,
         journal.ThresholdMissedError: MISSED,
@@ -37,6 +39,7 @@ def code_of(error: Exception) -> int | None:
         machine.MachineGoneError: FAILED,
         tier.TierFailedError: FAILED,
         tier.WarmupFailedError: FAILED,
+        failures.HammerdbFailed: FAILED,
         record.RunFailed: FAILED,
         record.LoadFailed: FAILED,
         schema.SetupError: FAILED,

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,11 +36,15 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a release said of itself: its version, and the databases whose library loads."""
+    """What a release said of itself.
+
+    databases  those of hotset whose client library it loads
+    lacks      why it does not load the others
+    """
 
     version: str
     databases: tuple[str, ...]
-    errors: tuple[str, ...]
+    lacks: tuple[str, ...]
 
 
 def find(environment: Mapping[str, str] = os.environ) -> Release:
@@ -106,9 +110,20 @@ def abilities(release: Release, output: str, errors: str = "") -> Abilities:
             f"{release.program} does not start: {said[0] if said else 'it said nothing'}"
         )
     loaded = re.findall(r"^Success \.\.\. loaded library \S+ for (\w+)", output, re.MULTILINE)
-    failed = re.findall(r"^Error: failed to load (.*)$", output, re.MULTILINE)
     names = tuple(label for name, label in _LIBRARIES.items() if name in loaded)
-    return Abilities(version, names, tuple(failed))
+    return Abilities(version, names, tuple(_refusals(output)))
+
+
+def _refusals(output: str) -> Iterator[str]:
+    """Why the libraries of hotset's databases do not load."""
+    for name, label in _LIBRARIES.items():
+        said = re.search(
+            rf"^Checking database library for {name}\nError: failed to load (.*)$",
+            output,
+            re.MULTILINE,
+        )
+        if said:
+            yield f"not for {label} ({said[1]})"
 
 
 def version_in(output: str) -> str | None:

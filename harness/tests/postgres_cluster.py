@@ -1,0 +1,118 @@
+"""A PostgreSQL server of the tests' own, for whoever needs one: import `cluster` in a conftest.
+
+The tests use the harness's client adapters: those that runs use.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hotset.harness.engines.postgres import PostgresDatabase
+
+PASSWORD = "never-to-be-seen"  # noqa: S105 - of a server that lives for a minute
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A PostgreSQL data directory with a server on loopback; fast and unsafe (fsync off)."""
+
+    binaries: Path
+    root: Path
+    port: int
+
+    def database(self, name: str = "postgres") -> PostgresDatabase:
+        return PostgresDatabase("127.0.0.1", self.port, "tester", PASSWORD, name)
+
+    def initialise(self) -> None:
+        password_file = self.root / "password"
+        password_file.write_text(PASSWORD)
+        if os.geteuid() == 0:
+            for path in (self.root, password_file):
+                shutil.chown(path, _other_user())
+        self._as_user("initdb", "-D", str(self.root / "data"), "-U", "tester", "-N",
+                      "-A", "scram-sha-256", "--pwfile", str(password_file))  # fmt: skip
+
+    def start(self) -> None:
+        settings = (
+            f"-c port={self.port} -c listen_addresses=127.0.0.1 -c fsync=off"
+            f" -c unix_socket_directories={self.root} -c shared_buffers=256MB"
+            " -c max_wal_size=4GB -c autovacuum=off -c deadlock_timeout=50ms"
+        )
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                return self._as_user(
+                    "pg_ctl", "-D", str(self.root / "data"), "-w",
+                    "-l", str(self.root / "log"), "-o", settings, "start",
+                )  # fmt: skip
+            except AssertionError:
+                # After a kill, sessions of the old server may still be on their way out.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+
+    def kill(self) -> None:
+        """SIGKILL the postmaster, as the kernel's out-of-memory killer would."""
+        first_line = (self.root / "data" / "postmaster.pid").read_text().splitlines()[0]
+        os.kill(int(first_line), signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._as_user("pg_ctl", "-D", str(self.root / "data"), "-m", "immediate", "stop")
+
+    def _as_user(self, program: str, *arguments: str) -> None:
+        prefix = ["runuser", "-u", _other_user(), "--"] if os.geteuid() == 0 else []
+        done = subprocess.run(
+            [*prefix, str(self.binaries / program), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            cwd=self.root,
+            check=False,
+        )
+        assert done.returncode == 0, f"{program}: {done.stderr.decode()}"
+
+
+def _other_user() -> str:
+    """PostgreSQL refuses to run as root."""
+    passwd = Path("/etc/passwd").read_text()
+    return "postgres" if "\npostgres:" in passwd else "nobody"
+
+
+def _binaries() -> Path:
+    """The newest installed server's programs."""
+    installed = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3])
+    )
+    found = installed[-1] if installed else shutil.which("initdb")
+    if found is None:
+        pytest.fail("no PostgreSQL server is installed: apt install postgresql")
+    return Path(found).parent
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """The server, for all tests; whoever kills it starts it again."""
+    root = Path(tempfile.mkdtemp(prefix="hotset-pg-"))
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = Cluster(_binaries(), root, port)
+    try:
+        server.initialise()
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
