@@ -19,7 +19,7 @@ from hotset.harness import doctor
 from hotset.harness.cli.codes import FAILED, LACKS, USAGE, code_of
 from hotset.harness.hammerdb import batch, jobs, output, release, settings, tpcc, tpch
 from hotset.harness.hammerdb.failures import HammerdbFailed, HammerdbRefused
-from hotset.tpcc.database import Row
+from hotset.tpcc.database import Aborted, Row
 from hotset.tpcc.record import RunOptions, ServerErrors
 
 PASSWORD = "never-to-be-seen"  # noqa: S105 - of no server
@@ -33,7 +33,10 @@ class Session:
         self._answers = answers
 
     def query(self, sql: str) -> list[Row]:
-        return next(rows for mark, rows in self._answers.items() if mark in sql)
+        rows = next(rows for mark, rows in self._answers.items() if mark in sql)
+        if not rows:
+            raise Aborted("error 42P01", False, "no such view")
+        return rows
 
     def script(self, sql: str) -> None:
         raise NotImplementedError
@@ -60,6 +63,7 @@ class Connection:
     engine: str = "postgres"
     counters: list[int] = field(default_factory=lambda: [0, 0])
     rows: dict[str, int] = field(default_factory=dict)
+    has_counters: bool = True
 
     def session(self) -> Session:
         self.counters[0] += 2
@@ -67,7 +71,7 @@ class Connection:
         counts: list[Row] = list(self.rows.items())
         return Session(
             {
-                "deadlocks": [tuple(self.counters)],
+                "deadlocks": [tuple(self.counters)] if self.has_counters else [],
                 "UNION ALL": counts,
                 "warehouse": [(2,)],
             }
@@ -129,6 +133,12 @@ def test_a_timed_run(stage: Stage) -> None:
     assert result.window_end >= result.window_start > time.time() - 60
     assert output.Counter(36552, "PostgreSQL", "tpm") in seen
     assert output.User(4, "success") in seen
+
+
+def test_a_server_without_error_counters(stage: Stage) -> None:
+    connection = Connection(has_counters=False)
+    known = stage.play("good", TPCC)
+    assert tpcc.run(connection, OPTIONS, stage.folder, release=known).server_errors is None
 
 
 def test_failed_transactions_are_counted(stage: Stage) -> None:

@@ -15,6 +15,7 @@ from rich.status import Status
 
 from hotset.cachelayer.tier import Progress as WarmupProgress
 from hotset.cachelayer.units import Bytes, mb_per_s
+from hotset.harness.hammerdb.output import Counter, Line, Message, Query, WindowEdge
 from hotset.tpcc.record import LoadProgress, Phase, Tick
 
 _PLAIN_INTERVAL_S = 5.0
@@ -86,6 +87,18 @@ class Reporter:
             f"{event.second + 1:.1f} s ({event.phase}), {event.transactions} tps,"
             f" {latency}, {event.failed} failed"
         )
+
+    def on_hammerdb(self, line: Line) -> None:
+        """HammerDB's own words, the counter's rate among them."""
+        seconds = f"{time.monotonic() - self._begun:.1f} s"
+        if isinstance(line, Counter):
+            self.figure(f"{seconds}, {line.value:,} {line.metric} of the whole server")
+        elif isinstance(line, Query):
+            self.figure(f"{seconds}, query {line.number} took {line.seconds:.3f} s")
+        elif isinstance(line, WindowEdge):
+            self.say({"rampup": "ramp-up", "measure": "window open", "done": "closed"}[line.phase])
+        elif isinstance(line, Message) and line.user and line.text:
+            self.figure(f"{seconds}, user {line.user}: {line.text}")
 
 
 def to_stdout(text: str) -> None:

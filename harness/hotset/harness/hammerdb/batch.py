@@ -64,7 +64,7 @@ def execute(batch: Batch, dictionary: Dictionary, text: str, users: int) -> Outc
     """
     workload: settings.Workload = "TPC-C" if "tpcc" in dictionary else "TPC-H"
     with _workplace(batch) as scratch:
-        _check_settings(batch, scratch, workload, dictionary)
+        check_settings(batch, scratch, workload, dictionary)
         (batch.folder / SCRIPT).write_text(text, encoding="utf-8")
         watch = Watch(batch.stall_s)
         for line in _follow(batch, scratch, batch.folder / SCRIPT, watch):
@@ -95,7 +95,7 @@ def _workplace(batch: Batch) -> Iterator[Path]:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _check_settings(
+def check_settings(
     batch: Batch, scratch: Path, workload: settings.Workload, dictionary: Dictionary
 ) -> None:
     """Compare HammerDB's own list of settings with ours, before anything is touched."""

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from hotset.harness.hammerdb.failures import HammerdbFailed
 from hotset.harness.hammerdb.settings import Connection
-from hotset.tpcc.database import DatabaseError, Row
+from hotset.tpcc.database import Row
 from hotset.tpcc.schema import TABLES
 
 _RANDOM = {"order_line": 0.1, "lineitem": 0.1}
@@ -38,23 +38,18 @@ def tpch_rows(scale: int) -> dict[str, int]:
 
 
 def read(connection: Connection, name: str) -> list[Row]:
-    """The rows of `sql/<engine>/<name>.sql`.
-
-    :raises HammerdbFailed: the server refuses it.
-    """
+    """The rows of `sql/<engine>/<name>.sql`; raises as `Session.query` does."""
     folder = files("hotset.harness.hammerdb") / "sql" / connection.engine
     sql = (folder / f"{name}.sql").read_text(encoding="utf-8")
-    try:
-        with closing(connection.session()) as session:
-            return session.query(sql)
-    except DatabaseError as error:
-        raise HammerdbFailed(f"{name} cannot be read: {error}") from None
+    with closing(connection.session()) as session:
+        return session.query(sql)
 
 
 def check(connection: Connection, name: str, expected: dict[str, int]) -> dict[str, int]:
     """Count all rows of a database just built, a scan of each table; returns the counts.
 
     :raises HammerdbFailed: names the tables that are not whole.
+    :raises DatabaseError: a table is missing, or the server gone.
     """
     counted = {str(table): int(str(rows)) for table, rows in read(connection, name)}
     wrong = [

@@ -14,6 +14,7 @@ from hotset.harness.hammerdb.jobs import Timing
 from hotset.harness.hammerdb.release import Release, find
 from hotset.harness.hammerdb.settings import Connection
 from hotset.harness.hammerdb.watch import result_of
+from hotset.tpcc.database import Aborted
 from hotset.tpcc.record import KindResult, Latency, RunOptions, RunResult, ServerErrors, ServerRate
 
 _KINDS = {
@@ -100,9 +101,7 @@ def run(
     before = _server_errors(connection)
     text = script.timed(connection.engine, options.users, dictionary)
     outcome = execute(batch, dictionary, text, users=options.users + 1)
-    after = _server_errors(connection)
-    errors = ServerErrors(*(late - early for early, late in zip(before, after, strict=True)))
-    return _result(options, outcome, errors)
+    return _result(options, outcome, _between(before, _server_errors(connection)))
 
 
 def whole_minutes(name: str, seconds: float, at_least: int) -> int:
@@ -129,17 +128,29 @@ def _check_warehouses(connection: Connection, warehouses: int) -> None:
         )
 
 
-def _server_errors(connection: Connection) -> tuple[int, int]:
-    ((deadlocks, errors),) = tables.read(connection, "server_errors")
-    return int(str(deadlocks or 0)), int(str(errors or 0))
+def _server_errors(connection: Connection) -> ServerErrors | None:
+    """The server's counters; None where it has none (a compatible server may lack the view)."""
+    try:
+        ((deadlocks, errors),) = tables.read(connection, "server_errors")
+    except Aborted:
+        return None
+    return ServerErrors(int(str(deadlocks or 0)), int(str(errors or 0)))
 
 
-def _result(options: RunOptions, outcome: Outcome, errors: ServerErrors) -> RunResult:
+def _between(before: ServerErrors | None, after: ServerErrors | None) -> ServerErrors | None:
+    if before is None or after is None:
+        return None
+    return ServerErrors(after.deadlocks - before.deadlocks, after.errors - before.errors)
+
+
+def _result(options: RunOptions, outcome: Outcome, errors: ServerErrors | None) -> RunResult:
     result = result_of(outcome.lines)
     timings = {kind: _timing(outcome, name) for kind, name in _KINDS.items()}
     calls = {kind: timing.calls for kind, timing in timings.items()}
     if calls["new_order"] == 0:
         raise HammerdbFailed("no new-order ended: HammerDB's time profile holds none")
+    if not {"measure", "done"} <= outcome.edges.keys():
+        raise HammerdbFailed("HammerDB did not say when its window opened and closed")
     # The profile counts from the first call of the ramp-up; by its mix the window is worked out.
     scale = result.nopm * options.duration_s / 60 / calls["new_order"]
     return RunResult(
