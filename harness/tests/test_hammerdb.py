@@ -164,12 +164,19 @@ def test_passwords_that_hammerdb_would_take_apart(sign: str) -> None:
     assert "secret" not in str(refused.value)
 
 
+def test_no_password_is_refused_unless_nobody_asks_for_one() -> None:
+    with pytest.raises(HammerdbRefused, match=r"the password is empty.*HOTSET_PASSWORD"):
+        settings.dictionary(PostgresDatabase("h", 1, "u", "", "d"), TPCC)
+    trusted = settings.dictionary(SqlServer(user="", password="", trusted=True), TPCC)
+    assert trusted["connection"]["mssqls_linux_authent"] == "windows"
+
+
 @pytest.mark.parametrize("name", ["host", "user", "dbname"])
 @pytest.mark.parametrize("value", ["", "a b", "x{y", "x$y", "x[exit]"])
 def test_odd_names_are_refused(name: str, value: str) -> None:
     given_ = {"host": "h", "user": "u", "dbname": "d", name: value}
     with pytest.raises(HammerdbRefused, match=name):
-        settings.dictionary(PostgresDatabase(port=1, password="", **given_), TPCC)
+        settings.dictionary(PostgresDatabase(port=1, password=PASSWORD, **given_), TPCC)
 
 
 KEY = st.text("abcdefgh_", min_size=1)
@@ -236,14 +243,35 @@ def test_a_run_that_lacks_any_line_did_not_end_well(users: int, data: st.DataObj
 
 
 def test_stalls() -> None:
-    times = iter([0.0, 29.0, 31.0, 31.0, 31.0])  # start, look, look, progress, look
+    times = iter([0.0, 29.0, 29.0, 31.0, 40.0, 69.0])
     seen = watch.Watch(30, clock=lambda: next(times))
     seen.take(Counter(12, "PostgreSQL", "tpm"))  # an idle server is no progress
     seen.silence()
     with pytest.raises(HammerdbFailed, match="stalled: no progress for 31 s"):
-        seen.silence()
-    seen.take(Counter(5000, "PostgreSQL", "tpm"))
+        seen.take(Counter(12, "PostgreSQL", "tpm"))
+    seen.take(Message(1, "Loading Items - 10000"))
     seen.silence()
+
+
+def test_a_cause_of_several_lines_is_told_whole() -> None:
+    seen = watch.Watch(30)
+    for line in ("Error in Virtual User 2: Connection to database failed",
+                 'connection to server failed: FATAL:  password authentication failed for user "x"',
+                 ""):  # fmt: skip
+        seen.take(parse(line))
+    with pytest.raises(HammerdbFailed, match=r"^virtual user 2 broke off: Connection .* \"x\"$"):
+        seen.take(User(2, "failed"))
+    with pytest.raises(HammerdbFailed, match="password authentication failed"):
+        seen.silence()
+
+
+def test_after_the_window_there_is_time_to_gather() -> None:
+    times = iter([0.0, 0.0, 170.0, 181.0])
+    seen = watch.Watch(30, clock=lambda: next(times))
+    seen.take(output.WindowEdge("done"))
+    seen.silence()
+    with pytest.raises(HammerdbFailed, match="stalled"):
+        seen.silence()
 
 
 # Tables

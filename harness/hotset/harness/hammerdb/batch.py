@@ -129,13 +129,15 @@ def _follow(batch: Batch, scratch: Path, file: Path, watch: Watch) -> Iterator[L
         Supervised(command(batch.release, file), batch.release.home, environment) as process,
     ):
         for raw in process.lines(_POLL_S):
-            if raw is not None:
-                # HammerDB quotes the connection string, password and all, when SQL Server refuses.
-                clean = raw.replace(secret, "***") if secret else raw
-                log.write(f"{clean.strip()}\n")
-                line = parse(raw)
-                if isinstance(line, Message | UserError):
-                    line = parse(clean)
-                watch.take(line)
-                yield line
-            watch.silence()
+            if raw is None:
+                watch.silence()
+                continue
+            # HammerDB quotes the connection string, password and all, when SQL Server refuses.
+            clean = raw.replace(secret, "***") if secret else raw
+            log.write(f"{clean.strip()}\n")
+            line = parse(raw)
+            if isinstance(line, Message | UserError):
+                line = parse(clean)
+            watch.take(line)
+            yield line
+    watch.silence()

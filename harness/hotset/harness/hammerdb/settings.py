@@ -130,6 +130,13 @@ def _check(connection: Connection) -> None:
     if connection.engine not in PREFIXES:
         known = " and ".join(PREFIXES)
         raise HammerdbRefused(f"engine {connection.engine}: HammerDB is driven for {known} only")
+    trusted = getattr(connection, "trusted", False)
+    if not connection.password and not trusted:
+        # Its build would also set this as the user's password (ALTER USER … PASSWORD).
+        raise HammerdbRefused(
+            "the password is empty: HammerDB looks nowhere else for it, so set HOTSET_PASSWORD or"
+            " give --password-file"
+        )
     odd = sorted(set(connection.password) - _SAFE)
     if odd:
         raise HammerdbRefused(
@@ -138,8 +145,7 @@ def _check(connection: Connection) -> None:
         )
     for name in ("host", "user", "dbname"):
         value = str(getattr(connection, name))
-        trusted = name == "user" and getattr(connection, "trusted", False)
-        if not trusted and not re.fullmatch(r"[\w.:/-]+", value):
+        if not (trusted and name == "user") and not re.fullmatch(r"[\w.:/-]+", value):
             raise HammerdbRefused(
                 f"{name} {value!r}: HammerDB needs it in the DSN, of letters, digits and . : / -"
             )

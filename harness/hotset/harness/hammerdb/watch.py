@@ -32,6 +32,8 @@ from hotset.harness.hammerdb.output import (
 
 IDLE_TPM = 60
 """A server that commits no more than this per minute is idle: the counter's own queries."""
+WRAP_UP_S = 180.0
+"""After the window HammerDB gathers its users' timings, up to a minute of silence by itself."""
 ERRORS_MAX = 1000
 """Failed transactions of one user after which its connection counts as broken."""
 _TOLD_TWICE = (User, TestResult, Query, QuerySet, GeometricMean, Refresh, AllComplete)
@@ -44,6 +46,7 @@ class Watch:
         self._stall_s = stall_s
         self._clock = clock
         self._progress = clock()
+        self._broken: UserError | None = None
         self.lines: list[Line] = []
         self.errors: Tally[int] = Tally()
         self.edges: dict[str, float] = {}
@@ -53,6 +56,9 @@ class Watch:
 
         :raises HammerdbFailed: a virtual user failed, or another reason to stop at once.
         """
+        if self._broken is not None:
+            self._add_cause(line)
+            return
         if isinstance(line, ProcedureError):
             self._failed_transaction(line)  # not kept: a broken connection makes thousands
             return
@@ -61,22 +67,39 @@ class Watch:
             self._progress = self._clock()
         if isinstance(line, WindowEdge):
             self.edges[line.phase] = time.time()
-        if isinstance(line, UserError):
-            raise HammerdbFailed(f"virtual user {line.user} broke off: {line.cause or 'no cause'}")
-        if isinstance(line, User) and line.state == "failed":
+        elif isinstance(line, UserError):
+            self._broken = line
+        elif isinstance(line, User) and line.state == "failed":
             raise HammerdbFailed(f"virtual user {line.user} failed: {self._last_words(line.user)}")
-        if isinstance(line, OtherScale):
+        elif isinstance(line, OtherScale):
             raise HammerdbFailed(f"the database holds scale factor {line.scale}, not the one asked")
+        elif isinstance(line, Counter):
+            self._check_stall()
 
     def silence(self) -> None:
-        """No line came for a while.
+        """No line came for a second, or none will come any more.
 
-        :raises HammerdbFailed: for too long.
+        :raises HammerdbFailed: a virtual user broke off before, or it is silent for too long.
         """
+        if self._broken is not None:
+            cause = self._broken.cause or "no cause"
+            raise HammerdbFailed(f"virtual user {self._broken.user} broke off: {cause}")
+        self._check_stall()
+
+    def _add_cause(self, line: Line) -> None:
+        """The cause of a break may go on over several lines; any other line is its end."""
+        assert self._broken is not None
+        if not isinstance(line, Message) or line.user:
+            self.silence()
+        elif line.text:
+            self._broken = UserError(self._broken.user, f"{self._broken.cause}; {line.text}")
+
+    def _check_stall(self) -> None:
         quiet_s = self._clock() - self._progress
-        if quiet_s >= self._stall_s:
+        allowed_s = max(self._stall_s, WRAP_UP_S) if "done" in self.edges else self._stall_s
+        if quiet_s >= allowed_s:
             raise HammerdbFailed(
-                f"stalled: no progress for {quiet_s:.0f} s (--stall is {self._stall_s:.0f} s);"
+                f"stalled: no progress for {quiet_s:.0f} s (stall_s is {self._stall_s:.0f});"
                 f" the last was: {self._last_words(None)}"
             )
 
