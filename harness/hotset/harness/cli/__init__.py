@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from hotset.harness.cli import disk, doctor, experiment, lab, runs
+from hotset.harness.cli import database, disk, doctor, experiment, lab, runs
 from hotset.harness.cli.codes import FAILED, INTERRUPTED, USAGE, code_of
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ app.add_typer(experiment.app, name="experiment")
 app.add_typer(runs.app, name="runs")
 app.add_typer(lab.app, name="lab")
 app.add_typer(disk.app, name="disk")
+app.add_typer(database.app, name="database")
 app.command("doctor")(doctor.doctor)
 
 
