@@ -53,7 +53,7 @@ _GONE_NUMBERS = frozenset({596, 6005, 10053, 10054, 10060})
 """Killed session; shutdown in progress; connection aborted, reset, timed out (TCP's own)."""
 _NUMBER = re.compile(r" \((-?\d+)\)(?= \(SQL\w+\)|;|$)")
 _PREFIX = re.compile(r"(?:\[[^\]]*\])+\s*")
-_CALL = re.compile(r" \(-?\d+\)(?: \(SQL\w+\))?$")
+_CALL = re.compile(r"(?: \(-?\d+\))? \(SQL\w+\)$| \(-?\d+\)$")
 
 
 def failure(error: pyodbc.Error) -> Failure:

@@ -35,7 +35,10 @@ def parse(dsn: str) -> SqlServerDatabase:
     if url.scheme != "sqlserver" or url.fragment:
         raise ValueError(f"is no URL such as {FORM}")
     if url.password is not None:
-        raise ValueError("holds a password, which the process list shows to everyone")
+        raise ValueError(
+            "holds a password, which the process list shows to everyone: set HOTSET_PASSWORD or"
+            " give --password-file"
+        )
     if not host:
         raise ValueError(f"names no host: write {FORM}")
     options = _options(url.query)

@@ -1,0 +1,135 @@
+"""SQL Server for `hotset.tpch`: the sessions its Protocols ask for, over ODBC."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from hotset.harness.engines import odbc
+from hotset.harness.engines.sqlserver import SqlServerDatabase
+from hotset.tpch.database import (
+    CannotConnect,
+    DatabaseError,
+    Refused,
+    Row,
+    ServerGone,
+    TimedOut,
+)
+
+if TYPE_CHECKING:
+    import pyodbc
+
+_TIMEOUT_STATES = ("HYT00", "HY008")
+"""Timeout expired; operation cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlServerTpch:
+    """A SQL Server database as `hotset.tpch` wants it."""
+
+    database: SqlServerDatabase
+    engine: str = field(default="sqlserver", init=False)
+
+    def session(self) -> SqlServerTpchSession:
+        """Open a connection; raises CannotConnect with the server's reason, without password."""
+        return SqlServerTpchSession(self.database)
+
+
+class SqlServerTpchSession:
+    """One connection, in autocommit."""
+
+    def __init__(self, database: SqlServerDatabase) -> None:
+        self._database = database
+        self._open()
+
+    def _open(self) -> None:
+        import pyodbc
+
+        try:
+            self._connection, self._by_array = odbc.connect(self._database)
+        except pyodbc.Error as error:
+            found = odbc.failure(error)
+            raise CannotConnect(
+                f"cannot connect to {self._database.where}: {found.message}"
+            ) from None
+
+    def script(self, sql: str) -> None:
+        """Run one batch."""
+        with self._errors(), self._cursor(None) as cursor:
+            odbc.drain(cursor.execute(sql))
+
+    def query(self, sql: str, timeout_s: float | None = None) -> list[Row]:
+        """All rows of one statement; raises TimedOut after `timeout_s`, in whole seconds."""
+        try:
+            with self._errors(), self._cursor(timeout_s) as cursor:
+                rows = [tuple(row) for row in cursor.execute(sql).fetchall()]
+                odbc.drain(cursor)
+                return cast("list[Row]", rows)
+        except TimedOut:
+            self._survive()
+            raise
+
+    def _survive(self) -> None:
+        """Connect anew if the server did not take the cancellation (Babelfish does not)."""
+        import pyodbc
+
+        try:
+            with self._cursor(None) as cursor:
+                cursor.execute("SELECT 1").fetchall()
+        except pyodbc.Error:
+            self.close()
+            self._open()
+
+    def load(self, table: str, columns: Sequence[str], chunks: Iterable[bytes]) -> int:
+        """Insert the rows of a `|`-separated text, as texts: the server knows the types."""
+        rows = (line.split("|") for line in _lines(chunks))
+        with self._errors():
+            return odbc.insert(self._connection, table, columns, rows, by_array=self._by_array)
+
+    def close(self) -> None:
+        """Close the connection, whatever state it is in."""
+        import pyodbc
+
+        with suppress(pyodbc.Error):
+            self._connection.close()
+
+    @contextmanager
+    def _cursor(self, timeout_s: float | None) -> Iterator[pyodbc.Cursor]:
+        """A cursor with a time limit, which it takes from the connection when it is made."""
+        self._connection.timeout = 0 if timeout_s is None else max(1, math.ceil(timeout_s))
+        with self._connection.cursor() as cursor:
+            yield cursor
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        import pyodbc
+
+        try:
+            yield
+        except pyodbc.Error as error:
+            raise _meaning(odbc.failure(error)) from error
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
+    """The lines of a text cut anywhere.
+
+    >>> list(_lines([b"1|a", b"b\\n2|c\\n3", b"|d"]))
+    ['1|ab', '2|c', '3|d']
+    """
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (line.decode() for line in whole)
+    if rest:
+        yield rest.decode()
+
+
+def _meaning(found: odbc.Failure) -> DatabaseError:
+    if found.state in _TIMEOUT_STATES:
+        return TimedOut(found.message)
+    if found.gone:
+        return ServerGone(found.message)
+    return Refused(found.message)
