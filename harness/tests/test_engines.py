@@ -97,21 +97,22 @@ def test_placement_tells_data_log_and_temporary_files_apart() -> None:
 
 
 def test_tempdb_moves_at_the_next_start() -> None:
-    change = sqlserver(placement=FILES).move("/volume/sql")
+    change = sqlserver(placement=FILES).move("/v/sql")
     assert statements(change) == (
-        "ALTER DATABASE [tempdb] MODIFY FILE (NAME = [tempdev], FILENAME = N'/volume/sql/tempdb.mdf');",
-        "ALTER DATABASE [tempdb] MODIFY FILE (NAME = [templog], FILENAME = N'/volume/sql/templog.ldf');",
+        "ALTER DATABASE [tempdb] MODIFY FILE (NAME = [tempdev], FILENAME = N'/v/sql/tempdb.mdf');",
+        "ALTER DATABASE [tempdb] MODIFY FILE (NAME = [templog], FILENAME = N'/v/sql/templog.ldf');",
     )  # fmt: skip
     assert isinstance(change, Change)
     assert change.restart
-    assert "/volume/sql" in change.notes[0]
+    assert "/v/sql" in change.notes[0]
 
 
 def test_the_databases_own_log_moves_if_asked_and_names_are_quoted() -> None:
     change = sqlserver(placement=FILES).move("F:\\sql's", log=True)
     assert statements(change)[2:] == (
-        "ALTER DATABASE [tpcc] MODIFY FILE (NAME = [tpcc]]log], FILENAME = N'F:\\sql''s\\it''s.ldf');",
-    )  # fmt: skip
+        "ALTER DATABASE [tpcc] MODIFY FILE"
+        " (NAME = [tpcc]]log], FILENAME = N'F:\\sql''s\\it''s.ldf');",
+    )
     assert isinstance(change, Change)
     assert "copy /var/opt/mssql/data/it's.ldf to F:\\sql's\\it's.ldf" in change.notes[1]
 

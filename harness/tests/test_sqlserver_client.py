@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pyodbc
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotset.cachelayer.machine import EnvironmentLacksError
@@ -47,6 +47,7 @@ def raised(state: str, text: str, number: int | None, call: str = "SQLExecute") 
 words = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=12)
 
 
+@settings(max_examples=50)
 @given(
     host=st.from_regex(r"[a-z][a-z0-9-]{0,8}(\.[a-z]{2,5})?", fullmatch=True),
     port=st.none() | st.integers(1, 65535),
@@ -170,7 +171,8 @@ def test_a_missing_driver_says_what_brings_one(monkeypatch: pytest.MonkeyPatch) 
         odbc.driver("Nonsense")
 
 
-def test_refused_connection_is_one_clear_line() -> None:
+def test_refused_connection_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(odbc, "CONNECT_TIMEOUT_S", 1)
     with closing(socket.socket()) as unused:
         unused.bind(("127.0.0.1", 0))  # bound, not listening: refuses
         database = replace(DATABASE, port=unused.getsockname()[1])
@@ -182,9 +184,9 @@ def test_refused_connection_is_one_clear_line() -> None:
                 make()
             message = str(failure.value)
             assert "cannot connect to SQL Server database 'tpcc' at 127.0.0.1:" in message
+            assert "refused" in message
             assert "s3cret" not in message
             assert "\n" not in message
-            assert DRIVER not in message
 
 
 # Errors

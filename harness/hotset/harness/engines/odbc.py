@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 import re
+import socket
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -138,13 +139,26 @@ def connection_string(database: SqlServerDatabase, driver_name: str) -> str:
 def connect(database: SqlServerDatabase) -> tuple[pyodbc.Connection, bool]:
     """Open a connection in autocommit, and whether it can send rows by the array.
 
-    :raises pyodbc.Error: the driver's; see `failure`.
+    :raises ConnectionError: says to what, as whom and why not, in one line without the password.
     """
-    name = driver(database.driver)
-    connection = _module().connect(
-        connection_string(database, name), autocommit=True, timeout=CONNECT_TIMEOUT_S
-    )
+    name, module = driver(database.driver), _module()
+    try:
+        connection = module.connect(
+            connection_string(database, name), autocommit=True, timeout=CONNECT_TIMEOUT_S
+        )
+    except module.Error as error:
+        reason = _unreachable(database) or failure(error).message
+        raise ConnectionError(f"cannot connect to {database.where}: {reason}") from None
     return connection, not is_freetds(name)
+
+
+def _unreachable(database: SqlServerDatabase) -> str | None:
+    """Why there is no server at all: the driver tries again until its time is up, and says that."""
+    try:
+        socket.create_connection((database.host, database.port), timeout=2).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
 
 
 def drain(cursor: pyodbc.Cursor) -> None:

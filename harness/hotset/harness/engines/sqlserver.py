@@ -59,13 +59,10 @@ class SqlServerDatabase:
 
     def session(self) -> SqlServerSession:
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""
-        import pyodbc
-
         try:
             connection, by_array = odbc.connect(self)
-        except pyodbc.Error as error:
-            found = odbc.failure(error)
-            raise CannotConnect(f"cannot connect to {self.where}: {found.message}") from None
+        except ConnectionError as error:
+            raise CannotConnect(str(error)) from None
         return SqlServerSession(connection, by_array=by_array)
 
 

@@ -46,15 +46,10 @@ class SqlServerTpchSession:
         self._open()
 
     def _open(self) -> None:
-        import pyodbc
-
         try:
             self._connection, self._by_array = odbc.connect(self._database)
-        except pyodbc.Error as error:
-            found = odbc.failure(error)
-            raise CannotConnect(
-                f"cannot connect to {self._database.where}: {found.message}"
-            ) from None
+        except ConnectionError as error:
+            raise CannotConnect(str(error)) from None
 
     def script(self, sql: str) -> None:
         """Run one batch."""

@@ -1,4 +1,15 @@
 -- Tables and procedures, whichever exist.
-DROP TABLE IF EXISTS warehouse, district, customer, history, new_order, orders, order_line,
-    item, stock;
-DROP PROCEDURE IF EXISTS neword, payment, ostat, delivery, slev;
+DROP TABLE IF EXISTS warehouse;
+DROP TABLE IF EXISTS district;
+DROP TABLE IF EXISTS customer;
+DROP TABLE IF EXISTS history;
+DROP TABLE IF EXISTS new_order;
+DROP TABLE IF EXISTS orders;
+DROP TABLE IF EXISTS order_line;
+DROP TABLE IF EXISTS item;
+DROP TABLE IF EXISTS stock;
+DROP PROCEDURE IF EXISTS neword;
+DROP PROCEDURE IF EXISTS payment;
+DROP PROCEDURE IF EXISTS ostat;
+DROP PROCEDURE IF EXISTS delivery;
+DROP PROCEDURE IF EXISTS slev;
