@@ -1,9 +1,10 @@
 # `make demo` runs the main job, `make test` passes the tests; each installs what it lacks first.
 
 export PATH := $(PATH):$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotset/uv/bin:$(HOME)/.cargo/bin
-CRATE := cache-layer/flashdev
-FLASHDEV := $(CRATE)/target/release/flashdev
+CRATES := cache-layer/flashdev tpcc/driver
+PROGRAMS := cache-layer/flashdev/target/release/flashdev tpcc/driver/target/release/hotset-tpcc
 CARGO := cargo --quiet
+in_each = @set -e; for crate in $(CRATES); do (cd $$crate && $(1)); done
 PYTHON_FOLDERS := cache-layer tpcc tpch reports harness scripts
 SET ?=
 # TIER=dm-cache runs the kernel's own tier, in a virtual machine where this kernel has none.
@@ -15,28 +16,32 @@ demo: setup build
 	uv run --no-sync hotset demo $(if $(TIER),--set tier.kind=$(TIER)) $(SET)
 
 test: setup-test build lint
-	cd $(CRATE) && $(CARGO) test --release -- --include-ignored
+	$(call in_each,$(CARGO) test --release -- --include-ignored)
 	uv run --no-sync pytest
 
 # Everything that needs neither the virtual machine nor a database server.
 test-fast: build
-	cd $(CRATE) && $(CARGO) test --release
+	$(call in_each,$(CARGO) test --release)
 	uv run --no-sync pytest -m "not lab and not database"
 
 lint: build
 	uv run --no-sync ruff check $(PYTHON_FOLDERS)
 	uv run --no-sync ruff format --check $(PYTHON_FOLDERS)
 	uv run --no-sync mypy cache-layer/hotset tpcc/hotset tpch/hotset reports/hotset harness/hotset scripts
-	cd $(CRATE) && cargo fmt --check && $(CARGO) clippy --release --all-targets -- -D warnings
+	$(call in_each,cargo fmt --check && $(CARGO) clippy --release --all-targets -- -D warnings)
 
 bench: setup-test build
 	scripts/bench.sh
 
-build: $(FLASHDEV) .venv/.synced
+build: $(PROGRAMS) .venv/.synced
 
-$(FLASHDEV): $(shell find $(CRATE)/src $(CRATE)/models -type f) $(CRATE)/Cargo.toml $(CRATE)/Cargo.lock
-	cd $(CRATE) && $(CARGO) build --release --locked
-	touch $@
+# A crate's program is remade when any file of the crate is newer.
+define program
+$(1): $$(shell find $(2) -path $(2)/target -prune -o -type f -print)
+	cd $(2) && $$(CARGO) build --release --locked
+	touch $$@
+endef
+$(foreach made,$(PROGRAMS),$(eval $(call program,$(made),$(firstword $(subst /target/, ,$(made))))))
 
 .venv/.synced: pyproject.toml uv.lock
 	uv sync --quiet --locked --all-extras
@@ -49,4 +54,4 @@ setup-test:
 	@scripts/setup.sh test
 
 clean:
-	rm -rf .venv $(CRATE)/target
+	rm -rf .venv $(addsuffix /target,$(CRATES))

@@ -367,13 +367,18 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     assert slow_disk(tmp_path, GIB).model_words("--model")[1] == "nas-2014"
 
 
+def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, says: str, code: int) -> None:
+    """A `flashdev` that only complains and ends."""
+    program = folder / "flashdev"
+    program.write_text(f"#!/bin/sh\necho '{says}' >&2\nexit {code}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("HOTSET_FLASHDEV", str(program))
+
+
 def test_a_disk_that_does_not_start_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "flashdev"
-    program.write_text("#!/bin/sh\necho no /dev/fuse here >&2\nexit 1\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("HOTSET_FLASHDEV", str(program))
+    stand_in(tmp_path, monkeypatch, "no /dev/fuse here", 1)
     with pytest.raises(EnvironmentLacksError, match="did not start: no /dev/fuse here"):
         slow_disk(tmp_path, 2**20).attach(Takedown(tmp_path, Local()))
 
@@ -381,10 +386,7 @@ def test_a_disk_that_does_not_start_says_why(
 def test_a_disk_that_is_refused_is_wrong_usage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "flashdev"
-    program.write_text("#!/bin/sh\necho 'flashdev: model field `disks` is 0' >&2\nexit 2\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("HOTSET_FLASHDEV", str(program))
+    stand_in(tmp_path, monkeypatch, "flashdev: model field `disks` is 0", 2)
     with pytest.raises(flashdev.RefusedError, match="the slow disk is refused: model field"):
         slow_disk(tmp_path, 2**20).attach(Takedown(tmp_path, Local()))
     with pytest.raises(flashdev.RefusedError, match=r"^model field"):

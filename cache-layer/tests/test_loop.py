@@ -12,7 +12,6 @@ import pytest
 from hotset.cachelayer import loop
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.takedown import Takedown, clear_ledger, read_ledger
-from hotset.cachelayer.units import Bytes
 
 # losetup over a table of its own, one "DEVICE FILE" a line. While a file "deadly" lies beside it,
 # whoever asks for a device gets it and is killed.
@@ -56,12 +55,11 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_device_that_is_taken_down(table: Path, tmp_path: Path) -> None:
     takedown, file = Takedown(tmp_path, Local()), tmp_path / "flash.img"
-    part = Bytes(4096), Bytes(8192)
-    device = loop.attach(Local(), file, takedown, readonly=True, part=part)
+    device = loop.attach(Local(), file, takedown, readonly=True)
     assert device == PurePosixPath("/dev/loop7")
     assert table.read_text() == f"{OTHERS}/dev/loop7 {file}\n"
     words = set((tmp_path / "asked").read_text().split())
-    assert words >= {"--direct-io=on", "--read-only", "--offset=4096", "--sizelimit=8192"}
+    assert words >= {"--direct-io=on", "--read-only"}
     takedown.undo()
     assert table.read_text() == OTHERS
     assert read_ledger(tmp_path) == []

@@ -155,7 +155,7 @@ def test_an_empty_archive(hotset: CommandLine) -> None:
     assert hotset("runs", "list").code == 0
     listed = hotset("runs", "list", "--format", "json")
     assert (listed.code, listed.err) == (0, "")
-    assert json.loads(listed.out) == {"schema_version": 1, "runs": []}
+    assert json.loads(listed.out) == {"schema_version": 2, "runs": []}
     rows = hotset("runs", "list", "--format", "csv")
     assert (rows.code, rows.err) == (0, "")
     assert [len(row) > 3 for row in csv.reader(io.StringIO(rows.out))] == [True]

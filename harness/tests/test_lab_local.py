@@ -19,6 +19,7 @@ from hotset.cachelayer import lab as labs
 from hotset.cachelayer.lab import LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.units import Bytes
+from hotset.tpcc import native
 
 pytestmark = pytest.mark.lab
 
@@ -68,6 +69,7 @@ def guest_disk(folder: Path) -> Path:
         f"Metadata-Version: 2.1\nName: hotset\nVersion: {project['version']}\n"
     )
     shutil.copy(flashdev.program(Local()), content / "flashdev")
+    shutil.copy(native.program(), content / native.PROGRAM)
     (content / "inside.toml").write_text(TINY)
     Local().run(["mke2fs", "-q", "-t", "ext4", "-d", str(content), str(disk), "4g"],
                 timeout_s=300)  # fmt: skip
@@ -82,7 +84,8 @@ def test_the_tier_on_this_computers_own_kernel(
     disk = guest_disk(tmp_path)
     spec = LabSpec("vm", 2, Bytes(3 * 1024**3), Bytes(64 * 1024**2), disk, False)
     hotset = ["env", f"PYTHONPATH={THERE}/site", f"HOTSET_FLASHDEV={THERE}/flashdev",
-              f"HOME={THERE}", "PYTHONDONTWRITEBYTECODE=1", "python3", "-c",
+              f"HOTSET_TPCC_DRIVER={THERE}/{native.PROGRAM}", f"HOME={THERE}",
+              "PYTHONDONTWRITEBYTECODE=1", "python3", "-c",
               "from hotset.harness.cli import main; main()"]  # fmt: skip
     with labs.standing(spec, "test", print) as lab:
         machine = lab.machine

@@ -19,6 +19,9 @@ from hotset.reports.document import (
     Host,
     Latency,
     Machine,
+    PowerArm,
+    PowerRun,
+    Query,
     Repeat,
     RunDocument,
     Second,
@@ -197,6 +200,51 @@ def complete(duration_s: int = 120) -> RunDocument:
         },
     )
     return caveats.apply(document)
+
+
+QUERY_SECONDS = {number: 0.05 * 1.35 ** (number * 7 % 22) for number in range(1, 23)}
+SLOWER: dict[ArmName, float] = {"baseline": 14, "accelerated": 1.1, "all-flash": 1}
+
+
+def power_run(arm: ArmName, number: int) -> PowerRun:
+    """Queries that gain unequally: the higher their number, the less."""
+    wobble = np.random.default_rng((sum(map(ord, arm)), number)).normal(1, 0.03, 22)
+    counters = Counters(
+        read_hits=96_000, read_misses=1_500, write_hits=80, write_misses=0, promotions=40,
+        demotions=3, dirty_blocks=12, used_blocks=40, bypassed=0,
+    )  # fmt: skip
+    tiered = arm == "accelerated"
+    return PowerRun(
+        repeat=number,
+        hit_ratio=counters.hit_ratio() if tiered else None,
+        read_hit_ratio=96_000 / 97_500 if tiered else None,
+        write_hit_ratio=1.0 if tiered else None,
+        server_cpu=0.3,
+        server_iowait=0.5,
+        duration_s=120,
+        counters=counters if tiered else None,
+        queries=tuple(
+            Query(
+                number=query,
+                seconds=round(base * SLOWER[arm] ** (1 - query / 40) * float(noise), 4),
+                rows=query * 3,
+                checksum=f"{query:08x}",
+            )
+            for (query, base), noise in zip(QUERY_SECONDS.items(), wobble, strict=True)
+        ),
+    )
+
+
+def with_queries(duration_s: int = 120, repeats: int = 2) -> RunDocument:
+    """A run of both workloads."""
+    document = complete(duration_s)
+    arms = tuple(
+        PowerArm(name=name, repeats=tuple(power_run(name, n) for n in range(1, repeats + 1)))
+        for name in SLOWER
+    )
+    base, fast, flash = arms
+    factors = {**document.factors, "tpch": stats.power_factor(fast, base, flash)}
+    return caveats.apply(changed(document, power_arms=arms, factors=factors))
 
 
 def changed(document: RunDocument, **changes: object) -> RunDocument:

@@ -43,6 +43,7 @@ def test_the_plain_run() -> None:
         ("PROBE_BELOW", {"warmup": RAW["warmup"] | {"probe_hit_ratio": 0.9}}, "90.0 %"),
         ("WARMUP_SLOW", {"warmup": RAW["warmup"] | {"mb_per_s": 49.2}}, "50 %"),
         ("EMULATED_TIER", {"tier": RAW["tier"] | {"emulated": True}}, "Emulated tier"),
+        ("CHECKED_AFTER_LOAD", {"database": RAW["database"] | {"checked_after": "load"}}, "twelve"),
         ("FITS_IN_MEMORY", {"database": RAW["database"] | {"bytes": 2**30}}, "1 GiB"),
         (
             "CALIBRATION_OFF",
@@ -57,6 +58,12 @@ def test_each_figure_brings_its_caveat(code: str, changes: dict[str, Any], says:
     found = [caveat for caveat in caveats.derive(document) if caveat.code == code]
     assert len(found) == 1
     assert says in found[0].text
+
+
+def test_a_run_checked_after_every_window_has_no_caveat_about_it() -> None:
+    database = RAW["database"] | {"checked_after": "every-arm"}
+    assert "CHECKED_AFTER_LOAD" not in codes(documents.changed(documents.complete(),
+                                                               database=database))  # fmt: skip
 
 
 def test_a_bad_repeat_is_not_hidden_by_a_good_mean() -> None:

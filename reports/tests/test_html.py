@@ -20,6 +20,7 @@ from tests import documents
 
 RUNS = {
     "complete": documents.complete,
+    "queries": documents.with_queries,
     "interrupted": documents.interrupted,
     "failed": documents.failed_early,
     "plain": documents.plain,

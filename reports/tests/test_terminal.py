@@ -18,6 +18,7 @@ from tests import documents
 GOLDEN = Path(__file__).parent / "golden"
 RUNS = {
     "complete": documents.complete,
+    "queries": documents.with_queries,
     "interrupted": documents.interrupted,
     "failed": documents.failed_early,
     "plain": documents.plain,

@@ -1,14 +1,14 @@
 """Loading into a real server, and the twelve conditions on what it holds."""
 
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from hotset.harness.engines.postgres import PostgresDatabase, PostgresSession
-from hotset.tpcc.consistency import check
+from hotset.tpcc.consistency import ConditionResult, Violated, check, require
 from hotset.tpcc.database import CannotConnect
 from hotset.tpcc.load import LoadResult, load
 from hotset.tpcc.record import LoadFailed, LoadProgress
@@ -52,59 +52,88 @@ def test_all_conditions_hold_after_load(
     assert [result for result in results if not result.holds] == []
 
 
-BREAKS = {
-    1: ("UPDATE district SET d_ytd = d_ytd {} 1 WHERE d_w_id = 1 AND d_id = 2", "+-"),
-    2: ("UPDATE district SET d_next_o_id = d_next_o_id {} 1 WHERE d_w_id = 1 AND d_id = 2", "+-"),
-    4: ("UPDATE orders SET o_ol_cnt = o_ol_cnt {} 1 WHERE o_w_id = 1 AND o_d_id = 2"
-        " AND o_id = 7", "+-"),
-    6: ("UPDATE orders SET o_ol_cnt = o_ol_cnt {} 1 WHERE o_w_id = 1 AND o_d_id = 2"
-        " AND o_id = 7", "-+"),
-    8: ("UPDATE warehouse SET w_ytd = w_ytd {} 1 WHERE w_id = 2", "+-"),
-    9: ("UPDATE district SET d_ytd = d_ytd {} 1 WHERE d_w_id = 2 AND d_id = 9", "-+"),
-    10: ("UPDATE customer SET c_balance = c_balance {} 1 WHERE c_w_id = 1 AND c_d_id = 2"
-         " AND c_id = 3", "+-"),
-    11: ("UPDATE customer SET c_delivery_cnt = c_delivery_cnt {} 1 WHERE c_w_id = 1"
-         " AND c_d_id = 2 AND c_id = 3", "+-"),
-    12: ("UPDATE customer SET c_ytd_payment = c_ytd_payment {} 1 WHERE c_w_id = 1"
-         " AND c_d_id = 2 AND c_id = 3", "+-"),
+@dataclass(frozen=True)
+class Damage:
+    """One statement, and the keys it breaks by condition: (warehouse,) for the conditions 1 and 8,
+    (warehouse, district) for the others. Each damage has a district of its own."""
+
+    sql: str
+    breaks: dict[int, tuple[int, ...]]
+
+
+OLD = "o_id = 7"  # delivered when it was loaded, with lines of no amount
+DAMAGE = {
+    1: Damage("UPDATE district SET d_ytd = d_ytd + 1 WHERE d_w_id = 1 AND d_id = 1",
+              {1: (1,), 9: (1, 1)}),
+    2: Damage("UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 1 AND d_id = 2",
+              {2: (1, 2)}),
+    3: Damage("DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 3 AND no_o_id ="
+              " (SELECT max(no_o_id) - 1 FROM new_order WHERE no_w_id = 1 AND no_d_id = 3)",
+              {3: (1, 3), 5: (1, 3), 11: (1, 3)}),
+    4: Damage("UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_w_id = 1 AND o_d_id = 4"
+              f" AND {OLD}", {4: (1, 4), 6: (1, 4)}),
+    5: Damage("UPDATE orders SET o_carrier_id = NULL WHERE o_w_id = 1 AND o_d_id = 5"
+              f" AND {OLD}", {5: (1, 5), 7: (1, 5)}),
+    6: Damage("UPDATE orders SET o_ol_cnt = o_ol_cnt + CASE o_id WHEN 7 THEN 1 ELSE -1 END"
+              " WHERE o_w_id = 1 AND o_d_id = 6 AND o_id IN (7, 8)", {6: (1, 6)}),
+    7: Damage("UPDATE order_line SET ol_delivery_d = NULL WHERE ol_w_id = 1 AND ol_d_id = 7"
+              f" AND ol_{OLD} AND ol_number = 1", {7: (1, 7)}),
+    8: Damage("UPDATE warehouse SET w_ytd = w_ytd + 1 WHERE w_id = 2", {1: (2,), 8: (2,)}),
+    9: Damage("UPDATE history SET h_amount = h_amount + 1 WHERE ctid = (SELECT min(ctid) FROM"
+              " history WHERE h_w_id = 1 AND h_d_id = 9 AND h_c_w_id = 1 AND h_c_d_id = 9)",
+              {8: (1,), 9: (1, 9), 10: (1, 9)}),
+    10: Damage("UPDATE customer SET c_balance = c_balance + 1 WHERE c_w_id = 1 AND c_d_id = 10"
+               " AND c_id = 3", {10: (1, 10), 12: (1, 10)}),
+    11: Damage("UPDATE customer SET c_delivery_cnt = c_delivery_cnt + 1 WHERE c_w_id = 2"
+               " AND c_d_id = 1 AND c_id = 3", {11: (2, 1)}),
+    12: Damage("UPDATE customer SET c_ytd_payment = c_ytd_payment + 1 WHERE c_w_id = 2"
+               " AND c_d_id = 2 AND c_id = 3", {12: (2, 2)}),
 }  # fmt: skip
-DAMAGE: dict[int, tuple[str, str]] = {
-    number: (sql.format(signs[0]), sql.format(signs[1])) for number, (sql, signs) in BREAKS.items()
-} | {
-    3: (
-        "UPDATE new_order SET no_o_id = 999999 WHERE no_w_id = 1 AND no_d_id = 2"
-        " AND no_o_id = (SELECT max(no_o_id) FROM new_order WHERE no_w_id = 1 AND no_d_id = 2)",
-        "UPDATE new_order SET no_o_id = (SELECT max(o_id) FROM orders WHERE o_w_id = 1"
-        " AND o_d_id = 2) WHERE no_o_id = 999999",
-    ),
-    5: (
-        "UPDATE orders SET o_carrier_id = NULL WHERE o_w_id = 1 AND o_d_id = 2 AND o_id = 7",
-        "UPDATE orders SET o_carrier_id = 1 WHERE o_w_id = 1 AND o_d_id = 2 AND o_id = 7",
-    ),
-    7: (
-        "UPDATE order_line SET ol_delivery_d = NULL WHERE ol_w_id = 1 AND ol_d_id = 2"
-        " AND ol_o_id = 7 AND ol_number = 1",
-        "UPDATE order_line SET ol_delivery_d = now() WHERE ol_w_id = 1 AND ol_d_id = 2"
-        " AND ol_o_id = 7 AND ol_number = 1",
-    ),
-}
 
 
-@pytest.mark.parametrize("number", range(1, 13))
-def test_each_condition_finds_its_broken_row(
-    number: int, database: PostgresDatabase, session: PostgresSession
+@pytest.fixture(scope="module")
+def broken(loaded: tuple[PostgresDatabase, LoadResult]) -> dict[int, set[tuple[Any, ...]]]:
+    """The keys that violate each condition once all damage is done; all of it is rolled back."""
+    database = loaded[0]
+    with closing(database.session()) as session, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hotset.tpcc.consistency._LIMIT", 1000)
+        session.script("BEGIN; " + "; ".join(damage.sql for damage in DAMAGE.values()))
+        results = check(database, session)
+        session.script("ROLLBACK")
+        assert not any(result.holds for result in results)
+        return {
+            result.number: {row[: 1 if result.number in (1, 8) else 2] for row in result.examples}
+            for result in results
+        }
+
+
+@pytest.mark.parametrize("number", DAMAGE)
+def test_each_damage_breaks_its_condition_and_those_it_implies(
+    number: int, broken: dict[int, set[tuple[Any, ...]]]
 ) -> None:
-    damage, repair = DAMAGE[number]
-    session.script(damage)
-    try:
-        (broken,) = check(database, session, [number])
-        assert broken.violations == 1
-        assert broken.number == number
-        assert len(broken.examples) == 1
-    finally:
-        session.script(repair)
-    (repaired,) = check(database, session, [number])
-    assert repaired.holds
+    damage = DAMAGE[number]
+    assert number in damage.breaks
+    districts = {key for key in damage.breaks.values() if len(key) == 2}
+    for condition, keys in broken.items():
+        assert (condition in damage.breaks) == bool(
+            keys & (districts if condition not in (1, 8) else {damage.breaks.get(condition)})
+        )
+
+
+def test_nothing_else_is_reported(broken: dict[int, set[tuple[Any, ...]]]) -> None:
+    wanted = {
+        condition: {d.breaks[condition] for d in DAMAGE.values() if condition in d.breaks}
+        for condition in range(1, 13)
+    }
+    assert broken == wanted
+
+
+def test_a_violation_says_which_and_an_example() -> None:
+    one = ConditionResult(3, "gaps", 2, ((1, 7, 5, None), (2, 7, 5, 6)))
+    held = ConditionResult(4, "sums", 0, ())
+    require([held])
+    with pytest.raises(Violated, match=r"condition 3 \(gaps\): 2 violations, such as \(1, 7, 5, N"):
+        require([held, one])
 
 
 def test_loading_replaces_reports_progress_and_takes_the_estimated_space(

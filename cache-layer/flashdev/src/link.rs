@@ -133,13 +133,7 @@ mod tests {
     }
 
     fn request(tag: u64, op: Op, len: u64) -> Request {
-        Request {
-            tag,
-            op,
-            offset: 0,
-            len,
-            host_len: len,
-        }
+        Request::whole(tag, op, 0, len)
     }
 
     fn gigabit() -> Linked<Instant> {

@@ -95,6 +95,9 @@ struct ServeArgs {
     /// Name of the file in the mounted directory.
     #[arg(long, default_value = "disk")]
     name: OsString,
+    /// Make the last so many bytes a file of their own, `volume`; of flash models.
+    #[arg(long, value_name = "BYTES", value_parser = parse_size, default_value = "0", conflicts_with = "trace")]
+    volume: u64,
     /// A flush does not sync the backing file: data survives this process, not the computer.
     #[arg(long)]
     volatile: bool,
@@ -221,6 +224,7 @@ fn run_serve(args: ServeArgs) -> anyhow::Result<()> {
         backing: args.backing,
         mount: args.mount,
         name: args.name,
+        volume_bytes: args.volume,
         trace: args.trace,
         durability: durability(args.volatile),
         scale: args.model.time_scale,

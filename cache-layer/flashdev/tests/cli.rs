@@ -153,6 +153,24 @@ fn serve_refuses_what_it_cannot_mount_on_or_serve() {
         ]);
         assert!(error.contains(part), "`{part}` not in: {error}");
     }
+    for (model, volume, part) in [
+        ("nas-2014", "4096", "only a flash model"),
+        ("dc500m", "8192", "less than the device's 8192"),
+        ("dc500m", "100", "multiple of 4096"),
+    ] {
+        let error = refusal(&[
+            "serve",
+            "--model",
+            model,
+            "--backing",
+            backing,
+            "--mount",
+            mount,
+            "--volume",
+            volume,
+        ]);
+        assert!(error.contains(part), "`{part}` not in: {error}");
+    }
 }
 
 #[test]

@@ -4,20 +4,19 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
-use common::{SmallDisk, free_mount, has_fuse, is_mounted};
+use common::{Daemon, SmallDisk, has_fuse, is_mounted};
 
 mod common;
 
 const SIZE_BYTES: u64 = 16 << 20;
 
-/// A served device; stopped and unmounted when dropped, whatever the test did.
+/// A served device.
 struct Served {
     dir: tempfile::TempDir,
-    child: Child,
-    ready: String,
+    daemon: Daemon,
 }
 
 impl Served {
@@ -28,6 +27,16 @@ impl Served {
     }
 
     fn start_in(dir: tempfile::TempDir, backing: &str, model: &str, scale: &str) -> Option<Served> {
+        Served::start_with(dir, backing, model, scale, &[])
+    }
+
+    fn start_with(
+        dir: tempfile::TempDir,
+        backing: &str,
+        model: &str,
+        scale: &str,
+        more: &[&str],
+    ) -> Option<Served> {
         if !has_fuse() {
             return None;
         }
@@ -35,28 +44,16 @@ impl Served {
         File::create(&backing).unwrap().set_len(SIZE_BYTES).unwrap();
         let mount = dir.path().join("mount");
         std::fs::create_dir(&mount).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_flashdev"))
-            .args([
-                "serve",
-                "--model",
-                model,
-                "--time-scale",
-                scale,
-                "--backing",
-            ])
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flashdev"));
+        command
+            .args(["serve", "--model", model, "--time-scale", scale])
+            .arg("--backing")
             .arg(&backing)
             .arg("--mount")
             .arg(&mount)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut ready = String::new();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        out.read_line(&mut ready).unwrap();
-        let served = Served { dir, child, ready };
-        assert!(served.ready.starts_with("ready "), "it did not get ready");
-        Some(served)
+            .args(more);
+        let daemon = Daemon::start(&mut command, mount);
+        Some(Served { dir, daemon })
     }
 
     fn mount(&self) -> PathBuf {
@@ -78,30 +75,13 @@ impl Served {
 
     /// Waits for the end; exit code and counters.
     fn wait(&mut self) -> (Option<i32>, serde_json::Value) {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while self.child.try_wait().unwrap().is_none() {
-            assert!(Instant::now() < deadline, "it does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let mut errors = String::new();
-        let mut stderr = self.child.stderr.take().unwrap();
-        stderr.read_to_string(&mut errors).unwrap();
+        let (code, errors) = self.daemon.wait();
         let counters = serde_json::from_str(&errors).unwrap_or_else(|_| panic!("{errors}"));
-        (self.child.wait().unwrap().code(), counters)
+        (code, counters)
     }
 
     fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let status = Command::new("kill").args(["-s", name, &pid]).status();
-        assert!(status.unwrap().success());
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        free_mount(&self.mount());
+        self.daemon.signal(name);
     }
 }
 
@@ -158,7 +138,7 @@ fn the_directory_shows_one_file_of_the_backing_files_size() {
         return;
     };
     assert_eq!(
-        served.ready,
+        served.daemon.ready,
         format!("ready {} {SIZE_BYTES}\n", served.disk().display())
     );
     let names: Vec<_> = std::fs::read_dir(served.mount())
@@ -167,6 +147,30 @@ fn the_directory_shows_one_file_of_the_backing_files_size() {
         .collect();
     assert_eq!(names, ["disk"]);
     assert_eq!(std::fs::metadata(served.disk()).unwrap().len(), SIZE_BYTES);
+}
+
+#[test]
+fn a_volume_is_the_end_of_the_flash_and_none_of_its_beginning() {
+    let dir = tempfile::tempdir().unwrap();
+    let cut = ["--volume", "4M"];
+    let Some(mut served) = Served::start_with(dir, "backing", "pcie-flash-2014", "1", &cut) else {
+        return;
+    };
+    const VOLUME_BYTES: u64 = 4 << 20;
+    let start = SIZE_BYTES - VOLUME_BYTES;
+    let volume = served.mount().join("volume");
+    for (path, size, byte) in [(&served.disk(), start, 1), (&volume, VOLUME_BYTES, 2)] {
+        assert_eq!(std::fs::metadata(path).unwrap().len(), size);
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        file.write_all_at(&vec![byte; size as usize], 0).unwrap();
+        let error = file.write_at(&[3; 100], size).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
+    }
+    served.signal("TERM");
+    assert_eq!(served.wait().0, Some(0));
+    let bytes = std::fs::read(served.dir.path().join("backing")).unwrap();
+    let (first, second) = bytes.split_at(start as usize);
+    assert!(first.iter().all(|byte| *byte == 1) && second.iter().all(|byte| *byte == 2));
 }
 
 #[test]

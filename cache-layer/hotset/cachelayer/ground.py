@@ -143,13 +143,11 @@ class EmulatedGround:
         mount = self._folder / "flat"
         model = flashdev.model_argument(self._flash_model, self._folder, "flash")
         words = ["serve", "--model", model, "--time-scale", f"{time_scale:g}",
-                 "--backing", str(self._flash), "--name", DISK_NAME, "--volatile"]  # fmt: skip
+                 "--backing", str(self._flash), "--name", DISK_NAME,
+                 "--volume", str(int(volume)), "--volatile"]  # fmt: skip
         flashdev.serve(self._local, words, mount, self._folder / "flat.log", takedown, "flash")
-
-        def part(offset: Bytes, length: Bytes) -> PurePosixPath:
-            return loop.attach(self._local, mount / DISK_NAME, takedown, part=(offset, length))
-
-        return FlatFlash(part(Bytes(0), size), part(size, volume))
+        parts = (loop.attach(self._local, mount / name, takedown) for name in (DISK_NAME, "volume"))
+        return FlatFlash(*parts)
 
     def _lay_out(self, size: Bytes, takedown: Takedown) -> None:
         """An empty flash file; it is removed in the end."""

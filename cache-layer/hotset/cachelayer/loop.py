@@ -6,26 +6,15 @@ from pathlib import Path, PurePosixPath
 
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.takedown import Takedown
-from hotset.cachelayer.units import Bytes
 
 
 def attach(
-    local: Local,
-    file: Path,
-    takedown: Takedown,
-    *,
-    readonly: bool = False,
-    part: tuple[Bytes, Bytes] | None = None,
+    local: Local, file: Path, takedown: Takedown, *, readonly: bool = False
 ) -> PurePosixPath:
-    """A loop device over a file, with direct I/O, so that memory does not answer for it.
-
-    :param part: offset and size of the part to show; the whole file by default.
-    """
+    """A loop device over a file, with direct I/O, so that memory does not answer for it."""
     argv = ["losetup", "--find", "--show", "--direct-io=on"]
     if readonly:
         argv.append("--read-only")
-    if part is not None:
-        argv += [f"--offset={int(part[0])}", f"--sizelimit={int(part[1])}"]
     # By its file, since it has no name yet: written down before it is made, so that neither a
     # kill nor Ctrl-C in between leaves it. Afterwards by its name, since a file may be renamed.
     release = ["sh", "-c", _RELEASE, "sh", str(file)]

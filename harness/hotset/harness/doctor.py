@@ -12,6 +12,7 @@ from hotset.cachelayer.lab import MachineKind, choose, kernel_has_dm_cache
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import EnvironmentLacksError
 from hotset.cachelayer.programs import PROGRAMS, Place
+from hotset.tpcc import native
 
 _PLACES: dict[MachineKind, frozenset[Place]] = {
     "local": frozenset(("host", "iscsi", "target")),
@@ -50,7 +51,7 @@ def require(ground: MachineKind) -> None:
 
 
 def _needs(ground: MachineKind) -> list[Finding]:
-    findings = [*_programs(ground), _flashdev(), _fuse(), _image()]
+    findings = [*_programs(ground), _flashdev(), _users(), _fuse(), _image()]
     if ground == "vm":
         findings += [_privileges(), _acceleration()]
     return findings
@@ -99,6 +100,13 @@ def _flashdev() -> Finding:
         return Finding("flashdev", "ok", str(flashdev.program(Local())))
     except EnvironmentLacksError as error:
         return Finding("flashdev", "missing", str(error))
+
+
+def _users() -> Finding:
+    try:
+        return Finding(native.PROGRAM, "ok", str(native.program()))
+    except native.DriverMissing as error:
+        return Finding(native.PROGRAM, "missing", str(error))
 
 
 def _fuse() -> Finding:

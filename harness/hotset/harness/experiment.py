@@ -16,16 +16,17 @@ from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.tier import Warmup
 from hotset.cachelayer.units import Bytes
-from hotset.harness import calibrate, saved
+from hotset.harness import calibrate, saved, workload
 from hotset.harness.archive import Archive
 from hotset.harness.arms import ARMS, Placed
 from hotset.harness.journal import Journal, ThresholdMissedError
 from hotset.harness.measure import Measured, measure, repeat_record
 from hotset.harness.progress import Reporter
-from hotset.harness.site import SavedImage, Site
+from hotset.harness.site import DATABASE, SavedImage, Site
 from hotset.harness.spec import Spec
 from hotset.reports import document
 from hotset.reports.document import ArmName, RunDocument
+from hotset.tpcc import consistency
 
 _PROBE_SEED = 10_000
 
@@ -124,6 +125,8 @@ def _measure_arm(site: Site, journal: Journal, arm: ArmName, repeat: int) -> Non
             _probe(site, journal, placed, placed.warmed, repeat)
         with site.report.task(f"TPC-C, {want.users} users, {want.warehouses} warehouses"):
             measured = measure(site, placed, want.rampup_s, want.duration_s, seed)
+        if want.check == "every-arm":
+            consistency.require(workload.check(placed.server.database(DATABASE), site.report))
     record = repeat_record(repeat, measured, site.tier.block)
     journal.add_repeat(arm, record)
     hits = f", hit ratio {record.hit_ratio:.1%}" if record.hit_ratio is not None else ""
@@ -216,6 +219,7 @@ def _database(image: SavedImage, buffers: Bytes, spec: Spec) -> document.Databas
         direct_io=True,
         warehouses=spec.tpcc.warehouses,
         users=spec.tpcc.users,
+        checked_after=spec.tpcc.check,
     )
 
 

@@ -157,6 +157,8 @@ def plan(spec: Spec) -> None:
                 if placed.warmed is not None:
                     _tpcc(spec, f"probe, {spec.warmup.probe_s:g} s")
                 _tpcc(spec, f"{spec.tpcc.rampup_s:g} s ramp-up, {spec.tpcc.duration_s:g} s")
+                if spec.tpcc.check == "every-arm":
+                    to_stdout("tpcc  $ check the twelve consistency conditions")
         to_stdout("\n# the end: stop the machine and what serves its disks, remove the flash file")
 
 

@@ -16,6 +16,7 @@ from rich.status import Status
 from hotset.cachelayer.tier import Progress as WarmupProgress
 from hotset.cachelayer.units import Bytes, mb_per_s
 from hotset.tpcc.record import LoadProgress, Phase, Tick
+from hotset.tpch import record as tpch
 
 _PLAIN_INTERVAL_S = 5.0
 
@@ -24,8 +25,8 @@ class Reporter:
     """Says what happens; chosen once as quiet, live or plain."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self._console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
-        self._live = self._console.is_terminal and not quiet
+        self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
+        self.live = self.console.is_terminal and not quiet
         self._begun = time.monotonic()
         self._status: Status | None = None
         self._last_plain = 0.0
@@ -33,17 +34,17 @@ class Reporter:
     def say(self, text: str) -> None:
         """One line that stays, with the seconds since the start."""
         at = time.monotonic() - self._begun
-        self._console.print(f"[dim]{at:6.1f} s[/dim]  ", end="")
-        self._console.print(text, markup=False)
+        self.console.print(f"[dim]{at:6.1f} s[/dim]  ", end="")
+        self.console.print(text, markup=False)
 
     @contextmanager
     def task(self, text: str) -> Iterator[None]:
         """A step that takes a while: live figures on a terminal until it ends."""
         self.say(text)
-        if not self._live:
+        if not self.live:
             yield
             return
-        with self._console.status(text) as status:
+        with self.console.status(text) as status:
             self._status = status
             try:
                 yield
@@ -54,9 +55,9 @@ class Reporter:
         """The running figure of the task at hand."""
         if self._status is not None:
             self._status.update(text)
-        elif not self._live and time.monotonic() - self._last_plain >= _PLAIN_INTERVAL_S:
+        elif not self.live and time.monotonic() - self._last_plain >= _PLAIN_INTERVAL_S:
             self._last_plain = time.monotonic()
-            self._console.print(f"progress: {text}", markup=False)
+            self.console.print(f"progress: {text}", markup=False)
 
     def on_load(self, progress: LoadProgress) -> None:
         if progress.step != "rows":
@@ -86,6 +87,31 @@ class Reporter:
             f"{event.second + 1:.1f} s ({event.phase}), {event.transactions} tps,"
             f" {latency}, {event.failed} failed"
         )
+
+    def on_tpch_load(self, progress: tpch.LoadProgress) -> None:
+        step = progress.step.replace("_", " ")
+        if step not in ("data", "rows"):
+            self.figure(f"{progress.seconds:.1f} s, {step}")
+            return
+        share = progress.bytes_done / progress.bytes_total
+        left = f", ETA {progress.seconds / share - progress.seconds:.0f} s" if share else ""
+        self.figure(
+            f"{progress.seconds:.1f} s, {step}: {Bytes(progress.bytes_done)} of"
+            f" {Bytes(progress.bytes_total)}{left}"
+        )
+
+    def on_tpch_run(self, event: tpch.Event) -> None:
+        stream = f"stream {event.stream}: " if event.stream else ""
+        match event:
+            case tpch.Begun(number=number, place=place, total=total):
+                self.figure(f"{stream}query {number} ({place} of {total})")
+            case tpch.Ended(result=result):
+                found = "1 row" if result.rows == 1 else f"{result.rows or 0:,} rows"
+                ending = found if result.outcome == "ok" else result.outcome
+                cause = f": {result.cause}" if result.cause else ""
+                self.say(f"{stream}query {result.number}: {result.seconds:.3f} s, {ending}{cause}")
+            case tpch.Refreshed(function=function, seconds=seconds):
+                self.say(f"{stream}{function}: {seconds:.3f} s")
 
 
 def to_stdout(text: str) -> None:

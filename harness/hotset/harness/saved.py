@@ -21,6 +21,7 @@ from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import EnvironmentLacksError, Machine
 from hotset.cachelayer.paths import cache_dir
 from hotset.cachelayer.units import Bytes
+from hotset.harness import workload
 from hotset.harness.engines.postgres_server import PostgresServer, load_settings
 from hotset.harness.progress import Reporter
 from hotset.harness.site import (
@@ -31,6 +32,7 @@ from hotset.harness.site import (
     volume_on_data,
 )
 from hotset.harness.spec import Spec
+from hotset.tpcc import consistency
 from hotset.tpcc.load import load
 from hotset.tpcc.record import LoadFailed
 
@@ -110,6 +112,7 @@ def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> 
                 seed=spec.tpcc.seed,
                 observe=report.on_load,
             )
+        consistency.require(workload.check(server.database(DATABASE), report))
         database_bytes = _database_bytes(server)
         takedown.forget(mark)
         server.trim_log()

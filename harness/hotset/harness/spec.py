@@ -26,7 +26,7 @@ from hotset.cachelayer.lab import FLASH_MODEL, MachineChoice, TierChoice
 from hotset.cachelayer.tier import TierSpec, WriteMode
 from hotset.cachelayer.units import Bytes
 from hotset.cachelayer.warmup import Method
-from hotset.reports.document import ArmName
+from hotset.reports.document import ArmName, CheckedAfter
 
 Policy = Literal["smq", "lru", "sieve", "s3-fifo", "arc"]
 Block = Annotated[Bytes, AfterValidator(dmcache.check_block)]
@@ -112,7 +112,12 @@ class DatabaseTable(_Table):
 
 
 class TpccTable(_Table):
-    """``[tpcc]``: the workload; times in seconds of this computer's clock."""
+    """``[tpcc]``: the workload; times in seconds of this computer's clock.
+
+    ``check``: when the twelve consistency conditions are checked. After the load always; with
+    ``every-arm`` after each measured window, too, which reads the whole database once more: on slow
+    storage that may take longer than the window.
+    """
 
     warehouses: PositiveInt
     users: PositiveInt
@@ -120,6 +125,7 @@ class TpccTable(_Table):
     duration_s: PositiveFloat = 30
     seed: int = 1
     think_time: bool = False
+    check: CheckedAfter = "load"
 
 
 class WarmupTable(_Table):

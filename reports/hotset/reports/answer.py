@@ -16,7 +16,10 @@ from hotset.reports.document import (
     RunDocument,
 )
 
-ARM_ORDER: tuple[ArmName, ...] = ("baseline", "accelerated", "all-flash")
+ARM_ORDER: tuple[ArmName, ...] = (
+    "baseline", "in-memory", "flash-volume", "accelerated", "all-flash",
+)  # fmt: skip
+COMPARED: tuple[ArmName, ArmName] = ("baseline", "accelerated")
 HIT_RATIO_DENOMINATOR = "hits / (hits + misses) of the cached device in the measured window"
 
 
@@ -108,7 +111,7 @@ def ceiling_interval(factor: Factor) -> str | None:
 
 
 def _why_no_factor(document: RunDocument) -> str:
-    missing = [name for name in ARM_ORDER[:2] if document.arm(name) is None]
+    missing = [name for name in COMPARED if document.arm(name) is None]
     if missing:
         return (
             f"{words.listed(list(missing))} {'was' if len(missing) == 1 else 'were'} not measured"
@@ -147,18 +150,15 @@ def verdicts(document: RunDocument) -> tuple[str, ...]:
 def gaps(document: RunDocument) -> tuple[str, ...]:
     """What the document lacks, one sentence each."""
     missing = []
-    for name, meaning in zip(
-        ARM_ORDER,
-        (
-            "what the slow storage does alone is unknown",
-            "what the cache gains is unknown",
-            "the ceiling is unknown",
-        ),
-        strict=True,
-    ):
+    meanings: dict[ArmName, str] = {
+        "baseline": "what the slow storage does alone is unknown",
+        "accelerated": "what the cache gains is unknown",
+        "all-flash": "the ceiling is unknown",
+    }
+    for name, meaning in meanings.items():
         if document.arm(name) is None:
             missing.append(f"No measured repeat of {name}: {meaning}.")
-    if document.factor() is None and all(document.arm(name) for name in ARM_ORDER[:2]):
+    if document.factor() is None and all(document.arm(name) for name in COMPARED):
         missing.append("No factor, though both arms were measured.")
     if document.warmup is None:
         missing.append("No warm-up on record: how full the cache was is unknown.")

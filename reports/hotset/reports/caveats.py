@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
 
-from hotset.reports import words
+from hotset.reports import power, words
 from hotset.reports.document import (
     CPU_BOUND_SHARE,
     Arm,
@@ -38,6 +38,14 @@ class Code(Enum):
         "{differing} of {sampled} sampled cache blocks differ from the slow storage.",
         "Do not use this cache: destroy it, warm it up again with the database stopped, and "
         "check the sample before starting the database.",
+    )
+    ANSWERS_DIFFER = (
+        "The answers of {which} are not the same in all arms and repeats.",
+        "Do not use these figures: check the database (`hotset tpch check`) and the cache.",
+    )
+    QUERIES_UNFINISHED = (
+        "In {arm}, {which} did not come to its end: its totals are incomplete.",
+        "Give the queries more time (tpch.timeout_s), or take a smaller scale.",
     )
     NOT_SIGNIFICANT = (
         "Not significant: the 95 % interval {interval} of the factor contains 1×.",
@@ -81,6 +89,10 @@ class Code(Enum):
         "The storage model missed its own figures by more than {tolerance}: {which}.",
         "Calibrate the model again, with nothing else running on the host.",
     )
+    CHECKED_AFTER_LOAD = (
+        "The twelve consistency conditions were checked after the load, not after each window.",
+        "Set tpcc.check = 'every-arm' to check there, too; that reads the whole database.",
+    )
     FEW_REPEATS = (
         "Few repeats: {which}. The interval understates the spread between repeats.",
         "Use three repeats or more.",
@@ -99,7 +111,8 @@ class Code(Enum):
         "Defragment the database files, or warm up while nothing else reads the slow storage.",
     )
     NOT_AUDITED = (
-        "Results are TPROC-C (NOPM, TPM), derived from TPC-C; they are not audited TPC results.",
+        "Results are TPROC-C (NOPM, TPM) and TPROC-H (seconds), derived from TPC-C and TPC-H;"
+        " they are not audited TPC results.",
         "Do not compare them with results published by the TPC.",
     )
 
@@ -118,6 +131,7 @@ def derive(document: RunDocument) -> tuple[Caveat, ...]:
         *_of_factor(document),
         *_of_conditions(document),
         *_of_repeats(document),
+        *_of_queries(document),
         *_of_warmup(document),
         Code.NOT_AUDITED.fill(),
     ]
@@ -173,6 +187,8 @@ def _of_conditions(document: RunDocument) -> Iterator[Caveat]:
             which = words.listed([f"{name} {error:+.0%}" for name, error in off.items()])
             tolerance = words.percent(CALIBRATION_TOLERANCE, 0)
             yield Code.CALIBRATION_OFF.fill(which=which, tolerance=tolerance)
+    if database is not None and database.checked_after == "load":
+        yield Code.CHECKED_AFTER_LOAD.fill()
     if database is not None:
         places = [("the database's buffers", database.buffers_bytes)]
         if machine is not None and not database.direct_io:
@@ -230,6 +246,16 @@ def _causes_of(repeat: Repeat) -> Counter[str]:
     for transaction in repeat.transactions.values():
         causes.update(transaction.failed)
     return causes
+
+
+def _of_queries(document: RunDocument) -> Iterator[Caveat]:
+    different = power.differing(document)
+    if different:
+        which = words.listed([f"query {number}" for number in different])
+        yield Code.ANSWERS_DIFFER.fill(which=which)
+    for arm in document.power_arms:
+        if arm.repeats and not arm.complete:
+            yield Code.QUERIES_UNFINISHED.fill(arm=arm.name, which=power.unfinished(arm))
 
 
 def _of_warmup(document: RunDocument) -> Iterator[Caveat]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hotset.reports import answer, series, vega, words
+from hotset.reports import answer, power, series, vega, words
 from hotset.reports.answer import ArmFigures
 from hotset.reports.document import RunDocument, Second
 from hotset.reports.vega import Row, Spec
@@ -50,7 +50,7 @@ class Figure:
 
 def figures(document: RunDocument) -> list[Figure]:
     """Every chart that the document has figures for, in the order of the page."""
-    makers = (throughput, over_time, latencies, warmup)
+    makers = (throughput, over_time, latencies, queries, warmup)
     made = [maker(document) for maker in makers]
     return [figure for figure in made if figure is not None]
 
@@ -175,6 +175,38 @@ def latencies(document: RunDocument) -> Figure | None:
             "Latency of every repeat, ms", ("arm", "repeat", "p50", "p95", "p99"), tuple(rows)
         ),
         legend=("p50", "p95", "p99"),
+    )
+
+
+def queries(document: RunDocument) -> Figure | None:
+    arms = power.arms(document)
+    rows: list[Row] = [
+        {"arm": arm.name, "query": f"Q{number}", "value": value, "label": power.seconds(value)}
+        for number in power.QUERIES
+        for arm in arms
+        if (value := arm.seconds.get(number)) is not None
+    ]
+    if not rows:
+        return None
+    order = [arm.name for arm in arms]
+    totals = [
+        f"{arm.name} {words.duration(arm.total_s)}{'' if arm.complete else ' and more'}"
+        for arm in arms
+    ]
+    return Figure(
+        key="queries",
+        title="The 22 TPC-H queries",
+        caption="Seconds of each query, means of the repeats. The axis is logarithmic: equal"
+        " distances are equal factors.",
+        panels=(
+            Panel(
+                "queries",
+                vega.queries(rows, order),
+                f"Seconds of the TPC-H queries by arm; in all: {words.listed(totals)}.",
+            ),
+        ),
+        table=Table("Seconds of every query", power.columns(document), tuple(power.rows(document))),
+        legend=tuple(order),
     )
 
 

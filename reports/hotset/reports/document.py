@@ -9,10 +9,13 @@ A phase that did not happen leaves `None` or an empty list, never zeros.
 
 # Schema history
 #   1  2026-11  first version
+#   2  2026-11  power runs of TPC-H, more arms; a document of version 1 is one of version 2
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC
+from math import exp, fsum, log
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
@@ -29,7 +32,7 @@ from pydantic import (
     model_validator,
 )
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 # How far a stated hit ratio may lie from hits / (hits + misses) of the same window: rounding only.
 HIT_RATIO_TOLERANCE = 0.005
@@ -38,9 +41,20 @@ CPU_BOUND_SHARE = 0.85
 
 Share = Annotated[float, Field(ge=0, le=1)]
 UtcTime = Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(UTC))]
-ArmName = Literal["baseline", "accelerated", "all-flash"]
+ArmName = Literal["baseline", "in-memory", "flash-volume", "accelerated", "all-flash"]
+CheckedAfter = Literal["load", "every-arm"]
 State = Literal["complete", "failed", "interrupted"]
-Workload = Literal["tpcc"]
+Workload = Literal["tpcc", "tpch"]
+
+
+def geometric_mean(seconds: Iterable[float]) -> float:
+    """Of positive times; one of zero counts as a microsecond, the clock's own doubt.
+
+    >>> round(geometric_mean([1, 100]), 6)
+    10.0
+    """
+    logs = [log(max(one, 1e-6)) for one in seconds]
+    return exp(fsum(logs) / len(logs))
 
 
 class Record(BaseModel):
@@ -130,6 +144,10 @@ class Database(Record):
     direct_io: bool = False  # the operating system's page cache is bypassed
     warehouses: PositiveInt
     users: PositiveInt
+    tpch_scale: PositiveFloat | None = None
+    """Scale factor of the TPC-H database beside it; `bytes` is of both."""
+    # When TPC-C's consistency conditions were checked, and held; None if never.
+    checked_after: CheckedAfter | None = None
 
 
 class Latency(Record):
@@ -184,25 +202,17 @@ class Second(Record):
     dirty_bytes: NonNegativeInt | None = None
 
 
-class Repeat(Record):
-    """One measured window of one arm, after its ramp-up."""
+class Window(Record):
+    """What the machine and the tier did while one arm was measured."""
 
     repeat: PositiveInt
-    nopm: NonNegativeFloat
-    tpm: NonNegativeFloat
     hit_ratio: Share | None = None
     read_hit_ratio: Share | None = None
     write_hit_ratio: Share | None = None
-    latency_ms: Latency | None = None
-    failed: NonNegativeInt
-    retries: NonNegativeInt
     server_cpu: Share
     server_iowait: Share
-    rampup_s: NonNegativeFloat
     duration_s: PositiveFloat
     counters: Counters | None = None
-    transactions: dict[str, Transaction] = Field(default_factory=dict)
-    series: tuple[Second, ...] = ()
 
     @model_validator(mode="after")
     def _hit_ratio_comes_from_the_counters(self) -> Self:
@@ -216,9 +226,69 @@ class Repeat(Record):
         return self
 
 
+class Repeat(Window):
+    """One measured window of TPC-C in one arm, after its ramp-up."""
+
+    nopm: NonNegativeFloat
+    tpm: NonNegativeFloat
+    latency_ms: Latency | None = None
+    failed: NonNegativeInt
+    retries: NonNegativeInt
+    rampup_s: NonNegativeFloat
+    transactions: dict[str, Transaction] = Field(default_factory=dict)
+    series: tuple[Second, ...] = ()
+
+
+class Query(Record):
+    """One of the 22 queries; `seconds` of one that timed out is the time it was given."""
+
+    number: Annotated[int, Field(ge=1, le=22)]
+    seconds: NonNegativeFloat
+    outcome: Literal["ok", "timed out", "failed"] = "ok"
+    rows: NonNegativeInt | None = None
+    checksum: str | None = None
+    cause: str = ""
+
+
+class PowerRun(Window):
+    """One power run of TPC-H in one arm: the queries in the order they ran."""
+
+    queries: tuple[Query, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Every query came to its end."""
+        return bool(self.queries) and all(query.outcome == "ok" for query in self.queries)
+
+    @property
+    def total_s(self) -> float:
+        """Seconds of all queries; too few where one did not come to its end."""
+        return sum(query.seconds for query in self.queries)
+
+    @property
+    def geometric_mean_s(self) -> float | None:
+        """Of the queries' seconds; None unless all came to their end."""
+        return geometric_mean(query.seconds for query in self.queries) if self.complete else None
+
+
+class PowerArm(Record):
+    """One arm of TPC-H."""
+
+    name: ArmName
+    repeats: tuple[PowerRun, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.repeats) and all(run.complete for run in self.repeats)
+
+    @property
+    def cpu_bound(self) -> bool:
+        return any(run.server_cpu > CPU_BOUND_SHARE for run in self.repeats)
+
+
 class Arm(Record):
     name: ArmName
-    workload: Workload = "tpcc"
+    workload: Literal["tpcc"] = "tpcc"
     repeats: tuple[Repeat, ...] = ()
 
     @property
@@ -251,7 +321,7 @@ class WarmUp(WarmUpFigures):
 
 
 class Factor(Record):
-    """Accelerated against baseline, from `stats.factor`; intervals are 95 %."""
+    """Accelerated against baseline, from `stats`; intervals are 95 %."""
 
     ratio: PositiveFloat
     ci_low: NonNegativeFloat
@@ -281,7 +351,7 @@ class Caveat(Record):
 
 
 class RunDocument(Record):
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1, 2] = SCHEMA_VERSION
     hotset_version: str = ""
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     state: State
@@ -296,23 +366,26 @@ class RunDocument(Record):
     time_scale: PositiveFloat = 1.0  # the modelled storage runs this many times slower than real
     database: Database | None = None
     arms: tuple[Arm, ...] = ()
+    power_arms: tuple[PowerArm, ...] = ()
     warmup: WarmUp | None = None
     factors: dict[Workload, Factor | None] = Field(default_factory=dict)
     warnings: tuple[Caveat, ...] = ()
 
     @model_validator(mode="after")
     def _each_arm_once(self) -> Self:
-        names = [(arm.name, arm.workload) for arm in self.arms]
-        if len(names) != len(set(names)):
-            raise ValueError(f"an arm appears twice: {names}")
+        for arms in (self.arms, self.power_arms):
+            names = [arm.name for arm in arms]
+            if len(names) != len(set(names)):
+                raise ValueError(f"an arm appears twice: {names}")
         return self
 
-    def arm(self, name: ArmName, workload: Workload = "tpcc") -> Arm | None:
-        """The arm of that name if it has at least one repeat."""
-        for arm in self.arms:
-            if arm.name == name and arm.workload == workload and arm.repeats:
-                return arm
-        return None
+    def arm(self, name: ArmName) -> Arm | None:
+        """TPC-C's arm of that name if it has at least one repeat."""
+        return next((arm for arm in self.arms if arm.name == name and arm.repeats), None)
+
+    def power_arm(self, name: ArmName) -> PowerArm | None:
+        """TPC-H's arm of that name if it has at least one repeat."""
+        return next((arm for arm in self.power_arms if arm.name == name and arm.repeats), None)
 
     def factor(self, workload: Workload = "tpcc") -> Factor | None:
         return self.factors.get(workload)

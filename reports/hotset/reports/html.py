@@ -17,17 +17,20 @@ from importlib.resources import files
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from hotset.reports import answer, caveats, charts, words
+from hotset.reports import answer, caveats, charts, power, words
 from hotset.reports.answer import ArmFigures
 from hotset.reports.document import SCHEMA_VERSION, ArmName, Calibration, Counters, RunDocument
 
 ROLES: dict[ArmName, tuple[str, str]] = {
     "baseline": ("Before", "slow storage alone"),
+    "in-memory": ("Instead", "all of it in memory"),
+    "flash-volume": ("Instead", "only log and temporary space on flash"),
     "accelerated": ("After", "flash cache in front"),
     "all-flash": ("Ceiling", "everything on flash"),
 }
 
 
+ALWAYS_SHOWN: tuple[ArmName, ...] = ("baseline", "accelerated", "all-flash")
 # What the page's own script uses of the chart libraries.
 LIBRARIES_TO_WINDOW = "window.vegaEmbed = vegaEmbed;"
 
@@ -58,7 +61,12 @@ def render(document: RunDocument) -> str:
         verdicts=answer.verdicts(document),
         factor=factor,
         ceiling_interval=factor and answer.ceiling_interval(factor),
-        cards=[Card(name, *role, measured.get(name)) for name, role in ROLES.items()],
+        power_headline=_unbroken(power.headline(document) or ""),
+        cards=[
+            Card(name, *role, measured.get(name))
+            for name, role in ROLES.items()
+            if name in measured or name in ALWAYS_SHOWN
+        ],
         arms=list(measured.values()),
         warmup_line=answer.warmup_line(document),
         hit_ratio_denominator=answer.HIT_RATIO_DENOMINATOR,
@@ -159,6 +167,7 @@ def _database(document: RunDocument) -> list[tuple[str, str]]:
         ("buffers", words.size(database.buffers_bytes)),
         ("warehouses", f"{database.warehouses:,}"),
         ("users", f"{database.users:,}"),
+        *([("TPC-H scale", f"{database.tpch_scale:g}")] if database.tpch_scale else []),
     ]
 
 

@@ -17,6 +17,10 @@ SUMMARY_COLUMNS = (
     "latency_ms_p50", "latency_ms_p95", "latency_ms_p99",
     "server_cpu", "server_iowait", "failed", "retries", "duration_s",
 )  # fmt: skip
+QUERY_COLUMNS = (
+    "run", "state", "labels", "arm", "repeat", "query", "seconds", "outcome", "rows", "checksum",
+    "hit_ratio_of_run", "server_cpu_of_run",
+)  # fmt: skip
 LISTING_COLUMNS = (
     "run", "state", "started_at", "experiment", "machine", "tier",
     "factor", "factor_ci_low", "factor_ci_high", "significant", "cpu_bound", "labels",
@@ -88,6 +92,22 @@ def summary_csv(document: RunDocument) -> str:
                 )
             )  # fmt: skip
     return _csv(SUMMARY_COLUMNS, rows)
+
+
+def queries_csv(document: RunDocument) -> str:
+    """One line per arm, repeat and TPC-H query, in the order they ran."""
+    labels = LABEL_SEPARATOR.join(answer.conditions(document))
+    rows = [
+        (
+            document.run, document.state, labels, arm.name, run.repeat, query.number,
+            query.seconds, query.outcome, query.rows, query.checksum,
+            run.hit_ratio, run.server_cpu,
+        )
+        for arm in document.power_arms
+        for run in arm.repeats
+        for query in run.queries
+    ]  # fmt: skip
+    return _csv(QUERY_COLUMNS, rows)
 
 
 def listing_csv(rows: Iterable[ListingRow]) -> str:

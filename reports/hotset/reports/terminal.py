@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hotset.reports import answer, caveats, words
+from hotset.reports import answer, caveats, power, words
 from hotset.reports.answer import ArmFigures
 from hotset.reports.document import Repeat, RunDocument
 from hotset.reports.tables import ListingRow
@@ -29,6 +29,9 @@ def summary(document: RunDocument, console: Console) -> None:
         if any(arm.hit_ratio is not None for arm in answer.arms(document)):
             which = "hit ratio (reads / writes)" if wide else "hit ratio"
             console.print(f"{which}: {answer.HIT_RATIO_DENOMINATOR}", style="dim")
+    if document.power_arms:
+        console.print()
+        console.print(_queries_table(document))
     warmup = answer.warmup_line(document)
     if warmup:
         console.print()
@@ -107,7 +110,9 @@ def _print_answer(document: RunDocument, console: Console) -> None:
         if document.failure is not None:
             said += f" in {document.failure.phase}: {document.failure.text}"
         console.print(Text(said, style=STATE_STYLES[document.state]))
-    console.print(Text(answer.headline(document), style="bold cyan"))
+    for sentence in (answer.headline(document), power.headline(document)):
+        if sentence:
+            console.print(Text(sentence, style="bold cyan"))
     labels = (*answer.verdicts(document), *answer.conditions(document))
     if labels:
         console.print(Text(" ".join(f"[{label}]" for label in labels), style="yellow"))
@@ -133,6 +138,19 @@ def _arms_table(document: RunDocument, wide: bool) -> Table:
             table.add_row(arm.name, str(repeat.repeat), *_figures(repeat, wide))
         if len(arm.repeats) > 1:
             table.add_row(arm.name, "mean", *_figures(arm, wide), style="bold", end_section=True)
+    return table
+
+
+def _queries_table(document: RunDocument) -> Table:
+    labels = answer.conditions(document)
+    title = "TPROC-H, mean seconds" + (f" ({', '.join(labels)})" if labels else "")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in power.columns(document):
+        table.add_column(column, justify="left" if column == "query" else "right", no_wrap=True)
+    lines = power.rows(document)
+    for number, line in enumerate(lines, 1):
+        summed = number > len(lines) - 2
+        table.add_row(*line, style="bold" if summed else None, end_section=number == len(lines) - 2)
     return table
 
 

@@ -6,6 +6,7 @@ the browser resolves them in the SVG, so one specification serves all three.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -17,8 +18,24 @@ COLOURS = {
     "baseline": "var(--baseline)",
     "accelerated": "var(--accelerated)",
     "all-flash": "var(--all-flash)",
+    "in-memory": "var(--in-memory)",
+    "flash-volume": "var(--flash-volume)",
 }
-DASHES = {"baseline": [6, 3], "accelerated": [1, 0], "all-flash": [2, 2]}
+DASHES = {
+    "baseline": [6, 3],
+    "accelerated": [1, 0],
+    "all-flash": [2, 2],
+    "in-memory": [8, 2, 2, 2],
+    "flash-volume": [4, 2, 1, 2],
+}
+SHAPES = {
+    "baseline": "circle",
+    "accelerated": "diamond",
+    "all-flash": "square",
+    "in-memory": "triangle-up",
+    "flash-volume": "cross",
+}
+QUERY_PX = 19
 Row = dict[str, Any]
 Spec = dict[str, Any]
 
@@ -112,6 +129,40 @@ def ranges(means: list[Row], points: list[Row], order: list[str]) -> Spec:
         base.mark_text(dy=-15, fontSize=11, fill="var(--ink-2)").encode(x=x, y=y, text="label:N"),
     )
     return _finished(layers.properties(width="container", height=ROW_PX * len(order) + 10))
+
+
+def queries(rows: list[Row], order: Sequence[str]) -> Spec:
+    """A row per query, a point per arm on a logarithmic axis, joined by a line."""
+    values = [row["value"] for row in rows if row["value"] > 0] or [1]
+    domain = [min(values) / 1.4, max(values) * 1.4]
+    x = alt.X(
+        "value:Q",
+        title="seconds (logarithmic)",
+        scale=alt.Scale(type="log", domain=domain, nice=False),
+        axis=alt.Axis(values=_log_ticks(*domain), format=",~g"),
+    )
+    names = list(dict.fromkeys(row["query"] for row in rows))
+    y = alt.Y("query:N", sort=names, title=None)
+    colours = alt.Scale(domain=list(order), range=[COLOURS[name] for name in order])
+    shapes = alt.Scale(domain=list(order), range=[SHAPES[name] for name in order])
+    base = alt.Chart(alt.InlineData(values=[row for row in rows if row["value"] > 0]))
+    layers = alt.layer(
+        base.mark_line(strokeWidth=2, opacity=0.35, color="var(--line-2)").encode(
+            x=x, y=y, detail="query:N"
+        ),
+        base.mark_point(size=70, filled=True, opacity=1).encode(
+            x=x,
+            y=y,
+            color=alt.Color("arm:N", legend=None, scale=colours),
+            shape=alt.Shape("arm:N", legend=None, scale=shapes),
+            tooltip=[
+                alt.Tooltip("query:N"),
+                alt.Tooltip("arm:N"),
+                alt.Tooltip("label:N", title="mean, s"),
+            ],
+        ),
+    )
+    return _finished(layers.properties(width="container", height=QUERY_PX * len(names) + 10))
 
 
 def lines(rows: list[Row], end: int, *, share: bool, log: bool, last: bool) -> Spec:

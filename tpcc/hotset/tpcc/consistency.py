@@ -6,7 +6,7 @@ ten warehouses in memory, so check after a measurement, not within it.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from hotset.tpcc.database import Database, Row, Session
@@ -30,13 +30,49 @@ class ConditionResult:
         """No row violates it."""
         return self.violations == 0
 
+    def __str__(self) -> str:
+        """One line, with an example where there is one."""
+        if self.holds:
+            return f"condition {self.number} holds ({self.title})"
+        example = ", ".join(str(value) for value in self.examples[0])
+        times = f"{self.violations:,} violation{'s' if self.violations > 1 else ''}"
+        return f"condition {self.number} ({self.title}): {times}, such as ({example})"
+
+
+class Violated(Exception):
+    """Conditions do not hold: a transaction did not do all it should, or somebody else wrote."""
+
+    def __init__(self, broken: list[ConditionResult]) -> None:
+        super().__init__(broken)
+        self.broken = broken
+
+    def __str__(self) -> str:
+        return "the database is inconsistent: " + "; ".join(map(str, self.broken))
+
 
 def check(
-    database: Database, session: Session, numbers: Collection[int] = range(1, 13)
+    database: Database,
+    session: Session,
+    numbers: Collection[int] = range(1, 13),
+    observe: Callable[[ConditionResult], None] = lambda _: None,
 ) -> list[ConditionResult]:
-    """Check the conditions of `sql/<engine>/consistency.sql` (all twelve, or some), in order."""
+    """Check the conditions of `sql/<engine>/consistency.sql` (all twelve, or some), in order.
+
+    They cover every warehouse of the database. `observe` is told of each as it is checked.
+    """
     queries = batches(database.engine, "consistency")
-    return [_condition(queries[number - 1], session) for number in sorted(numbers)]
+    results = []
+    for number in sorted(numbers):
+        results.append(_condition(queries[number - 1], session))
+        observe(results[-1])
+    return results
+
+
+def require(results: list[ConditionResult]) -> None:
+    """Raise Violated unless all hold."""
+    broken = [result for result in results if not result.holds]
+    if broken:
+        raise Violated(broken)
 
 
 def _condition(sql: str, session: Session) -> ConditionResult:

@@ -1,4 +1,4 @@
-"""What this package needs from a database: two Protocols and five ways to fail.
+"""What this package needs from a database: three Protocols and five ways to fail.
 
 Whoever implements them holds every fact about a client library; whoever writes
 the files under `sql/<engine>/` holds every fact about a dialect. The rest of the
@@ -6,9 +6,10 @@ package knows neither.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 Value: TypeAlias = int | float | str | Decimal | datetime | tuple[int, ...] | None
 """A scalar, or a list of integers (the items of one order), as procedures take it."""
@@ -56,6 +57,32 @@ class Database(Protocol):
 
     def session(self) -> Session:
         """Open a connection; raises `CannotConnect`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Libpq:
+    """How a program of its own reaches a PostgreSQL database, and what its errors mean.
+
+    library            path of the libpq that this process's connections use
+    parameters         connection parameters by libpq's names, the password among them
+    intended_rollback  the SQLSTATE of `IntendedRollback`
+    retryable          SQLSTATE to `Aborted.cause`, of what is worth a repetition
+    gone               beginnings of the SQLSTATEs of `ServerGone`
+    """
+
+    library: str
+    parameters: dict[str, str] = field(repr=False)
+    intended_rollback: str
+    retryable: dict[str, str]
+    gone: tuple[str, ...]
+
+
+@runtime_checkable
+class LibpqDatabase(Database, Protocol):
+    """A database that libpq speaks to: its users run in the compiled driver (`tpcc/driver`)."""
+
+    def libpq(self) -> Libpq:
+        """What that driver needs."""
 
 
 class DatabaseError(Exception):

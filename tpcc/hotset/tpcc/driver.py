@@ -1,4 +1,4 @@
-"""A timed run: users in worker processes, one window, one result or one reason why not."""
+"""A timed run: users in processes of their own, one window, one result or one reason why not."""
 
 import os
 import threading
@@ -8,12 +8,13 @@ from contextlib import closing
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
-from hotset.tpcc.database import Aborted, Database, Row, ServerGone
+from hotset.tpcc.database import Aborted, Database, LibpqDatabase, Row, ServerGone
+from hotset.tpcc.native import NativeCrew, settings
 from hotset.tpcc.nurand import Constants
 from hotset.tpcc.processes import Crew, WorkerDied
 from hotset.tpcc.record import Phase, PhaseName, RunFailed, RunOptions, RunResult, Tick
 from hotset.tpcc.samples import RunLog
-from hotset.tpcc.schema import SetupError, statement
+from hotset.tpcc.schema import SetupError, has_statement, statement
 from hotset.tpcc.worker import DRAIN_S, Begin, Finished, Gone, Ready, Samples, run_worker
 
 _LEAD_S = 0.1
@@ -38,18 +39,22 @@ def run(database: Database, options: RunOptions, observe: Observer = lambda _: N
     workers are gone when the exception arrives, as they are after KeyboardInterrupt.
     """
     check_setup(database, options)
-    constants = Constants.for_run(options.seed)
-    size = min(os.cpu_count() or 1, options.users)
-    shares = [range(first, options.users, size) for first in range(size)]
-    with (
-        _OrderCounter(database) as orders,
-        Crew(run_worker, [(database, options, constants, users) for users in shares]) as crew,
-    ):
+    with _OrderCounter(database) as orders, _crew(database, options) as crew:
         return _Run(options, observe, crew, orders).follow()
 
 
+def _crew(database: Database, options: RunOptions) -> Crew | NativeCrew:
+    """The users: in the compiled driver where libpq reaches the database, else in Python."""
+    constants = Constants.for_run(options.seed)
+    if isinstance(database, LibpqDatabase):
+        return NativeCrew(settings(database.libpq(), options, constants))
+    size = min(os.cpu_count() or 1, options.users)
+    shares = [range(first, options.users, size) for first in range(size)]
+    return Crew(run_worker, [(database, options, constants, users) for users in shares])
+
+
 def check_setup(database: Database, options: RunOptions) -> None:
-    """Raise SetupError unless the database holds complete tables for the options."""
+    """Raise SetupError unless the database holds complete tables and has room for the users."""
     with closing(database.session()) as session:
         try:
             count, highest = session.query(statement(database.engine, "count_warehouses"))[0]
@@ -61,6 +66,21 @@ def check_setup(database: Database, options: RunOptions) -> None:
         raise SetupError(
             f"the database has {highest} warehouses, the run asks for {options.warehouses}:"
             " load more or ask for less"
+        )
+    _check_room(database, options.users)
+
+
+def _check_room(database: Database, users: int) -> None:
+    """A connection per user and the order counter's, asked of engines that tell."""
+    if not has_statement(database.engine, "connections"):
+        return
+    with closing(database.session()) as session:
+        setting, limit, free = session.query(statement(database.engine, "connections"))[0]
+    assert isinstance(free, int)
+    if users > free:  # the order counter takes the connection that asked
+        raise SetupError(
+            f"{users} users need {users + 1} connections, but the server has {free + 1} left"
+            f" ({setting} = {limit}): raise {setting} and restart it, or ask for fewer users"
         )
 
 
@@ -111,7 +131,11 @@ class _Run:
     """The parent's side of a run under way."""
 
     def __init__(
-        self, options: RunOptions, observe: Observer, crew: Crew, orders: _OrderCounter
+        self,
+        options: RunOptions,
+        observe: Observer,
+        crew: Crew | NativeCrew,
+        orders: _OrderCounter,
     ) -> None:
         self._options = options
         self._observe = observe

@@ -61,6 +61,17 @@ def stream(seed: int, *name: str | int) -> Random:
     return Random(_entropy(seed, name))
 
 
+def stream_words(seed: int, *name: str | int) -> list[int]:
+    """What another Mersenne Twister needs to draw as `stream` does: 32-bit words, the lowest first.
+
+    >>> Random(sum(word << 32 * at for at, word in enumerate(stream_words(1, "user", 3)))
+    ...        ).random() == stream(1, "user", 3).random()
+    True
+    """
+    entropy = _entropy(seed, name)
+    return [entropy >> shift & 0xFFFFFFFF for shift in range(0, max(entropy.bit_length(), 1), 32)]
+
+
 def vector_stream(seed: int, *name: str | int) -> np.random.Generator:
     """An independent, reproducible stream of numpy vectors."""
     return np.random.default_rng(_entropy(seed, name))

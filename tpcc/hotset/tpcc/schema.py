@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from hotset.tpcc.database import Database, Session
+from hotset.tpcc.database import Aborted, Database, Session
 
 DISTRICTS = 10
 """Districts per warehouse (clause 1.2.1)."""
@@ -134,6 +134,11 @@ def statement(engine: str, name: str) -> str:
     return only
 
 
+def has_statement(engine: str, name: str) -> bool:
+    """Whether an engine has such a file; not every question can be asked of every engine."""
+    return (files("hotset.tpcc") / "sql" / engine / f"{name}.sql").is_file()
+
+
 PROCEDURES = ("neword", "payment", "ostat", "delivery", "slev")
 """New-order, payment, order-status, delivery, stock-level: SQL files and procedure names."""
 
@@ -142,6 +147,19 @@ def run_script(database: Database, session: Session, name: str) -> None:
     """Run every batch of one SQL file, in order."""
     for batch in batches(database.engine, name):
         session.script(batch)
+
+
+def present(session: Session) -> list[str]:
+    """Which of the nine tables there are."""
+
+    def there(table: str) -> bool:
+        try:
+            session.query(f"SELECT count(*) FROM {table} WHERE 1 = 0")
+        except Aborted:
+            return False
+        return True
+
+    return [name for name in TABLES if there(name)]
 
 
 def drop(database: Database, session: Session) -> None:

@@ -1,6 +1,7 @@
 """A worker process: some of a run's users, a thread and a connection each.
 
-Threads are enough here because a client library waits for its server without the
+For engines that the compiled driver (`native`) cannot reach, which call through a Python client
+library. Threads are enough here because such a library waits for its server without the
 interpreter's lock; processes are needed because the rest of a transaction does
 not, and one core of Python would bound the run.
 """
@@ -23,8 +24,12 @@ from hotset.tpcc.transactions import KEYING_S, PROCEDURE, Kind, Terminal
 
 RETRIES = 10
 """Repetitions of a transaction the server aborted before it counts as failed."""
-_BACKOFF_S = 0.002
-_FAILURE_PAUSE_S = 0.05
+BACKOFF_S = 0.002
+"""The longest pause before the first repetition; the second's is twice that, and so on."""
+FAILURE_PAUSE_S = 0.05
+"""The pause after a failed transaction: a server that refuses everything gets no flood."""
+REPORT_GRACE_S = 0.02
+"""After a whole second, when to report it: its last samples are in by then."""
 DRAIN_S = 10.0
 """How long transactions under way at the end may take to finish."""
 
@@ -130,7 +135,8 @@ def run_worker(
 def _boundaries(start: float, end: float) -> list[float]:
     """When to report: after each whole second and after the end, by a grace for the last sample."""
     seconds = int(end - start)
-    return [*(start + second + 0.02 for second in range(1, seconds + 1)), end + 0.02]
+    ends = [*(start + second for second in range(1, seconds + 1)), end]
+    return [at + REPORT_GRACE_S for at in ends]
 
 
 def _user(
@@ -204,9 +210,9 @@ def _transact(
             outcome: Any = "retry" if again else "failed"
             recorder.event(Event(time.monotonic(), kind, outcome, aborted.cause))
             if not again:
-                time.sleep(_FAILURE_PAUSE_S)  # a server that refuses everything gets no flood
+                time.sleep(FAILURE_PAUSE_S)
                 return
-            time.sleep(backoff.random() * _BACKOFF_S * (attempt + 1))
+            time.sleep(backoff.random() * BACKOFF_S * (attempt + 1))
         else:
             now = time.monotonic()
             recorder.commit(kind, now, now - started)

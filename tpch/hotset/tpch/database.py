@@ -32,9 +32,16 @@ class Session(Protocol):
     def load(self, table: str, columns: Sequence[str], chunks: Iterable[bytes]) -> int:
         """Bulk-load rows in one transaction; returns how many.
 
-        `chunks` are the pieces of a text cut anywhere: a row per line, its fields in the order
-        of `columns` and between `|`, none after the last; dates as YYYY-MM-DD; no field holds
-        `|`, a quote, a backslash or a line's end (clause 4.2.2).
+        May be called on tables with keys and rows (refresh function RF1). `chunks` are the
+        pieces of a text cut anywhere: a row per line, its fields in the order of `columns` and
+        between `|`, none after the last; dates as YYYY-MM-DD; no field holds `|`, a quote, a
+        backslash or a line's end (clause 4.2.2).
+        """
+
+    def cancel(self) -> None:
+        """Cancel what the server is doing for this session, from any thread; fails silently.
+
+        The cancelled call raises `Refused`. Ctrl-C in the session's own thread must cancel, too.
         """
 
     def close(self) -> None:

@@ -1,9 +1,39 @@
-"""What a power run leaves: one record per query, their sum and their geometric mean."""
+"""What loads and runs say while they work, and what they leave."""
 
-from dataclasses import dataclass, field
-from typing import Literal
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 Outcome = Literal["ok", "timed out", "failed"]
+Function = Literal["RF1", "RF2"]
+
+
+class Lacks(Exception):
+    """This computer lacks what the work needs (a program, room); says the remedy."""
+
+
+class DataFailed(Exception):
+    """The generator failed, or made what the specification does not ask for."""
+
+
+class LoadFailed(Exception):
+    """A load ended early: the server refused or went away, or a worker process died."""
+
+
+class RunFailed(Exception):
+    """A run ended without its figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """How far a load is; `step` is "data", "rows", "indexes", "foreign_keys", "statistics",
+    "counts" or "done", and bytes of text are counted in the first two."""
+
+    step: str
+    bytes_done: int
+    bytes_total: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +56,42 @@ class QueryResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """A query of a stream starts: the `place`-th of `total`."""
+
+    stream: int
+    number: int
+    place: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A query of a stream came to its end, one way or another."""
+
+    stream: int
+    result: QueryResult
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """A refresh function is through; `stream` is the query stream it belongs to (0: power)."""
+
+    stream: int
+    function: Function
+    seconds: float
+
+
+Event: TypeAlias = Begun | Ended | Refreshed
+
+
+@dataclass(frozen=True, slots=True)
 class PowerResult:
     """One power run (clause 5.3.3): the queries in the order they ran.
 
     started, ended  seconds since 1970
     refresh_s       RF1 before the queries and RF2 after them (clause 2.5); None: not run
+    cause           what ended the run early, in the server's words
     """
 
     scale: float
@@ -38,14 +99,102 @@ class PowerResult:
     started: float
     ended: float
     queries: tuple[QueryResult, ...]
-    refresh_s: tuple[float, float] | None = field(default=None)
+    refresh_s: tuple[float, float] | None = None
+    cause: str = ""
 
     @property
     def complete(self) -> bool:
         """All 22 queries came to their end."""
-        return len(self.queries) == 22 and all(one.outcome == "ok" for one in self.queries)
+        return _complete(self.queries)
 
     @property
     def total_s(self) -> float:
         """Seconds of all queries, a floor when one timed out."""
         return sum(one.seconds for one in self.queries)
+
+    @property
+    def geometric_mean_s(self) -> float | None:
+        """Geometric mean of the 22 queries' seconds; None unless all came to their end."""
+        return _geometric_mean([one.seconds for one in self.queries]) if self.complete else None
+
+    @property
+    def power(self) -> float | None:
+        """TPROC-H power, as clause 5.4.1: 3600 · SF / geometric mean of the 22 queries and both
+        refresh functions, none counted as less than a thousandth of the longest query. None
+        when one of the 24 is missing.
+        """
+        if not self.complete or self.refresh_s is None:
+            return None
+        floor = max(one.seconds for one in self.queries) / 1000
+        timings = [max(one.seconds, floor) for one in self.queries] + list(self.refresh_s)
+        return 3600 * self.scale / _geometric_mean(timings)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamResult:
+    """One query stream of a throughput run; `started` and `ended` as seconds since 1970."""
+
+    number: int
+    started: float
+    ended: float
+    queries: tuple[QueryResult, ...]
+
+    @property
+    def complete(self) -> bool:
+        """All 22 queries came to their end."""
+        return _complete(self.queries)
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughputResult:
+    """One throughput run (clause 5.3.4): query streams side by side, one refresh stream.
+
+    started, ended  seconds since 1970: the first query sent, the last stream's end
+    refresh_s       one pair of RF1 and RF2 for each query stream; None: not run
+    cause           what ended the refresh stream early, in the server's words
+    """
+
+    scale: float
+    seed: int | None
+    started: float
+    ended: float
+    streams: tuple[StreamResult, ...]
+    refresh_s: tuple[tuple[float, float], ...] | None = None
+    cause: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Every stream has its 22 answers, and its pair of refresh functions unless left out."""
+        refreshed = self.refresh_s is None or len(self.refresh_s) == len(self.streams)
+        return bool(self.streams) and refreshed and all(one.complete for one in self.streams)
+
+    @property
+    def seconds(self) -> float:
+        """The measurement interval (clause 5.3.6)."""
+        return self.ended - self.started
+
+    @property
+    def throughput(self) -> float | None:
+        """TPROC-H throughput, as clause 5.4.2: S · 22 · 3600 / seconds · SF, with refresh."""
+        if not self.complete or self.refresh_s is None:
+            return None
+        return len(self.streams) * 22 * 3600 / self.seconds * self.scale
+
+
+def composite(power: PowerResult, throughput: ThroughputResult) -> float | None:
+    """TPROC-H composite, as clause 5.4.3: the geometric mean of power and throughput; None
+    when either is missing. Raises ValueError for runs of different scales."""
+    if power.scale != throughput.scale:
+        raise ValueError(f"a power run at scale {power.scale:g} and throughput at"
+                         f" {throughput.scale:g} have no composite")  # fmt: skip
+    if power.power is None or throughput.throughput is None:
+        return None
+    return math.sqrt(power.power * throughput.throughput)
+
+
+def _complete(queries: Sequence[QueryResult]) -> bool:
+    return {one.number for one in queries if one.outcome == "ok"} == set(range(1, 23))
+
+
+def _geometric_mean(seconds: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, seconds)) / len(seconds))

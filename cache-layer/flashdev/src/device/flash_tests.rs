@@ -21,13 +21,7 @@ const ROUND: FlashSpec = FlashSpec {
 };
 
 fn request(tag: u64, op: Op, len: u64) -> Request {
-    Request {
-        tag,
-        op,
-        offset: 0,
-        len,
-        host_len: len,
-    }
+    Request::whole(tag, op, 0, len)
 }
 
 /// Runs the flash until it rests; tag and time of each completion.

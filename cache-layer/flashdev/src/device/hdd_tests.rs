@@ -24,16 +24,6 @@ fn spec() -> HddSpec {
     }
 }
 
-fn request(tag: u64, op: Op, offset: u64, len: u64) -> Request {
-    Request {
-        tag,
-        op,
-        offset,
-        len,
-        host_len: len,
-    }
-}
-
 /// Runs the disk until it rests; tag and time of each completion.
 fn finish(disk: &mut Hdd) -> Vec<(u64, Nanos)> {
     let mut done = Vec::new();
@@ -47,7 +37,7 @@ fn finish(disk: &mut Hdd) -> Vec<(u64, Nanos)> {
 fn one(disk: &mut Hdd, now: &mut Nanos, op: Op, offset: u64, len: u64) -> Nanos {
     let mut done = Vec::new();
     disk.advance(*now, &mut done);
-    disk.submit(*now, request(0, op, offset, len));
+    disk.submit(*now, Request::whole(0, op, offset, len));
     while done.is_empty() {
         let at = disk.next_event().expect("a request is in the disk");
         disk.advance(at, &mut done);
@@ -116,10 +106,10 @@ fn a_random_read_interrupts_read_ahead() {
 #[test]
 fn the_nearest_goes_first() {
     let mut disk = Hdd::new(spec());
-    disk.submit(0, request(1, Op::Read, 900_000_000_000, 8 * KIB));
+    disk.submit(0, Request::whole(1, Op::Read, 900_000_000_000, 8 * KIB));
     // Across the disk costs more than next door and a whole turn.
-    disk.submit(0, request(2, Op::Read, 0, 8 * KIB));
-    disk.submit(0, request(3, Op::Read, 899_998_000_000, 8 * KIB));
+    disk.submit(0, Request::whole(2, Op::Read, 0, 8 * KIB));
+    disk.submit(0, Request::whole(3, Op::Read, 899_998_000_000, 8 * KIB));
     let order: Vec<_> = finish(&mut disk).iter().map(|(tag, _)| *tag).collect();
     assert_eq!(order, [1, 3, 2], "the first was alone when it came");
 }
@@ -131,7 +121,10 @@ fn without_a_queue_the_order_is_that_of_arrival() {
         ..spec()
     });
     for (tag, offset) in [(1, 900), (2, 100), (3, 890), (4, 110)] {
-        disk.submit(0, request(tag, Op::Read, offset * 1_000_000_000, 8 * KIB));
+        disk.submit(
+            0,
+            Request::whole(tag, Op::Read, offset * 1_000_000_000, 8 * KIB),
+        );
     }
     let order: Vec<_> = finish(&mut disk).iter().map(|(tag, _)| *tag).collect();
     assert_eq!(order, [1, 2, 3, 4]);
@@ -142,11 +135,11 @@ fn nothing_starves_beside_a_crowd() {
     const FAR: u64 = u64::MAX;
     let mut disk = Hdd::new(spec());
     let mut done = Vec::new();
-    disk.submit(0, request(0, Op::Read, 0, 8 * KIB));
-    disk.submit(0, request(FAR, Op::Read, 999_000_000_000, 8 * KIB));
+    disk.submit(0, Request::whole(0, Op::Read, 0, 8 * KIB));
+    disk.submit(0, Request::whole(FAR, Op::Read, 999_000_000_000, 8 * KIB));
     // Sixteen requests near the arm at all times: the far one never is the nearest.
     for tag in 1..=16 {
-        disk.submit(0, request(tag, Op::Read, tag * 3_000_000, 8 * KIB));
+        disk.submit(0, Request::whole(tag, Op::Read, tag * 3_000_000, 8 * KIB));
     }
     let mut made = 17;
     let far_at = loop {
@@ -156,7 +149,7 @@ fn nothing_starves_beside_a_crowd() {
         for completion in done[first..].iter().copied() {
             if completion.tag != FAR {
                 let offset = (made * 7 % 64) * 3_000_000;
-                disk.submit(at, request(made, Op::Read, offset, 8 * KIB));
+                disk.submit(at, Request::whole(made, Op::Read, offset, 8 * KIB));
                 made += 1;
             }
         }
@@ -209,9 +202,9 @@ fn a_flush_waits_for_gathered_writes() {
 #[test]
 fn a_flush_does_not_wait_for_what_comes_after_it() {
     let mut disk = Hdd::new(spec());
-    disk.submit(0, request(1, Op::Write, 0, 8 * KIB));
-    disk.submit(0, request(2, Op::Flush, 0, 0));
-    disk.submit(0, request(3, Op::Write, 900_000_000_000, 8 * KIB));
+    disk.submit(0, Request::whole(1, Op::Write, 0, 8 * KIB));
+    disk.submit(0, Request::whole(2, Op::Flush, 0, 0));
+    disk.submit(0, Request::whole(3, Op::Write, 900_000_000_000, 8 * KIB));
     let order: Vec<_> = finish(&mut disk).iter().map(|(tag, _)| *tag).collect();
     assert_eq!(order, [1, 2, 3]);
 }

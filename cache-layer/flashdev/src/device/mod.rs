@@ -39,6 +39,19 @@ pub struct Request {
     pub host_len: u64,
 }
 
+impl Request {
+    /// A host's request that is not cut into parts.
+    pub fn whole(tag: u64, op: Op, offset: u64, len: u64) -> Request {
+        Request {
+            tag,
+            op,
+            offset,
+            len,
+            host_len: len,
+        }
+    }
+}
+
 /// A finished request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {

@@ -84,14 +84,7 @@ fn any_requests() -> impl Strategy<Value = Vec<(u64, Request)>> {
                 let len = len.min(SIZE_BYTES - offset);
                 let len = if op == Op::Flush { 0 } else { len };
                 end = offset + len;
-                let request = Request {
-                    tag: tag as u64,
-                    op,
-                    offset,
-                    len,
-                    host_len: len,
-                };
-                (pause, request)
+                (pause, Request::whole(tag as u64, op, offset, len))
             })
             .collect()
     })

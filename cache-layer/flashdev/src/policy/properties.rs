@@ -200,7 +200,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..300),
     ) {
         for kind in KINDS {
-            let mut policy = make(kind, Geometry { origin_blocks: ORIGIN_BLOCKS, slots });
+            let mut policy = cache(kind, slots);
             let mut model = Model::default();
             drive(policy.as_mut(), &mut model, &steps);
             settle(policy.as_mut(), &mut model);
@@ -214,7 +214,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..200),
     ) {
         for kind in KINDS {
-            let mut policy = make(kind, Geometry { origin_blocks: ORIGIN_BLOCKS, slots: 20 });
+            let mut policy = cache(kind, 20);
             let mut model = Model::default();
             for (&block, slot) in blocks.iter().zip((0..20).rev()) {
                 let dirty = block % 2 == 0;
@@ -246,16 +246,21 @@ fn ask(policy: &mut dyn Policy, blocks: std::ops::Range<Block>) {
     }
 }
 
+/// A policy for a cache of so many slots over the usual origin.
+fn cache(kind: PolicyKind, slots: u32) -> Box<dyn Policy> {
+    make(
+        kind,
+        Geometry {
+            origin_blocks: ORIGIN_BLOCKS,
+            slots,
+        },
+    )
+}
+
 #[test]
 fn every_policy_fills_the_cache() {
     for kind in KINDS {
-        let mut policy = make(
-            kind,
-            Geometry {
-                origin_blocks: ORIGIN_BLOCKS,
-                slots: 20,
-            },
-        );
+        let mut policy = cache(kind, 20);
         ask(policy.as_mut(), 0..20);
         settle(policy.as_mut(), &mut Model::default());
         assert_eq!(policy.used(), 20, "{kind:?}");
@@ -288,13 +293,7 @@ fn a_failed_demotion_keeps_the_victim_and_cancels_what_was_to_follow() {
         PolicyKind::S3Fifo,
         PolicyKind::Arc,
     ] {
-        let mut policy = make(
-            kind,
-            Geometry {
-                origin_blocks: ORIGIN_BLOCKS,
-                slots: 2,
-            },
-        );
+        let mut policy = cache(kind, 2);
         ask(policy.as_mut(), 0..2);
         settle(policy.as_mut(), &mut Model::default());
         let access = Access {

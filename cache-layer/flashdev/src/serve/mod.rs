@@ -19,7 +19,7 @@ use crate::Refusal;
 use crate::model::{Model, ModelSpec};
 use crate::time::TimeScale;
 use crate::trace::Recorder;
-use backing::{Backing, Durability};
+use backing::{Backing, DIRECT_ALIGN, Durability};
 use daemon::Daemon;
 use engine::Engine;
 use file_system::ServedFile;
@@ -54,6 +54,8 @@ pub struct ServeOptions {
     pub mount: PathBuf,
     /// Name of the file in it.
     pub name: OsString,
+    /// So many bytes at the end are a second file, `volume`, on the same device.
+    pub volume_bytes: u64,
     /// Where to write down every request, if anywhere.
     pub trace: Option<PathBuf>,
     /// What a flush does on the host.
@@ -79,17 +81,17 @@ pub fn serve(options: ServeOptions) -> anyhow::Result<()> {
 
     let recorder = options.trace.as_deref().map(Recorder::start).transpose()?;
     let recorder = recorder.map(Arc::new);
-    let file = ServedFile {
-        look: backing.look(options.name)?,
-        handler: match &recorder {
-            Some(recorder) => Arc::new(Recorded {
+    let files = match &recorder {
+        Some(recorder) => vec![ServedFile {
+            look: backing.look(options.name)?,
+            handler: Arc::new(Recorded {
                 handler: running.handler(),
                 recorder: recorder.clone(),
             }),
-            None => running.handler(),
-        },
+        }],
+        None => running.files(&backing, &options)?,
     };
-    let result = daemon.run(&dir, vec![file], options.allow_other);
+    let result = daemon.run(&dir, files, options.allow_other);
     let counters = running.rest();
     if let Some(recorder) = recorder {
         recorder.finish().context("the trace is not whole")?;
@@ -129,11 +131,43 @@ impl Running {
     fn handler(&self) -> Arc<dyn Handler> {
         match self {
             Running::Disk(engine) => engine.clone(),
-            Running::Flash(flash) => Arc::new(Slice {
-                flash: flash.clone(),
-                start: 0,
-            }),
+            Running::Flash(flash) => slice(flash, 0),
         }
+    }
+
+    /// The whole device as one file, or as two: the kernel lets a flush of a file wait for the
+    /// writes to it, and those to one part of a flash card are none of the other's business.
+    fn files(&self, backing: &Backing, options: &ServeOptions) -> anyhow::Result<Vec<ServedFile>> {
+        let mut first = backing.look(options.name.clone())?;
+        if options.volume_bytes == 0 {
+            let handler = self.handler();
+            return Ok(vec![ServedFile {
+                look: first,
+                handler,
+            }]);
+        }
+        let Running::Flash(flash) = self else {
+            return Err(Refusal("volume: only a flash model can be split".to_owned()).into());
+        };
+        let start = first.size_bytes.checked_sub(options.volume_bytes);
+        let Some(start) = start.filter(|start| *start > 0 && start % DIRECT_ALIGN as u64 == 0)
+        else {
+            return Err(Refusal(format!(
+                "volume of {} bytes: give less than the device's {}, and leave a multiple of \
+                 {DIRECT_ALIGN}",
+                options.volume_bytes, first.size_bytes
+            ))
+            .into());
+        };
+        first.size_bytes = start;
+        let mut second = backing.look(OsString::from("volume"))?;
+        second.size_bytes = options.volume_bytes;
+        Ok([(first, 0), (second, start)]
+            .map(|(look, start)| ServedFile {
+                look,
+                handler: slice(flash, start),
+            })
+            .into())
     }
 
     /// Waits for what is in the device; what has gone through it.
@@ -149,6 +183,12 @@ impl Running {
             }
         }
     }
+}
+
+/// The flash from a place on.
+fn slice(flash: &Arc<Flash>, start: u64) -> Arc<dyn Handler> {
+    let flash = flash.clone();
+    Arc::new(Slice { flash, start })
 }
 
 fn check_name(name: &OsString) -> Result<(), Refusal> {

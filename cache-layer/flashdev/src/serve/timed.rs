@@ -74,14 +74,7 @@ impl<D: Device + 'static> Timed<D> {
         let now = self.scale.to_device(real_ns);
         self.advance(&mut state, now);
         let tag = state.ledger.admit(real_ns, op, len, answer);
-        let len = u64::from(len);
-        let request = Request {
-            tag,
-            op,
-            offset,
-            len,
-            host_len: len,
-        };
+        let request = Request::whole(tag, op, offset, len.into());
         state.device.submit(now, request);
         if state.device.next_event().is_some_and(|event| event <= now) {
             // Done in no time: the timer need not be roused for it.

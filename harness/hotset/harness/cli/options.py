@@ -39,7 +39,7 @@ DsnOption = Annotated[
         "--dsn",
         envvar="HOTSET_DSN",
         help="Where the database is, for instance postgresql://user@host:5432/tpcc or"
-        " sqlserver://user@host:1433/tpcc?encrypt=yes&trust=yes. No password:"
+        " sqlserver://user@host/tpcc?trust=yes. No password:"
         " that is read from HOTSET_PASSWORD or --password-file.",
     ),
 ]

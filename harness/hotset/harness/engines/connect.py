@@ -18,8 +18,10 @@ from hotset.harness.engines import sqlserver_dsn
 from hotset.harness.engines.engine import Engine
 from hotset.harness.engines.postgres import PostgresDatabase
 from hotset.harness.engines.postgres_engine import PostgresEngine
+from hotset.harness.engines.postgres_tpch import PostgresTpch
 from hotset.harness.engines.sqlserver import SqlServerDatabase
 from hotset.harness.engines.sqlserver_engine import SqlServerEngine
+from hotset.harness.engines.sqlserver_tpch import SqlServerTpch
 
 EngineName = Literal["postgres", "sqlserver"]
 PASSWORD_VARIABLE = "HOTSET_PASSWORD"  # noqa: S105 - a variable's name
@@ -78,6 +80,14 @@ def _postgres(dsn: str, password_file: Path | None) -> PostgresDatabase:
         password=_password(password_file),
         dbname=str(parts.pop("dbname", "")),
     )
+
+
+def tpch_database(
+    engine: EngineName, dsn: str, password_file: Path | None = None
+) -> PostgresTpch | SqlServerTpch:
+    """As `database`, for TPC-H."""
+    named = database(engine, dsn, password_file)
+    return SqlServerTpch(named) if isinstance(named, SqlServerDatabase) else PostgresTpch(named)
 
 
 def _password(file: Path | None) -> str:

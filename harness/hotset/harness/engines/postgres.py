@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import cast
+from functools import cache
+from pathlib import Path
 
 import psycopg
-from psycopg import pq, sql
-from psycopg.adapt import Transformer
+from psycopg import conninfo, sql
 from psycopg.types.datetime import DatetimeNoTzDumper
 
 from hotset.tpcc.database import (
@@ -20,6 +20,7 @@ from hotset.tpcc.database import (
     CannotConnect,
     DatabaseError,
     IntendedRollback,
+    Libpq,
     Row,
     ServerGone,
     Value,
@@ -29,9 +30,22 @@ INTENDED_ROLLBACK = "HS241"
 """The SQLSTATE that neword.sql raises for the unused item of clause 2.4.1.4."""
 
 _RETRYABLE = {"40P01": "deadlock", "40001": "serialization", "55P03": "lock timeout"}
+_NAMED = {"53100": "disk full"}
 _GONE_CLASSES = ("57P", "08")
-_CONNECT_TIMEOUT_S = 10
 
+_CONNECTION = {
+    "connect_timeout": "10",
+    "application_name": "hotset",
+    "client_encoding": "utf8",
+    # A server that is powered off sends nothing, not even a reset. Waiting for an answer,
+    # keep-alive probes notice it (5 s + 2 × 2 s); with unanswered data under way,
+    # tcp_user_timeout does (milliseconds).
+    "keepalives": "1",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "2",
+    "tcp_user_timeout": "10000",
+}
 # Every statement here is a handful of key look-ups: its generic plan is the right one, and
 # planning anew at each call would cost more than running it. Compiling never pays.
 _SETTINGS = "-c plan_cache_mode=force_generic_plan -c jit=off"
@@ -51,32 +65,53 @@ class PostgresDatabase:
     def session(self) -> "PostgresSession":
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""
         try:
-            connection = psycopg.connect(
-                host=self.host,
-                port=self.port,
-                user=self.user,
-                password=self.password,
-                dbname=self.dbname,
-                connect_timeout=_CONNECT_TIMEOUT_S,
-                application_name="hotset",
-                client_encoding="utf8",
-                options=_SETTINGS,
-                autocommit=True,
-                # A server that is powered off sends nothing, not even a reset. Waiting for an
-                # answer, keep-alive probes notice it (5 s + 2 × 2 s); with unanswered data
-                # under way, tcp_user_timeout does (milliseconds).
-                keepalives=1,
-                keepalives_idle=5,
-                keepalives_interval=2,
-                keepalives_count=2,
-                tcp_user_timeout=10_000,
-            )
+            return PostgresSession(self.connect(_SETTINGS))
         except psycopg.Error as error:
-            raise CannotConnect(
-                f"cannot connect to PostgreSQL database {self.dbname!r} at {self.host}:{self.port}"
-                f" as {self.user!r}: {_one_line(error)}"
-            ) from None
-        return PostgresSession(connection)
+            raise CannotConnect(self.refusal(error)) from None
+
+    def connect(self, settings: str) -> psycopg.Connection:
+        """A bare connection in autocommit; `settings` as `-c name=value` for the session.
+
+        Raises what psycopg raises; `refusal` says it without the password.
+        """
+        return psycopg.connect(
+            conninfo.make_conninfo(**self._parameters(settings)), autocommit=True
+        )
+
+    def refusal(self, error: psycopg.Error) -> str:
+        """Why no connection could be made, as one line."""
+        return (
+            f"cannot connect to PostgreSQL database {self.dbname!r} at {self.host}:{self.port}"
+            f" as {self.user!r}: {one_line(error)}"
+        )
+
+    def libpq(self) -> Libpq:
+        """What a program of its own needs to connect as `session` does."""
+        return Libpq(
+            _library(), self._parameters(_SETTINGS), INTENDED_ROLLBACK, _RETRYABLE, _GONE_CLASSES
+        )
+
+    def _parameters(self, settings: str) -> dict[str, str]:
+        """Connection parameters by libpq's names; an empty one leaves the choice to libpq."""
+        given = {
+            "options": settings,
+            "host": self.host,
+            "port": str(self.port),
+            "user": self.user,
+            "password": self.password,
+            "dbname": self.dbname,
+        }
+        return {name: value for name, value in given.items() if value} | _CONNECTION
+
+
+@cache
+def _library() -> str:
+    """The libpq that psycopg has loaded: the wheel's own, or the system's."""
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
+        path = line.partition("/")[2]
+        if path.rpartition("/")[2].startswith("libpq"):
+            return f"/{path}"
+    raise CannotConnect("psycopg runs without a libpq of its own: install psycopg[binary]")
 
 
 class PostgresSession:
@@ -84,9 +119,6 @@ class PostgresSession:
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
-        self._raw = connection.pgconn
-        self._loader = Transformer(connection)
-        self._prepared: dict[str, bytes] = {}
 
     def script(self, sql: str) -> None:
         """Run several statements as one batch, or one that must stand alone (VACUUM)."""
@@ -99,21 +131,14 @@ class PostgresSession:
             return self._connection.execute(sql.encode()).fetchall()
 
     def call(self, procedure: str, args: Sequence[Value]) -> Row:
-        """Call a function prepared on the server, on libpq directly.
-
-        A cursor's `execute` would take two to three times the client CPU, and the client
-        shares the machine with the server in a lab. libpq waits without the GIL.
-        """
-        name = self._prepared.get(procedure)
-        if name is None:
-            name = self._prepare(procedure, len(args))
-        # None is a null to libpq; psycopg's type for this list does not say so.
-        texts = cast("list[bytes]", [_text(value) for value in args])
-        result = self._raw.exec_prepared(name, texts)
-        if result.status != pq.ExecStatus.TUPLES_OK:
-            raise self._failure(result)
-        self._loader.set_pgresult(result)
-        row: Row | None = self._loader.load_row(0, tuple)
+        """Call a function. A run's users do not come here: they call through `libpq`."""
+        marks = ", ".join(["%s"] * len(args))
+        values = [list(value) if isinstance(value, tuple) else value for value in args]
+        with self._errors():
+            cursor = self._connection.execute(
+                f"SELECT * FROM {procedure}({marks})".encode(), values
+            )
+            row = cursor.fetchone()
         assert row is not None, f"{procedure} returned no row"
         return row
 
@@ -135,26 +160,6 @@ class PostgresSession:
         """Close the connection, whatever state it is in."""
         self._connection.close()
 
-    def _prepare(self, procedure: str, count: int) -> bytes:
-        """Prepare `SELECT * FROM procedure($1, …)`; the server infers the types."""
-        name = procedure.encode()
-        marks = b", ".join(b"$%d" % number for number in range(1, count + 1))
-        result = self._raw.prepare(name, b"SELECT * FROM %s(%s)" % (name, marks))
-        if result.status != pq.ExecStatus.COMMAND_OK:
-            raise self._failure(result)
-        self._prepared[procedure] = name
-        return name
-
-    def _failure(self, result: pq.abc.PGresult) -> DatabaseError:
-        """What a failed result means."""
-        state = result.error_field(pq.DiagnosticField.SQLSTATE)
-        message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
-        return _meaning(
-            state.decode() if state else None,
-            message.decode(errors="replace").strip() or "connection lost",
-            broken=self._raw.status == pq.ConnStatus.BAD,
-        )
-
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Turn psycopg's errors into the three that the benchmark knows."""
@@ -162,7 +167,7 @@ class PostgresSession:
             yield
         except psycopg.Error as error:
             raise _meaning(
-                error.sqlstate, _one_line(error), broken=self._connection.broken
+                error.sqlstate, one_line(error), broken=self._connection.broken
             ) from error
 
 
@@ -176,24 +181,22 @@ def _meaning(state: str | None, message: str, *, broken: bool) -> DatabaseError:
     """
     if state == INTENDED_ROLLBACK:
         return IntendedRollback()
-    if broken or state is None or state.startswith(_GONE_CLASSES):
+    if is_gone(state, broken=broken):
         return ServerGone(message)
+    assert state is not None
     if state in _RETRYABLE:
         return Aborted(_RETRYABLE[state], True, message)
-    return Aborted(f"error {state}", False, message)
+    return Aborted(_NAMED.get(state, f"error {state}"), False, message)
 
 
-def _one_line(error: psycopg.Error) -> str:
+def is_gone(state: str | None, *, broken: bool) -> bool:
+    """Whether an error with this SQLSTATE means that the connection is of no more use."""
+    return broken or state is None or state.startswith(_GONE_CLASSES)
+
+
+def one_line(error: psycopg.Error) -> str:
+    """What psycopg says, on one line."""
     return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
-
-
-def _text(value: Value) -> bytes | None:
-    """A value as PostgreSQL's text format has it; a tuple of integers becomes an array."""
-    if value is None:
-        return None
-    if isinstance(value, tuple):
-        return b"{%s}" % ",".join(map(str, value)).encode()
-    return str(value).encode()
 
 
 class _RepeatedDatetime(DatetimeNoTzDumper):

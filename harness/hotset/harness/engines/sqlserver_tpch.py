@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from hotset.harness.engines import odbc
 from hotset.harness.engines.sqlserver import SqlServerDatabase
@@ -22,8 +24,9 @@ from hotset.tpch.database import (
 if TYPE_CHECKING:
     import pyodbc
 
-_TIMEOUT_STATES = ("HYT00", "HY008")
-"""Timeout expired; operation cancelled."""
+_TIMEOUT_EXPIRED = "HYT00"
+_CANCEL_TIMEOUT_S = 5.0
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class SqlServerTpchSession:
 
     def __init__(self, database: SqlServerDatabase) -> None:
         self._database = database
+        self._busy: pyodbc.Cursor | None = None
         self._open()
 
     def _open(self) -> None:
@@ -54,15 +58,13 @@ class SqlServerTpchSession:
     def script(self, sql: str) -> None:
         """Run one batch."""
         with self._errors(), self._cursor(None) as cursor:
-            odbc.drain(cursor.execute(sql))
+            self._interruptibly(lambda: odbc.drain(cursor.execute(sql)))
 
     def query(self, sql: str, timeout_s: float | None = None) -> list[Row]:
         """All rows of one statement; raises TimedOut after `timeout_s`, in whole seconds."""
         try:
             with self._errors(), self._cursor(timeout_s) as cursor:
-                rows = [tuple(row) for row in cursor.execute(sql).fetchall()]
-                odbc.drain(cursor)
-                return cast("list[Row]", rows)
+                return self._interruptibly(lambda: _all_rows(cursor, sql))
         except TimedOut:
             self._survive()
             raise
@@ -84,6 +86,15 @@ class SqlServerTpchSession:
         with self._errors():
             return odbc.insert(self._connection, table, columns, rows, by_array=self._by_array)
 
+    def cancel(self) -> None:
+        """Ask the server to cancel the statement under way; any thread may."""
+        import pyodbc
+
+        busy = self._busy
+        if busy is not None:
+            with suppress(pyodbc.Error):
+                busy.cancel()
+
     def close(self) -> None:
         """Close the connection, whatever state it is in."""
         import pyodbc
@@ -96,7 +107,32 @@ class SqlServerTpchSession:
         """A cursor with a time limit, which it takes from the connection when it is made."""
         self._connection.timeout = 0 if timeout_s is None else max(1, math.ceil(timeout_s))
         with self._connection.cursor() as cursor:
-            yield cursor
+            self._busy = cursor
+            try:
+                yield cursor
+            finally:
+                self._busy = None
+
+    def _interruptibly(self, work: Callable[[], Result]) -> Result:
+        """Do the work so that Ctrl-C ends it: inside the driver Python sees no signal."""
+        if threading.current_thread() is not threading.main_thread():
+            return work()
+        done: Future[Result] = Future()
+
+        def in_thread() -> None:
+            try:
+                done.set_result(work())
+            except BaseException as error:
+                done.set_exception(error)
+
+        threading.Thread(target=in_thread, name="statement", daemon=True).start()
+        try:
+            return done.result()
+        except KeyboardInterrupt:
+            self.cancel()
+            with suppress(Exception):
+                done.result(_CANCEL_TIMEOUT_S)
+            raise
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -106,6 +142,12 @@ class SqlServerTpchSession:
             yield
         except pyodbc.Error as error:
             raise _meaning(odbc.failure(error)) from error
+
+
+def _all_rows(cursor: pyodbc.Cursor, sql: str) -> list[Row]:
+    rows = [tuple(row) for row in cursor.execute(sql).fetchall()]
+    odbc.drain(cursor)
+    return cast("list[Row]", rows)
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
@@ -123,7 +165,7 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
 
 
 def _meaning(found: odbc.Failure) -> DatabaseError:
-    if found.state in _TIMEOUT_STATES:
+    if found.state == _TIMEOUT_EXPIRED:
         return TimedOut(found.message)
     if found.gone:
         return ServerGone(found.message)

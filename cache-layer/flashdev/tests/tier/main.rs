@@ -1,184 +1,20 @@
 //! The tier through a real mount and its socket. Skipped, with a word, where FUSE cannot be had.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use common::{SmallDisk, free_mount, has_fuse, is_mounted};
 use nix::fcntl::{FallocateFlags, fallocate};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use common::has_fuse;
+use served::{BLOCK_BYTES, FLASH_BYTES, ORIGIN_BYTES, SLOTS, Served, make_place, refusal};
+
+#[path = "../common/mod.rs"]
 mod common;
-
-const ORIGIN_BYTES: u64 = 8 << 20;
-const BLOCK_BYTES: u64 = 64 << 10;
-const SLOTS: u64 = 32;
-const FLASH_BYTES: u64 = (1 << 20) + SLOTS * BLOCK_BYTES + (1 << 20);
-
-/// The arguments that every tier here has; later ones of the same name win.
-const USUAL: [&str; 14] = [
-    "--origin-model=nas-2014",
-    "--origin=origin",
-    "--flash=flash",
-    "--metadata=1M",
-    "--cache=2M",
-    "--volume=1M",
-    "--policy=lru",
-    "--dirty-target=100",
-    "--mount=mount",
-    "--control=control",
-    "--time-scale=0.01",
-    "--volatile",
-    "--block=64K",
-    "--mode=writeback",
-];
-
-/// A directory with the files of a tier.
-fn make_place() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    for (name, bytes) in [("origin", ORIGIN_BYTES), ("flash", FLASH_BYTES)] {
-        let file = File::create(dir.path().join(name)).unwrap();
-        file.set_len(bytes).unwrap();
-    }
-    std::fs::create_dir(dir.path().join("mount")).unwrap();
-    dir
-}
-
-fn command(dir: &Path, changes: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flashdev"));
-    let name_of = |argument: &str| argument.split('=').next().unwrap().to_owned();
-    let changed = |usual: &&&str| {
-        !changes
-            .iter()
-            .any(|change| name_of(change) == name_of(usual))
-    };
-    command
-        .arg("tier")
-        .args(USUAL.iter().filter(changed))
-        .args(changes)
-        .current_dir(dir);
-    command
-}
-
-/// A running tier; killed and unmounted when dropped, whatever the test did.
-struct Served {
-    dir: PathBuf,
-    child: Child,
-    ready: String,
-}
-
-impl Served {
-    fn start(dir: &Path, changes: &[&str]) -> Served {
-        let mut child = command(dir, changes)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut ready = String::new();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        out.read_line(&mut ready).unwrap();
-        let served = Served {
-            dir: dir.to_owned(),
-            child,
-            ready,
-        };
-        assert!(served.ready.starts_with("ready "), "it did not get ready");
-        served
-    }
-
-    fn open(&self, name: &str) -> File {
-        let mut options = OpenOptions::new();
-        let path = self.dir.join("mount").join(name);
-        options.read(true).write(true).open(path).unwrap()
-    }
-
-    fn connect(&self) -> Client {
-        let stream = UnixStream::connect(self.dir.join("control")).unwrap();
-        Client(BufReader::new(stream))
-    }
-
-    fn ask(&self, request: Value) -> Value {
-        self.connect().ask(&request.to_string())
-    }
-
-    /// Fetches the first blocks of the origin.
-    fn warm(&self, count: u64) {
-        let mut client = self.connect();
-        let mut answer = client.ask(&json!({"warm": {"runs": [[0, count]]}}).to_string());
-        while answer.get("total").is_some() {
-            answer = client.next();
-        }
-        assert_eq!(answer["blocks"], count, "{answer}");
-    }
-
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let status = Command::new("kill").args(["-s", name, &pid]).status();
-        assert!(status.unwrap().success());
-    }
-
-    /// Ends it in order; what it had to say.
-    fn stop(mut self) -> Value {
-        self.signal("TERM");
-        self.wait()
-    }
-
-    fn wait(&mut self) -> Value {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while self.child.try_wait().unwrap().is_none() {
-            assert!(Instant::now() < deadline, "it does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let mut errors = String::new();
-        let mut stderr = self.child.stderr.take().unwrap();
-        stderr.read_to_string(&mut errors).unwrap();
-        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{errors}");
-        assert!(!is_mounted(&self.dir.join("mount")));
-        assert!(!self.dir.join("control").exists());
-        serde_json::from_str(&errors).unwrap_or_else(|_| panic!("{errors}"))
-    }
-
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        free_mount(&self.dir.join("mount"));
-    }
-}
-
-struct Client(BufReader<UnixStream>);
-
-impl Client {
-    fn next(&mut self) -> Value {
-        let mut line = String::new();
-        self.0.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line:?}"))
-    }
-
-    fn ask(&mut self, line: &str) -> Value {
-        self.0.get_mut().write_all(line.as_bytes()).unwrap();
-        self.0.get_mut().write_all(b"\n").unwrap();
-        self.next()
-    }
-}
-
-fn refusal(dir: &Path, changes: &[&str]) -> String {
-    let output = command(dir, changes).output().unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{changes:?}: {error}");
-    assert_eq!(error.lines().count(), 1, "{error}");
-    error
-}
+mod full_disk;
+mod served;
 
 #[test]
 fn it_serves_data_and_volume() {
@@ -190,7 +26,7 @@ fn it_serves_data_and_volume() {
     let mount = dir.path().canonicalize().unwrap().join("mount");
     let (data, volume) = (mount.join("data"), mount.join("volume"));
     assert_eq!(
-        served.ready,
+        served.ready(),
         format!(
             "ready {} {ORIGIN_BYTES} {} {}\n",
             data.display(),
@@ -258,7 +94,7 @@ fn a_restart_keeps_what_is_cached_and_a_kill_what_was_written() {
         data.write_all_at(&[8; 8192], block * BLOCK_BYTES).unwrap();
     }
     drop(data);
-    served.kill();
+    drop(served);
 
     let served = Served::start(dir.path(), &["--mode=writethrough"]);
     let resident = served.ask(json!({"resident": {}}));
@@ -442,76 +278,34 @@ fn sigterm_under_load_ends_well_and_loses_nothing_that_was_answered() {
 }
 
 #[test]
-fn a_full_disk_below_the_flash_is_reported_and_survived() {
+fn an_unmount_from_outside_is_refused_while_it_is_in_use_and_does_no_harm() {
     let dir = make_place();
-    let small = dir.path().join("small");
-    let Some(_disk) = SmallDisk::mount(&small, "2m") else {
-        return;
-    };
     if !has_fuse() {
         return;
     }
-    let flash = File::create(small.join("flash")).unwrap();
-    flash.set_len(FLASH_BYTES).unwrap();
-    drop(flash);
-    let served = Served::start(dir.path(), &["--flash=small/flash"]);
-    // Of the 2 MiB the metadata has one: some blocks find room, and the others stay where they are.
-    let answer = served.ask(json!({"warm": {"runs": [[0, SLOTS]]}}));
-    assert!(
-        answer["error"].as_str().unwrap().contains("No space"),
-        "{answer}"
-    );
-    let blocks = answer["blocks"].as_u64().unwrap();
-    assert!((1..SLOTS).contains(&blocks), "{answer}");
-    let error = served
-        .open("volume")
-        .write_all_at(&[1; 8192], 0)
-        .unwrap_err();
-    assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
+    let mut served = Served::start(dir.path(), &[]);
+    served.warm(4);
     let data = served.open("data");
-    for block in 0..SLOTS {
-        data.write_all_at(&[7; 8192], block * BLOCK_BYTES).unwrap();
-        let mut seen = [0; 8192];
-        data.read_exact_at(&mut seen, block * BLOCK_BYTES).unwrap();
-        assert_eq!(seen, [7; 8192]);
-    }
+    data.write_all_at(&[7; 8192], BLOCK_BYTES).unwrap();
+    let unmount = Command::new("umount")
+        .arg(dir.path().join("mount"))
+        .output();
+    let unmount = unmount.unwrap();
+    assert!(!unmount.status.success());
+    data.write_all_at(&[8; 8192], 2 * BLOCK_BYTES).unwrap();
+    assert_eq!(served.ask(json!({"counters": {}}))["dirty"], 2);
+    drop(data);
+    // Nobody uses it any more: then an unmount is as good as a signal.
+    let freed = Command::new("umount")
+        .arg(dir.path().join("mount"))
+        .status();
+    assert!(freed.unwrap().success());
+    assert_eq!(served.wait()["dirty"], 2);
+    let served = Served::start(dir.path(), &[]);
+    let mut seen = [0; 8192];
+    let data = served.open("data");
+    data.read_exact_at(&mut seen, 2 * BLOCK_BYTES).unwrap();
+    assert_eq!(seen, [8; 8192]);
     drop(data);
     served.stop();
-}
-
-#[test]
-fn a_full_disk_below_the_origin_is_reported_and_nothing_dirty_is_lost() {
-    let dir = make_place();
-    let small = dir.path().join("small");
-    let Some(_disk) = SmallDisk::mount(&small, "1m") else {
-        return;
-    };
-    if !has_fuse() {
-        return;
-    }
-    let origin = File::create(small.join("origin")).unwrap();
-    origin.set_len(ORIGIN_BYTES).unwrap();
-    drop(origin);
-    let served = Served::start(dir.path(), &["--origin=small/origin"]);
-    served.warm(SLOTS);
-    let data = served.open("data");
-    for block in 0..SLOTS {
-        data.write_all_at(&[7; 8192], block * BLOCK_BYTES).unwrap();
-    }
-    let answer = served.ask(json!({"flush": {}}));
-    assert!(
-        answer["error"].as_str().unwrap().contains("No space"),
-        "{answer}"
-    );
-    let missed = data
-        .write_all_at(&[7; 1 << 20], ORIGIN_BYTES / 2)
-        .unwrap_err();
-    assert_eq!(missed.raw_os_error(), Some(libc::ENOSPC));
-    for block in 0..SLOTS {
-        let mut seen = [0; 8192];
-        data.read_exact_at(&mut seen, block * BLOCK_BYTES).unwrap();
-        assert_eq!(seen, [7; 8192]);
-    }
-    drop(data);
-    assert!(served.stop()["dirty"].as_u64().unwrap() > 0);
 }

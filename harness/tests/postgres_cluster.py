@@ -1,6 +1,7 @@
-"""A private PostgreSQL server for the tests marked `database`, and data loaded into it once.
+"""A private PostgreSQL server for the tests marked `database`, and TPC-C loaded into it once.
 
-These tests use the harness's client adapter: the one that runs use.
+The tests use the harness's client adapters: those that runs use. A pytest plugin (pyproject.toml
+names it), so that all folders' tests share one server.
 """
 
 import os
@@ -21,7 +22,6 @@ from hotset.harness.engines.postgres import PostgresDatabase, PostgresSession
 from hotset.tpcc.load import LoadResult, load
 
 PASSWORD = "never-to-be-seen"  # noqa: S105 - of a server that lives for a minute
-WAREHOUSES = 2
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,9 @@ def cluster() -> Iterator[Cluster]:
             server.stop()
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+WAREHOUSES = 2
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,81 @@
+"""A run as it happens: on a terminal the last minute as bars, elsewhere the plain lines."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from hotset.harness.progress import Reporter
+from hotset.tpcc.record import Phase, RunOptions, Tick
+
+_BARS = "▁▂▃▄▅▆▇█"
+_MINUTE = 60
+
+
+@contextmanager
+def following(report: Reporter, options: RunOptions) -> Iterator[Callable[[Tick | Phase], None]]:
+    """The observer of a run, while it lasts."""
+    title = f"TPC-C, {options.users} users, {options.warehouses} warehouses"
+    if not report.live:
+        with report.task(title):
+            yield report.on_run
+        return
+    view = View(options)
+    with Live(view.render(), console=report.console, auto_refresh=False, transient=True) as screen:
+
+        def show(event: Tick | Phase) -> None:
+            view.take(event)
+            screen.update(view.render(), refresh=True)
+
+        yield show
+
+
+class View:
+    """What the terminal shows: figures of the last second, and a minute of them as bars."""
+
+    def __init__(self, options: RunOptions) -> None:
+        self._total_s = options.rampup_s + options.duration_s
+        self._ticks: deque[Tick] = deque(maxlen=_MINUTE)
+        self._failed = 0
+        self._phase = "connecting"
+
+    def take(self, event: Tick | Phase) -> None:
+        """A second or a boundary of the run."""
+        if isinstance(event, Phase):
+            self._phase = event.name
+            return
+        self._ticks.append(event)
+        self._failed += event.failed
+
+    def render(self) -> Group:
+        """The lines as they stand."""
+        if not self._ticks:
+            return Group(Text(f"{self._phase} …"))
+        last = self._ticks[-1]
+        rates = [tick.transactions * 60 for tick in self._ticks]
+        latencies = [tick.latency_ms_p95 or 0.0 for tick in self._ticks]
+        mean, p95 = last.latency_ms_mean, last.latency_ms_p95
+        latency = "no commit" if mean is None or p95 is None else f"mean {mean:.1f}, p95 {p95:.1f}"
+        left_s = max(0.0, self._total_s - last.second - 1)
+        return Group(
+            Text(f"{self._phase}  {last.second + 1} of {self._total_s:g} s, {left_s:.0f} s left"),
+            Text(f"NOPM {last.new_orders * 60:>9,}"),
+            Text(f"TPM  {rates[-1]:>9,}  {sparkline(rates)}"),
+            Text(f"ms   {latency}  p95 {sparkline(latencies)}"),
+            Text(f"failed {self._failed:,}", style="bold red" if self._failed else ""),
+        )
+
+
+def sparkline(values: list[float] | list[int]) -> str:
+    """Values as bars between 0 and the highest.
+
+    >>> sparkline([0, 1, 4, 8])
+    '▁▁▄█'
+    """
+    top = max(values, default=0) or 1
+    return "".join(_BARS[round(value / top * 7 - 0.01)] if value else _BARS[0] for value in values)

@@ -1,0 +1,129 @@
+"""TPC-H in the report: totals, means, the factor and its doubts."""
+
+from __future__ import annotations
+
+import csv
+import doctest
+import io
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hotset.reports import caveats, power, stats, tables
+from hotset.reports.document import PowerArm, PowerRun, Query, RunDocument, geometric_mean
+from tests import documents
+
+
+def arm_of(name: Any, *repeats: dict[int, float]) -> PowerArm:  # noqa: ANN401 - an arm's name
+    runs = [
+        documents.power_run("baseline", number).model_copy(
+            update={"queries": tuple(Query(number=q, seconds=s) for q, s in seconds.items())}
+        )
+        for number, seconds in enumerate(repeats, 1)
+    ]
+    return PowerArm(name=name, repeats=tuple(runs))
+
+
+def edited(run: PowerRun, number: int, **changes: object) -> PowerRun:
+    queries = tuple(
+        query.model_copy(update=changes) if query.number == number else query
+        for query in run.queries
+    )
+    return run.model_copy(update={"queries": queries})
+
+
+def with_accelerated(change: Callable[[PowerRun], PowerRun]) -> RunDocument:
+    document = documents.with_queries(5)
+    base, fast, flash = document.power_arms
+    fast = fast.model_copy(update={"repeats": tuple(change(run) for run in fast.repeats)})
+    return documents.changed(document, power_arms=(base, fast, flash), warnings=())
+
+
+def test_the_factor_is_of_the_totals() -> None:
+    slow = arm_of("baseline", {1: 90, 2: 10}, {1: 110, 2: 10})
+    fast = arm_of("accelerated", {1: 4, 2: 5}, {1: 6, 2: 5})
+    factor = stats.power_factor(fast, slow, arm_of("all-flash", {1: 4, 2: 4}, {1: 4, 2: 4}))
+    assert factor.ratio == pytest.approx(110 / 10)
+    assert factor.ci_low < 11 < factor.ci_high
+    assert factor.significant
+    assert factor.of_all_flash == pytest.approx(8 / 10)
+    # The slowest of slow over the slowest of fast is as far as a resample can go.
+    assert factor.ci_low >= 100 / 11
+    assert factor.ci_high <= 120 / 9
+
+
+def test_one_repeat_has_no_interval_and_no_significance() -> None:
+    factor = stats.power_factor(arm_of("accelerated", {1: 1.0}), arm_of("baseline", {1: 9.0}))
+    assert (factor.ratio, factor.ci_low, factor.ci_high) == (9, 9, 9)
+    assert not factor.significant
+    document = documents.with_queries(5, repeats=1)
+    assert "one repeat, no interval" in (power.headline(document) or "")
+
+
+def test_a_query_that_did_not_end_leaves_no_total() -> None:
+    document = with_accelerated(lambda run: edited(run, 9, outcome="timed out"))
+    base, fast, _ = document.power_arms
+    with pytest.raises(stats.NoFactor, match="accelerated"):
+        stats.power_factor(fast, base)
+    said = power.headline(documents.changed(document, factors={})) or ""
+    assert "in accelerated query 9 did not come to its end" in said
+    assert fast.repeats[0].geometric_mean_s is None
+    rows = {row[0]: row for row in power.rows(document)}
+    assert rows["9"][2] == rows["total"][2] == rows["geometric mean"][2] == "–"
+    assert rows["total"][-1] == rows["9"][-1] == "–"
+    assert rows["8"][-1] != "–"
+    found = {caveat.code: caveat.text for caveat in caveats.derive(document)}
+    assert "query 9" in found["QUERIES_UNFINISHED"]
+
+
+@pytest.mark.parametrize("change", [{"rows": 1}, {"checksum": "other"}])
+def test_answers_that_differ_are_a_caveat(change: dict[str, object]) -> None:
+    assert power.differing(documents.with_queries(5)) == []
+    document = with_accelerated(lambda run: edited(run, 21, **change))
+    assert power.differing(document) == [21]
+    found = {caveat.code: caveat.text for caveat in caveats.derive(document)}
+    assert "query 21" in found["ANSWERS_DIFFER"]
+
+
+def test_rows_are_the_documents_figures() -> None:
+    document = documents.with_queries(5)
+    rows = {row[0]: row for row in power.rows(document)}
+    assert len(rows) == 24
+    base = power.figures(document.power_arms[0])
+    assert rows["7"][1] == power.seconds(base.seconds[7])
+    assert base.total_s == pytest.approx(
+        sum(query.seconds for run in base.repeats for query in run.queries) / 2
+    )
+    means = [geometric_mean(query.seconds for query in run.queries) for run in base.repeats]
+    assert base.geometric_mean_s == pytest.approx(sum(means) / 2)
+
+
+def test_the_headline_names_both_means() -> None:
+    document = documents.with_queries(5)
+    base, fast, _ = power.arms(document)
+    assert base.geometric_mean_s
+    assert fast.geometric_mean_s
+    said = power.headline(document) or ""
+    assert f"geometric means {base.geometric_mean_s / fast.geometric_mean_s:.1f}×" in said
+    assert power.headline(documents.complete(5)) is None
+
+
+def test_csv_has_a_line_per_query() -> None:
+    document = documents.with_queries(5)
+    rows = list(csv.DictReader(io.StringIO(tables.queries_csv(document))))
+    assert len(rows) == 3 * 2 * 22
+    last = rows[-1]
+    query = document.power_arms[-1].repeats[-1].queries[-1]
+    assert (last["arm"], last["repeat"], last["query"]) == ("all-flash", "2", "22")
+    assert float(last["seconds"]) == query.seconds
+
+
+def test_geometric_mean() -> None:
+    assert geometric_mean([2, 8]) == pytest.approx(4)
+    assert math.isfinite(geometric_mean([0, 1]))
+
+
+def test_doctests() -> None:
+    assert doctest.testmod(power).failed == 0

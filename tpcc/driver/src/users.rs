@@ -1,0 +1,252 @@
+//! The inner loop: one thread drives the connections of all its users.
+//!
+//! Each user has one call under way or sleeps; the thread waits for whatever comes first, an
+//! answer, the end of a sleep or the second's end. So no user wakes another's thread, and a
+//! transaction costs one send, one receive and a share of one wait.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::clock;
+use crate::inputs::{Kind, Terminal, Value};
+use crate::libpq::{Answer, Connection, Libpq};
+use crate::mersenne::Mersenne;
+use crate::options::{Begin, Options};
+use crate::poll::Poll;
+use crate::report::Recorder;
+
+struct User<'r> {
+    connection: Connection<'r>,
+    terminal: Terminal<'r>,
+    /// The transaction under way, or the one a sleep ends with.
+    kind: Kind,
+    inputs: Vec<Value>,
+    attempt: u32,
+    started: f64,
+    /// The call is to be repeated as it is when the sleep ends.
+    again: bool,
+}
+
+/// The users of one thread.
+pub struct Users<'r> {
+    options: &'r Options,
+    users: Vec<User<'r>>,
+    poll: Poll,
+    /// When sleepers wake: (monotonic time in nanoseconds, user), the earliest first.
+    sleepers: BinaryHeap<Reverse<(u64, usize)>>,
+    jitter: Mersenne,
+    working: usize,
+    end: f64,
+    /// Samples not yet reported.
+    pub recorder: Recorder,
+}
+
+impl<'r> Users<'r> {
+    /// Connects each of `numbers`, users of the run; the error says why that failed.
+    pub fn connect(
+        library: &'r Libpq,
+        options: &'r Options,
+        numbers: impl Iterator<Item = usize>,
+        recorder: Recorder,
+    ) -> Result<Self, String> {
+        let poll = Poll::new().map_err(|error| error.to_string())?;
+        let mut users = Vec::new();
+        let mut first = 0;
+        for number in numbers {
+            let connection = Connection::open(library, &options.connection, &options.procedures)?;
+            poll.add(connection.socket(), users.len())
+                .map_err(|error| error.to_string())?;
+            first = number as u32;
+            users.push(User {
+                connection,
+                terminal: Terminal::new(options, &options.users[number]),
+                kind: 0,
+                inputs: Vec::new(),
+                attempt: 0,
+                started: 0.0,
+                again: false,
+            });
+        }
+        Ok(Self {
+            options,
+            working: users.len(),
+            users,
+            poll,
+            sleepers: BinaryHeap::new(),
+            jitter: Mersenne::new(&[first]),
+            end: 0.0,
+            recorder,
+        })
+    }
+
+    /// Works until the window closes and all transactions under way are done. An error means that
+    /// the server is gone.
+    pub fn work(&mut self, begin: Begin) -> Result<(), String> {
+        self.end = begin.end;
+        clock::sleep_until(begin.start);
+        for user in 0..self.users.len() {
+            if self.options.think_time {
+                // People do not all sit down in the same second.
+                let pause_s = self.jitter.random() * self.options.keying_s[0];
+                self.take_card(user, pause_s)?;
+            } else {
+                self.take_card(user, 0.0)?;
+            }
+        }
+        let mut reports = Reports::new(begin, self.options.report_grace_s);
+        let mut ready = Vec::new();
+        while self.working > 0 {
+            let now = clock::now();
+            if now > begin.end + self.options.drain_s {
+                break;
+            }
+            if reports.due(now) {
+                self.recorder.report();
+            }
+            self.wake(now)?;
+            let until = self.next_wake().min(reports.next);
+            self.poll
+                .wait(until - clock::now(), &mut ready)
+                .map_err(|e| e.to_string())?;
+            for user in ready.drain(..) {
+                if let Some(answer) = self.users[user].connection.receive() {
+                    self.settle(user, answer)?;
+                }
+            }
+        }
+        clock::sleep_until(begin.end + self.options.report_grace_s);
+        self.recorder.report();
+        Ok(())
+    }
+
+    /// Deals the user's next transaction and starts it, after a pause and its keying time where
+    /// users are to pause; past the end the user goes home instead.
+    fn take_card(&mut self, index: usize, pause_s: f64) -> Result<(), String> {
+        let user = &mut self.users[index];
+        (user.kind, user.inputs) = user.terminal.next();
+        let now = clock::now();
+        let mut pause_s = pause_s;
+        if self.options.think_time {
+            pause_s += self.options.keying_s[usize::from(user.kind)];
+        }
+        if now + pause_s >= self.end {
+            self.working -= 1;
+            return Ok(());
+        }
+        user.again = false;
+        if pause_s > 0.0 {
+            self.sleep(index, now + pause_s);
+            return Ok(());
+        }
+        self.start(index, now)
+    }
+
+    fn start(&mut self, index: usize, now: f64) -> Result<(), String> {
+        let user = &mut self.users[index];
+        (user.attempt, user.started) = (0, now);
+        user.connection.send(user.kind, &user.inputs)
+    }
+
+    /// Does what those wanted whose sleep is over.
+    fn wake(&mut self, now: f64) -> Result<(), String> {
+        while let Some(Reverse((at, index))) = self.sleepers.peek().copied() {
+            if at > clock::nanoseconds(now) {
+                break;
+            }
+            self.sleepers.pop();
+            let user = &mut self.users[index];
+            if user.again {
+                user.connection.send(user.kind, &user.inputs)?;
+            } else {
+                self.start(index, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An answer came: record it, and go on.
+    fn settle(&mut self, index: usize, answer: Answer) -> Result<(), String> {
+        let now = clock::now();
+        let errors = &self.options.errors;
+        let user = &mut self.users[index];
+        let kind = user.kind;
+        let (state, message) = match answer {
+            Answer::Done => {
+                self.recorder.commit(kind, now, now - user.started);
+                return self.go_on(index);
+            }
+            Answer::Refused(state, message) => (state, message),
+        };
+        if state == errors.intended_rollback {
+            self.recorder.event(now, kind, "rolled back", "");
+            return self.go_on(index);
+        }
+        let gone = errors.gone.iter().any(|class| state.starts_with(class));
+        if user.connection.broken() || state.is_empty() || gone {
+            return Err(message);
+        }
+        if let Some(cause) = errors.retryable.get(&state) {
+            if user.attempt < self.options.retries {
+                self.recorder.event(now, kind, "retry", cause);
+                user.attempt += 1;
+                user.again = true;
+                let longest_s = self.options.backoff_s * f64::from(user.attempt);
+                let pause_s = self.jitter.random() * longest_s;
+                self.sleep(index, now + pause_s);
+                return Ok(());
+            }
+            self.recorder.event(now, kind, "failed", cause);
+        } else {
+            self.recorder
+                .event(now, kind, "failed", &format!("error {state}"));
+        }
+        // A server that refuses everything gets no flood.
+        self.go_on_after(index, self.options.failure_pause_s)
+    }
+
+    fn go_on(&mut self, index: usize) -> Result<(), String> {
+        self.go_on_after(index, 0.0)
+    }
+
+    fn go_on_after(&mut self, index: usize, pause_s: f64) -> Result<(), String> {
+        let user = &mut self.users[index];
+        let think_s = if self.options.think_time {
+            user.terminal.think_s(user.kind)
+        } else {
+            0.0
+        };
+        self.take_card(index, pause_s + think_s)
+    }
+
+    fn sleep(&mut self, index: usize, until: f64) {
+        self.sleepers
+            .push(Reverse((clock::nanoseconds(until), index)));
+    }
+
+    fn next_wake(&self) -> f64 {
+        self.sleepers
+            .peek()
+            .map_or(f64::INFINITY, |Reverse((at, _))| *at as f64 / 1e9)
+    }
+}
+
+/// When to report: after each whole second of the run, by a grace for its last sample.
+struct Reports {
+    next: f64,
+}
+
+impl Reports {
+    fn new(begin: Begin, grace_s: f64) -> Self {
+        Self {
+            next: begin.start + 1.0 + grace_s,
+        }
+    }
+
+    fn due(&mut self, now: f64) -> bool {
+        let due = now >= self.next;
+        while now >= self.next {
+            self.next += 1.0;
+        }
+        due
+    }
+}

@@ -1,0 +1,135 @@
+"""Does a database hold TPC-H whole, and does it answer as another engine does?"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from hotset.tpch import answers, data, load, queries, reference, schema
+from hotset.tpch.answers import Comparison
+from hotset.tpch.database import Database, Refused, Row, Session, TimedOut
+from hotset.tpch.record import LoadProgress
+
+
+@dataclass(frozen=True, slots=True)
+class TableCheck:
+    """Rows that a table holds, and rows that were generated for it (clause 4.2.5)."""
+
+    name: str
+    rows: int
+    expected: int
+
+    @property
+    def title(self) -> str:
+        """What was looked at."""
+        return self.name
+
+    @property
+    def holds(self) -> bool:
+        return self.rows == self.expected
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceCheck:
+    """Rows whose foreign key (clause 1.4.2.3) finds nothing."""
+
+    name: str
+    orphans: int
+
+    @property
+    def title(self) -> str:
+        """What was looked at."""
+        return self.name
+
+    @property
+    def holds(self) -> bool:
+        return self.orphans == 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCheck:
+    """One query's answer, with the validation parameters, beside DuckDB's."""
+
+    number: int
+    seconds: float
+    rows: int
+    comparison: Comparison
+
+    @property
+    def title(self) -> str:
+        """What was looked at."""
+        return f"query {self.number}"
+
+    @property
+    def holds(self) -> bool:
+        return self.comparison.verdict in ("equal", "within tolerance")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """All that was looked at."""
+
+    scale: float
+    tables: tuple[TableCheck, ...]
+    references: tuple[ReferenceCheck, ...]
+    answers: tuple[AnswerCheck, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Nothing is wrong."""
+        return (
+            all(one.holds for one in self.tables)
+            and all(one.holds for one in self.references)
+            and all(one.holds for one in self.answers)
+        )
+
+
+Part = TableCheck | ReferenceCheck | AnswerCheck
+
+
+def check(
+    database: Database,
+    scale: float | None,
+    folder: Path,
+    *,
+    numbers: Sequence[int] = queries.ALL,
+    timeout_s: float | None = None,
+    on_data: Callable[[LoadProgress], None] = lambda _: None,
+    observe: Callable[[Part], None] = lambda _: None,
+) -> CheckResult:
+    """Count rows, look for broken references, and compare answers on the same data.
+
+    :param scale: what the database should hold; None: whatever it holds.
+    :param folder: where `load` keeps the text files; made anew when they are gone.
+    :raises SetupError: the scale is not loaded. Also what `data.prepare` and a session raise.
+    """
+    with closing(database.session()) as session:
+        made = data.prepare(folder, schema.require_scale(session, scale), on_data)
+        rows = load.counts(database, session)
+        tables = [TableCheck(name, rows[name], made.rows[name]) for name in schema.TABLES]
+        for table in tables:
+            observe(table)
+        broken = session.query(schema.statement(database.engine, "integrity"), timeout_s)
+        orphans = sorted((str(name), int(str(count))) for name, count in broken)
+        references = [ReferenceCheck(name, count) for name, count in orphans]
+        for one in references:
+            observe(one)
+        found = []
+        for number, expected in reference.answers(made, numbers):
+            text = queries.text(database.engine, number, made.scale)
+            found.append(_answer(session, number, text, expected, timeout_s))
+            observe(found[-1])
+    return CheckResult(made.scale, tuple(tables), tuple(references), tuple(found))
+
+
+def _answer(
+    session: Session, number: int, text: str, expected: list[Row], timeout_s: float | None
+) -> AnswerCheck:
+    started = time.monotonic()
+    try:
+        found = session.query(text, timeout_s)
+    except (Refused, TimedOut) as error:
+        return AnswerCheck(number, time.monotonic() - started, 0, Comparison("failed", str(error)))
+    seconds = time.monotonic() - started
+    return AnswerCheck(number, seconds, len(found), answers.compare(number, expected, found))

@@ -1,0 +1,69 @@
+"""The power run (clause 5.3.3): RF1, the 22 queries in the order of stream 0, RF2."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing, nullcontext
+from functools import partial
+
+from hotset.tpch import queries as the_queries
+from hotset.tpch import refresh as refreshing
+from hotset.tpch import schema, stream
+from hotset.tpch.database import Database, DatabaseError
+from hotset.tpch.record import Event, PowerResult, Refreshed, RunFailed
+from hotset.tpch.streams import ORDERS
+
+
+def run(
+    database: Database,
+    scale: float | None = None,
+    *,
+    seed: int | None = None,
+    queries: Sequence[int] = the_queries.ALL,
+    timeout_s: float | None = None,
+    refresh: bool = True,
+    observe: Callable[[Event], None] = lambda _: None,
+) -> PowerResult:
+    """Run the queries one after the other on one connection.
+
+    :param scale: what the database should hold; None: whatever it holds.
+    :param seed: draws the parameters (clause 2.4.x.3); None: the validation parameters.
+    :param queries: which of the 22; their order is stream 0's.
+    :param timeout_s: for each query; one that takes longer is cancelled, and the run goes on.
+    :param refresh: frame the queries by RF1 and RF2. The answers then count RF1's rows.
+    :raises SetupError: the scale is not loaded.
+    :raises RunFailed: RF1 was refused. Whatever fails later stands in the result.
+    """
+    with closing(database.session()) as session:
+        size = schema.require_scale(session, scale)
+        updates = [refreshing.update_set(size, 0)] if refresh else []
+        framed = refreshing.leaving_nothing(database, session, updates)
+        with framed if refresh else nullcontext():
+            started = time.time()
+            first_s = second_s = 0.0
+            if refresh:
+                try:
+                    first_s = timed(partial(refreshing.insert, session, updates[0]))
+                except DatabaseError as error:
+                    raise RunFailed(f"RF1 failed: {error} (--no-refresh leaves it out)") from error
+                observe(Refreshed(0, "RF1", first_s))
+            results = stream.run(
+                session, database.engine, size, [n for n in ORDERS[0] if n in set(queries)],
+                seed=seed, stream=0, timeout_s=timeout_s, observe=observe,
+            )  # fmt: skip
+            refreshed: tuple[float, float] | None = None
+            cause = results[-1].cause if results and len(results) < len(set(queries)) else ""
+            if refresh and not cause:
+                try:
+                    second_s = timed(partial(refreshing.delete, database, session, updates[0]))
+                    refreshed = (first_s, second_s)
+                    observe(Refreshed(0, "RF2", second_s))
+                except DatabaseError as error:
+                    cause = f"RF2 failed: {error}"
+    return PowerResult(size, seed, started, time.time(), results, refreshed, cause)
+
+
+def timed(action: Callable[[], None]) -> float:
+    """Seconds an action takes."""
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started

@@ -1,0 +1,177 @@
+"""The eight tables: names, columns, sizes; and the SQL files that make them."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from hotset.tpch.database import Database, Refused, Session
+
+
+class SetupError(Exception):
+    """The database does not hold what the caller asked to work on; says the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: its columns in the order of clause 4.2.3, and its size at scale 1.
+
+    `rows` of `lineitem` is an average. `text_bytes` is what the generator writes, `bytes` what
+    PostgreSQL 15 takes with this package's keys and indexes; both measured at scale 1.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    rows: int
+    text_bytes: int
+    bytes: int
+    fixed: bool = False
+
+    def rows_at(self, scale: float) -> int:
+        """Rows at a scale (clause 4.2.5); of `lineitem` the specification's figure, if it gives
+        one, else about as many."""
+        if self.name == "lineitem":
+            return LINEITEM_ROWS.get(scale, round(self.rows * scale))
+        return self.rows if self.fixed else round(self.rows * scale)
+
+
+LINEITEM_ROWS: dict[float, int] = {
+    1: 6_001_215,
+    10: 59_986_052,
+    30: 179_998_372,
+    100: 600_037_902,
+    300: 1_799_989_091,
+    1000: 5_999_989_709,
+    3000: 18_000_048_306,
+    10000: 59_999_994_267,
+    30000: 179_999_978_268,
+    100000: 599_999_969_200,
+}
+"""Clause 4.2.5."""
+
+
+def _table(
+    name: str, rows: int, text_bytes: int, size: int, columns: str, fixed: bool = False
+) -> Table:
+    return Table(name, tuple(columns.split()), rows, text_bytes, size, fixed)
+
+
+TABLES: dict[str, Table] = {
+    one.name: one
+    for one in (
+        _table("region", 5, 389, 24_576, "r_regionkey r_name r_comment", fixed=True),
+        _table(
+            "nation", 25, 2_224, 24_576, "n_nationkey n_name n_regionkey n_comment", fixed=True
+        ),
+        _table(
+            "supplier", 10_000, 1_409_184, 2_400_000,
+            "s_suppkey s_name s_address s_nationkey s_phone s_acctbal s_comment",
+        ),
+        _table(
+            "customer", 150_000, 24_346_144, 36_000_000,
+            "c_custkey c_name c_address c_nationkey c_phone c_acctbal c_mktsegment c_comment",
+        ),
+        _table(
+            "part", 200_000, 24_135_125, 38_000_000,
+            "p_partkey p_name p_mfgr p_brand p_type p_size p_container p_retailprice p_comment",
+        ),
+        _table(
+            "partsupp", 800_000, 118_984_616, 170_000_000,
+            "ps_partkey ps_suppkey ps_availqty ps_supplycost ps_comment",
+        ),
+        _table(
+            "orders", 1_500_000, 171_952_161, 290_000_000,
+            "o_orderkey o_custkey o_orderstatus o_totalprice o_orderdate o_orderpriority o_clerk"
+            " o_shippriority o_comment",
+        ),
+        _table(
+            "lineitem", 6_000_000, 759_863_287, 1_500_000_000,
+            "l_orderkey l_partkey l_suppkey l_linenumber l_quantity l_extendedprice l_discount"
+            " l_tax l_returnflag l_linestatus l_shipdate l_commitdate l_receiptdate"
+            " l_shipinstruct l_shipmode l_comment",
+        ),
+    )
+}  # fmt: skip
+
+
+def estimated_bytes(scale: float) -> int:
+    """Bytes a freshly loaded PostgreSQL database of this scale takes, indexes included."""
+    return round(sum(one.bytes * (1 if one.fixed else scale) for one in TABLES.values()))
+
+
+_SEPARATOR = re.compile(r"^\s*(?:--\s*)?GO\s*$", re.IGNORECASE | re.MULTILINE)
+
+
+@cache
+def batches(engine: str, name: str) -> tuple[str, ...]:
+    """The batches of `sql/<engine>/<name>.sql`, split at lines `GO` or `-- GO`.
+
+    The first form is SQL Server's own, the second passes as a comment elsewhere:
+    so each file also runs in its engine's command-line client.
+
+    Raises SetupError for an engine this package has no SQL for.
+    """
+    root = files("hotset.tpch") / "sql"
+    if not (root / engine).is_dir():
+        known = sorted(one.name for one in root.iterdir() if one.is_dir())
+        raise SetupError(f"no TPC-H SQL for engine {engine!r}; there is {', '.join(known)}")
+    text = (root / engine / f"{name}.sql").read_text(encoding="utf-8")
+    return tuple(batch.strip() for batch in _SEPARATOR.split(text) if batch.strip())
+
+
+def statement(engine: str, name: str) -> str:
+    """The single batch of `sql/<engine>/<name>.sql`."""
+    (only,) = batches(engine, name)
+    return only
+
+
+def run_script(database: Database, session: Session, name: str) -> None:
+    """Run every batch of one SQL file, in order."""
+    for batch in batches(database.engine, name):
+        session.script(batch)
+
+
+def drop(database: Database, session: Session) -> None:
+    """Remove the tables, whichever of them exist."""
+    run_script(database, session, "drop")
+
+
+def holds_tables(session: Session) -> bool:
+    """Whether any of the tables is there, wholly loaded or not."""
+    for name in ("tpch_load", *TABLES):
+        try:
+            session.query(f"SELECT 1 FROM {name} WHERE 1 = 0")
+        except Refused:
+            continue
+        return True
+    return False
+
+
+def loaded_scale(session: Session) -> float:
+    """The scale the database was loaded with.
+
+    Raises SetupError when it holds no TPC-H tables or half of them.
+    """
+    try:
+        rows = session.query("SELECT scale_factor FROM tpch_load")
+    except Refused:
+        rows = []
+    if len(rows) != 1:
+        raise SetupError(
+            "the database holds a load of TPC-H that did not come to its end:"
+            " build it again with hotset tpch build --replace"
+            if holds_tables(session)
+            else "the database holds no TPC-H tables: hotset tpch build makes them"
+        )
+    return float(str(rows[0][0]))
+
+
+def require_scale(session: Session, scale: float | None) -> float:
+    """The scale that is loaded; raises SetupError unless it is the one asked for, if any."""
+    loaded = loaded_scale(session)
+    if scale is not None and scale != loaded:
+        raise SetupError(
+            f"the database holds TPC-H at scale {loaded:g}, not {scale:g}: leave --scale out, or"
+            f" build it with hotset tpch build --scale {scale:g} --replace"
+        )
+    return loaded

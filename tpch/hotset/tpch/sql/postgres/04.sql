@@ -1,0 +1,15 @@
+-- Q4, order priority checking (clause 2.4.4)
+SELECT
+    o_orderpriority,
+    count(*) AS order_count
+FROM orders
+WHERE
+    o_orderdate >= date ':1'
+    AND o_orderdate < date ':1' + interval '3' month
+    AND EXISTS (
+        SELECT 1
+        FROM lineitem
+        WHERE l_orderkey = o_orderkey AND l_commitdate < l_receiptdate
+    )
+GROUP BY o_orderpriority
+ORDER BY o_orderpriority

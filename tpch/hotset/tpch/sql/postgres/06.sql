@@ -1,0 +1,8 @@
+-- Q6, forecasting revenue change (clause 2.4.6)
+SELECT sum(l_extendedprice * l_discount) AS revenue
+FROM lineitem
+WHERE
+    l_shipdate >= date ':1'
+    AND l_shipdate < date ':1' + interval '1' year
+    AND l_discount BETWEEN :2 - 0.01 AND :2 + 0.01
+    AND l_quantity < :3

@@ -1,0 +1,21 @@
+-- Q22, global sales opportunity (clause 2.4.22)
+SELECT
+    cntrycode,
+    count(*) AS numcust,
+    sum(c_acctbal) AS totacctbal
+FROM (
+    SELECT substring(c_phone FROM 1 FOR 2) AS cntrycode, c_acctbal
+    FROM customer
+    WHERE
+        substring(c_phone FROM 1 FOR 2) IN (':1', ':2', ':3', ':4', ':5', ':6', ':7')
+        AND c_acctbal > (
+            SELECT avg(c_acctbal)
+            FROM customer
+            WHERE
+                c_acctbal > 0.00
+                AND substring(c_phone FROM 1 FOR 2) IN (':1', ':2', ':3', ':4', ':5', ':6', ':7')
+        )
+        AND NOT EXISTS (SELECT 1 FROM orders WHERE o_custkey = c_custkey)
+) AS custsale
+GROUP BY cntrycode
+ORDER BY cntrycode

@@ -1,0 +1,1 @@
+DROP TABLE IF EXISTS tpch_load, lineitem, orders, partsupp, part, customer, supplier, nation, region

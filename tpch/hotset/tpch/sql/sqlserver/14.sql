@@ -1,0 +1,10 @@
+-- Q14, promotion effect (clause 2.4.14)
+SELECT
+    100.00 * sum(CASE
+        WHEN p_type LIKE 'PROMO%' THEN l_extendedprice * (1 - l_discount) ELSE 0
+    END) / sum(l_extendedprice * (1 - l_discount)) AS promo_revenue
+FROM lineitem, part
+WHERE
+    l_partkey = p_partkey
+    AND l_shipdate >= CAST(':1' AS date)
+    AND l_shipdate < DATEADD(month, 1, CAST(':1' AS date))
