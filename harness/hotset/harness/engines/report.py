@@ -71,7 +71,7 @@ def to_show(server: Engine, form: str) -> str:
     edition = f", {version.edition}" if version.edition else ""
     head = [f"{version.product} {version.version}{edition}", f"memory: {_memory(memory)}",
             f"databases: {', '.join(databases)}", ""]  # fmt: skip
-    return "\n".join(head) + _table(columns, rows)
+    return "\n".join(head) + _table("files", columns, rows)
 
 
 def to_counters(reading: Reading, interval_s: float, form: str) -> str:
@@ -81,16 +81,20 @@ def to_counters(reading: Reading, interval_s: float, form: str) -> str:
         return _json({"interval_s": interval_s, **plain})
     if form == "csv":
         return _csv(("metric", "name", "value"), _long(reading))
-    waits = reading.waits
+    waits, counters = reading.waits, reading.counters
     if isinstance(waits, list):
         waits = sorted(waits, key=lambda wait: -wait.wait_ms)[:_WAITS_SHOWN]
+    values: list[Sequence[Cell]] | Unavailable
+    if isinstance(counters, Unavailable):
+        values = counters
+    else:
+        values = [(one.name, one.value) for one in counters]
+    columns = ("file", "kind", "reads", "read bytes", "ms", "writes", "written bytes", "ms")
     parts = [
-        _table(("file", "kind", "reads", "read bytes", "ms", "writes", "written bytes", "ms"),
-               _records(reading.files)),
-        _table(("wait", "count", "ms"), _records(waits)),
-        _table(("counter", "value"), reading.counters if isinstance(reading.counters, Unavailable)
-               else [(one.name, one.value) for one in reading.counters]),
-    ]  # fmt: skip
+        _table("I/O", columns, _records(reading.files)),
+        _table("waits", ("wait", "count", "ms"), _records(waits)),
+        _table("counters", ("counter", "value"), values),
+    ]
     return "\n\n".join(parts)
 
 
@@ -154,10 +158,10 @@ def _csv(columns: Iterable[str], rows: Sequence[Sequence[Cell]] | Unavailable) -
     return text.getvalue()
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[Cell]] | Unavailable) -> str:
+def _table(what: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]] | Unavailable) -> str:
     """Plain columns, numbers to the right; one line where the figure is unavailable."""
     if isinstance(rows, Unavailable):
-        return f"{columns[0]}: unavailable: {rows.reason}"
+        return f"{what}: unavailable: {rows.reason}"
     texts = [list(columns), *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(line[at]) for line in texts) for at in range(len(columns))]
     right = [bool(rows) and not isinstance(rows[0][at], str) for at in range(len(columns))]
