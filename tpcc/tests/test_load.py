@@ -165,7 +165,7 @@ def test_no_server_no_warehouses_no_dialect(database: PostgresDatabase) -> None:
         load(replace(database, dbname="nowhere"), 1)
     with pytest.raises(ValueError, match="at least one warehouse"):
         load(database, 0)
-    with pytest.raises(SetupError, match="no TPC-C SQL for engine 'oracle'; there is postgres"):
+    with pytest.raises(SetupError, match="engine 'oracle'; there is postgres, sqlserver"):
         batches("oracle", "schema")
 
 

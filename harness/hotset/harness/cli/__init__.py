@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from hotset.harness.cli import disk, doctor, experiment, lab, runs, tpcc, tpch
+from hotset.harness.cli import database, disk, doctor, experiment, lab, runs, tpcc, tpch
 from hotset.harness.cli.codes import FAILED, INTERRUPTED, USAGE, code_of
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ app.add_typer(tpcc.app, name="tpcc")
 app.add_typer(lab.app, name="lab")
 app.add_typer(disk.app, name="disk")
 app.add_typer(tpch.app, name="tpch")
+app.add_typer(database.app, name="database")
 app.command("doctor")(doctor.doctor)
 
 

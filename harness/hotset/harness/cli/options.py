@@ -30,13 +30,16 @@ SetOption = Annotated[
         help="Replace a value of the experiment file, for instance tpcc.users=32. Repeatable.",
     ),
 ]
-EngineOption = Annotated[Literal["postgres"], typer.Option("--engine", help="The product.")]
+EngineOption = Annotated[
+    Literal["postgres", "sqlserver"], typer.Option("--engine", help="The product.")
+]
 DsnOption = Annotated[
     str,
     typer.Option(
         "--dsn",
         envvar="HOTSET_DSN",
-        help="Where the database is, for instance postgresql://user@host:5432/tpcc. No password:"
+        help="Where the database is, for instance postgresql://user@host:5432/tpcc or"
+        " sqlserver://user@host/tpcc?trust=yes. No password:"
         " that is read from HOTSET_PASSWORD or --password-file.",
     ),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,7 @@ from hotset.harness.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hotset.harness.engines.connect import EngineName
     from hotset.tpch.database import Database
     from hotset.tpch.record import PowerResult, ThroughputResult
 
@@ -197,7 +198,7 @@ def drop(
     typer.echo("dropped the TPC-H tables" if there else "there were no TPC-H tables", err=True)
 
 
-def _database(engine: Literal["postgres"], dsn: str, password_file: Path | None) -> Database:
+def _database(engine: EngineName, dsn: str, password_file: Path | None) -> Database:
     from hotset.harness.engines import connect
 
     return connect.tpch_database(engine, dsn, password_file)

@@ -7,16 +7,23 @@ it comes from the environment (HOTSET_PASSWORD), from a file, or from libpq's ow
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from hotset.harness.engines import sqlserver_dsn
+from hotset.harness.engines.engine import Engine
 from hotset.harness.engines.postgres import PostgresDatabase
+from hotset.harness.engines.postgres_engine import PostgresEngine
 from hotset.harness.engines.postgres_tpch import PostgresTpch
+from hotset.harness.engines.sqlserver import SqlServerDatabase
+from hotset.harness.engines.sqlserver_engine import SqlServerEngine
+from hotset.harness.engines.sqlserver_tpch import SqlServerTpch
 
-EngineName = Literal["postgres"]
+EngineName = Literal["postgres", "sqlserver"]
 PASSWORD_VARIABLE = "HOTSET_PASSWORD"  # noqa: S105 - a variable's name
 
 
@@ -24,13 +31,35 @@ class DsnError(Exception):
     """What was given does not say where the database is; the message names the part."""
 
 
-def database(engine: EngineName, dsn: str, password_file: Path | None = None) -> PostgresDatabase:
+def database(
+    engine: EngineName, dsn: str, password_file: Path | None = None
+) -> PostgresDatabase | SqlServerDatabase:
     """The database a DSN names; nothing is connected yet.
 
-    :param dsn: for ``postgres`` a libpq URI or keyword string.
+    :param dsn: for ``postgres`` a libpq URI or keyword string, for ``sqlserver`` a URL.
     :raises DsnError: it cannot be understood, or holds a password.
     """
-    assert engine == "postgres"
+    if engine == "sqlserver":
+        return _sqlserver(dsn, password_file)
+    return _postgres(dsn, password_file)
+
+
+def engine(database: PostgresDatabase | SqlServerDatabase) -> Engine:
+    """Connect, to look at the server itself. Raises CannotConnect."""
+    if isinstance(database, SqlServerDatabase):
+        return SqlServerEngine(database.session(), database.dbname)
+    return PostgresEngine(database.session())
+
+
+def _sqlserver(dsn: str, password_file: Path | None) -> SqlServerDatabase:
+    try:
+        named = sqlserver_dsn.parse(dsn)
+    except ValueError as error:
+        raise DsnError(f"--dsn {error}") from None
+    return named if named.trusted else replace(named, password=_password(password_file))
+
+
+def _postgres(dsn: str, password_file: Path | None) -> PostgresDatabase:
     try:
         parts = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
@@ -53,9 +82,12 @@ def database(engine: EngineName, dsn: str, password_file: Path | None = None) ->
     )
 
 
-def tpch_database(engine: EngineName, dsn: str, password_file: Path | None = None) -> PostgresTpch:
+def tpch_database(
+    engine: EngineName, dsn: str, password_file: Path | None = None
+) -> PostgresTpch | SqlServerTpch:
     """As `database`, for TPC-H."""
-    return PostgresTpch(database(engine, dsn, password_file))
+    named = database(engine, dsn, password_file)
+    return SqlServerTpch(named) if isinstance(named, SqlServerDatabase) else PostgresTpch(named)
 
 
 def _password(file: Path | None) -> str:

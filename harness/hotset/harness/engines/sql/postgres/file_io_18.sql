@@ -1,0 +1,5 @@
+SELECT object, sum(reads)::bigint, sum(read_bytes)::bigint,
+       CASE WHEN current_setting('track_io_timing')::boolean THEN sum(read_time) END,
+       sum(writes)::bigint, sum(write_bytes)::bigint,
+       CASE WHEN current_setting('track_io_timing')::boolean THEN sum(write_time) END
+  FROM pg_stat_io GROUP BY object ORDER BY object

@@ -1,0 +1,1 @@
+ALTER SYSTEM SET {setting} = '{megabytes}MB'

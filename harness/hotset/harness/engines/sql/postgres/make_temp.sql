@@ -1,0 +1,1 @@
+CREATE TABLESPACE hotset_temp LOCATION {path}

@@ -1,0 +1,1 @@
+ALTER SYSTEM SET temp_tablespaces = 'hotset_temp'

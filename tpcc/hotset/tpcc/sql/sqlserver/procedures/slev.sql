@@ -1,0 +1,19 @@
+-- Stock-level (clause 2.8.2): how many items of a district's last 20 orders are low in stock.
+DROP PROCEDURE IF EXISTS slev;
+GO
+CREATE PROCEDURE slev @w_id int, @d_id int, @threshold int
+AS
+BEGIN
+    SET NOCOUNT ON;
+    SET XACT_ABORT ON;
+    DECLARE @next int, @low int;
+    BEGIN TRANSACTION;
+    SELECT @next = d_next_o_id FROM district WHERE d_w_id = @w_id AND d_id = @d_id;
+    -- A stock row counts once, however many lines ask for its item.
+    SELECT @low = count(DISTINCT s_i_id)
+      FROM order_line JOIN stock ON s_w_id = @w_id AND s_i_id = ol_i_id
+     WHERE ol_w_id = @w_id AND ol_d_id = @d_id AND ol_o_id >= @next - 20 AND ol_o_id < @next
+       AND s_quantity < @threshold;
+    COMMIT TRANSACTION;
+    SELECT @low;
+END;
