@@ -32,6 +32,7 @@ lint: build
 
 bench: setup-test build
 	scripts/bench.sh
+	scripts/bench.sh drivers
 
 build: $(PROGRAMS) .venv/.synced
 
