@@ -37,12 +37,12 @@ bench: setup-test build
 build: $(PROGRAMS) .venv/.synced
 
 # A crate's program is remade when any file of the crate is newer.
-define program
+define rule
 $(1): $$(shell find $(2) -path $(2)/target -prune -o -type f -print)
 	cd $(2) && $$(CARGO) build --release --locked
 	touch $$@
 endef
-$(foreach program,$(PROGRAMS),$(eval $(call program,$(program),$(firstword $(subst /target/, ,$(program))))))
+$(foreach program,$(PROGRAMS),$(eval $(call rule,$(program),$(firstword $(subst /target/, ,$(program))))))
 
 .venv/.synced: pyproject.toml uv.lock
 	uv sync --quiet --locked --all-extras
