@@ -33,7 +33,8 @@ from hotset.reports.stats import ratio_with_interval
 GO_TPC = "github.com/pingcap/go-tpc"
 GO_TPC_VERSION = "v1.0.12"
 USER = "bench"
-WARM_S = 6.0
+WARM_S = 4.0
+START_LIMIT_S = 60.0
 SERVER = {
     "shared_buffers": "2GB",
     "max_wal_size": "16GB",
@@ -166,10 +167,11 @@ def measure(driver: Driver, port: int, seconds: float) -> Measured:
     """Run a driver, look at it for so many seconds in its middle, and end it."""
     database = PostgresDatabase("127.0.0.1", port, USER, "", driver.name)
     process = subprocess.Popen(
-        driver.run(WARM_S + seconds + 10), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        driver.run(WARM_S + seconds + 30), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:
+        until_it_works(database, process)
         time.sleep(WARM_S)
         first = sample(database, process.pid)
         time.sleep(seconds)
@@ -190,6 +192,15 @@ def measure(driver: Driver, port: int, seconds: float) -> Measured:
         nopm=(last.orders - first.orders) / minutes,
         cpu_us=(last.cpu_s - first.cpu_s) / transactions * 1e6,
     )
+
+
+def until_it_works(database: PostgresDatabase, process: subprocess.Popen[bytes]) -> None:
+    """A driver's start-up is not what is compared: wait for its first hundred orders."""
+    begun = sample(database, process.pid)
+    while sample(database, process.pid).orders < begun.orders + 100:
+        if process.poll() is not None or time.monotonic() > begun.at + START_LIMIT_S:
+            sys.exit(f"bench: {process.args!r} did not start to work")
+        time.sleep(0.2)
 
 
 def sample(database: PostgresDatabase, pid: int) -> Sample:
