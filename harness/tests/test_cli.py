@@ -130,7 +130,7 @@ def test_exit_codes_stand_in_the_help(hotset: CommandLine) -> None:
         (["tpch", "run"], ["--dsn"]),
         (["tpch", "run", "--dsn", "nonsense"], ["--dsn is neither a URI"]),
         (["tpch", "run", "--dsn", "host=x password=s3"], ["--dsn holds a password"]),
-        (["tpch", "build", "--dsn", "host=x", "--scale", "0.00001"], ["--scale", "from 0.001"]),
+        (["tpch", "build", "--dsn", "host=x", "--scale", "0.00001"], ["--scale", "from 0.01"]),
         (["tpch", "build", "--dsn", "host=x", "--engine", "oracle"], ["--engine", "'oracle'"]),
         (["tpch", "run", "--dsn", "host=x", "--queries", "1,23"], ["--queries", "'23'", "1 to 22"]),
         (["tpch", "run", "--dsn", "host=x", "--streams", "41"], ["--streams", "1 to 40, or min"]),

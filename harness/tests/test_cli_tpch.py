@@ -81,13 +81,13 @@ def tpch(hotset: CommandLine, folder: Path) -> Tpch:
 
 
 def test_build_check_drop(tpch: Tpch, empty: PostgresTpch) -> None:
-    built = tpch("build", empty, "--scale", "0.001")
+    built = tpch("build", empty, "--scale", "0.01")
     assert (built.code, built.out) == (0, "")
-    assert "loaded 8,695 rows" in built.err
-    again = tpch("build", empty, "--scale", "0.001")
+    assert "loaded 86,805 rows" in built.err
+    again = tpch("build", empty, "--scale", "0.01")
     assert again.code == 4
     assert "TPC-H tables already: --replace" in again.err
-    replaced = tpch("build", empty, "--scale", "0.001", "--replace", "--quiet")
+    replaced = tpch("build", empty, "--scale", "0.01", "--replace", "--quiet")
     assert (replaced.code, replaced.err) == (0, "")
     with closing(empty.session()) as session:
         session.script("CREATE TABLE mine (a integer)")
