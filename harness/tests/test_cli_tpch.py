@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -34,9 +36,11 @@ def whole(cluster: Cluster, folder: Path) -> Iterator[PostgresTpch]:
     owner = PostgresTpch(cluster.database())
     with closing(owner.session()) as session:
         session.script("CREATE DATABASE tpch")
-        made = PostgresTpch(replace(owner.where, dbname="tpch"))
-        load(made, 0.01, folder / "hotset" / "tpch")
-        yield made
+    made = PostgresTpch(replace(owner.where, dbname="tpch"))
+    load(made, 0.01, folder / "hotset" / "tpch")
+    yield made
+    # A session of its own: a test may have started the server anew.
+    with closing(owner.session()) as session:
         session.script("DROP DATABASE tpch WITH (FORCE)")
 
 
@@ -187,3 +191,31 @@ def test_ctrl_c_cancels_the_query_on_the_server(tpch: Tpch, whole: PostgresTpch)
     assert (done.code, done.out) == (130, "")
     assert "interrupted" in done.err
     assert waiting == [(0,)]
+
+
+def test_a_server_that_dies_leaves_what_was_measured(
+    tpch: Tpch, whole: PostgresTpch, cluster: Cluster
+) -> None:
+    """Query 6 finishes, query 22 waits for a lock, and the server is killed."""
+    session = whole.session()
+    session.script("BEGIN; LOCK TABLE customer IN ACCESS EXCLUSIVE MODE")
+
+    def kill_when_it_waits() -> None:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            if session.query("SELECT 1 FROM pg_locks WHERE NOT granted"):
+                break
+            time.sleep(0.1)
+        cluster.kill()
+
+    killer = threading.Thread(target=kill_when_it_waits)
+    killer.start()
+    try:
+        run = tpch("run", whole, "--queries", "6,22", "--format", "json")
+    finally:
+        killer.join()
+        session.close()
+        cluster.start()
+    assert run.code == 4
+    assert "the run ended early: " in run.err
+    assert [one["outcome"] for one in json.loads(run.out)["power"]["queries"]] == ["ok", "failed"]

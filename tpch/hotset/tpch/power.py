@@ -46,12 +46,11 @@ def run(
                 except DatabaseError as error:
                     raise RunFailed(f"RF1 failed: {error} (--no-refresh leaves it out)") from error
                 observe(Refreshed(0, "RF1", first_s))
-            results = stream.run(
+            results, cause = stream.run(
                 session, database.engine, size, [n for n in ORDERS[0] if n in set(queries)],
                 seed=seed, stream=0, timeout_s=timeout_s, observe=observe,
             )  # fmt: skip
             refreshed: tuple[float, float] | None = None
-            cause = results[-1].cause if results and len(results) < len(set(queries)) else ""
             if refresh and not cause:
                 try:
                     second_s = timed(partial(refreshing.delete, database, session, updates[0]))
