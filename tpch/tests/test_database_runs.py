@@ -14,7 +14,7 @@ import pytest
 from hotset.harness.engines.postgres_tpch import PostgresTpch, PostgresTpchSession
 from hotset.tpch import check, data, load, power, refresh, schema, throughput
 from hotset.tpch.check import CheckResult
-from hotset.tpch.database import CannotConnect, Refused, Row, ServerGone, TimedOut
+from hotset.tpch.database import CannotConnect, Refused, Row
 from hotset.tpch.load import LoadResult
 from hotset.tpch.record import Begun, Ended, Event, LoadFailed, LoadProgress, Refreshed, RunFailed
 from hotset.tpch.schema import TABLES, SetupError
@@ -363,34 +363,6 @@ def test_ctrl_c_cancels_all_streams(
 def test_too_many_streams(database: PostgresTpch) -> None:
     with pytest.raises(ValueError, match="1 to 40"):
         throughput.run(database, streams=41)
-
-
-# The session
-
-
-def test_a_time_out_leaves_the_connection_working(session: PostgresTpchSession) -> None:
-    with pytest.raises(TimedOut, match=r"after 0\.2 s"):
-        session.query("SELECT pg_sleep(10)", 0.2)
-    assert session.query("SELECT 1") == [(1,)]
-    session.query("SELECT pg_sleep(0.3)")  # the limit is gone
-
-
-def test_cancel_from_another_thread(session: PostgresTpchSession) -> None:
-    timer = threading.Timer(0.3, session.cancel)
-    timer.start()
-    with pytest.raises(Refused, match="cancel"):
-        session.query("SELECT pg_sleep(10)", 30)
-    timer.join()
-    assert session.query("SELECT 1") == [(1,)]
-
-
-def test_a_closed_session(database: PostgresTpch) -> None:
-    session = database.session()
-    session.close()
-    session.close()
-    session.cancel()
-    with pytest.raises(ServerGone):
-        session.query("SELECT 1")
 
 
 def slow_down(monkeypatch: pytest.MonkeyPatch, number: int, instead: str) -> None:
