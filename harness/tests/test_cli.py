@@ -6,6 +6,7 @@ HOTSET_UPDATE_GOLDEN=1 rewrites the help texts in golden/.
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import json
 import os
@@ -28,7 +29,8 @@ from hotset.cachelayer.programs import PROGRAMS
 from hotset.cachelayer.takedown import exclusive
 from hotset.harness import cli, doctor
 from hotset.harness.archive import DOCUMENT, Archive
-from hotset.reports.document import RunDocument
+from hotset.harness.cli.codes import CODES
+from hotset.reports.document import SCHEMA_VERSION, RunDocument
 from tests import documents
 from tests.cli_server import CommandLine, Done
 
@@ -93,6 +95,15 @@ def test_no_help_text_is_left_of_a_verb_that_went() -> None:
 def test_all_verbs_are_tested() -> None:
     for verb in (("demo",), ("experiment", "run"), ("runs", "rm"), ("lab", "down"), ("doctor",)):
         assert verb in VERBS
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_every_failure_with_a_code_is_one(name: str) -> None:
+    module, _, kind = name.rpartition(".")
+    found = getattr(importlib.import_module(module), kind)
+    assert issubclass(found, Exception)
+    # Not a name that another module only passes on: it would never be found.
+    assert f"{found.__module__}.{found.__qualname__}" == name
 
 
 def test_exit_codes_stand_in_the_help(hotset: CommandLine) -> None:
@@ -165,7 +176,7 @@ def test_an_empty_archive(hotset: CommandLine) -> None:
     assert hotset("runs", "list").code == 0
     listed = hotset("runs", "list", "--format", "json")
     assert (listed.code, listed.err) == (0, "")
-    assert json.loads(listed.out) == {"schema_version": 2, "runs": []}
+    assert json.loads(listed.out) == {"schema_version": SCHEMA_VERSION, "runs": []}
     rows = hotset("runs", "list", "--format", "csv")
     assert (rows.code, rows.err) == (0, "")
     assert [len(row) > 3 for row in csv.reader(io.StringIO(rows.out))] == [True]
@@ -176,7 +187,7 @@ def test_a_list_of_runs(hotset: CommandLine, run: RunDocument) -> None:
     listed = hotset("runs", "list", "--format", "json")
     assert (listed.code, listed.err) == (0, "")
     loaded = json.loads(listed.out)
-    assert loaded["schema_version"] == 1
+    assert loaded["schema_version"] == SCHEMA_VERSION
     assert [row["run"] for row in loaded["runs"]] == [run.run]
     rows = list(csv.DictReader(io.StringIO(hotset("runs", "list", "--format", "csv").out)))
     assert [row["run"] for row in rows] == [run.run]
@@ -255,7 +266,12 @@ def test_no_lab(hotset: CommandLine) -> None:
     status = hotset("lab", "status")
     assert (status.code, status.out, status.err) == (0, "lab: down\n", "")
     listed = json.loads(hotset("lab", "status", "--format", "json").out)
-    assert listed == {"schema_version": 1, "state": "down", "purpose": "", "processes": []}
+    assert listed == {
+        "schema_version": SCHEMA_VERSION,
+        "state": "down",
+        "purpose": "",
+        "processes": [],
+    }
     down = hotset("lab", "down")
     assert (down.code, down.out) == (0, "")
     assert "nothing was up" in down.err
@@ -294,7 +310,7 @@ def test_the_doctor(hotset: CommandLine) -> None:
     done = hotset("doctor", "--format", "json")
     assert done.err == ""
     loaded = json.loads(done.out)
-    assert loaded["schema_version"] == 1
+    assert loaded["schema_version"] == SCHEMA_VERSION
     states = {finding["state"] for finding in loaded["findings"]}
     assert states <= {"ok", "missing", "note"}
     assert done.code == (3 if "missing" in states else 0)

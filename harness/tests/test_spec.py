@@ -55,7 +55,7 @@ def test_the_shipped_demonstration_is_valid() -> None:
     spec = read(repository_file("experiments/demo.toml"))
     assert spec.name == "demo"
     assert spec.arms == ("baseline", "accelerated", "all-flash")
-    assert spec.storage.size == 1792 * MIB
+    assert spec.storage.size == 1920 * MIB
     assert spec.tier.block == 64 * 1024
     tier = spec.tier.resolved()
     assert tier.metadata + tier.cache + tier.volume <= spec.flash.size
@@ -150,9 +150,32 @@ def test_the_flash_may_be_used_up_to_the_last_block(file: Path) -> None:
     assert "larger than flash.size" in refused(file, less, arms)
 
 
+def test_workloads_share_a_placement_where_the_cache_holds_them_all(file: Path) -> None:
+    assert read(file).placements == (("tpcc",),)
+    small = ("tpcc.warehouses=1", "tpch.scale=0.05")
+    assert read(file, small).placements == (("tpcc", "tpch"),)
+    cut = (*small, "tier.cache=64MiB")
+    assert read(file, cut).placements == (("tpcc",), ("tpch",))
+
+
+def test_a_scale_that_makes_no_whole_rows(file: Path) -> None:
+    assert "tpch.scale" in refused(file, "tpch.scale=0.00001")
+
+
+def test_both_databases_count(file: Path) -> None:
+    message = refused(file, "tpcc.warehouses=1", "tpch.scale=1")
+    assert "tpcc.warehouses = 1, tpch.scale = 1 is about 1.7 GiB of databases" in message
+
+
+def test_memory_for_the_whole_database(file: Path) -> None:
+    arms = 'arms=["in-memory"]'
+    message = refused(file, arms, "machine.kind=vm", "machine.memory=256MiB")
+    assert "in-memory takes buffers of" in message
+
+
 def test_a_database_larger_than_the_origin(file: Path) -> None:
     message = refused(file, "tpcc.warehouses=9")
-    assert "tpcc.warehouses = 9 is a database of about 901.2 MiB" in message
+    assert "tpcc.warehouses = 9 is about 901.2 MiB of databases" in message
     assert "larger than the origin (storage.size = 1.0 GiB)" in message
     assert read(file, ("tpcc.warehouses=4",)).tpcc.warehouses == 4
 

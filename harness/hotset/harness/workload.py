@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
+from hotset.harness.engines.connect import SqlDatabase
+from hotset.harness.hammerdb import kept
+from hotset.harness.hammerdb import tpcc as hammerdb
+from hotset.harness.live import following
 from hotset.harness.progress import Reporter
-from hotset.tpcc import consistency, schema
+from hotset.tpcc import consistency, driver, schema
 from hotset.tpcc.consistency import ConditionResult
 from hotset.tpcc.database import Aborted, Database
 from hotset.tpcc.load import LoadResult, load
-from hotset.tpcc.record import Phase, RunFailed, RunOptions, RunResult, Tick
-
-Observer: TypeAlias = Callable[[Tick | Phase], None]
-Drive: TypeAlias = Callable[[Database, RunOptions, Observer], RunResult]
-"""A driver: runs the options and returns the window, or raises `RunFailed`."""
-
-DRIVER = "hotset"
+from hotset.tpcc.record import RunFailed, RunOptions, RunResult
 
 
 class RefusedError(Exception):
@@ -30,7 +26,6 @@ class Outcome:
     """A run as it is printed and written: the window (what there is of it), why it failed, and the
     twelve conditions where they were checked."""
 
-    driver: str
     result: RunResult | None
     cause: str | None = None
     conditions: tuple[ConditionResult, ...] | None = None
@@ -60,18 +55,42 @@ def build(
     return done, check(database, report)
 
 
-def run(
-    drive: Drive,
-    name: str,
-    database: Database,
-    options: RunOptions,
-    observe: Observer,
-) -> Outcome:
-    """Run a driver; a run that fails leaves what it measured until then."""
+def build_by_hammerdb(
+    database: SqlDatabase, warehouses: int, report: Reporter
+) -> list[ConditionResult]:
+    """Have HammerDB build its schema in an existing, empty database, and check it.
+
+    :raises RefusedError: there are TPC-C tables already; HammerDB drops none.
+    """
+    there = _tables(database)
+    if there:
+        raise RefusedError(
+            f"the database has TPC-C tables already ({', '.join(there)}): HammerDB builds in an"
+            " empty one; `hotset tpcc drop` empties it"
+        )
+    folder = kept.new_folder("tpcc-build")
+    report.say(f"HammerDB's script, output and record: {folder}")
+    with report.task(f"HammerDB builds {warehouses} warehouses"):
+        done = hammerdb.build(database, warehouses, folder, observe=report.on_hammerdb)
+    report.say(f"loaded {sum(done.rows.values()):,} rows in {done.seconds:.1f} s")
+    return check(database, report)
+
+
+def run(database: Database, options: RunOptions, report: Reporter) -> Outcome:
+    """Run hotset's own driver; a run that fails leaves what it measured until then."""
     try:
-        return Outcome(name, drive(database, options, observe))
+        with following(report, options) as observe:
+            return Outcome(driver.run(database, options, observe))
     except RunFailed as failure:
-        return Outcome(name, failure.partial, failure.cause)
+        return Outcome(failure.partial, failure.cause)
+
+
+def run_by_hammerdb(database: SqlDatabase, options: RunOptions, report: Reporter) -> Outcome:
+    """Run HammerDB, whose result is whole or none."""
+    folder = kept.new_folder("tpcc-run")
+    report.say(f"HammerDB's script, output and record: {folder}")
+    with report.task(f"HammerDB, {options.users} users, {options.warehouses} warehouses"):
+        return Outcome(hammerdb.run(database, options, folder, observe=report.on_hammerdb))
 
 
 def checked(outcome: Outcome, database: Database, report: Reporter) -> Outcome:

@@ -29,7 +29,6 @@ def run_json(outcome: Outcome) -> str:
             "schema_version": SCHEMA_VERSION,
             "state": "failed" if outcome.cause else "complete",
             "cause": outcome.cause,
-            "driver": outcome.driver,
             "result": asdict(outcome.result) if outcome.result else None,
             "conditions": None if outcome.conditions is None else _plain(outcome.conditions),
         },

@@ -46,3 +46,11 @@ DsnOption = Annotated[
 PasswordFileOption = Annotated[
     Path | None, typer.Option("--password-file", help="A file that holds the password.")
 ]
+DriverOption = Annotated[
+    Literal["hotset", "hammerdb"],
+    typer.Option(
+        "--driver",
+        help="Who does the work: hotset's own driver, or HammerDB from the release that"
+        " HAMMERDB_HOME names.",
+    ),
+]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hotset.harness.cli.options import (
+    DriverOption,
     DsnOption,
     EngineOption,
     Format,
@@ -40,6 +41,7 @@ def build(
     replace: Annotated[
         bool, typer.Option("--replace", help="Drop the TPC-C tables that are there.")
     ] = False,
+    driver: DriverOption = "hotset",
     quiet: QuietOption = False,
 ) -> None:
     """Load warehouses, then check the twelve consistency conditions (clause 3.3.2).
@@ -51,9 +53,17 @@ def build(
     from hotset.harness.progress import Reporter
     from hotset.tpcc import consistency
 
+    if driver == "hammerdb" and replace:
+        raise typer.BadParameter(
+            "HammerDB builds in an empty database; `hotset tpcc drop` empties it",
+            param_hint="--replace",
+        )
     database = connect.database(engine, dsn, password_file)
     report = Reporter(quiet)
-    _, results = workload.build(database, warehouses, seed, replace, report)
+    if driver == "hammerdb":
+        results = workload.build_by_hammerdb(database, warehouses, report)
+    else:
+        _, results = workload.build(database, warehouses, seed, replace, report)
     consistency.require(results)
     report.say("all twelve conditions hold")
 
@@ -85,6 +95,7 @@ def run(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write everything, as JSON, here, too.")
     ] = None,
+    driver: DriverOption = "hotset",
     format_: FormatOption = Format.TABLE,
     quiet: QuietOption = False,
 ) -> None:
@@ -95,17 +106,16 @@ def run(
     """
     from hotset.harness import workload
     from hotset.harness.engines import connect
-    from hotset.harness.live import following
     from hotset.harness.progress import Reporter
-    from hotset.tpcc import consistency, driver
+    from hotset.tpcc import consistency
     from hotset.tpcc.record import RunFailed, RunOptions
 
     options = RunOptions(users, warehouses, rampup, duration, seed, not home_warehouses, think_time)
     database = connect.database(engine, dsn, password_file)
     _check_output(output)
     report = Reporter(quiet)
-    with following(report, options) as observe:
-        outcome = workload.run(driver.run, workload.DRIVER, database, options, observe)
+    drive = workload.run_by_hammerdb if driver == "hammerdb" else workload.run
+    outcome = drive(database, options, report)
     _write(outcome, output)
     if check and outcome.cause is None:
         outcome = workload.checked(outcome, database, report)

@@ -10,6 +10,7 @@ import typer
 
 from hotset.harness.cli.codes import MISSED
 from hotset.harness.cli.options import (
+    DriverOption,
     DsnOption,
     EngineOption,
     Format,
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hotset.harness.engines.connect import EngineName
+    from hotset.harness.hammerdb.settings import Connection
+    from hotset.harness.progress import Reporter
     from hotset.tpch.database import Database
     from hotset.tpch.record import PowerResult, ThroughputResult
 
@@ -58,6 +61,7 @@ def build(
     processes: Annotated[
         int | None, typer.Option(min=1, help="Loading at once; default: one per CPU.")
     ] = None,
+    driver: DriverOption = "hotset",
     engine: EngineOption = "postgres",
     password_file: PasswordFileOption = None,
     quiet: QuietOption = False,
@@ -80,6 +84,10 @@ def build(
                 "the database holds TPC-H tables already: --replace drops them, or name another"
                 " database in --dsn"
             )
+    if driver == "hammerdb":
+        _refuse({"--replace": replace})
+        _build_by_hammerdb(_plain(engine, dsn, password_file), scale, report)
+        return
     size = schema.estimated_bytes(scale) / 1e9
     with report.task(f"building TPC-H at scale {scale:g}, about {size:.2g} GB in the database"):
         made = load.load(database, scale, _folder(), report.on_tpch_load, processes=processes)
@@ -115,6 +123,7 @@ def run(
         ),
     ] = None,
     scale: LoadedScaleOption = None,
+    driver: DriverOption = "hotset",
     engine: EngineOption = "postgres",
     password_file: PasswordFileOption = None,
     format_: FormatOption = Format.TABLE,
@@ -133,6 +142,13 @@ def run(
         raise typer.BadParameter("a throughput run takes all 22 queries", param_hint="--queries")
     database, report = _database(engine, dsn, password_file), Reporter(quiet)
     refreshing = len(numbers) == 22 if refresh is None else refresh
+    if driver == "hammerdb":
+        _refuse({"--streams": streams, "--seed": seed, "--timeout": timeout, "--queries": queries})
+        plain = _plain(engine, dsn, password_file)
+        hammered = _run_by_hammerdb(plain, scale, refreshing, report)
+        tpch_tables.print_run(hammered, None, format_)
+        _require_finished(numbers, hammered, None)
+        return
     with report.task(f"power run, {len(numbers)} queries"):
         first = power.run(
             database, scale, seed=seed, queries=numbers, timeout_s=timeout, refresh=refreshing,
@@ -203,6 +219,57 @@ def _database(engine: EngineName, dsn: str, password_file: Path | None) -> Datab
     from hotset.harness.engines import connect
 
     return connect.tpch_database(engine, dsn, password_file)
+
+
+def _refuse(given: dict[str, object]) -> None:
+    """Options that only hotset's own driver has."""
+    for option, value in given.items():
+        if value:
+            raise typer.BadParameter("HammerDB has no such option", param_hint=option)
+
+
+def _whole(scale: float | None) -> int:
+    from hotset.harness.hammerdb.settings import SCALES
+
+    if scale is None:
+        raise typer.BadParameter("HammerDB must be told what is loaded", param_hint="--scale")
+    if scale not in SCALES:
+        raise typer.BadParameter(
+            f"HammerDB has the scales {', '.join(map(str, SCALES))}", param_hint="--scale"
+        )
+    return int(scale)
+
+
+def _build_by_hammerdb(connection: Connection, scale: float, report: Reporter) -> None:
+    from hotset.harness.hammerdb import kept
+    from hotset.harness.hammerdb import tpch as hammerdb
+
+    folder = kept.new_folder("tpch-build")
+    report.say(f"HammerDB's script, output and record: {folder}")
+    with report.task(f"HammerDB builds TPC-H at scale {scale:g}"):
+        done = hammerdb.build(connection, _whole(scale), folder, observe=report.on_hammerdb)
+    report.say(f"loaded {sum(done.rows.values()):,} rows in {done.seconds:.1f} s")
+
+
+def _run_by_hammerdb(
+    connection: Connection, scale: float | None, refresh: bool, report: Reporter
+) -> PowerResult:
+    from hotset.harness.hammerdb import kept
+    from hotset.harness.hammerdb import tpch as hammerdb
+
+    folder = kept.new_folder("tpch-run")
+    report.say(f"HammerDB's script, output and record: {folder}")
+    with report.task("HammerDB, 22 queries"):
+        return hammerdb.run(
+            connection, _whole(scale), folder, refresh=refresh, observe=report.on_hammerdb
+        )
+
+
+def _plain(engine: EngineName, dsn: str, password_file: Path | None) -> Connection:
+    """The database as HammerDB wants it."""
+    from hotset.harness.engines import connect
+
+    return connect.database(engine, dsn, password_file)
 
 
 def _folder() -> Path:

@@ -23,6 +23,7 @@ from hotset.harness.engines.sqlserver import SqlServerDatabase
 from hotset.harness.engines.sqlserver_engine import SqlServerEngine
 from hotset.harness.engines.sqlserver_tpch import SqlServerTpch
 
+SqlDatabase = PostgresDatabase | SqlServerDatabase
 EngineName = Literal["postgres", "sqlserver"]
 PASSWORD_VARIABLE = "HOTSET_PASSWORD"  # noqa: S105 - a variable's name
 
@@ -31,9 +32,7 @@ class DsnError(Exception):
     """What was given does not say where the database is; the message names the part."""
 
 
-def database(
-    engine: EngineName, dsn: str, password_file: Path | None = None
-) -> PostgresDatabase | SqlServerDatabase:
+def database(engine: EngineName, dsn: str, password_file: Path | None = None) -> SqlDatabase:
     """The database a DSN names; nothing is connected yet.
 
     :param dsn: for ``postgres`` a libpq URI or keyword string, for ``sqlserver`` a URL.
@@ -44,7 +43,7 @@ def database(
     return _postgres(dsn, password_file)
 
 
-def engine(database: PostgresDatabase | SqlServerDatabase) -> Engine:
+def engine(database: SqlDatabase) -> Engine:
     """Connect, to look at the server itself. Raises CannotConnect."""
     if isinstance(database, SqlServerDatabase):
         return SqlServerEngine(database.session(), database.dbname)
