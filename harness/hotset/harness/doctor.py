@@ -13,6 +13,7 @@ from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import EnvironmentLacksError
 from hotset.cachelayer.programs import PROGRAMS, Place
 from hotset.tpcc import native
+from hotset.tpcc.record import DriverMissing
 
 _PLACES: dict[MachineKind, frozenset[Place]] = {
     "local": frozenset(("host", "iscsi", "target")),
@@ -105,7 +106,7 @@ def _flashdev() -> Finding:
 def _users() -> Finding:
     try:
         return Finding(native.PROGRAM, "ok", str(native.program()))
-    except native.DriverMissing as error:
+    except DriverMissing as error:
         return Finding(native.PROGRAM, "missing", str(error))
 
 

@@ -21,10 +21,6 @@ Drive: TypeAlias = Callable[[Database, RunOptions, Observer], RunResult]
 DRIVER = "hotset"
 
 
-class RefusedError(Exception):
-    """What was asked for would destroy something, or there is nothing to do it to."""
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A run as it is printed and written: the window (what there is of it), why it failed, and the
@@ -46,11 +42,11 @@ def build(
 ) -> tuple[LoadResult, list[ConditionResult]]:
     """Load a database and check it.
 
-    :raises RefusedError: there are TPC-C tables already and ``replace_`` is false.
+    :raises AlreadyLoaded: there are TPC-C tables already and ``replace_`` is false.
     """
     there = _tables(database)
     if there and not replace_:
-        raise RefusedError(
+        raise schema.AlreadyLoaded(
             f"the database has TPC-C tables already ({', '.join(there)}): --replace drops them and"
             " loads afresh"
         )

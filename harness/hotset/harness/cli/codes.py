@@ -20,19 +20,19 @@ USAGE, LACKS, FAILED, MISSED, INTERRUPTED = 2, 3, 4, 5, 130
 def code_of(error: Exception) -> int | None:
     """The exit code for a failure that hotset foresees; None for any other."""
     from hotset.cachelayer import flashdev, machine, takedown, tier
-    from hotset.harness import archive, journal, spec, workload
+    from hotset.harness import archive, journal, spec
     from hotset.harness.engines import connect
-    from hotset.tpcc import consistency, database, native, record, schema
+    from hotset.tpcc import consistency, database, record, schema
 
     codes: dict[type[Exception], int] = {
         spec.SpecError: USAGE,
         archive.NoSuchRunError: USAGE,
         connect.DsnError: USAGE,
-        workload.RefusedError: USAGE,
+        schema.AlreadyLoaded: USAGE,
         flashdev.RefusedError: USAGE,
         machine.EnvironmentLacksError: LACKS,
         takedown.BusyError: LACKS,
-        native.DriverMissing: LACKS,
+        record.DriverMissing: LACKS,
         journal.ThresholdMissedError: MISSED,
         machine.CommandError: FAILED,
         machine.CommandTimeoutError: FAILED,
