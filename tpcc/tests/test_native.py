@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from hotset.tpcc.database import Libpq, Value
-from hotset.tpcc.native import DriverMissing, NativeCrew, program, settings
+from hotset.tpcc.native import NativeCrew, program, settings
 from hotset.tpcc.nurand import Constants
 from hotset.tpcc.processes import WorkerDied
-from hotset.tpcc.record import RunOptions
+from hotset.tpcc.record import DriverMissing, RunOptions
 from hotset.tpcc.transactions import Terminal
 
 NOWHERE = Libpq("/nowhere/libpq.so", {"password": "never-to-be-seen"}, "HS241", {}, ())

@@ -14,6 +14,7 @@ from hotset.cachelayer.machine import EnvironmentLacksError
 from hotset.cachelayer.programs import PROGRAMS, Place
 from hotset.harness.hammerdb import release
 from hotset.tpcc import native
+from hotset.tpcc.record import DriverMissing
 
 _PLACES: dict[MachineKind, frozenset[Place]] = {
     "local": frozenset(("host", "iscsi", "target")),
@@ -106,7 +107,7 @@ def _flashdev() -> Finding:
 def _users() -> Finding:
     try:
         return Finding(native.PROGRAM, "ok", str(native.program()))
-    except native.DriverMissing as error:
+    except DriverMissing as error:
         return Finding(native.PROGRAM, "missing", str(error))
 
 

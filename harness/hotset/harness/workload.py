@@ -17,10 +17,6 @@ from hotset.tpcc.load import LoadResult, load
 from hotset.tpcc.record import RunFailed, RunOptions, RunResult
 
 
-class RefusedError(Exception):
-    """What was asked for would destroy something, or there is nothing to do it to."""
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A run as it is printed and written: the window (what there is of it), why it failed, and the
@@ -41,11 +37,11 @@ def build(
 ) -> tuple[LoadResult, list[ConditionResult]]:
     """Load a database and check it.
 
-    :raises RefusedError: there are TPC-C tables already and ``replace_`` is false.
+    :raises AlreadyLoaded: there are TPC-C tables already and ``replace_`` is false.
     """
     there = _tables(database)
     if there and not replace_:
-        raise RefusedError(
+        raise schema.AlreadyLoaded(
             f"the database has TPC-C tables already ({', '.join(there)}): --replace drops them and"
             " loads afresh"
         )
@@ -60,11 +56,11 @@ def build_by_hammerdb(
 ) -> list[ConditionResult]:
     """Have HammerDB build its schema in an existing, empty database, and check it.
 
-    :raises RefusedError: there are TPC-C tables already; HammerDB drops none.
+    :raises AlreadyLoaded: there are TPC-C tables already; HammerDB drops none.
     """
     there = _tables(database)
     if there:
-        raise RefusedError(
+        raise schema.AlreadyLoaded(
             f"the database has TPC-C tables already ({', '.join(there)}): HammerDB builds in an"
             " empty one; `hotset tpcc drop` empties it"
         )

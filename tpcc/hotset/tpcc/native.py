@@ -21,7 +21,7 @@ from typing import Any
 from hotset.tpcc.database import Libpq
 from hotset.tpcc.nurand import Constants, stream_words
 from hotset.tpcc.processes import WorkerDied
-from hotset.tpcc.record import RunOptions
+from hotset.tpcc.record import DriverMissing, RunOptions
 from hotset.tpcc.samples import Batch, Event
 from hotset.tpcc.schema import PROCEDURES
 from hotset.tpcc.transactions import DECK, KEYING_S, THINK_S, Kind, home_of
@@ -44,10 +44,6 @@ _USERS_PER_THREAD = 32
 _HEADER = struct.Struct("<cI")
 _END_S = 1.0
 _READ_BYTES = 1 << 20
-
-
-class DriverMissing(Exception):
-    """The compiled driver is not there; the message says how to build it."""
 
 
 def program() -> Path:

@@ -6,6 +6,10 @@ from typing import Literal
 PhaseName = Literal["rampup", "measure", "done"]
 
 
+class DriverMissing(Exception):
+    """The compiled driver is not there; the message says how to build it."""
+
+
 class LoadFailed(Exception):
     """The load did not finish; the database holds a part of it and must be loaded again."""
 

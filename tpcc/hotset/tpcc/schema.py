@@ -21,6 +21,10 @@ class SetupError(Exception):
     """The database does not hold what the caller asked to work on; says the remedy."""
 
 
+class AlreadyLoaded(Exception):
+    """There are TPC-C tables, which a load would destroy; says the remedy."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """One table: its columns in load order and how large it starts.
