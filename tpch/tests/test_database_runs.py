@@ -274,7 +274,7 @@ def test_a_refused_query_is_recorded_and_the_run_goes_on(
 
 
 def test_a_server_that_goes_away_leaves_what_was_measured(
-    database: PostgresTpch, monkeypatch: pytest.MonkeyPatch
+    database: PostgresTpch, session: PostgresTpchSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow_down(monkeypatch, 9, "SELECT pg_terminate_backend(pg_backend_pid())")
     run = power.run(database, queries=(14, 2, 9, 20))
@@ -282,7 +282,11 @@ def test_a_server_that_goes_away_leaves_what_was_measured(
         (14, "ok"), (2, "ok"), (9, "failed"),
     ]  # fmt: skip
     assert "terminating connection" in run.cause
+    assert "RF1's rows stay until the next run" in run.cause
     assert run.refresh_s is None
+    monkeypatch.undo()
+    assert power.run(database, queries=(6,)).refresh_s is not None
+    assert session.query("SELECT count(*) FROM orders") == [(15000,)]
 
 
 def test_ctrl_c_cancels_the_query_and_takes_the_refresh_back(
