@@ -32,16 +32,17 @@ lint: build
 
 bench: setup-test build
 	scripts/bench.sh
+	scripts/bench.sh drivers
 
 build: $(PROGRAMS) .venv/.synced
 
 # A crate's program is remade when any file of the crate is newer.
-define program
+define rule
 $(1): $$(shell find $(2) -path $(2)/target -prune -o -type f -print)
 	cd $(2) && $$(CARGO) build --release --locked
 	touch $$@
 endef
-$(foreach made,$(PROGRAMS),$(eval $(call program,$(made),$(firstword $(subst /target/, ,$(made))))))
+$(foreach program,$(PROGRAMS),$(eval $(call rule,$(program),$(firstword $(subst /target/, ,$(program))))))
 
 .venv/.synced: pyproject.toml uv.lock
 	uv sync --quiet --locked --all-extras

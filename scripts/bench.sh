@@ -2,6 +2,7 @@
 # Performance claims, measured side by side in one sitting; nothing else should run meanwhile.
 #
 #   scripts/bench.sh           the emulated tier, on this computer's kernel: about half an hour
+#   scripts/bench.sh drivers   TPC-C drivers (hotset, go-tpc, HammerDB): a quarter of an hour
 #   scripts/bench.sh kernel    the kernel's dm-cache, in a virtual machine if need be: as long again
 #
 # REPEATS=5 repeats each arm more often (default 3).
@@ -31,7 +32,9 @@ kernel() {
     "${hotset[@]}" disk calibrate --machine vm --time-scale 4
 }
 
+drivers() { uv run --no-sync python scripts/bench_drivers.py --repeats "$repeats"; }
+
 case "${1:-emulated}" in
-    emulated | kernel) "${1:-emulated}" ;;
-    *) echo "usage: scripts/bench.sh [emulated|kernel]" >&2; exit 2 ;;
+    emulated | kernel | drivers) "${1:-emulated}" ;;
+    *) echo "usage: scripts/bench.sh [emulated|kernel|drivers]" >&2; exit 2 ;;
 esac

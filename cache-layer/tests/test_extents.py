@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.cachelayer import extents
-from hotset.cachelayer.extents import Extent, Run, count, fit, parse_filefrag, to_runs
+from hotset.cachelayer.extents import Extent, Run, count, joined, parse_filefrag, to_runs
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import CommandError
 from hotset.cachelayer.units import Blocks, Bytes
@@ -223,15 +223,19 @@ def test_the_order_of_the_files_does_not_matter(found: list[Extent], random: obj
     assert to_runs(shuffled, BLOCK, origin) == to_runs(found, BLOCK, origin)
 
 
-@given(EXTENTS, st.integers(0, 60).map(Blocks))
-def test_what_fits_is_the_beginning_and_never_too_much(
-    found: list[Extent], capacity: Blocks
+@given(EXTENTS, EXTENTS, st.integers(0, 60).map(Blocks))
+def test_what_is_joined_keeps_the_first_and_never_grows_too_large(
+    found: list[Extent], more: list[Extent], capacity: Blocks
 ) -> None:
-    runs = to_runs(found, BLOCK, Bytes(50 * BLOCK))
-    kept = fit(runs, capacity)
-    assert count(kept) == min(count(runs), capacity)
-    assert blocks_of(kept) == blocks_of(runs)[:capacity]
-    assert all(run.count > 0 for run in kept)
+    runs = joined([], to_runs(found, BLOCK, Bytes(50 * BLOCK)), capacity)
+    others = to_runs(more, BLOCK, Bytes(50 * BLOCK))
+    both = joined(runs, others, capacity)
+    kept, added = set(blocks_of(runs)), set(blocks_of(both)) - set(blocks_of(runs))
+    assert kept <= set(blocks_of(both))
+    new = [block for block in blocks_of(others) if block not in kept]
+    assert sorted(added) == new[: max(0, capacity - len(kept))]
+    assert count(both) <= max(capacity, count(runs))
+    assert all(run.count > 0 for run in both)
 
 
 def test_neighbours_become_one_run() -> None:

@@ -127,6 +127,16 @@ def test_exit_codes_stand_in_the_help(hotset: CommandLine) -> None:
         (["disk", "calibrate", "--machine", "cloud"], ["--machine", "'cloud'", "'image'", "'vm'"]),
         (["disk", "calibrate", "--time-scale", "0"], ["--time-scale"]),
         (["lab", "up", "--time-scale", "slow"], ["--time-scale", "valid number"]),
+        (["tpch", "run"], ["--dsn"]),
+        (["tpch", "run", "--dsn", "nonsense"], ["--dsn is neither a URI"]),
+        (["tpch", "run", "--dsn", "host=x password=s3"], ["--dsn holds a password"]),
+        (["tpch", "build", "--dsn", "host=x", "--scale", "0.00001"], ["--scale", "from 0.01"]),
+        (["tpch", "build", "--dsn", "host=x", "--engine", "oracle"], ["--engine", "'oracle'"]),
+        (["tpch", "run", "--dsn", "host=x", "--queries", "1,23"], ["--queries", "'23'", "1 to 22"]),
+        (["tpch", "run", "--dsn", "host=x", "--streams", "41"], ["--streams", "1 to 40, or min"]),
+        (["tpch", "run", "--dsn", "host=x", "--streams", "2", "--queries", "1"], ["all 22"]),
+        (["tpch", "run", "--dsn", "host=x", "--timeout", "0"], ["--timeout"]),
+        (["tpch", "check", "--dsn", "host=x", "--password-file", "missing"], ["missing", "read"]),
     ],
     ids=lambda value: " ".join(value).replace(DEMO, "demo.toml") if isinstance(value, list) else "",
 )  # fmt: skip
@@ -134,7 +144,7 @@ def test_wrong_usage(hotset: CommandLine, argv: list[str], words: list[str]) -> 
     usage_error(hotset(*argv), *words)
 
 
-@pytest.mark.parametrize("argv", [[], ["runs"], ["experiment"], ["lab"], ["disk"]])
+@pytest.mark.parametrize("argv", [[], ["runs"], ["experiment"], ["lab"], ["disk"], ["tpch"]])
 def test_a_verb_that_is_missing_shows_the_help(hotset: CommandLine, argv: list[str]) -> None:
     done = hotset(*argv)
     assert done.code in (0, 2)

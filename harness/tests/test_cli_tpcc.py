@@ -60,7 +60,7 @@ def one_line(done: Done, code: int, *words: str) -> None:
     """This code, and one line of hotset's that holds the words."""
     said = [line for line in done.err.splitlines() if line.startswith("hotset: ")]
     assert (done.code, len(said)) == (code, 1), done.err
-    assert "unexpected" not in said[0]
+    assert "hotset: unexpected" not in said[0]
     for word in words:
         assert word in said[0]
 

@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,8 +24,10 @@ from hotset.cachelayer.units import Bytes
 from hotset.harness import experiment, saved
 from hotset.harness.calibrate import Line
 from hotset.harness.experiment import order
+from hotset.harness.progress import Reporter
 from hotset.harness.spec import Spec, read
 from hotset.reports.document import ArmName
+from hotset.tpcc.consistency import ConditionResult, Violated
 from hotset.tpcc.record import LoadFailed
 
 DEMO = repository_file("experiments/demo.toml")
@@ -49,6 +53,33 @@ def test_arms_are_interleaved(repeats: int, arms: list[ArmName]) -> None:
         start = (repeat - 1) * len(arms)
         found = wanted[start : start + len(arms)]
         assert found == [(repeat, arm) for arm in (arms if repeat % 2 else arms[::-1])]
+
+
+@pytest.mark.parametrize("when", ["load", "every-arm"])
+def test_an_arm_that_breaks_the_database_fails_the_run_where_arms_are_checked(
+    when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = ConditionResult(3, "gaps", 1, ((1, 2),))
+    asked: list[object] = []
+    placed = SimpleNamespace(warmed=None, server=SimpleNamespace(database=lambda name: name))
+    monkeypatch.setitem(experiment.ARMS, "baseline", lambda _: nullcontext(placed))
+    monkeypatch.setattr(experiment, "measure", lambda *_: None)
+    record = SimpleNamespace(nopm=1, tpm=1, server_cpu=0, hit_ratio=None, failed=0)
+    monkeypatch.setattr(experiment, "repeat_record", lambda *_: record)
+    monkeypatch.setattr(
+        experiment.workload, "check", lambda database, _: asked.append(database) or [broken]
+    )
+    site: Any = SimpleNamespace(spec=spec(f"tpcc.check={when}"), report=Reporter(quiet=True),
+                                tier=SimpleNamespace(block=4096))  # fmt: skip
+    kept: list[object] = []
+    journal: Any = SimpleNamespace(add_repeat=lambda *repeat: kept.append(repeat))
+    if when == "load":
+        experiment._measure_arm(site, journal, "baseline", 1)
+        assert (asked, len(kept)) == ([], 1)
+    else:
+        with pytest.raises(Violated, match="condition 3"):
+            experiment._measure_arm(site, journal, "baseline", 1)
+        assert (asked, kept) == (["tpcc"], [])
 
 
 def test_drift_falls_on_all_arms_alike() -> None:

@@ -96,16 +96,15 @@ def to_runs(extents: Iterable[Extent], block: Bytes, origin_size: Bytes) -> list
     return runs
 
 
-def fit(runs: Sequence[Run], capacity: Blocks) -> list[Run]:
-    """The first runs, as far as they fit into the cache."""
-    kept: list[Run] = []
-    room = int(capacity)
-    for run in runs:
-        if room <= 0:
-            break
-        kept.append(Run(run.start, Blocks(min(run.count, room))))
-        room -= run.count
-    return kept
+def joined(runs: Sequence[Run], more: Sequence[Run], capacity: Blocks) -> list[Run]:
+    """The runs, and of the others as many blocks, the first ones, as the cache has room for.
+
+    >>> joined([Run(Blocks(8), Blocks(2))], [Run(Blocks(3), Blocks(7))], Blocks(4))
+    [Run(start=3, count=2), Run(start=8, count=2)]
+    """
+    taken = set(origin_blocks(runs))
+    others = (at for at in origin_blocks(more) if at not in taken)
+    return runs_of({*taken, *islice(others, max(0, int(capacity) - len(taken)))})
 
 
 def with_room(

@@ -61,6 +61,9 @@ class Ground(Protocol):
     ) -> FlatFlash:
         """A disk of ``size`` with the saved image on it, and a volume, both on the flash."""
 
+    def flash_volume(self, size: Bytes, time_scale: float, takedown: Takedown) -> PurePosixPath:
+        """A volume on the flash, and no cache beside it."""
+
 
 class KernelGround:
     """dm-cache of the machine's kernel; the slow disk comes over real iSCSI."""
@@ -94,12 +97,24 @@ class KernelGround:
         time_scale: float,  # noqa: ARG002 - real flash is as fast as it is
         takedown: Takedown,
     ) -> FlatFlash:
-        machine = self._machine
-        takedown.call("remove the flash slices", lambda: remove(machine, (VOLUME, _FLAT)))
-        split(machine, self.flash, (Slice(_FLAT, size), Slice(VOLUME, volume)))
+        self._split(takedown, Slice(_FLAT, size), Slice(VOLUME, volume))
         flat = mapper_path(_FLAT)
-        flashdev.copy(machine, ["--from", str(saved.device), "--to", str(flat)])
+        flashdev.copy(self._machine, ["--from", str(saved.device), "--to", str(flat)])
         return FlatFlash(flat, mapper_path(VOLUME))
+
+    def flash_volume(
+        self,
+        size: Bytes,
+        time_scale: float,  # noqa: ARG002 - real flash is as fast as it is
+        takedown: Takedown,
+    ) -> PurePosixPath:
+        self._split(takedown, Slice(VOLUME, size))
+        return mapper_path(VOLUME)
+
+    def _split(self, takedown: Takedown, *slices: Slice) -> None:
+        machine, names = self._machine, tuple(part.name for part in reversed(slices))
+        takedown.call("remove the flash slices", lambda: remove(machine, names))
+        split(machine, self.flash, slices)
 
 
 class EmulatedGround:
@@ -140,14 +155,23 @@ class EmulatedGround:
         self._local.run(["cp", "--sparse=always", "--", str(saved.file), str(self._flash)],
                         timeout_s=900)  # fmt: skip
         self._local.run(["truncate", "-s", str(int(size + volume)), str(self._flash)])
+        mount = self._serve(time_scale, takedown, "--volume", str(int(volume)))
+        parts = (loop.attach(self._local, mount / name, takedown) for name in (DISK_NAME, "volume"))
+        return FlatFlash(*parts)
+
+    def flash_volume(self, size: Bytes, time_scale: float, takedown: Takedown) -> PurePosixPath:
+        self._lay_out(size, takedown)
+        return loop.attach(self._local, self._serve(time_scale, takedown) / DISK_NAME, takedown)
+
+    def _serve(self, time_scale: float, takedown: Takedown, *more: str) -> Path:
+        """Serve the flash file with its model's timing; returns the mount."""
         mount = self._folder / "flat"
         model = flashdev.model_argument(self._flash_model, self._folder, "flash")
         words = ["serve", "--model", model, "--time-scale", f"{time_scale:g}",
-                 "--backing", str(self._flash), "--name", DISK_NAME,
-                 "--volume", str(int(volume)), "--volatile"]  # fmt: skip
+                 "--backing", str(self._flash), "--name", DISK_NAME, "--volatile",
+                 *more]  # fmt: skip
         flashdev.serve(self._local, words, mount, self._folder / "flat.log", takedown, "flash")
-        parts = (loop.attach(self._local, mount / name, takedown) for name in (DISK_NAME, "volume"))
-        return FlatFlash(*parts)
+        return mount
 
     def _lay_out(self, size: Bytes, takedown: Takedown) -> None:
         """An empty flash file; it is removed in the end."""

@@ -27,6 +27,7 @@ while :; do
     sleep 1
 done
 """
+_NEXT_SAMPLE_LIMIT_S = 5.0
 _FIRST_SAMPLE_LIMIT_S = 15.0
 
 
@@ -123,13 +124,34 @@ class Sampler(AbstractContextManager["Sampler"]):
         :raises TierFailedError: the tier said ``Fail`` meanwhile.
         :raises RuntimeError: there are no two samples.
         """
+        samples = self._enough()
+        first = min(samples, key=lambda sample: abs(sample.at - start))
+        last = min(samples, key=lambda sample: abs(sample.at - end))
+        return between(first, last, self._bits)
+
+    def around(self, start: float, end: float) -> Window:
+        """All that happened from ``start`` to ``end``, by the samples around them.
+
+        For work with rest before and after it: waits for the sample that follows. Raises as
+        :meth:`window` does.
+        """
+        deadline = time.monotonic() + _NEXT_SAMPLE_LIMIT_S
+        while self._thread.is_alive() and time.monotonic() < deadline:
+            if self.samples and self.samples[-1].at >= end:
+                break
+            time.sleep(0.05)
+        samples = self._enough()
+        first = max((one for one in samples[:-1] if one.at <= start), default=samples[0],
+                    key=lambda sample: sample.at)  # fmt: skip
+        last = next((one for one in samples[1:] if one.at >= end), samples[-1])
+        return between(first, last, self._bits)
+
+    def _enough(self) -> list[Sample]:
         if self._error is not None:
             raise self._error
         if len(self.samples) < 2:
             raise RuntimeError("the machine's counters could not be sampled during the run")
-        first = min(self.samples, key=lambda sample: abs(sample.at - start))
-        last = min(self.samples, key=lambda sample: abs(sample.at - end))
-        return between(first, last, self._bits)
+        return self.samples
 
     def each_second(self, start: float, seconds: int) -> list[Window | None]:
         """One window per second from ``start``; None where no sample arrived."""

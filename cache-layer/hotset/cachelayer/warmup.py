@@ -24,26 +24,35 @@ _RATE_PROBE = Bytes(48 * 1024**2)
 
 
 def database_runs(
-    tier: Tier, look: PurePosixPath, mount_point: PurePosixPath, folder: str
+    tier: Tier,
+    look: PurePosixPath,
+    mount_point: PurePosixPath,
+    folder: str,
+    first: Sequence[str] = (),
 ) -> list[Run]:
     """The origin's blocks that hold the files of a folder, as far as the cache has room; what is
     left of it takes free space, so that the files' growth hits as well.
 
     :param look: what :meth:`Tier.prepare` returned.
+    :param first: folders in it whose files come before the others.
     """
     machine, block = tier.machine, tier.spec.block
+    capacity = tier.spec.cache.blocks(block)
     machine.run(["mkdir", "-p", str(mount_point)])
     kind = filesystem.kind_of(machine, look)
     machine.run(["mount", "-o", filesystem.LOOK_OPTIONS[kind], str(look), str(mount_point)])
     try:
-        files = extents.files_under(machine, mount_point / folder)
-        found = extents.of_files(machine, files) + filesystem.own_extents(machine, look, kind)
+        base = mount_point / folder
+        size = device_size(machine, look)
+        kept: list[Run] = []
+        for one in (*(base / name for name in first), base):
+            found = extents.of_files(machine, extents.files_under(machine, one))
+            if one == base:
+                found += filesystem.own_extents(machine, look, kind)
+            kept = extents.joined(kept, extents.to_runs(found, block, size), capacity)
         free = filesystem.free_extents(machine, look, kind)
     finally:
         machine.run(["umount", str(mount_point)])
-    size = device_size(machine, look)
-    capacity = tier.spec.cache.blocks(block)
-    kept = extents.fit(extents.to_runs(found, block, size), capacity)
     return extents.with_room(kept, free, block, growth_limit(capacity, size.blocks(block)))
 
 

@@ -1,12 +1,14 @@
-"""The three arms: where data, log and temporary space lie, each from the same database image.
+"""The arms: where data, log and temporary space lie, each from the same database image.
 
-============  =====================  ==============================
-arm           data                   log and temporary space
-============  =====================  ==============================
-baseline      slow storage           slow storage
-accelerated   tier over slow storage flash volume
-all-flash     flash                  flash volume
-============  =====================  ==============================
+============  =====================  ============================  ================
+arm           data                   log and temporary space       server's buffers
+============  =====================  ============================  ================
+baseline      slow storage           slow storage                  the asked share
+in-memory     slow storage           slow storage                  all of it
+flash-volume  slow storage           flash volume                  the asked share
+accelerated   tier over slow storage flash volume                  the asked share
+all-flash     flash                  flash volume                  the asked share
+============  =====================  ============================  ================
 
 Every arm is a ``with`` block that hands out the running server; at its end everything is taken
 down without writing back, because the next arm starts from the image again.
@@ -14,10 +16,11 @@ down without writing back, because the next arm starts from the image again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import TypeAlias
 
 from hotset.cachelayer import filesystem, warmup
 from hotset.cachelayer.ground import SavedDisk
@@ -31,7 +34,11 @@ from hotset.harness.site import (
     mount,
     volume_on_data,
 )
-from hotset.reports.document import ArmName
+from hotset.harness.spec import IN_MEMORY_ROOM
+from hotset.reports.document import ArmName, Workload
+
+Workloads: TypeAlias = Sequence[Workload]
+"""What will be run on one placement, and so what the cache is filled with first."""
 
 _ORIGIN_LOOK = PurePosixPath("/run/hotset/origin")
 
@@ -46,30 +53,53 @@ class Placed:
 
 
 @contextmanager
-def baseline(site: Site) -> Iterator[Placed]:
+def baseline(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """Everything on slow storage."""
     with site.takedown.part():
-        site.storage.restore(site.saved.path, site.takedown)
-        origin = site.storage.attach(site.takedown)
-        mount(site.machine, site.takedown, origin, PLACE.data, "-o", "noatime")
+        _slow_data(site)
         volume_on_data(site.machine, site.takedown)
-        yield Placed(_started(site))
+        yield Placed(_started(site, site.buffers(workloads)))
 
 
 @contextmanager
-def accelerated(site: Site) -> Iterator[Placed]:
+def in_memory(site: Site, workloads: Workloads) -> Iterator[Placed]:
+    """Everything on slow storage, and read into buffers that hold all of it."""
+    with site.takedown.part():
+        _slow_data(site)
+        volume_on_data(site.machine, site.takedown)
+        server = _started(site, Bytes(int(site.saved.size(workloads) * IN_MEMORY_ROOM)))
+        with site.report.task("reading the databases into memory"):
+            for workload in workloads:
+                server.prewarm(workload)
+        yield Placed(server)
+
+
+@contextmanager
+def flash_volume(site: Site, workloads: Workloads) -> Iterator[Placed]:
+    """Data on slow storage, log and temporary space on the flash volume, no cache."""
+    with site.takedown.part():
+        _slow_data(site)
+        volume = site.lab.ground.flash_volume(
+            site.tier.volume, site.storage.time_scale, site.takedown
+        )
+        _flash_volume(site, volume)
+        yield Placed(_started(site, site.buffers(workloads)))
+
+
+@contextmanager
+def accelerated(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """Data on slow storage behind the warmed tier, log and temporary space on the flash volume."""
     with site.takedown.part():
         site.storage.restore(site.saved.path, site.takedown)
         tier = site.lab.ground.tier(site.tier, site.storage, site.takedown)
-        warmed = _warm(site, tier)
+        warmed = _warm(site, tier, workloads)
         mount(site.machine, site.takedown, tier.create(), PLACE.data, "-o", "noatime")
         _flash_volume(site, tier.volume)
-        yield Placed(_started(site), tier, warmed)
+        yield Placed(_started(site, site.buffers(workloads)), tier, warmed)
 
 
 @contextmanager
-def all_flash(site: Site) -> Iterator[Placed]:
+def all_flash(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """Everything on flash: the ceiling."""
     with site.takedown.part():
         assert site.lab.saved is not None, "the lab was raised without the saved image"
@@ -80,20 +110,30 @@ def all_flash(site: Site) -> Iterator[Placed]:
         )  # fmt: skip
         mount(site.machine, site.takedown, flat.data, PLACE.data, "-o", "noatime")
         _flash_volume(site, flat.volume)
-        yield Placed(_started(site))
+        yield Placed(_started(site, site.buffers(workloads)))
 
 
-ARMS: dict[ArmName, Callable[[Site], AbstractContextManager[Placed]]] = {
+ARMS: dict[ArmName, Callable[[Site, Workloads], AbstractContextManager[Placed]]] = {
     "baseline": baseline,
+    "in-memory": in_memory,
+    "flash-volume": flash_volume,
     "accelerated": accelerated,
     "all-flash": all_flash,
 }
 
 
-def _warm(site: Site, tier: Tier) -> Warmup:
+def _slow_data(site: Site) -> None:
+    """The slow disk with the databases, mounted."""
+    site.storage.restore(site.saved.path, site.takedown)
+    origin = site.storage.attach(site.takedown)
+    mount(site.machine, site.takedown, origin, PLACE.data, "-o", "noatime")
+
+
+def _warm(site: Site, tier: Tier, workloads: Workloads) -> Warmup:
     want = site.spec.warmup
     look = tier.prepare()
-    runs = warmup.database_runs(tier, look, _ORIGIN_LOOK, PLACE.cluster.name)
+    first = [site.saved.databases[workload].folder for workload in workloads]
+    runs = warmup.database_runs(tier, look, _ORIGIN_LOOK, PLACE.cluster.name, first)
     with site.report.task(f"warm-up ({want.method})"):
         if want.method == "fill":
             return tier.warm(runs, want.samples, site.report.on_warmup)
@@ -108,11 +148,11 @@ def _flash_volume(site: Site, volume: PurePosixPath) -> None:
     site.machine.run(["cp", "-a", source, str(PLACE.volume)], timeout_s=600)
 
 
-def _started(site: Site) -> PostgresServer:
+def _started(site: Site, buffers: Bytes) -> PostgresServer:
     site.lab.settle()
     server = site.server()
     log_size = Bytes(site.tier.volume // 2)
-    server.start(run_settings(site.buffers, site.spec.tpcc.users, log_size))
+    server.start(run_settings(buffers, site.spec.tpcc.users, log_size))
     # Immediate: the arm's disks are thrown away, nothing has to be written back.
     site.takedown.call("stop the server", lambda: server.stop("immediate"))
     return server

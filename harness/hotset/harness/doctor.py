@@ -12,6 +12,7 @@ from hotset.cachelayer.lab import MachineKind, choose, kernel_has_dm_cache
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import EnvironmentLacksError
 from hotset.cachelayer.programs import PROGRAMS, Place
+from hotset.harness.hammerdb import release
 from hotset.tpcc import native
 
 _PLACES: dict[MachineKind, frozenset[Place]] = {
@@ -34,9 +35,9 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Everything `hotset demo` needs on this computer."""
+    """Everything `hotset demo` needs on this computer, and what else hotset could use."""
     ground = choose("auto")
-    return [_ground(ground), *_needs(ground)]
+    return [_ground(ground), *_needs(ground), _hammerdb()]
 
 
 def require(ground: MachineKind) -> None:
@@ -135,3 +136,18 @@ def _acceleration() -> Finding:
     if os.access("/dev/kvm", os.R_OK | os.W_OK):
         return Finding("/dev/kvm", "note", "there; used if a probe boots a kernel with it")
     return Finding("/dev/kvm", "note", "not usable: the guest's CPU is emulated, many times slower")
+
+
+def _hammerdb() -> Finding:
+    """Optional: another driver of TPC-C and TPC-H, from the user's own release."""
+    try:
+        found = release.find()
+        able = release.examine(found)
+    except EnvironmentLacksError as error:
+        return Finding("HammerDB", "note", f"optional, for --driver hammerdb; {error}")
+    reach = " and ".join(able.databases) or "no database of hotset's"
+    lacks = "".join(f"; {one}" for one in able.lacks)
+    state: State = "ok" if able.databases else "note"
+    return Finding(
+        "HammerDB", state, f"optional; {able.version} in {found.home}, for {reach}{lacks}"
+    )

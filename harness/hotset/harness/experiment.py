@@ -11,24 +11,26 @@ from pathlib import Path
 
 from hotset.cachelayer import flashdev
 from hotset.cachelayer import lab as labs
+from hotset.cachelayer.hits import Window
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.tier import Warmup
-from hotset.cachelayer.units import Bytes
-from hotset.harness import calibrate, saved, workload
+from hotset.harness import calibrate, saved
+from hotset.harness import workload as checks
 from hotset.harness.archive import Archive
-from hotset.harness.arms import ARMS, Placed
+from hotset.harness.arms import ARMS, Placed, Workloads
 from hotset.harness.journal import Journal, ThresholdMissedError
-from hotset.harness.measure import Measured, measure, repeat_record
+from hotset.harness.measure import measure, power_record, repeat_record, run_queries
 from hotset.harness.progress import Reporter
-from hotset.harness.site import DATABASE, SavedImage, Site
+from hotset.harness.site import Site
 from hotset.harness.spec import Spec
 from hotset.reports import document
 from hotset.reports.document import ArmName, RunDocument
 from hotset.tpcc import consistency
 
 _PROBE_SEED = 10_000
+_PROBE_QUERIES = (6, 12)
 
 
 def run(spec: Spec, archive: Archive, report: Reporter, resume: str | None = None) -> RunDocument:
@@ -49,10 +51,11 @@ def run(spec: Spec, archive: Archive, report: Reporter, resume: str | None = Non
                 site = _site(lab, spec, image_path, time_scale, report)
                 _describe(site, journal)
             for repeat, arm in order(spec):
-                if journal.has(arm, repeat):
-                    continue
-                with journal.phase(f"{arm} {repeat}"):
-                    _measure_arm(site, journal, arm, repeat)
+                for workloads in spec.placements:
+                    if all(journal.has(arm, repeat, workload) for workload in workloads):
+                        continue
+                    with journal.phase(" ".join((arm, str(repeat), *_named(spec, workloads)))):
+                        _measure_arm(site, journal, arm, repeat, workloads)
         journal.finish(spec)
     finally:
         journal.write_report()
@@ -116,33 +119,73 @@ def _site(lab: Lab, spec: Spec, path: Path, time_scale: float, report: Reporter)
     return Site(spec, spec.tier.resolved(), lab, storage, image, password, report)
 
 
-def _measure_arm(site: Site, journal: Journal, arm: ArmName, repeat: int) -> None:
-    """Place the database, probe the cache where there is one, run the window, keep the record."""
-    want, seed = site.spec.tpcc, site.spec.tpcc.seed + repeat
+def _named(spec: Spec, workloads: Workloads) -> Workloads:
+    """The workloads of a placement, where there is a choice of them."""
+    return workloads if len(spec.placements) > 1 else ()
+
+
+def _measure_arm(
+    site: Site, journal: Journal, arm: ArmName, repeat: int, workloads: Workloads
+) -> None:
+    """Place the databases, probe the cache where there is one, run the workloads, keep their
+    records."""
     site.report.say(f"{arm}, repeat {repeat} of {site.spec.repeats}")
-    with ARMS[arm](site) as placed:
+    with ARMS[arm](site, workloads) as placed:
         if placed.warmed is not None:
-            _probe(site, journal, placed, placed.warmed, repeat)
-        with site.report.task(f"TPC-C, {want.users} users, {want.warehouses} warehouses"):
-            measured = measure(site, placed, want.rampup_s, want.duration_s, seed)
-        if want.check == "every-arm":
-            consistency.require(workload.check(placed.server.database(DATABASE), site.report))
+            _probe(site, journal, placed, placed.warmed, repeat, workloads)
+        for workload in workloads:
+            if not journal.has(arm, repeat, workload):
+                _RUNS[workload](site, journal, placed, arm, repeat)
+
+
+def _run_tpcc(site: Site, journal: Journal, placed: Placed, arm: ArmName, repeat: int) -> None:
+    want = site.spec.tpcc
+    with site.report.task(f"TPC-C, {want.users} users, {want.warehouses} warehouses"):
+        measured = measure(site, placed, want.rampup_s, want.duration_s, want.seed + repeat)
+    if want.check == "every-arm":
+        consistency.require(checks.check(placed.server.database("tpcc"), site.report))
     record = repeat_record(repeat, measured, site.tier.block)
     journal.add_repeat(arm, record)
-    hits = f", hit ratio {record.hit_ratio:.1%}" if record.hit_ratio is not None else ""
     site.report.say(
         f"{arm}: {record.nopm:,.0f} NOPM, {record.tpm:,.0f} TPM,"
-        f" server CPU {record.server_cpu:.0%}{hits}, {record.failed} failed"
+        f" server CPU {record.server_cpu:.0%}{_hits(record)}, {record.failed} failed"
     )
 
 
-def _probe(site: Site, journal: Journal, placed: Placed, warmed: Warmup, repeat: int) -> None:
+def _run_tpch(site: Site, journal: Journal, placed: Placed, arm: ArmName, repeat: int) -> None:
+    want = site.spec.tpch
+    assert want is not None
+    with site.report.task(f"TPC-H, scale {want.scale:g}, 22 queries"):
+        record = power_record(repeat, *run_queries(site, placed, want))
+    journal.add_power_run(arm, record)
+    more = "" if record.complete else " and more (a query did not come to its end)"
+    site.report.say(
+        f"{arm}: {len(record.queries)} queries in {record.total_s:.1f} s{more},"
+        f" server CPU {record.server_cpu:.0%}{_hits(record)}"
+    )
+
+
+_RUNS = {"tpcc": _run_tpcc, "tpch": _run_tpch}
+
+
+def _hits(record: document.Window) -> str:
+    return f", hit ratio {record.hit_ratio:.1%}" if record.hit_ratio is not None else ""
+
+
+def _probe(
+    site: Site,
+    journal: Journal,
+    placed: Placed,
+    warmed: Warmup,
+    repeat: int,
+    workloads: Workloads,
+) -> None:
     """A short run whose hit ratio must reach the asked figure, or there is no measured run."""
     want = site.spec.warmup
     with site.report.task("probing the hit ratio"):
-        measured = measure(site, placed, 0, want.probe_s, _PROBE_SEED + repeat)
-    ratio = measured.window.hits.ratio if measured.window.hits else None
-    journal.add_warmup(_warmup_record(warmed, measured, want.probe_hit_ratio, repeat))
+        window, seconds = _probed(site, placed, repeat, workloads)
+    ratio = window.hits.ratio if window.hits else None
+    journal.add_warmup(_warmup_record(warmed, ratio, seconds, want.probe_hit_ratio, repeat))
     site.report.say(
         f"warm-up {warmed.bytes} in {warmed.seconds:.1f} s, {warmed.mb_per_s:.1f} MB/s of the"
         f" origin's {warmed.origin_mb_per_s:.1f}; probe hit ratio {ratio or 0:.1%}"
@@ -155,10 +198,20 @@ def _probe(site: Site, journal: Journal, placed: Placed, warmed: Warmup, repeat:
         )
 
 
+def _probed(site: Site, placed: Placed, repeat: int, workloads: Workloads) -> tuple[Window, float]:
+    """Some seconds of TPC-C, or where only TPC-H is placed two of its queries: one that scans and
+    one that joins."""
+    if "tpcc" in workloads:
+        measured = measure(site, placed, 0, site.spec.warmup.probe_s, _PROBE_SEED + repeat)
+        return measured.window, measured.result.window_end - measured.result.window_start
+    assert site.spec.tpch is not None
+    result, window = run_queries(site, placed, site.spec.tpch, _PROBE_QUERIES)
+    return window, result.ended - result.started
+
+
 def _warmup_record(
-    warmed: Warmup, measured: Measured, threshold: float, repeat: int
+    warmed: Warmup, ratio: float | None, probe_s: float, threshold: float, repeat: int
 ) -> document.WarmUpRepeat:
-    hits = measured.window.hits
     return document.WarmUpRepeat(
         repeat=repeat,
         method=warmed.method,
@@ -168,9 +221,9 @@ def _warmup_record(
         origin_mb_per_s=warmed.origin_mb_per_s,
         sampled_blocks=warmed.sampled_blocks,
         differing_blocks=warmed.differing_blocks,
-        probe_hit_ratio=hits.ratio if hits else None,
+        probe_hit_ratio=ratio,
         probe_hit_ratio_min=threshold,
-        probe_seconds=measured.result.window_end - measured.result.window_start,
+        probe_seconds=probe_s,
     )
 
 
@@ -206,20 +259,21 @@ def _describe(site: Site, journal: Journal) -> None:
                 seq_write_mb_per_s=promise["sequential_write_mb_per_s"],
             ),
         ),
-        database=_database(site.saved, site.buffers, spec),
+        database=_database(site, spec),
     )
 
 
-def _database(image: SavedImage, buffers: Bytes, spec: Spec) -> document.Database:
+def _database(site: Site, spec: Spec) -> document.Database:
     return document.Database(
         engine=spec.database.engine,
-        version=image.version,
-        bytes=int(image.database_bytes),
-        buffers_bytes=int(buffers),
+        version=site.saved.version,
+        bytes=int(site.saved.size(site.saved.databases)),
+        buffers_bytes=max(int(site.buffers(workloads)) for workloads in spec.placements),
         direct_io=True,
         warehouses=spec.tpcc.warehouses,
         users=spec.tpcc.users,
         checked_after=spec.tpcc.check,
+        tpch_scale=spec.tpch.scale if spec.tpch else None,
     )
 
 

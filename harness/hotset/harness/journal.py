@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, Literal, Self
@@ -19,12 +19,16 @@ from hotset.reports.document import (
     Arm,
     ArmName,
     Experiment,
+    Factor,
     Failure,
     Phase,
+    PowerArm,
+    PowerRun,
     Repeat,
     RunDocument,
     WarmUp,
     WarmUpRepeat,
+    Workload,
 )
 
 _REFUSALS = (BusyError, EnvironmentLacksError)
@@ -120,16 +124,24 @@ class Journal:
         self._add_phase(name, "done", begun)
         self._state = "going on"
 
-    def has(self, arm: ArmName, repeat: int) -> bool:
-        found = self.document.arm(arm)
+    def has(self, arm: ArmName, repeat: int, workload: Workload) -> bool:
+        of = {"tpcc": self.document.arm, "tpch": self.document.power_arm}[workload]
+        found = of(arm)
         return found is not None and any(one.repeat == repeat for one in found.repeats)
 
     def add_repeat(self, arm: ArmName, repeat: Repeat) -> None:
-        """Keep one measured window."""
+        """Keep one measured window of TPC-C."""
         arms = {one.name: one for one in self.document.arms}
         old = arms.get(arm, Arm(name=arm))
         arms[arm] = Arm(name=arm, repeats=tuple(sorted((*old.repeats, repeat), key=_number)))
         self.change(arms=tuple(arms.values()))
+
+    def add_power_run(self, arm: ArmName, run: PowerRun) -> None:
+        """Keep one power run of TPC-H."""
+        arms = {one.name: one for one in self.document.power_arms}
+        old = arms.get(arm, PowerArm(name=arm))
+        arms[arm] = PowerArm(name=arm, repeats=tuple(sorted((*old.repeats, run), key=_number)))
+        self.change(power_arms=tuple(arms.values()))
 
     def add_warmup(self, warmup: WarmUpRepeat) -> None:
         """Keep one warm-up; the figures over all repeats are means."""
@@ -138,19 +150,16 @@ class Journal:
         self.change(warmup=_over_all(tuple(sorted((*others, warmup), key=_number))))
 
     def finish(self, spec: Spec) -> None:
-        """The factor and the state."""
-        from hotset.reports import stats
-
+        """The factors and the state."""
         document = self.document
-        base, fast = document.arm("baseline"), document.arm("accelerated")
-        factors = {}
-        if base is not None and fast is not None:
-            try:
-                factors["tpcc"] = stats.factor(fast, base, document.arm("all-flash"))
-            except stats.NoFactor:
-                factors = {}
-        names = tuple(arm for name in spec.arms for arm in document.arms if arm.name == name)
-        self.change(state="complete", factors=factors, arms=names)
+        self.change(
+            state="complete",
+            factors=_factors(document),
+            arms=tuple(arm for name in spec.arms for arm in document.arms if arm.name == name),
+            power_arms=tuple(
+                arm for name in spec.arms for arm in document.power_arms if arm.name == name
+            ),
+        )
 
     def write_report(self) -> None:
         """Fill in the caveats and write the page, unless the run was refused."""
@@ -172,6 +181,22 @@ class Journal:
     def _add_phase(self, name: str, state: Any, begun: float) -> None:  # noqa: ANN401
         phase = Phase(name=name, state=state, seconds=time.monotonic() - begun)
         self.change(phases=(*self.document.phases, phase))
+
+
+def _factors(document: RunDocument) -> dict[Workload, Factor | None]:
+    """Accelerated against baseline, for each workload that has both."""
+    from hotset.reports import stats
+
+    factors: dict[Workload, Factor | None] = {}
+    base, fast = document.arm("baseline"), document.arm("accelerated")
+    slow, quick = document.power_arm("baseline"), document.power_arm("accelerated")
+    with suppress(stats.NoFactor):
+        if base is not None and fast is not None:
+            factors["tpcc"] = stats.factor(fast, base, document.arm("all-flash"))
+    with suppress(stats.NoFactor):
+        if slow is not None and quick is not None:
+            factors["tpch"] = stats.power_factor(quick, slow, document.power_arm("all-flash"))
+    return factors
 
 
 def _experiment(spec: Spec) -> Experiment:
@@ -198,7 +223,7 @@ def _over_all(repeats: tuple[WarmUpRepeat, ...]) -> WarmUp:
     )
 
 
-def _number(record: Repeat | WarmUpRepeat) -> int:
+def _number(record: Repeat | PowerRun | WarmUpRepeat) -> int:
     return record.repeat
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hotset.cachelayer.hits import Sampler, Window
 from hotset.cachelayer.units import Bytes
 from hotset.harness.arms import Placed
-from hotset.harness.site import DATABASE, Site
+from hotset.harness.engines.postgres_tpch import PostgresTpch
+from hotset.harness.site import Site
+from hotset.harness.spec import TpchTable
 from hotset.reports import document
 from hotset.tpcc import driver
 from hotset.tpcc.record import KindResult, Latency, RunOptions, RunResult, Second
+from hotset.tpch import power, queries
+from hotset.tpch.record import PowerResult, RunFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,31 +44,76 @@ def measure(site: Site, placed: Placed, rampup_s: float, duration_s: float, seed
         think_time=want.think_time,
     )
     with Sampler(site.machine, placed.tier) as sampler:
-        result = driver.run(placed.server.database(DATABASE), options, site.report.on_run)
+        result = driver.run(placed.server.database("tpcc"), options, site.report.on_run)
     window = sampler.window(result.window_start, result.window_end)
     seconds = sampler.each_second(result.window_start, len(result.series))
     return Measured(result, window, seconds)
 
 
-def repeat_record(number: int, measured: Measured, block: Bytes) -> document.Repeat:
-    """The window as it stands in the result document."""
-    result, window = measured.result, measured.window
+def run_queries(
+    site: Site, placed: Placed, want: TpchTable, numbers: Sequence[int] = queries.ALL
+) -> tuple[PowerResult, Window]:
+    """Run the TPC-H queries on a placed database, without the refresh functions: every arm and
+    repeat then asks the same of the same rows, and their answers can be compared.
+
+    :raises RunFailed: the server died; there is no result.
+    """
+    database = PostgresTpch(placed.server.database("tpch"))
+    with Sampler(site.machine, placed.tier) as sampler:
+        result = power.run(
+            database, want.scale, seed=want.seed, queries=numbers, timeout_s=want.timeout_s,
+            refresh=False, observe=site.report.on_tpch_run,
+        )  # fmt: skip
+        window = sampler.around(result.started, result.ended)
+    if result.cause:
+        raise RunFailed(f"TPC-H ended early: {result.cause}")
+    return result, window
+
+
+def power_record(number: int, result: PowerResult, window: Window) -> document.PowerRun:
+    """A power run as it stands in the result document."""
+    return document.PowerRun(
+        **_window(number, window, result.ended - result.started),
+        queries=tuple(
+            document.Query(
+                number=one.number,
+                seconds=one.seconds,
+                outcome=one.outcome,
+                rows=one.rows,
+                checksum=one.checksum,
+                cause=one.cause,
+            )
+            for one in result.queries
+        ),
+    )
+
+
+def _window(number: int, window: Window, seconds: float) -> dict[str, Any]:
+    """The fields of `document.Window`."""
     hits = window.hits
+    return {
+        "repeat": number,
+        "hit_ratio": hits.ratio if hits else None,
+        "read_hit_ratio": hits.read_ratio if hits else None,
+        "write_hit_ratio": hits.write_ratio if hits else None,
+        "server_cpu": window.cpu,
+        "server_iowait": window.iowait,
+        "duration_s": seconds,
+        "counters": _counters(window),
+    }
+
+
+def repeat_record(number: int, measured: Measured, block: Bytes) -> document.Repeat:
+    """The window of TPC-C as it stands in the result document."""
+    result = measured.result
     return document.Repeat(
-        repeat=number,
+        **_window(number, measured.window, result.window_end - result.window_start),
         nopm=result.nopm,
         tpm=result.tpm,
-        hit_ratio=hits.ratio if hits else None,
-        read_hit_ratio=hits.read_ratio if hits else None,
-        write_hit_ratio=hits.write_ratio if hits else None,
         latency_ms=_latency(result.latency_ms),
         failed=result.failed,
         retries=sum(sum(kind.retries.values()) for kind in result.kinds.values()),
-        server_cpu=window.cpu,
-        server_iowait=window.iowait,
         rampup_s=result.options.rampup_s,
-        duration_s=result.window_end - result.window_start,
-        counters=_counters(window),
         transactions={name: _transaction(kind) for name, kind in result.kinds.items()},
         series=tuple(
             _second(second, sampled, block)

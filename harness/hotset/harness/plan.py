@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import cast
 
@@ -25,13 +26,12 @@ from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import DEFAULT_TIMEOUT_S, Result, declared
 from hotset.cachelayer.storage import Target
 from hotset.cachelayer.takedown import Takedown
-from hotset.cachelayer.units import Bytes
-from hotset.harness.arms import ARMS
+from hotset.harness.arms import ARMS, Workloads
 from hotset.harness.experiment import order
 from hotset.harness.progress import Reporter, to_stdout
 from hotset.harness.saved import path_for
-from hotset.harness.site import SavedImage, Site
-from hotset.harness.spec import WAREHOUSE_BYTES, Spec
+from hotset.harness.site import SavedDatabase, SavedImage, Site
+from hotset.harness.spec import Spec
 
 _LOOP = PurePosixPath("/dev/loop0")
 _STDIN_SHOWN = 300
@@ -146,17 +146,19 @@ def plan(spec: Spec) -> None:
         lab = _lab(spec, kind, folder, takedown, local)
         scale = 1.0 if spec.time_scale == "auto" else spec.time_scale
         storage = lab.ground.slow_disk(spec.storage.model, spec.storage.size, scale)
-        saved = SavedImage(folder / "saved.img", Bytes(spec.tpcc.warehouses * WAREHOUSE_BYTES),
-                           "", 0)  # fmt: skip
+        databases = {
+            workload: SavedDatabase(spec.database_bytes, f"base/{number}")
+            for number, workload in enumerate(chain.from_iterable(spec.placements), 1)
+        }
+        saved = SavedImage(folder / "saved.img", databases, "")
         saved.path.touch()
         site = Site(spec, spec.tier.resolved(), lab, storage, saved, "", Reporter(quiet=True))
         _load(spec, kind)
         for repeat, arm in order(spec):
-            to_stdout(f"\n# {arm}, repeat {repeat}")
-            with ARMS[arm](site) as placed:
-                if placed.warmed is not None:
-                    _tpcc(spec, f"probe, {spec.warmup.probe_s:g} s")
-                _tpcc(spec, f"{spec.tpcc.rampup_s:g} s ramp-up, {spec.tpcc.duration_s:g} s")
+            for workloads in spec.placements:
+                to_stdout(f"\n# {arm}, repeat {repeat}: {', '.join(workloads)}")
+                with ARMS[arm](site, workloads) as placed:
+                    _workloads(spec, workloads, probe=placed.warmed is not None)
                 if spec.tpcc.check == "every-arm":
                     to_stdout("tpcc  $ check the twelve consistency conditions")
         to_stdout("\n# the end: stop the machine and what serves its disks, remove the flash file")
@@ -208,7 +210,19 @@ def _load(spec: Spec, kind: MachineKind) -> None:
     if done.with_suffix(".json").exists():
         to_stdout(f"\n# the saved database image is there: {done}")
     else:
-        to_stdout(f"\n# load {spec.tpcc.warehouses} warehouses onto the saved-image disk: {done}")
+        scale = f" and TPC-H, scale {spec.tpch.scale:g}," if spec.tpch else ""
+        to_stdout(
+            f"\n# load {spec.tpcc.warehouses} warehouses{scale} onto the saved-image disk: {done}"
+        )
+
+
+def _workloads(spec: Spec, workloads: Workloads, probe: bool) -> None:
+    if "tpcc" in workloads:
+        if probe:
+            _tpcc(spec, f"probe, {spec.warmup.probe_s:g} s")
+        _tpcc(spec, f"{spec.tpcc.rampup_s:g} s ramp-up, {spec.tpcc.duration_s:g} s")
+    if "tpch" in workloads and spec.tpch is not None:
+        to_stdout(f"tpch  $ TPC-H driver: the 22 queries, scale {spec.tpch.scale:g}")
 
 
 def _tpcc(spec: Spec, what: str) -> None:
@@ -225,7 +239,7 @@ def _host_answers(spec: Spec) -> dict[str, str]:
 
 def _answers(spec: Spec) -> dict[str, str]:
     """What reading commands would say, by the beginning of the command."""
-    blocks = spec.tpcc.warehouses * WAREHOUSE_BYTES // 4096
+    blocks = spec.database_bytes // 4096
     first = 32 * 1024**2 // 4096
     return {
         f"blockdev --getsize64 {labs.VM_FLASH}": str(int(spec.flash.size)),

@@ -15,6 +15,7 @@ from rich.status import Status
 
 from hotset.cachelayer.tier import Progress as WarmupProgress
 from hotset.cachelayer.units import Bytes, mb_per_s
+from hotset.harness.hammerdb.output import Counter, Line, Message, Query, WindowEdge
 from hotset.tpcc.record import LoadProgress, Phase, Tick
 from hotset.tpch import record as tpch
 
@@ -112,6 +113,18 @@ class Reporter:
                 self.say(f"{stream}query {result.number}: {result.seconds:.3f} s, {ending}{cause}")
             case tpch.Refreshed(function=function, seconds=seconds):
                 self.say(f"{stream}{function}: {seconds:.3f} s")
+
+    def on_hammerdb(self, line: Line) -> None:
+        """HammerDB's own words, the counter's rate among them."""
+        seconds = f"{time.monotonic() - self._begun:.1f} s"
+        if isinstance(line, Counter):
+            self.figure(f"{seconds}, {line.value:,} {line.metric} of the whole server")
+        elif isinstance(line, Query):
+            self.figure(f"{seconds}, query {line.number} took {line.seconds:.3f} s")
+        elif isinstance(line, WindowEdge):
+            self.say({"rampup": "ramp-up", "measure": "window open", "done": "closed"}[line.phase])
+        elif isinstance(line, Message) and line.user and line.text:
+            self.figure(f"{seconds}, user {line.user}: {line.text}")
 
 
 def to_stdout(text: str) -> None:

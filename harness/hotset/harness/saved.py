@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+from contextlib import closing
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -23,19 +24,23 @@ from hotset.cachelayer.paths import cache_dir
 from hotset.cachelayer.units import Bytes
 from hotset.harness import workload
 from hotset.harness.engines.postgres_server import PostgresServer, load_settings
+from hotset.harness.engines.postgres_tpch import PostgresTpch
 from hotset.harness.progress import Reporter
 from hotset.harness.site import (
-    DATABASE,
     PLACE,
+    SavedDatabase,
     SavedImage,
     mount,
     volume_on_data,
 )
-from hotset.harness.spec import Spec
+from hotset.harness.spec import Spec, TpchTable
 from hotset.tpcc import consistency
 from hotset.tpcc.load import load
 from hotset.tpcc.record import LoadFailed
+from hotset.tpch import load as tpch_load
 
+_LOADERS = ("rows.py", "load.py", "nurand.py")
+_TPCH_SQL = ("schema.sql", "indexes.sql", "foreign_keys.sql", "statistics.sql", "finish.sql")
 _LOAD_BUFFERS = Bytes(384 * 1024**2)
 
 
@@ -49,12 +54,14 @@ def path_for(spec: Spec, ground: str) -> Path:
         str(int(spec.storage.size)),
         str(spec.tpcc.warehouses),
         str(spec.tpcc.seed),
-        _fingerprint(),
+        f"{spec.tpch.scale:g}" if spec.tpch else "",
+        _fingerprint(spec),
     ]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     folder = cache_dir() / "databases"
     folder.mkdir(exist_ok=True)
-    return folder / f"tpcc-{spec.tpcc.warehouses}w-{key}.img"
+    scale = f"-tpch-sf{spec.tpch.scale:g}" if spec.tpch else ""
+    return folder / f"tpcc-{spec.tpcc.warehouses}w{scale}-{key}.img"
 
 
 def cached(path: Path) -> SavedImage | None:
@@ -63,7 +70,11 @@ def cached(path: Path) -> SavedImage | None:
     if not (path.exists() and facts.exists()):
         return None
     known = json.loads(facts.read_text())
-    return SavedImage(path, Bytes(known["database_bytes"]), known["version"], known["seconds"])
+    databases = {
+        workload: SavedDatabase(Bytes(one["bytes"]), one["folder"])
+        for workload, one in known["databases"].items()
+    }
+    return SavedImage(path, databases, known["version"])
 
 
 def new_file(path: Path, size: Bytes) -> Path:
@@ -104,26 +115,51 @@ def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> 
         server.start(load_settings(_LOAD_BUFFERS, 20))
         mark = takedown.mark()
         takedown.call("stop the server", lambda: server.stop("immediate"))
-        server.create_database(DATABASE)
-        with report.task(f"loading {spec.tpcc.warehouses} warehouses (once)"):
-            done = load(
-                server.database(DATABASE),
-                spec.tpcc.warehouses,
-                seed=spec.tpcc.seed,
-                observe=report.on_load,
-            )
-        consistency.require(workload.check(server.database(DATABASE), report))
-        database_bytes = _database_bytes(server)
+        server.make_temporary_space()
+        databases = {"tpcc": _load_tpcc(server, spec, report)}
+        if spec.tpch is not None:
+            databases["tpch"] = _load_tpch(server, spec.tpch, report)
         takedown.forget(mark)
         server.trim_log()
         server.stop("fast")
         _write_out(machine, path.parent)
-    saved = SavedImage(path, database_bytes, server.version(), done.seconds)
-    facts = {"database_bytes": database_bytes, "version": saved.version, "seconds": done.seconds}
+    facts = {
+        "databases": {
+            workload: {"bytes": int(one.size), "folder": one.folder}
+            for workload, one in databases.items()
+        },
+        "version": server.version(),
+    }
     _building(path).rename(path)
     path.with_suffix(".json").write_text(json.dumps(facts))
-    report.say(f"loaded {done.rows:,} rows, {database_bytes}, in {done.seconds:.0f} s")
+    saved = cached(path)
+    assert saved is not None
     return saved
+
+
+def _load_tpcc(server: PostgresServer, spec: Spec, report: Reporter) -> SavedDatabase:
+    server.create_database("tpcc")
+    database = server.database("tpcc")
+    with report.task(f"loading {spec.tpcc.warehouses} warehouses (once)"):
+        done = load(
+            database, spec.tpcc.warehouses, seed=spec.tpcc.seed, observe=report.on_load
+        )  # fmt: skip
+    consistency.require(workload.check(database, report))
+    loaded = _looked_up(server, "tpcc")
+    report.say(f"loaded {done.rows:,} rows, {loaded.size}, in {done.seconds:.0f} s")
+    return loaded
+
+
+def _load_tpch(server: PostgresServer, want: TpchTable, report: Reporter) -> SavedDatabase:
+    server.create_database("tpch")
+    database = PostgresTpch(server.database("tpch"))
+    with report.task(f"loading TPC-H, scale {want.scale:g} (once)"):
+        done = tpch_load.load(
+            database, want.scale, cache_dir() / "tpch", report.on_tpch_load
+        )  # fmt: skip
+    loaded = _looked_up(server, "tpch")
+    report.say(f"loaded {sum(done.rows.values()):,} rows, {loaded.size}, in {done.seconds:.0f} s")
+    return loaded
 
 
 def _write_out(machine: Machine, folder: Path) -> None:
@@ -145,20 +181,27 @@ def _building(path: Path) -> Path:
     return path.with_suffix(f".{os.getpid()}.building")
 
 
-def _database_bytes(server: PostgresServer) -> Bytes:
-    session = server.database(DATABASE).session()
-    try:
-        ((size,),) = session.query("SELECT pg_database_size(current_database())")
-    finally:
-        session.close()
+def _looked_up(server: PostgresServer, name: str) -> SavedDatabase:
+    """Size of a database, and where its files lie in the cluster."""
+    with closing(server.database(name).session()) as session:
+        ((size, oid),) = session.query(
+            "SELECT pg_database_size(oid), oid::bigint FROM pg_database"
+            " WHERE datname = current_database()"
+        )
     assert isinstance(size, int)
-    return Bytes(size)
+    return SavedDatabase(Bytes(size), f"base/{oid}")
 
 
-def _fingerprint() -> str:
+def _fingerprint(spec: Spec) -> str:
     """Hash of the files that decide what a load writes."""
+    sql = files("hotset.tpcc") / "sql" / spec.database.engine
+    found = [*_walk(sql), *(files("hotset.tpcc") / name for name in _LOADERS)]
+    if spec.tpch is not None:
+        # The queries and the refresh functions write nothing that lasts.
+        sql = files("hotset.tpch") / "sql" / spec.database.engine
+        found += [item for item in _walk(sql) if item.name in _TPCH_SQL]
     digest = hashlib.sha256()
-    for item in sorted(_walk(files("hotset.tpcc")), key=str):
+    for item in sorted(found, key=str):
         digest.update(item.read_bytes())
     return digest.hexdigest()
 
@@ -166,8 +209,5 @@ def _fingerprint() -> str:
 def _walk(folder: Traversable) -> list[Traversable]:
     found: list[Traversable] = []
     for item in folder.iterdir():
-        if item.is_dir() and item.name != "__pycache__":
-            found += _walk(item)
-        elif item.name.endswith(".sql") or item.name in ("rows.py", "load.py", "nurand.py"):
-            found.append(item)
+        found += _walk(item) if item.is_dir() else [item]
     return found

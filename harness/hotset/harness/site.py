@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -14,21 +15,33 @@ from hotset.cachelayer.units import Bytes
 from hotset.harness.engines.postgres_server import Place, PostgresServer
 from hotset.harness.progress import Reporter
 from hotset.harness.spec import Spec
+from hotset.reports.document import Workload
 
 PLACE = Place(PurePosixPath("/run/hotset/data"), PurePosixPath("/run/hotset/volume"))
 VOLUME_IN_DATA = "volume"
 """Where log and temporary space lie on the data's own disk, when there is no flash volume."""
-DATABASE = "tpcc"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedDatabase:
+    """One workload's database: its size, and its folder in the cluster."""
+
+    size: Bytes
+    folder: str
 
 
 @dataclass(frozen=True, slots=True)
 class SavedImage:
-    """A loaded, cleanly stopped database on a disk image, and what was measured when loading."""
+    """Loaded databases of a cleanly stopped server on a disk image. Each bears its workload's
+    name."""
 
     path: Path
-    database_bytes: Bytes
+    databases: dict[Workload, SavedDatabase]
     version: str
-    load_seconds: float
+
+    def size(self, workloads: Iterable[Workload]) -> Bytes:
+        """What the databases of these workloads take."""
+        return Bytes(sum(self.databases[one].size for one in workloads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +64,9 @@ class Site:
     def takedown(self) -> Takedown:
         return self.lab.takedown
 
-    @property
-    def buffers(self) -> Bytes:
-        fraction = self.spec.database.buffers_fraction
-        return Bytes(int(self.saved.database_bytes * fraction))
+    def buffers(self, workloads: Iterable[Workload]) -> Bytes:
+        """The server's buffers while these workloads are run."""
+        return Bytes(int(self.saved.size(workloads) * self.spec.database.buffers_fraction))
 
     def server(self) -> PostgresServer:
         return PostgresServer(self.machine, PLACE, self.password)

@@ -26,7 +26,9 @@ from hotset.cachelayer.lab import FLASH_MODEL, MachineChoice, TierChoice
 from hotset.cachelayer.tier import TierSpec, WriteMode
 from hotset.cachelayer.units import Bytes
 from hotset.cachelayer.warmup import Method
-from hotset.reports.document import ArmName, CheckedAfter
+from hotset.reports.document import ArmName, CheckedAfter, Workload
+from hotset.tpch import load as tpch
+from hotset.tpch.schema import estimated_bytes
 
 Policy = Literal["smq", "lru", "sieve", "s3-fifo", "arc"]
 Block = Annotated[Bytes, AfterValidator(dmcache.check_block)]
@@ -35,6 +37,13 @@ Block = Annotated[Bytes, AfterValidator(dmcache.check_block)]
 WAREHOUSE_BYTES = 105_000_000
 _SORT_SHARE = 0.5
 _LOG_BYTES = 256 * 1024**2
+IN_MEMORY_ROOM = 1.3
+"""Buffers of the ``in-memory`` arm, as a multiple of the databases: they grow."""
+
+
+def _checked_scale(scale: float) -> float:
+    tpch.require_scale(scale)
+    return scale
 
 
 class SpecError(Exception):
@@ -128,6 +137,15 @@ class TpccTable(_Table):
     check: CheckedAfter = "load"
 
 
+class TpchTable(_Table):
+    """``[tpch]``: the 22 queries as a second workload. ``timeout_s`` is for each query, in seconds
+    of this computer's clock; a ``seed`` draws other parameters than the validation run's."""
+
+    scale: Annotated[PositiveFloat, AfterValidator(_checked_scale)]
+    timeout_s: PositiveFloat = 600
+    seed: int | None = None
+
+
 class WarmupTable(_Table):
     """``[warmup]``: how the cache is filled and what its probe must reach."""
 
@@ -152,7 +170,30 @@ class Spec(_Table):
     tier: TierTable
     database: DatabaseTable = DatabaseTable()
     tpcc: TpccTable
+    tpch: TpchTable | None = None
     warmup: WarmupTable = WarmupTable()
+
+    @property
+    def database_bytes(self) -> Bytes:
+        """What the databases will take, tables and indexes."""
+        queries = estimated_bytes(self.tpch.scale) if self.tpch else 0
+        return Bytes(self.tpcc.warehouses * WAREHOUSE_BYTES + queries)
+
+    @property
+    def placements(self) -> tuple[tuple[Workload, ...], ...]:
+        """The workloads that share one placement of the databases: all, where the cache holds
+        them all; else each has a placement and a warm-up of its own."""
+        if self.tpch is None:
+            return (("tpcc",),)
+        if self.database_bytes <= self.tier.cache:
+            return (("tpcc", "tpch"),)
+        return (("tpcc",), ("tpch",))
+
+    @property
+    def _asked(self) -> str:
+        """What decides how large the databases are, by its keys."""
+        tables = f"tpcc.warehouses = {self.tpcc.warehouses}"
+        return f"{tables}, tpch.scale = {self.tpch.scale:g}" if self.tpch else tables
 
     @model_validator(mode="after")
     def _machine_has_the_tier(self) -> Self:
@@ -168,20 +209,26 @@ class Spec(_Table):
                 f"tier: metadata {tier.metadata} + cache {tier.cache} + volume {tier.volume} ="
                 f" {Bytes(split)} is larger than flash.size = {flash}: make one of them smaller"
             )
-        database = Bytes(self.tpcc.warehouses * WAREHOUSE_BYTES)
+        database = self.database_bytes
         needed = Bytes(int(database * (1 + _SORT_SHARE)) + _LOG_BYTES)
         if needed > self.storage.size:
             raise ValueError(
-                f"tpcc.warehouses = {self.tpcc.warehouses} is a database of about {database};"
-                f" with room for its log and for building indexes ({needed}) it is"
+                f"{self._asked} is about {database} of databases;"
+                f" with room for the log and for building indexes ({needed}) that is"
                 f" larger than the origin (storage.size = {self.storage.size}):"
-                " enlarge storage.size or take fewer warehouses"
+                " enlarge storage.size or take less"
             )
         if "all-flash" in self.arms and self.storage.size + tier.volume > flash:
             raise ValueError(
                 f"arms: all-flash holds the whole origin (storage.size = {self.storage.size}) and"
                 f" the volume ({tier.volume}) on the flash, but flash.size = {flash}:"
                 " enlarge flash.size or leave the arm out"
+            )
+        memory = Bytes(int(database * IN_MEMORY_ROOM))
+        if "in-memory" in self.arms and self.machine.kind == "vm" and memory > self.machine.memory:
+            raise ValueError(
+                f"arms: in-memory takes buffers of {memory}, but machine.memory ="
+                f" {self.machine.memory}: enlarge that or leave the arm out"
             )
         if len(set(self.arms)) != len(self.arms) or not self.arms:
             raise ValueError(f"arms = {list(self.arms)}: name each arm once, at least one")

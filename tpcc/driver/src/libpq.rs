@@ -336,3 +336,40 @@ fn encode(value: &Value, buffer: &mut Vec<u8>) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(value: &Value) -> Option<Vec<u8>> {
+        let mut buffer = Vec::new();
+        encode(value, &mut buffer).then_some(buffer)
+    }
+
+    #[test]
+    fn values_are_in_postgres_formats() {
+        assert_eq!(encoded(&Value::Null), None);
+        assert_eq!(encoded(&Value::Number(-2)), Some(vec![255, 255, 255, 254]));
+        assert_eq!(
+            encoded(&Value::Name("BARBARBAR")),
+            Some(b"BARBARBAR".to_vec())
+        );
+        assert_eq!(encoded(&Value::Cents(100_005)), Some(b"1000.05".to_vec()));
+        let array = encoded(&Value::Numbers(vec![7, 8])).unwrap();
+        let words: Vec<i32> = array
+            .chunks(4)
+            .map(|word| i32::from_be_bytes(word.try_into().unwrap()))
+            .collect();
+        assert_eq!(words, [1, 0, 23, 2, 1, 4, 7, 4, 8]);
+    }
+
+    #[test]
+    fn a_library_that_lacks_functions_is_refused() {
+        assert_eq!(
+            Libpq::load("/nowhere.so").err().unwrap(),
+            "/nowhere.so cannot be loaded"
+        );
+        let other = Libpq::load("libc.so.6").err().unwrap();
+        assert_eq!(other, "libc.so.6 lacks PQconnectdbParams");
+    }
+}

@@ -101,3 +101,31 @@ impl Recorder {
 fn append_json(events: &[impl Serialize], body: &mut Vec<u8>) {
     serde_json::to_writer(body, events).expect("numbers and texts are JSON");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_report_holds_columns_and_events_once() {
+        let (sender, messages) = channel();
+        let mut recorder = Recorder::new(sender);
+        recorder.commit(3, 12.5, 0.25);
+        recorder.event(13.0, 0, "retry", "dead\"lock");
+        recorder.report();
+        recorder.report();
+        let mut frames = Vec::new();
+        for message in messages.try_iter() {
+            message.write(&mut frames).unwrap();
+        }
+        let mut wanted = vec![b'S', 45, 0, 0, 0, 1, 0, 0, 0];
+        wanted.extend(12.5f64.to_le_bytes());
+        wanted.push(3);
+        wanted.extend(0.25f32.to_le_bytes());
+        wanted.extend(br#"[[13.0,0,"retry","dead\"lock"]]"#);
+        wanted[1] = (wanted.len() - 5) as u8;
+        wanted.extend([b'S', 6, 0, 0, 0, 0, 0, 0, 0, b'[', b']']);
+        assert_eq!(frames, wanted);
+    }
+}

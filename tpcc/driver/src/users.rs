@@ -250,3 +250,23 @@ impl Reports {
         due
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_due_once_after_each_second_however_late() {
+        let mut reports = Reports::new(
+            Begin {
+                start: 100.0,
+                end: 110.0,
+            },
+            0.02,
+        );
+        let due: Vec<bool> = [100.5, 101.01, 101.03, 101.5, 104.5, 104.6, 105.02]
+            .map(|now| reports.due(now))
+            .into();
+        assert_eq!(due, [false, false, true, false, true, false, true]);
+    }
+}

@@ -96,7 +96,7 @@ class Latency:
     """Latencies of committed transactions in milliseconds, from sending to commit.
 
     Attempts that had to be repeated, and the pauses between, are included. Percentiles are
-    exact. All are None when nothing committed.
+    exact. All are None when nothing committed, one of them when the driver does not tell it.
     """
 
     mean: float | None
@@ -124,6 +124,31 @@ class KindResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerRate:
+    """What the whole server committed and rolled back, per minute, in the interval until `at`.
+
+    at  seconds since 1970
+    """
+
+    at: float
+    tpm: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerErrors:
+    """What the server itself counted during a run; a driver may not have seen all of it.
+
+    deadlocks  in this database; of the instance on SQL Server
+    errors     rollbacks of this database on PostgreSQL (a clean run has few, those of clause
+               2.4.1.4 not among them where a procedure rolls back by itself); errors sent to
+               users by the instance on SQL Server
+    """
+
+    deadlocks: int
+    errors: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """The window of a run; `dataclasses.asdict` makes it JSON.
 
@@ -139,6 +164,15 @@ class RunResult:
     latency_ms        over all types
     failed            transactions given up, all types and causes
     series            second by second; its sums are the totals
+    driver            who drove it: hotset's own driver, or hammerdb
+
+    HammerDB tells less, and more of its own. `nopm` is `nopm_by_district` then; `tpm` is worked out
+    from it by the mix of all calls, which include the ramp-up, and so are the counts in `kinds`;
+    latencies are of ramp-up and window together; `series` is empty, and instead there are
+
+    server_tpm     HammerDB's TPM, as the server counts
+    server_series  the same by interval, ramp-up included
+    server_errors  deadlocks and errors that the server counted, ramp-up included
     """
 
     options: RunOptions
@@ -151,6 +185,10 @@ class RunResult:
     latency_ms: Latency
     failed: int
     series: list[Second] = field(repr=False)
+    driver: Literal["hotset", "hammerdb"] = "hotset"
+    server_tpm: float | None = None
+    server_series: list[ServerRate] = field(repr=False, default_factory=list)
+    server_errors: ServerErrors | None = None
 
 
 class RunFailed(Exception):

@@ -86,9 +86,17 @@ def load(
 
 def require_scale(scale: float) -> None:
     """Raises ValueError unless a data set can have this scale."""
-    if not 0.001 <= scale <= 100_000 or round(scale, 4) != scale:
+    if not 0.01 <= scale <= 100_000 or round(scale, 4) != scale:
         raise ValueError(
-            f"scale {scale:g}: give one from 0.001 to 100000, with at most four decimals"
+            f"scale {scale:g}: give one from 0.01 to 100000, with at most four decimals"
+        )
+    suppliers = round(10_000 * scale)
+    # Clause 4.2.3: a part's suppliers lie this far apart, in a circle of all of them.
+    steps = (suppliers // 4 + turn for turn in range(20))
+    if any(count * step % suppliers == 0 for step in steps for count in (1, 2, 3)):
+        raise ValueError(
+            f"scale {scale:g}: with {suppliers} suppliers clause 4.2.3 gives a part the same one"
+            " twice; 0.01, 0.02 and all from 0.03 on are fine"
         )
 
 

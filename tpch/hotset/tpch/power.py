@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from functools import partial
 
 from hotset.tpch import queries as the_queries
 from hotset.tpch import refresh as refreshing
 from hotset.tpch import schema, stream
-from hotset.tpch.database import Database, DatabaseError
-from hotset.tpch.record import Event, PowerResult, Refreshed, RunFailed
+from hotset.tpch.database import Database, DatabaseError, Session
+from hotset.tpch.record import Event, PowerResult, QueryResult, Refreshed, RunFailed
+from hotset.tpch.refresh import UpdateSet
 from hotset.tpch.streams import ORDERS
 
 
@@ -35,31 +36,42 @@ def run(
     """
     with closing(database.session()) as session:
         size = schema.require_scale(session, scale)
-        updates = [refreshing.update_set(size, 0)] if refresh else []
-        framed = refreshing.leaving_nothing(database, session, updates)
-        with framed if refresh else nullcontext():
-            started = time.time()
-            first_s = second_s = 0.0
-            if refresh:
-                try:
-                    first_s = timed(partial(refreshing.insert, session, updates[0]))
-                except DatabaseError as error:
-                    raise RunFailed(f"RF1 failed: {error} (--no-refresh leaves it out)") from error
-                observe(Refreshed(0, "RF1", first_s))
-            results = stream.run(
-                session, database.engine, size, [n for n in ORDERS[0] if n in set(queries)],
-                seed=seed, stream=0, timeout_s=timeout_s, observe=observe,
-            )  # fmt: skip
-            refreshed: tuple[float, float] | None = None
-            cause = results[-1].cause if results and len(results) < len(set(queries)) else ""
-            if refresh and not cause:
-                try:
-                    second_s = timed(partial(refreshing.delete, database, session, updates[0]))
-                    refreshed = (first_s, second_s)
-                    observe(Refreshed(0, "RF2", second_s))
-                except DatabaseError as error:
-                    cause = f"RF2 failed: {error}"
-    return PowerResult(size, seed, started, time.time(), results, refreshed, cause)
+        ask = partial(
+            stream.run, session, database.engine, size, [n for n in ORDERS[0] if n in set(queries)],
+            seed=seed, stream=0, timeout_s=timeout_s, observe=observe,
+        )  # fmt: skip
+        update = refreshing.update_set(size, 0) if refresh else None
+        started = time.time()
+        if update is None:
+            (results, cause), refresh_s = ask(), None
+        else:
+            results, cause, refresh_s = _framed(database, session, update, ask, observe)
+    return PowerResult(size, seed, started, time.time(), results, refresh_s, cause)
+
+
+def _framed(
+    database: Database,
+    session: Session,
+    update: UpdateSet,
+    ask: Callable[[], tuple[tuple[QueryResult, ...], str]],
+    observe: Callable[[Event], None],
+) -> tuple[tuple[QueryResult, ...], str, tuple[float, float] | None]:
+    """The queries between RF1 and RF2; what they gave, why the run ended early, both timings."""
+    with refreshing.leaving_nothing(database, session, [update]):
+        try:
+            first_s = timed(partial(refreshing.insert, session, update))
+        except DatabaseError as error:
+            raise RunFailed(f"RF1 failed: {error} (--no-refresh leaves it out)") from error
+        observe(Refreshed(0, "RF1", first_s))
+        results, cause = ask()
+        if cause:
+            return results, f"{cause} (RF1's rows stay until the next run with refresh)", None
+        try:
+            second_s = timed(partial(refreshing.delete, database, session, update))
+        except DatabaseError as error:
+            return results, f"RF2 failed: {error}", None
+        observe(Refreshed(0, "RF2", second_s))
+    return results, "", (first_s, second_s)
 
 
 def timed(action: Callable[[], None]) -> float:

@@ -151,7 +151,7 @@ class ThroughputResult:
 
     started, ended  seconds since 1970: the first query sent, the last stream's end
     refresh_s       one pair of RF1 and RF2 for each query stream; None: not run
-    cause           what ended the refresh stream early, in the server's words
+    cause           what ended a stream early, in the server's words
     """
 
     scale: float

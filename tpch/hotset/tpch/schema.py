@@ -59,33 +59,33 @@ def _table(
 TABLES: dict[str, Table] = {
     one.name: one
     for one in (
-        _table("region", 5, 389, 24_576, "r_regionkey r_name r_comment", fixed=True),
+        _table("region", 5, 389, 57_344, "r_regionkey r_name r_comment", fixed=True),
         _table(
-            "nation", 25, 2_224, 24_576, "n_nationkey n_name n_regionkey n_comment", fixed=True
+            "nation", 25, 2_224, 57_344, "n_nationkey n_name n_regionkey n_comment", fixed=True
         ),
         _table(
-            "supplier", 10_000, 1_409_184, 2_400_000,
+            "supplier", 10_000, 1_409_184, 2_200_000,
             "s_suppkey s_name s_address s_nationkey s_phone s_acctbal s_comment",
         ),
         _table(
-            "customer", 150_000, 24_346_144, 36_000_000,
+            "customer", 150_000, 24_346_144, 33_900_000,
             "c_custkey c_name c_address c_nationkey c_phone c_acctbal c_mktsegment c_comment",
         ),
         _table(
-            "part", 200_000, 24_135_125, 38_000_000,
+            "part", 200_000, 24_135_125, 38_100_000,
             "p_partkey p_name p_mfgr p_brand p_type p_size p_container p_retailprice p_comment",
         ),
         _table(
-            "partsupp", 800_000, 118_984_616, 170_000_000,
+            "partsupp", 800_000, 118_984_616, 166_500_000,
             "ps_partkey ps_suppkey ps_availqty ps_supplycost ps_comment",
         ),
         _table(
-            "orders", 1_500_000, 171_952_161, 290_000_000,
+            "orders", 1_500_000, 171_952_161, 277_600_000,
             "o_orderkey o_custkey o_orderstatus o_totalprice o_orderdate o_orderpriority o_clerk"
             " o_shippriority o_comment",
         ),
         _table(
-            "lineitem", 6_000_000, 759_863_287, 1_500_000_000,
+            "lineitem", 6_000_000, 759_863_287, 1_242_500_000,
             "l_orderkey l_partkey l_suppkey l_linenumber l_quantity l_extendedprice l_discount"
             " l_tax l_returnflag l_linestatus l_shipdate l_commitdate l_receiptdate"
             " l_shipinstruct l_shipmode l_comment",

@@ -20,9 +20,12 @@ def run(
     timeout_s: float | None,
     observe: Callable[[Event], None],
     stop: Flag | None = None,
-) -> tuple[QueryResult, ...]:
+) -> tuple[tuple[QueryResult, ...], str]:
     """Run queries in the order given. One that fails or times out is recorded, and the next one
-    runs; when the server is gone, or `stop` is set, the stream ends with what it has."""
+    runs; when the server is gone, or `stop` is set, the stream ends with what it has.
+
+    Returns the records, and why the connection broke if it did.
+    """
     results: list[QueryResult] = []
     for place, number in enumerate(numbers, 1):
         if stop is not None and stop.is_set():
@@ -33,8 +36,8 @@ def run(
         results.append(result)
         observe(Ended(stream, result))
         if gone:
-            break
-    return tuple(results)
+            return tuple(results), result.cause
+    return tuple(results), ""
 
 
 def _one(

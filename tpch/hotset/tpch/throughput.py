@@ -111,10 +111,11 @@ class _Crew:
 
     def _queries(self, session: Session, number: int) -> None:
         started = time.time()
-        results = stream.run(
+        results, cause = stream.run(
             session, self._database.engine, self._scale, ORDERS[number], seed=self._seed,
             stream=number, timeout_s=self._timeout_s, observe=self._observe, stop=self._stop,
         )  # fmt: skip
+        self.cause = self.cause or (f"stream {number}: {cause}" if cause else "")
         self.streams[number] = StreamResult(number, started, time.time(), results)
 
     def _refresh(self, session: Session, updates: Sequence[UpdateSet]) -> None:

@@ -7,11 +7,12 @@ terminal sends to the whole group: its parent ends it, and a server rolls back w
 import os
 import pickle
 import signal
+import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
-from multiprocessing import connection, get_context
+from contextlib import closing, contextmanager
+from multiprocessing import connection, get_context, resource_tracker
 from multiprocessing.process import BaseProcess
 from threading import Thread
 from types import TracebackType
@@ -46,7 +47,8 @@ class Workers(Generic[Job, Answer]):
                 process = context.Process(
                     target=_serve, args=(theirs, *self._arguments), daemon=True
                 )
-                process.start()
+                with _deaf_to_ctrl_c():
+                    process.start()
                 theirs.close()
                 self._processes.append((process, ours))
         except BaseException:
@@ -100,6 +102,20 @@ class Workers(Generic[Job, Answer]):
                     process.join(_TERMINATE_S)
             process.close()
         self._processes.clear()
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes started inside never see a SIGINT, not even while Python starts up in them."""
+    if sys.platform == "win32":
+        yield
+        return
+    resource_tracker.ensure_running()  # its own start would lift the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _send(pipe: "connection.Connection[Any, Any]", job: object) -> None:

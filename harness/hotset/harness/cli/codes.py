@@ -22,6 +22,7 @@ def code_of(error: Exception) -> int | None:
     from hotset.cachelayer import flashdev, machine, takedown, tier
     from hotset.harness import archive, journal, spec, workload
     from hotset.harness.engines import connect
+    from hotset.harness.hammerdb import failures
     from hotset.tpcc import consistency, database, native, record, schema
     from hotset.tpch import database as tpch_database
     from hotset.tpch import record as tpch_record
@@ -33,6 +34,7 @@ def code_of(error: Exception) -> int | None:
         connect.DsnError: USAGE,
         workload.RefusedError: USAGE,
         flashdev.RefusedError: USAGE,
+        failures.HammerdbRefused: USAGE,
         machine.EnvironmentLacksError: LACKS,
         takedown.BusyError: LACKS,
         native.DriverMissing: LACKS,
@@ -42,6 +44,7 @@ def code_of(error: Exception) -> int | None:
         machine.MachineGoneError: FAILED,
         tier.TierFailedError: FAILED,
         tier.WarmupFailedError: FAILED,
+        failures.HammerdbFailed: FAILED,
         record.RunFailed: FAILED,
         record.LoadFailed: FAILED,
         schema.SetupError: FAILED,

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from hotset.tpch.database import Database
     from hotset.tpch.record import PowerResult, ThroughputResult
 
-app = typer.Typer(help="TPC-H: build, run, check, drop.", no_args_is_help=True)
+_HELP = (
+    "TPC-H in a database of yours: data, the 22 queries, refresh functions, answers. Results are"
+    " TPROC-H figures, derived from TPC-H; they are not audited TPC results."
+)
+app = typer.Typer(help=_HELP, no_args_is_help=True)
 
 QueriesOption = Annotated[
     str, typer.Option("--queries", metavar="N,N…", help="Which of the 22; default: all.")
@@ -41,10 +45,7 @@ LoadedScaleOption = Annotated[
 
 @app.callback()
 def tpch() -> None:
-    """TPC-H in a database of yours: data, the 22 queries, refresh functions, answers.
-
-    Results are TPROC-H figures, derived from TPC-H; they are not audited TPC results.
-    """
+    """TPC-H in a database of yours."""
 
 
 @app.command("build")

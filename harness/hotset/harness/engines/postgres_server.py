@@ -100,10 +100,22 @@ class PostgresServer:
                   str(self._place.log), "--encoding=UTF8", "--locale=C.UTF-8",
                   "--auth-local=peer", "--auth-host=scram-sha-256", "--no-sync")  # fmt: skip
 
-    def create_database(self, name: str) -> None:
-        """Make the temporary tablespace and an empty database on the running server."""
+    def make_temporary_space(self) -> None:
+        """Make the temporary tablespace on the running server."""
         self._sql(f"CREATE TABLESPACE {_TEMP_TABLESPACE} LOCATION '{self._place.temp}';")
+
+    def create_database(self, name: str) -> None:
+        """Make an empty database on the running server."""
         self._sql(f"CREATE DATABASE {name};")
+
+    def prewarm(self, name: str) -> None:
+        """Read all tables and indexes of a database into the server's buffers."""
+        self._sql("CREATE EXTENSION IF NOT EXISTS pg_prewarm;", name)
+        self._sql(
+            "SELECT sum(pg_prewarm(oid)) FROM pg_class WHERE relkind IN ('r', 'i', 'm')"
+            " AND relpersistence = 'p' AND relfilenode <> 0;",
+            name,
+        )
 
     def start(self, settings: dict[str, str]) -> None:
         """Start and wait until it takes connections.
@@ -160,9 +172,9 @@ class PostgresServer:
             # 0644: the folder itself is closed to everyone but the server.
             put_text(self._machine, "\n".join(text) + "\n", self._place.cluster / name)
 
-    def _sql(self, text: str) -> None:
+    def _sql(self, text: str, database: str = "postgres") -> None:
         argv = [str(self._bin / "psql"), "-X", "-q", "-h", _SOCKETS, "-p", str(self._port),
-                "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-f", "-"]  # fmt: skip
+                "-v", "ON_ERROR_STOP=1", "-d", database, "-f", "-"]  # fmt: skip
         self._machine.run(argv, user=USER, stdin=text)
 
     def _run(self, program: str, *arguments: str, timeout_s: float = 120) -> str:

@@ -1,0 +1,2 @@
+-- Warehouses there are.
+SELECT count(*) FROM warehouse

@@ -1,0 +1,193 @@
+"""TPC-C by HammerDB: build a database, run it, and tell it as hotset's own driver does."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from hotset.harness.hammerdb import script, settings, tables
+from hotset.harness.hammerdb.batch import Batch, Observer, Outcome, execute
+from hotset.harness.hammerdb.failures import HammerdbFailed, HammerdbRefused
+from hotset.harness.hammerdb.jobs import Timing
+from hotset.harness.hammerdb.release import Release, find
+from hotset.harness.hammerdb.settings import Connection
+from hotset.harness.hammerdb.watch import result_of
+from hotset.tpcc.database import Aborted
+from hotset.tpcc.record import KindResult, Latency, RunOptions, RunResult, ServerErrors, ServerRate
+
+_KINDS = {
+    "new_order": "NEWORD",
+    "payment": "PAYMENT",
+    "order_status": "OSTAT",
+    "delivery": "DELIVERY",
+    "stock_level": "SLEV",
+}
+"""Our names and those of HammerDB's client procedures, in capitals in its time profile."""
+_BUILD_STALL_S = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """A database HammerDB built: rows by table as counted afterwards, seconds without counting."""
+
+    rows: dict[str, int]
+    seconds: float
+
+
+def build(
+    connection: Connection,
+    warehouses: int,
+    folder: Path,
+    *,
+    users: int | None = None,
+    stall_s: float = _BUILD_STALL_S,
+    observe: Observer = lambda _: None,
+    release: Release | None = None,
+) -> BuildResult:
+    """Create HammerDB's TPC-C schema in an existing, empty database, and count its rows.
+
+    :param folder: for script, output and record; new or empty.
+    :param users: parallel loaders; by default one per CPU, at most one per warehouse.
+    :raises HammerdbFailed: the build did not end well; the database holds a part of it.
+    :raises HammerdbRefused: an option that HammerDB cannot take.
+    :raises EnvironmentLacksError: no HammerDB (see `release.find`).
+    """
+    if warehouses < 1:
+        raise HammerdbRefused(f"warehouses must be at least 1, not {warehouses}")
+    users = min(users or os.cpu_count() or 1, warehouses)
+    batch = Batch(release or find(), connection, folder, stall_s, observe)
+    dictionary = settings.dictionary(connection, settings.Tpcc(warehouses, build_users=users))
+    begun = time.monotonic()
+    execute(
+        batch,
+        dictionary,
+        script.build(connection.engine, "TPC-C", dictionary),
+        users=1 if users == 1 else users + 1,  # more than one have a monitor
+    )
+    seconds = time.monotonic() - begun
+    rows = tables.check(connection, "tpcc_rows", tables.tpcc_rows(warehouses))
+    return BuildResult(rows, seconds)
+
+
+def run(
+    connection: Connection,
+    options: RunOptions,
+    folder: Path,
+    *,
+    observe: Observer = lambda _: None,
+    release: Release | None = None,
+) -> RunResult:
+    """Run TPC-C against a database that HammerDB built; see RunResult for what it can tell.
+
+    HammerDB has no seed: `options.seed` is not used. It runs on all warehouses there are.
+
+    :param folder: for script, output and record; new or empty.
+    :raises HammerdbFailed: there is no result that could be trusted.
+    :raises HammerdbRefused: an option that HammerDB cannot take, such as half a minute.
+    :raises EnvironmentLacksError: no HammerDB (see `release.find`).
+    """
+    asked = settings.Tpcc(
+        options.warehouses,
+        rampup_min=whole_minutes("rampup_s", options.rampup_s, at_least=0),
+        duration_min=whole_minutes("duration_s", options.duration_s, at_least=1),
+        all_warehouses=options.all_warehouses,
+        think_time=options.think_time,
+    )
+    dictionary = settings.dictionary(connection, asked)
+    batch = Batch(release or find(), connection, folder, options.stall_s, observe)
+    _check_warehouses(connection, options.warehouses)
+    before = _server_errors(connection)
+    text = script.timed(connection.engine, options.users, dictionary)
+    outcome = execute(batch, dictionary, text, users=options.users + 1)
+    return _result(options, outcome, _between(before, _server_errors(connection)))
+
+
+def whole_minutes(name: str, seconds: float, at_least: int) -> int:
+    """HammerDB's clock ticks in minutes.
+
+    :raises HammerdbRefused: `seconds` is no whole number of them, or less than `at_least`.
+    """
+    minutes = round(seconds / 60)
+    if minutes * 60 != seconds or minutes < at_least:
+        nearest = max(at_least, minutes) * 60
+        raise HammerdbRefused(
+            f"{name} {seconds:g}: HammerDB takes whole minutes, at least {at_least}:"
+            f" give {nearest}, or use hotset's own driver"
+        )
+    return minutes
+
+
+def _check_warehouses(connection: Connection, warehouses: int) -> None:
+    ((count,),) = tables.read(connection, "warehouses")
+    if int(str(count)) != warehouses:
+        raise HammerdbRefused(
+            f"warehouses {warehouses}: the database has {count}, and HammerDB always runs on all"
+            f" of them: ask for {count}"
+        )
+
+
+def _server_errors(connection: Connection) -> ServerErrors | None:
+    """The server's counters; None where it has none (a compatible server may lack the view)."""
+    try:
+        ((deadlocks, errors),) = tables.read(connection, "server_errors")
+    except Aborted:
+        return None
+    return ServerErrors(int(str(deadlocks or 0)), int(str(errors or 0)))
+
+
+def _between(before: ServerErrors | None, after: ServerErrors | None) -> ServerErrors | None:
+    if before is None or after is None:
+        return None
+    return ServerErrors(after.deadlocks - before.deadlocks, after.errors - before.errors)
+
+
+def _result(options: RunOptions, outcome: Outcome, errors: ServerErrors | None) -> RunResult:
+    result = result_of(outcome.lines)
+    timings = {kind: _timing(outcome, name) for kind, name in _KINDS.items()}
+    calls = {kind: timing.calls for kind, timing in timings.items()}
+    if calls["new_order"] == 0:
+        raise HammerdbFailed("no new-order ended: HammerDB's time profile holds none")
+    if not {"measure", "done"} <= outcome.edges.keys():
+        raise HammerdbFailed("HammerDB did not say when its window opened and closed")
+    # The profile counts from the first call of the ramp-up; by its mix the window is worked out.
+    scale = result.nopm * options.duration_s / 60 / calls["new_order"]
+    return RunResult(
+        options=options,
+        window_start=outcome.edges["measure"],
+        window_end=outcome.edges["done"],
+        nopm=float(result.nopm),
+        tpm=result.nopm * sum(calls.values()) / calls["new_order"],
+        nopm_by_district=float(result.nopm),
+        kinds={
+            kind: KindResult(round(one.calls * scale), 0, {}, {}, _latency(one))
+            for kind, one in timings.items()
+        },
+        latency_ms=_overall(list(timings.values())),
+        failed=outcome.failed,
+        series=[],
+        driver="hammerdb",
+        server_tpm=float(result.tpm),
+        server_series=[ServerRate(one.at, one.value) for one in outcome.record.counts],
+        server_errors=errors,
+    )
+
+
+def _timing(outcome: Outcome, procedure: str) -> Timing:
+    """The profile of one procedure; one that was never called is absent from it."""
+    none = Timing(procedure, 0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    return outcome.record.timings.get(procedure, none)
+
+
+def _latency(timing: Timing) -> Latency:
+    if timing.calls == 0:
+        return Latency(None, None, None, None, None)
+    return Latency(timing.mean, timing.p50, timing.p95, timing.p99, timing.max)
+
+
+def _overall(timings: list[Timing]) -> Latency:
+    """Of all types: mean and maximum; percentiles cannot be put together from percentiles."""
+    calls = sum(one.calls for one in timings)
+    mean = sum(one.mean * one.calls for one in timings) / calls
+    return Latency(mean, None, None, None, max(one.max for one in timings))

@@ -1,0 +1,157 @@
+"""TPC-H by HammerDB: build a database, run the 22 queries, and tell it as hotset does."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from hotset.harness.hammerdb import script, settings, tables
+from hotset.harness.hammerdb.batch import Batch, Observer, execute
+from hotset.harness.hammerdb.failures import HammerdbFailed, HammerdbRefused
+from hotset.harness.hammerdb.output import Line, Query, Refresh
+from hotset.harness.hammerdb.release import Release, find
+from hotset.harness.hammerdb.settings import SCALES, Connection
+from hotset.harness.hammerdb.tpcc import BuildResult
+from hotset.harness.hammerdb.watch import query_sets_of
+from hotset.tpch.record import PowerResult, QueryResult
+
+_BUILD_STALL_S = 3600.0
+"""Building an index on a large LINEITEM says nothing for long."""
+_RUN_STALL_S = 4 * 3600.0
+"""So does a query."""
+
+
+def build(
+    connection: Connection,
+    scale: int,
+    folder: Path,
+    *,
+    users: int | None = None,
+    stall_s: float = _BUILD_STALL_S,
+    observe: Observer = lambda _: None,
+    release: Release | None = None,
+) -> BuildResult:
+    """Create HammerDB's TPC-H schema in an existing, empty database, and count its rows.
+
+    HammerDB makes the rows in Tcl: scale factor 1 takes ten minutes or more. hotset's own
+    generator takes seconds.
+
+    :param scale: one of `settings.SCALES`.
+    :param folder: for script, output and record; new or empty.
+    :param users: parallel loaders; by default one per CPU.
+    :raises HammerdbFailed: the build did not end well; the database holds a part of it.
+    :raises HammerdbRefused: an option that HammerDB cannot take.
+    :raises EnvironmentLacksError: no HammerDB (see `release.find`).
+    """
+    _check_scale(scale)
+    users = users or os.cpu_count() or 1
+    batch = Batch(release or find(), connection, folder, stall_s, observe)
+    dictionary = settings.dictionary(connection, settings.Tpch(scale, build_users=users))
+    begun = time.monotonic()
+    execute(
+        batch,
+        dictionary,
+        script.build(connection.engine, "TPC-H", dictionary),
+        users=1 if users == 1 else users + 1,  # more than one have a monitor
+    )
+    seconds = time.monotonic() - begun
+    rows = tables.check(connection, "tpch_rows", tables.tpch_rows(scale))
+    return BuildResult(rows, seconds)
+
+
+def run(
+    connection: Connection,
+    scale: int,
+    folder: Path,
+    *,
+    refresh: bool = False,
+    parallel: int = 2,
+    stall_s: float = _RUN_STALL_S,
+    observe: Observer = lambda _: None,
+    release: Release | None = None,
+) -> PowerResult:
+    """One power run against a database that HammerDB built.
+
+    HammerDB does not tell how many rows a query returned, nor a seed.
+
+    :param refresh: run RF1 before the queries and RF2 after them; it changes the database.
+    :param parallel: workers that one query may use.
+    :raises HammerdbFailed: not all 22 queries came to a good end.
+    :raises HammerdbRefused: an option that HammerDB cannot take.
+    :raises EnvironmentLacksError: no HammerDB (see `release.find`).
+    """
+    asked = settings.Tpch(scale, refresh=refresh, parallel=parallel)
+    (result,) = _run(connection, asked, folder, stall_s, observe, release)
+    return result
+
+
+def run_sets(
+    connection: Connection,
+    scale: int,
+    sets: int,
+    folder: Path,
+    *,
+    parallel: int = 2,
+    stall_s: float = _RUN_STALL_S,
+    observe: Observer = lambda _: None,
+    release: Release | None = None,
+) -> tuple[PowerResult, ...]:
+    """`sets` times the 22 queries, one after another by one user; else as `run`."""
+    if sets < 1:
+        raise HammerdbRefused(f"sets must be at least 1, not {sets}")
+    asked = settings.Tpch(scale, query_sets=sets, parallel=parallel)
+    return _run(connection, asked, folder, stall_s, observe, release)
+
+
+def _check_scale(scale: int) -> None:
+    if scale not in SCALES:
+        known = ", ".join(map(str, SCALES))
+        raise HammerdbRefused(
+            f"scale {scale}: HammerDB knows {known} only: give one of these, or use hotset's own"
+        )
+
+
+def _run(
+    connection: Connection,
+    asked: settings.Tpch,
+    folder: Path,
+    stall_s: float,
+    observe: Observer,
+    release: Release | None,
+) -> tuple[PowerResult, ...]:
+    _check_scale(asked.scale)
+    dictionary = settings.dictionary(connection, asked)
+    clock = _Clock(observe)
+    batch = Batch(release or find(), connection, folder, stall_s, clock.observe)
+    text = script.power(connection.engine, dictionary)
+    outcome = execute(batch, dictionary, text, users=1)
+    sets = query_sets_of(outcome.lines, asked.query_sets)
+    refreshes = [one for one in outcome.lines if isinstance(one, Refresh)]
+    if [one.function for one in refreshes] != ([1, 2] if asked.refresh else []):
+        raise HammerdbFailed(f"refresh functions that ran: {[one.function for one in refreshes]}")
+    refresh_s = (refreshes[0].seconds, refreshes[1].seconds) if asked.refresh else None
+    return tuple(
+        PowerResult(
+            scale=float(asked.scale),
+            seed=None,
+            started=clock.ends[number * 22] - queries[0].seconds,
+            ended=clock.ends[number * 22 + 21],
+            queries=tuple(QueryResult(one.number, one.seconds, "ok") for one in queries),
+            refresh_s=refresh_s,
+        )
+        for number, queries in enumerate(sets)
+    )
+
+
+class _Clock:
+    """Notes when each query's line came: HammerDB stamps none."""
+
+    def __init__(self, observe: Observer) -> None:
+        self._observe = observe
+        self.ends: list[float] = []
+
+    def observe(self, line: Line) -> None:
+        if isinstance(line, Query):
+            self.ends.append(time.time())
+        self._observe(line)
