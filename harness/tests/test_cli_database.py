@@ -57,7 +57,7 @@ def verbs(hotset: CommandLine, empty: PostgresDatabase) -> Verbs:
         (["place", *NOWHERE, "--folder", "tempdb"], ["--folder", "'tempdb'", "full path"]),
         (["place", *NOWHERE, "--folder", "/v", "--log-size", "big"], ["--log-size", "'big'"]),
         (["memory", *NOWHERE, "--size", "-1"], ["--size", "-1"]),
-        (["counters", *NOWHERE, "--interval", "-2"], ["--interval", "x>=0"]),
+        (["counters", *NOWHERE, "--interval", "-2"], ["--interval", "greater than or equal to 0"]),
     ],
 )
 def test_wrong_usage(hotset: CommandLine, argv: list[str], words: list[str]) -> None:

@@ -81,8 +81,9 @@ SELECT c_w_id, c_d_id, c_id, c_balance, delivered, paid
     ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id
  WHERE c_balance <> coalesce(delivered, 0) - coalesce(paid, 0)
 GO
--- 11: orders - new-orders = 2100 + sum(C_DELIVERY_CNT). The specification says 2100, which holds
--- for the initial population only; each delivery adds one, and counts it at its customer.
+-- 11: orders - new-orders = 2100 + sum(C_DELIVERY_CNT)
+-- The specification says 2100, which holds for the initial population only; each delivery
+-- adds one, and counts it at its customer.
 SELECT d_w_id, d_id, placed, waiting, delivered
   FROM district
   LEFT JOIN (SELECT o_w_id, o_d_id, count(*) AS placed FROM orders GROUP BY o_w_id, o_d_id) AS o
