@@ -70,6 +70,8 @@ pub struct Flash {
     free_at: Nanos,
     /// When the last write so far completes; all others do before.
     written_at: Nanos,
+    /// What the way to the device and back takes already.
+    path: Nanos,
     done: Agenda<u64>,
 }
 
@@ -81,8 +83,15 @@ impl Flash {
             write: Direction::new(&spec.write),
             free_at: 0,
             written_at: 0,
+            path: 0,
             done: Agenda::default(),
         }
+    }
+
+    /// The same at the end of a way that adds so much to every request: it completes them so much
+    /// earlier, though none before it is submitted, and its ceilings stay.
+    pub fn behind(self, path: Nanos) -> Flash {
+        Flash { path, ..self }
     }
 
     /// Takes a request's share out of the budget; when it completes.
@@ -94,7 +103,8 @@ impl Flash {
         let start = self.free_at.max(now);
         let cost = direction.cost(bytes);
         self.free_at = start + cost;
-        start + direction.latency + (cost - direction.period)
+        let complete = start + direction.latency + (cost - direction.period);
+        complete.saturating_sub(self.path).max(now)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The served device: a FUSE mount with one file that has the model's timing.
 //!
-//! FUSE adds some 40 µs to each request. With a disk it is left in, being under 1 % of an access;
-//! a flash model has it taken off its latencies ([`ModelSpec::served`]).
+//! The way to a request and back takes its time ([`crate::model::SERVING_PATH_NS`]). With a disk it
+//! is left in, being some 1 % of an access; a flash model has it taken off its latencies
+//! ([`ModelSpec::build_served`]).
 //!
 //! Put the process in a memory control group of its own, apart from whoever writes to the
 //! device: if the group is short of memory, the writer waits for write-back, and that for this
@@ -76,8 +77,7 @@ pub fn serve(options: ServeOptions) -> anyhow::Result<()> {
     let backing = Backing::open(&options.backing, options.durability)
         .map_err(|error| Refusal(format!("{error:#}")))?;
     let backing = Arc::new(backing);
-    let spec = options.spec.clone().served(options.scale);
-    let running = Running::start(&spec, &backing, &options)?;
+    let running = Running::start(&backing, &options)?;
 
     let recorder = options.trace.as_deref().map(Recorder::start).transpose()?;
     let recorder = recorder.map(Arc::new);
@@ -109,13 +109,11 @@ enum Running {
 }
 
 impl Running {
-    fn start(
-        spec: &ModelSpec,
-        backing: &Arc<Backing>,
-        options: &ServeOptions,
-    ) -> anyhow::Result<Running> {
-        let device = spec.build(backing.size_bytes())?;
-        Ok(match spec {
+    fn start(backing: &Arc<Backing>, options: &ServeOptions) -> anyhow::Result<Running> {
+        let device = options
+            .spec
+            .build_served(backing.size_bytes(), options.scale)?;
+        Ok(match options.spec {
             ModelSpec::Disks(_) => {
                 Running::Disk(Engine::start(device, backing.clone(), options.scale)?)
             }

@@ -146,7 +146,7 @@ impl Tier {
             origin_blocks: layout.origin_blocks(origin_bytes)?,
             slots: layout.slots(),
         };
-        let device = |spec: &ModelSpec, bytes| spec.clone().served(scale).build(bytes);
+        let device = |spec: &ModelSpec, bytes| spec.build_served(bytes, scale);
         let origin_device = device(&options.origin_spec, origin_bytes)?;
         let flash_spec = options.flash_spec.as_ref();
         let flash_device = flash_spec.map(|spec| device(spec, files.flash.size_bytes()));
