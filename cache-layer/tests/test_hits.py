@@ -101,7 +101,7 @@ def test_a_ratio_is_a_share(counts: tuple[int, int, int, int]) -> None:
 def test_cpu_counts_guest_time_once() -> None:
     #                        user nice system idle iowait irq softirq steal guest guest_nice
     cpu = parse_cpu("cpu  100 20 30 800 40 5 3 2 60 10")
-    assert cpu == Cpu(busy=160, iowait=40, total=1000)
+    assert cpu == Cpu(busy=160, iowait=40, steal=2, total=1000)
 
 
 @pytest.mark.parametrize("text", ["", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3", "intr 1 2 3 4 5 6 7 8"])
@@ -112,7 +112,25 @@ def test_not_the_cpu_line(text: str) -> None:
 
 def sample(at: float, busy: int, iowait: int = 0, reads: int | None = None) -> Sample:
     counters = None if reads is None else replace(ZERO, read_hits=reads)
-    return Sample(at, Cpu(busy, iowait, int(at * 100)), counters)
+    return Sample(at, Cpu(busy, iowait, 0, int(at * 100)), counters)
+
+
+def test_stolen_time_is_a_share_of_its_own_and_busy() -> None:
+    first, last = (
+        Sample(at, parse_cpu(f"cpu {user} 0 0 {idle} 0 0 0 {steal} 0 0"), None)
+        for at, user, idle, steal in ((1.0, 10, 90, 0), (2.0, 40, 130, 30))
+    )
+    window = between(first, last, 32)
+    assert (window.steal, window.cpu) == (0.3, 0.6)
+
+
+def test_work_with_rest_around_it_is_counted_whole() -> None:
+    sampler = Sampler(FakeMachine(), None)
+    sampler._thread = SimpleNamespace(is_alive=lambda: False)  # type: ignore[assignment]
+    sampler.samples = [sample(float(at), busy) for at, busy in ((1, 0), (2, 0), (3, 60), (4, 90))]
+    # From 2.1 to 3.4: the samples at 2 and 4, whichever others are nearer.
+    assert sampler.around(2.1, 3.4).cpu == 90 / 200
+    assert sampler.around(2.1, 9.0).cpu == 90 / 200
 
 
 def test_between_two_samples() -> None:

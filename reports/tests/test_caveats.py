@@ -73,6 +73,21 @@ def test_a_bad_repeat_is_not_hidden_by_a_good_mean() -> None:
     assert "PROBE_BELOW" in codes(document)
 
 
+@pytest.mark.parametrize("workload", ["arms", "power_arms"])
+def test_a_machine_that_is_not_alone_says_so(workload: str) -> None:
+    document = documents.with_queries(5)
+    assert "STOLEN" not in codes(document)
+    arms = list(getattr(document, workload))
+    robbed = arms[1].repeats[0].model_copy(update={"server_steal": 0.32})
+    arms[1] = arms[1].model_copy(update={"repeats": (robbed, *arms[1].repeats[1:])})
+    text = {
+        caveat.code: caveat.text
+        for caveat in caveats.derive(documents.changed(document, **{workload: tuple(arms)}))
+    }["STOLEN"]
+    assert "up to 32 %" in text
+    assert "(accelerated 32 %)" in text
+
+
 def test_thresholds_are_open_at_their_figure() -> None:
     cpu = [dict(repeat) for repeat in RAW["arms"][1]["repeats"]]
     for repeat in cpu:

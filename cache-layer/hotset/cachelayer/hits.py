@@ -37,6 +37,7 @@ class Cpu:
 
     busy: int
     iowait: int
+    steal: int
     total: int
 
 
@@ -51,11 +52,16 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What lies between two samples."""
+    """What lies between two samples; shares of all cores' time.
+
+    ``steal`` is what a hypervisor gave to others while this machine had work; ``cpu`` counts it as
+    busy, since it was not to be had.
+    """
 
     seconds: float
     cpu: float
     iowait: float
+    steal: float
     hits: Hits | None
     first: Sample
     last: Sample
@@ -64,8 +70,8 @@ class Window:
 def parse_cpu(line: str) -> Cpu:
     """The ``cpu`` line of /proc/stat (proc(5)): user nice system idle iowait irq softirq steal …
 
-    >>> parse_cpu("cpu 10 0 5 80 5 0 0 0 0 0")
-    Cpu(busy=15, iowait=5, total=100)
+    >>> parse_cpu("cpu 10 0 5 78 5 0 0 2 0 0")
+    Cpu(busy=17, iowait=5, steal=2, total=100)
     """
     words = line.split()
     if len(words) < 9 or words[0] != "cpu":
@@ -73,7 +79,7 @@ def parse_cpu(line: str) -> Cpu:
     # guest and guest_nice (the last two) are already part of user and nice.
     ticks = [int(word) for word in words[1:9]]
     idle, iowait = ticks[3], ticks[4]
-    return Cpu(sum(ticks) - idle - iowait, iowait, sum(ticks))
+    return Cpu(sum(ticks) - idle - iowait, iowait, ticks[7], sum(ticks))
 
 
 def between(first: Sample, last: Sample, counter_bits: int) -> Window:
@@ -83,8 +89,10 @@ def between(first: Sample, last: Sample, counter_bits: int) -> Window:
     if first.counters is not None and last.counters is not None:
         hits = hits_between(first.counters, last.counters, counter_bits)
     busy, iowait = last.cpu.busy - first.cpu.busy, last.cpu.iowait - first.cpu.iowait
-    # iowait may run backwards by a tick or two (proc(5)).
-    return Window(last.at - first.at, busy / total, max(0, iowait) / total, hits, first, last)
+    # iowait may run backwards by a tick or two (proc(5)); so may steal.
+    steal = max(0, last.cpu.steal - first.cpu.steal)
+    return Window(last.at - first.at, busy / total, max(0, iowait) / total, steal / total,
+                  hits, first, last)  # fmt: skip
 
 
 class Sampler(AbstractContextManager["Sampler"]):

@@ -98,6 +98,7 @@ def _window(number: int, window: Window, seconds: float) -> dict[str, Any]:
         "write_hit_ratio": hits.write_ratio if hits else None,
         "server_cpu": window.cpu,
         "server_iowait": window.iowait,
+        "server_steal": window.steal,
         "duration_s": seconds,
         "counters": _counters(window),
     }

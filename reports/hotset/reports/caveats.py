@@ -19,10 +19,12 @@ from hotset.reports.document import (
     Repeat,
     RunDocument,
     WarmUpFigures,
+    Window,
 )
 
 REPEATS_WANTED = 3
 WINDOW_WANTED_S = 10.0
+STEAL_BORNE = 0.05
 WARMUP_RATE_WANTED = 0.90  # of the origin's sequential rate
 CALIBRATION_TOLERANCE = 0.15
 
@@ -55,6 +57,11 @@ class Code(Enum):
         "CPU-bound: the server's CPU was {cpu} busy in the accelerated run, so the factor is "
         "understated; the storage could have given more.",
         "Give the server more cores, or compare latencies instead of throughput.",
+    )
+    STOLEN = (
+        "Not alone: the hypervisor gave up to {worst} of the machine's CPU to others ({which})."
+        " What is bound by CPU was slowed by about as much, and not all arms alike.",
+        "Repeat when the host is quiet, or on a machine of its own.",
     )
     PROBE_BELOW = (
         "After the warm-up the probe's hit ratio was {ratio}, below the {wanted} asked for.",
@@ -132,6 +139,7 @@ def derive(document: RunDocument) -> tuple[Caveat, ...]:
         *_of_conditions(document),
         *_of_repeats(document),
         *_of_queries(document),
+        *_of_steal(document),
         *_of_warmup(document),
         Code.NOT_AUDITED.fill(),
     ]
@@ -246,6 +254,22 @@ def _causes_of(repeat: Repeat) -> Counter[str]:
     for transaction in repeat.transactions.values():
         causes.update(transaction.failed)
     return causes
+
+
+def _of_steal(document: RunDocument) -> Iterator[Caveat]:
+    windows: list[tuple[str, Window]] = [
+        *((arm.name, one) for arm in document.arms for one in arm.repeats),
+        *((arm.name, one) for arm in document.power_arms for one in arm.repeats),
+    ]
+    worst: dict[str, float] = {}
+    for name, one in windows:
+        worst[name] = max(worst.get(name, 0), one.server_steal)
+    robbed = {name: share for name, share in worst.items() if share > STEAL_BORNE}
+    if robbed:
+        which = words.listed(
+            [f"{name} {words.percent(share, 0)}" for name, share in robbed.items()]
+        )
+        yield Code.STOLEN.fill(worst=words.percent(max(robbed.values()), 0), which=which)
 
 
 def _of_queries(document: RunDocument) -> Iterator[Caveat]:

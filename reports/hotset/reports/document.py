@@ -211,6 +211,7 @@ class Window(Record):
     write_hit_ratio: Share | None = None
     server_cpu: Share
     server_iowait: Share
+    server_steal: Share = 0  # what a hypervisor gave to others; server_cpu counts it as busy
     duration_s: PositiveFloat
     counters: Counters | None = None
 

@@ -15,7 +15,7 @@ SUMMARY_COLUMNS = (
     "run", "state", "labels", "arm", "repeat", "nopm", "tpm",
     "hit_ratio", "read_hit_ratio", "write_hit_ratio",
     "latency_ms_p50", "latency_ms_p95", "latency_ms_p99",
-    "server_cpu", "server_iowait", "failed", "retries", "duration_s",
+    "server_cpu", "server_iowait", "server_steal", "failed", "retries", "duration_s",
 )  # fmt: skip
 QUERY_COLUMNS = (
     "run", "state", "labels", "arm", "repeat", "query", "seconds", "outcome", "rows", "checksum",
@@ -87,7 +87,7 @@ def summary_csv(document: RunDocument) -> str:
                     repeat.nopm, repeat.tpm,
                     repeat.hit_ratio, repeat.read_hit_ratio, repeat.write_hit_ratio,
                     latency and latency.p50, latency and latency.p95, latency and latency.p99,
-                    repeat.server_cpu, repeat.server_iowait,
+                    repeat.server_cpu, repeat.server_iowait, repeat.server_steal,
                     repeat.failed, repeat.retries, repeat.duration_s,
                 )
             )  # fmt: skip
