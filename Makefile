@@ -10,9 +10,11 @@ SET ?=
 # TIER=dm-cache runs the kernel's own tier, in a virtual machine where this kernel has none.
 TIER ?=
 
-.PHONY: demo test test-fast lint bench build setup setup-test clean
+.PHONY: demo test test-fast lint bench build image setup setup-test clean
 
-demo: setup build
+# The image is unpacked while the programs compile.
+demo: setup
+	@$(MAKE) --no-print-directory -j2 build image
 	uv run --no-sync hotset demo $(if $(TIER),--set tier.kind=$(TIER)) $(SET)
 
 test: setup-test build lint
@@ -43,6 +45,9 @@ $(1): $$(shell find $(2) -path $(2)/target -prune -o -type f -print)
 	touch $$@
 endef
 $(foreach program,$(PROGRAMS),$(eval $(call rule,$(program),$(firstword $(subst /target/, ,$(program))))))
+
+image: .venv/.synced
+	@uv run --no-sync hotset lab image
 
 .venv/.synced: pyproject.toml uv.lock
 	uv sync --quiet --locked --all-extras

@@ -103,14 +103,14 @@ def test_the_accelerated_arm(planned: Planned) -> None:
             "dmsetup create hotset-meta\n",
             "< 0 10240 linear /dev/disk/by-id/virtio-flash 0\n",
             "dmsetup create hotset-cache\n",
-            "< 0 3932160 linear /dev/disk/by-id/virtio-flash 10240\n",
+            "< 0 3407872 linear /dev/disk/by-id/virtio-flash 10240\n",
             "dmsetup create hotset-volume\n",
             "mount -o ro,noload ",
             "filefrag -v",
             "umount /run/hotset/origin",
             "--runs /run/hotset/runs --to /dev/mapper/hotset-cache",
             "cmp --quiet",
-            '<superblock uuid="" block_size="256" nr_cache_blocks="15360" policy="smq"',
+            '<superblock uuid="" block_size="256" nr_cache_blocks="13312" policy="smq"',
             "cache_restore --quiet -i /run/hotset/cache.xml -o /dev/mapper/hotset-meta",
             "dmsetup create hotset-data\n",
             "cache /dev/mapper/hotset-meta /dev/mapper/hotset-cache /dev/disk/by-path/",
@@ -121,9 +121,9 @@ def test_the_accelerated_arm(planned: Planned) -> None:
             "cp -a /run/hotset/data/volume/. /run/hotset/volume",
             "pg_ctl -D /run/hotset/data/cluster",
             " start\n",
-            "TPC-C driver: 16 users, 10 warehouses, probe, 5 s",
-            "TPC-C driver: 16 users, 10 warehouses, 3 s ramp-up, 12 s",
-            "TPC-H driver: the 22 queries, scale 0.03",
+            "TPC-C driver: 16 users, 8 warehouses, probe, 4 s",
+            "TPC-C driver: 16 users, 8 warehouses, 3 s ramp-up, 12 s",
+            "TPC-H driver: the 22 queries, scale 0.04",
             "pg_ctl -D /run/hotset/data/cluster -m immediate",
             "umount /run/hotset/volume",
             "umount /run/hotset/data",
@@ -143,7 +143,7 @@ def test_the_baseline_has_no_flash(planned: Planned) -> None:
 
 def test_the_all_flash_arm_has_no_slow_disk(planned: Planned) -> None:
     arm = planned.arm("all-flash", 1)
-    in_order(arm, "dmsetup create hotset-flat\n", "< 0 3932160 linear /dev/disk/by-id/virtio-flash",
+    in_order(arm, "dmsetup create hotset-flat\n", "< 0 3407872 linear /dev/disk/by-id/virtio-flash",
              "dmsetup create hotset-volume\n", "/dev/mapper/hotset-flat",
              "mount -o noatime /dev/mapper/hotset-flat /run/hotset/data",
              "mount -o noatime /dev/mapper/hotset-volume", " start\n", "TPC-C driver")  # fmt: skip

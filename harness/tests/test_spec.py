@@ -55,7 +55,7 @@ def test_the_shipped_demonstration_is_valid() -> None:
     spec = read(repository_file("experiments/demo.toml"))
     assert spec.name == "demo"
     assert spec.arms == ("baseline", "accelerated", "all-flash")
-    assert spec.storage.size == 1920 * MIB
+    assert spec.storage.size == 1664 * MIB
     assert spec.tier.block == 64 * 1024
     tier = spec.tier.resolved()
     assert tier.metadata + tier.cache + tier.volume <= spec.flash.size

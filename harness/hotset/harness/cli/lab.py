@@ -1,4 +1,4 @@
-"""``hotset lab up|status|shell|down|calibrate``: the ground, by hand."""
+"""``hotset lab image|up|status|shell|down|calibrate``: the ground, by hand."""
 
 from __future__ import annotations
 
@@ -15,6 +15,24 @@ app = typer.Typer(help="The lab: a machine with a slow disk and a flash disk.",
 _MEMORY = 2 * 1024**3
 _SIZE = 1024**3
 LabFormat = Annotated[Format, typer.Option("--format", "-f", help="table or json.")]
+
+
+@app.command("image")
+def build_image(quiet: QuietOption = False) -> None:
+    """Build the frozen Debian image that the lab runs in, where it needs one and there is none.
+
+    The first run does so, too.
+    """
+    from hotset.cachelayer import image
+    from hotset.cachelayer import lab as labs
+    from hotset.cachelayer.local import Local
+    from hotset.harness.progress import Reporter
+
+    report = Reporter(quiet)
+    if labs.choose("auto", "auto") == "local":
+        report.say("this kernel has dm-cache: the lab runs on it, without an image")
+        return
+    report.say(f"the image is there: {image.ensure(Local(), report.say).folder}")
 
 
 @app.command("up")
