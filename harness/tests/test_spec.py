@@ -150,6 +150,27 @@ def test_the_flash_may_be_used_up_to_the_last_block(file: Path) -> None:
     assert "larger than flash.size" in refused(file, less, arms)
 
 
+def test_the_published_test_keeps_its_proportions_at_any_scale() -> None:
+    file = repository_file("experiments/zdxl-2014.toml")
+    small, full = read(file), read(file, ("scale=1",))
+    assert full.tier.cache == 595 * 10**9
+    assert full.tpcc.warehouses == 4760
+    for at in (small, read(file, ("scale=0.01",))):
+        assert at.tier.cache == round(full.tier.cache * at.scale)
+        assert at.tier.volume == round(full.tier.volume * at.scale)
+        assert at.storage.size == round(full.storage.size * at.scale)
+        assert at.tpcc.warehouses == round(full.tpcc.warehouses * at.scale)
+        assert at.tpch is not None
+        assert at.tpch.scale == pytest.approx(450 * at.scale)
+        assert (at.tpcc.users, at.tpcc.duration_s) == (100, 900)
+        assert at.placements == (("tpcc",), ("tpch",))
+
+
+def test_a_scale_leaves_wrong_values_to_the_message_about_them(file: Path) -> None:
+    assert "tier.cache = 'much'" in refused(file, "scale=0.5", "tier.cache=much")
+    assert "scale = -1" in refused(file, "scale=-1")
+
+
 def test_workloads_share_a_placement_where_the_cache_holds_them_all(file: Path) -> None:
     assert read(file).placements == (("tpcc",),)
     small = ("tpcc.warehouses=1", "tpch.scale=0.05")

@@ -44,6 +44,11 @@ def test_the_plain_run() -> None:
         ("WARMUP_SLOW", {"warmup": RAW["warmup"] | {"mb_per_s": 49.2}}, "50 %"),
         ("EMULATED_TIER", {"tier": RAW["tier"] | {"emulated": True}}, "Emulated tier"),
         ("CHECKED_AFTER_LOAD", {"database": RAW["database"] | {"checked_after": "load"}}, "twelve"),
+        (
+            "QUERIES_FIT_IN_MEMORY",
+            {"database": RAW["database"] | {"tpch_bytes": RAW["database"]["buffers_bytes"]}},
+            "served by memory",
+        ),
         ("FITS_IN_MEMORY", {"database": RAW["database"] | {"bytes": 2**30}}, "1 GiB"),
         (
             "CALIBRATION_OFF",

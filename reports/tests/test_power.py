@@ -11,8 +11,16 @@ from typing import Any
 
 import pytest
 
-from hotset.reports import caveats, power, stats, tables
-from hotset.reports.document import PowerArm, PowerRun, Query, RunDocument, geometric_mean
+from hotset.reports import caveats, html, power, published, stats, tables
+from hotset.reports.document import (
+    PowerArm,
+    PowerRun,
+    Published,
+    PublishedFigure,
+    Query,
+    RunDocument,
+    geometric_mean,
+)
 from tests import documents
 
 
@@ -118,6 +126,27 @@ def test_csv_has_a_line_per_query() -> None:
     query = document.power_arms[-1].repeats[-1].queries[-1]
     assert (last["arm"], last["repeat"], last["query"]) == ("all-flash", "2", "22")
     assert float(last["seconds"]) == query.seconds
+
+
+def test_published_figures_stand_beside_the_measured() -> None:
+    document = documents.with_queries(5)
+    assert published.rows(document) == []
+    theirs = Published(
+        source="a test",
+        nopm=PublishedFigure(before=10624, after=136232),
+        queries_s=PublishedFigure(before=23400, after=1560),
+        hit_ratio="96-99 %",
+    )
+    experiment = document.experiment.model_copy(update={"published": theirs})
+    rows = published.rows(documents.changed(document, experiment=experiment))
+    assert rows[0][:4] == ("NOPM", "10,624", "136,232", "12.8×")
+    base, fast, _ = power.arms(document)
+    assert rows[1][1:4] == ("23,400", "1,560", "15.0×")
+    assert rows[1][4:] == (
+        f"{base.total_s:,.0f}", f"{fast.total_s:,.0f}", f"{base.total_s / fast.total_s:.1f}×"
+    )  # fmt: skip
+    assert rows[2][2] == "96-99 %"
+    assert "Beside a test" in html.render(documents.changed(document, experiment=experiment))
 
 
 def test_geometric_mean() -> None:

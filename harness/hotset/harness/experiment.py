@@ -274,6 +274,7 @@ def _database(site: Site, spec: Spec) -> document.Database:
         users=spec.tpcc.users,
         checked_after=spec.tpcc.check,
         tpch_scale=spec.tpch.scale if spec.tpch else None,
+        tpch_bytes=int(site.saved.size(one for one in site.saved.databases if one == "tpch")),
     )
 
 

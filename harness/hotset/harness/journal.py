@@ -200,7 +200,12 @@ def _factors(document: RunDocument) -> dict[Workload, Factor | None]:
 
 
 def _experiment(spec: Spec) -> Experiment:
-    return Experiment(name=spec.name, title=spec.title, spec=spec.model_dump(mode="json"))
+    return Experiment(
+        name=spec.name,
+        title=spec.title,
+        spec=spec.model_dump(mode="json"),
+        published=spec.published,
+    )
 
 
 def _over_all(repeats: tuple[WarmUpRepeat, ...]) -> WarmUp:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -26,7 +27,7 @@ from hotset.cachelayer.lab import FLASH_MODEL, MachineChoice, TierChoice
 from hotset.cachelayer.tier import TierSpec, WriteMode
 from hotset.cachelayer.units import Bytes
 from hotset.cachelayer.warmup import Method
-from hotset.reports.document import ArmName, CheckedAfter, Workload
+from hotset.reports.document import ArmName, CheckedAfter, Published, Workload
 from hotset.tpch import load as tpch
 from hotset.tpch.schema import estimated_bytes
 
@@ -44,6 +45,9 @@ IN_MEMORY_ROOM = 1.3
 def _checked_scale(scale: float) -> float:
     tpch.require_scale(scale)
     return scale
+
+
+_SCALED_SIZES = (("storage", "size"), ("flash", "size"), ("tier", "cache"), ("tier", "volume"))
 
 
 class SpecError(Exception):
@@ -157,10 +161,11 @@ class WarmupTable(_Table):
 
 
 class Spec(_Table):
-    """One experiment."""
+    """One experiment. ``scale`` is what `read` has multiplied its sizes by."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
     title: str = ""
+    scale: PositiveFloat = 1
     repeats: PositiveInt = 2
     time_scale: PositiveFloat | Literal["auto"] = "auto"
     arms: tuple[ArmName, ...] = ("baseline", "accelerated", "all-flash")
@@ -172,6 +177,7 @@ class Spec(_Table):
     tpcc: TpccTable
     tpch: TpchTable | None = None
     warmup: WarmupTable = WarmupTable()
+    published: Published | None = None
 
     @property
     def database_bytes(self) -> Bytes:
@@ -252,9 +258,34 @@ def read(path: Path, overrides: tuple[str, ...] = ()) -> Spec:
     for override in overrides:
         _override(table, override)
     try:
-        return Spec.model_validate(table)
+        return Spec.model_validate(_scaled(table))
     except ValidationError as error:
         raise SpecError(_explain(path, error)) from None
+
+
+def _scaled(table: dict[str, Any]) -> dict[str, Any]:
+    """The table with everything that has a size multiplied by its ``scale``: disks, flash and its
+    split, warehouses, TPC-H's scale factor. Users, times and memory stay.
+
+    >>> _scaled({"scale": 0.001, "tier": {"cache": "595GB"}, "tpcc": {"warehouses": 4800}})
+    {'scale': 0.001, 'tier': {'cache': 595000000}, 'tpcc': {'warehouses': 5}}
+
+    What is no number here is left to validation, which says it better.
+    """
+    scale = table.get("scale", 1)
+    if not isinstance(scale, int | float) or scale <= 0 or scale == 1:
+        return table
+    table = {name: dict(one) if isinstance(one, dict) else one for name, one in table.items()}
+    for folder, key in _SCALED_SIZES:
+        if isinstance(part := table.get(folder), dict) and key in part:
+            with suppress(ValueError):
+                part[key] = round(Bytes.parse(part[key]) * scale)
+    tpcc, tpch_ = table.get("tpcc"), table.get("tpch")
+    if isinstance(tpcc, dict) and isinstance(tpcc.get("warehouses"), int):
+        tpcc["warehouses"] = max(1, round(tpcc["warehouses"] * scale))
+    if isinstance(tpch_, dict) and isinstance(tpch_.get("scale"), int | float):
+        tpch_["scale"] = max(0.01, round(tpch_["scale"] * scale, 2))
+    return table
 
 
 def _override(table: dict[str, Any], text: str) -> None:

@@ -25,6 +25,7 @@ from hotset.reports.document import (
 REPEATS_WANTED = 3
 WINDOW_WANTED_S = 10.0
 STEAL_BORNE = 0.05
+MEMORY_FACTOR = 2  # buffers of half a database serve much of what is read twice
 WARMUP_RATE_WANTED = 0.90  # of the origin's sequential rate
 CALIBRATION_TOLERANCE = 0.15
 
@@ -71,6 +72,11 @@ class Code(Enum):
         "The database ({database}) fits in {where} ({memory}): reads that memory serves "
         "never reach the cache.",
         "Use more warehouses, or less memory, to measure the cache rather than the memory.",
+    )
+    QUERIES_FIT_IN_MEMORY = (
+        "The TPC-H database ({database}) is not twice as large as the database's buffers ({memory}):"
+        " after their first reads the queries are served by memory.",
+        "Use a larger tpch.scale, or less memory, to measure the cache rather than the memory.",
     )
     EMULATED_CPU = (
         "Emulated CPU: the guest's CPU was emulated in software, {slowdown} slower than the "
@@ -207,6 +213,10 @@ def _of_conditions(document: RunDocument) -> Iterator[Caveat]:
                     where=where, database=words.size(database.bytes), memory=words.size(memory)
                 )
                 break
+        if 0 < database.tpch_bytes < MEMORY_FACTOR * database.buffers_bytes:
+            yield Code.QUERIES_FIT_IN_MEMORY.fill(
+                database=words.size(database.tpch_bytes), memory=words.size(database.buffers_bytes)
+            )
 
 
 def calibration_errors(measured: Calibration, expected: Calibration) -> dict[str, float]:

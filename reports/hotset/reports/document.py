@@ -63,10 +63,28 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+class PublishedFigure(Record):
+    """A figure of a published test, before and after."""
+
+    before: PositiveFloat
+    after: PositiveFloat
+
+
+class Published(Record):
+    """What somebody else measured with the set-up that an experiment reproduces."""
+
+    source: str
+    nopm: PublishedFigure | None = None
+    tpm: PublishedFigure | None = None
+    queries_s: PublishedFigure | None = None  # the 22 queries in sum
+    hit_ratio: str = ""
+
+
 class Experiment(Record):
     name: str
     title: str
     spec: dict[str, JsonValue]  # resolved: every default filled in
+    published: Published | None = None
 
 
 class Failure(Record):
@@ -146,6 +164,7 @@ class Database(Record):
     users: PositiveInt
     tpch_scale: PositiveFloat | None = None
     """Scale factor of the TPC-H database beside it; `bytes` is of both."""
+    tpch_bytes: NonNegativeInt = 0
     # When TPC-C's consistency conditions were checked, and held; None if never.
     checked_after: CheckedAfter | None = None
 

@@ -17,7 +17,7 @@ from importlib.resources import files
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from hotset.reports import answer, caveats, charts, power, words
+from hotset.reports import answer, caveats, charts, power, published, words
 from hotset.reports.answer import ArmFigures
 from hotset.reports.document import SCHEMA_VERSION, ArmName, Calibration, Counters, RunDocument
 
@@ -76,6 +76,7 @@ def render(document: RunDocument) -> str:
         specs={panel.key: panel.spec for figure in figures for panel in figure.panels},
         counters=_counters(list(measured.values())),
         transactions=_transactions(list(measured.values())),
+        published=_published(document),
         configuration=configuration(document),
         spec_text=json.dumps(document.experiment.spec, indent=2, ensure_ascii=False),
         embedded=without_series(document).model_dump(mode="json"),
@@ -106,6 +107,15 @@ def without_series(document: RunDocument) -> RunDocument:
         for arm in document.arms
     )
     return document.model_copy(update={"arms": arms})
+
+
+def _published(document: RunDocument) -> charts.Table | None:
+    """Published figures beside this run's, where the experiment names any."""
+    lines = published.rows(document)
+    if not lines or document.experiment.published is None:
+        return None
+    source = document.experiment.published.source
+    return charts.Table(f"Beside {source}", published.COLUMNS, tuple(lines))
 
 
 def _counters(arms: list[ArmFigures]) -> charts.Table:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hotset.reports import answer, caveats, power, words
+from hotset.reports import answer, caveats, power, published, words
 from hotset.reports.answer import ArmFigures
 from hotset.reports.document import Repeat, RunDocument
 from hotset.reports.tables import ListingRow
@@ -32,6 +32,9 @@ def summary(document: RunDocument, console: Console) -> None:
     if document.power_arms:
         console.print()
         console.print(_queries_table(document))
+    if lines := published.rows(document):
+        console.print()
+        console.print(_published_table(document, lines))
     warmup = answer.warmup_line(document)
     if warmup:
         console.print()
@@ -151,6 +154,20 @@ def _queries_table(document: RunDocument) -> Table:
     for number, line in enumerate(lines, 1):
         summed = number > len(lines) - 2
         table.add_row(*line, style="bold" if summed else None, end_section=number == len(lines) - 2)
+    return table
+
+
+def _published_table(document: RunDocument, lines: list[tuple[str, ...]]) -> Table:
+    source = document.experiment.published.source if document.experiment.published else ""
+    labels = answer.conditions(document)
+    title = f"Beside {source}" + (f" ({', '.join(labels)})" if labels else "")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in published.COLUMNS:
+        table.add_column(
+            column.replace(" ", "\n"), justify="left" if column == "figure" else "right"
+        )
+    for line in lines:
+        table.add_row(*line)
     return table
 
 
