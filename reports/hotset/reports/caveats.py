@@ -74,7 +74,7 @@ class Code(Enum):
         "Use more warehouses, or less memory, to measure the cache rather than the memory.",
     )
     QUERIES_FIT_IN_MEMORY = (
-        "The TPC-H database ({database}) is not twice as large as the database's buffers ({memory}):"
+        "The TPC-H database ({database}) is not twice as large as the buffers ({memory}):"
         " after their first reads the queries are served by memory.",
         "Use a larger tpch.scale, or less memory, to measure the cache rather than the memory.",
     )
