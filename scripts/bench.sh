@@ -14,9 +14,9 @@ run() { "${hotset[@]}" experiment run experiments/demo.toml --set repeats="$repe
 
 emulated() {
     run --set tier.kind=emulated
-    printf '\ncaches smaller than the database (1.1 GiB, warmed as far as they go):\n'
-    # 5, 10, 25, 50, 75 % of it
-    for cache in 56 112 280 560 840; do
+    printf '\ncaches smaller than the databases (1 GiB, warmed as far as they go):\n'
+    # 5, 10, 25, 50, 75 % of them
+    for cache in 51 102 256 512 768; do
         run --set tier.kind=emulated --set "tier.cache=${cache}MiB" --set 'arms=["accelerated"]' \
             --set warmup.probe_hit_ratio=0 --quiet --format csv
     done
