@@ -205,6 +205,9 @@ def test_one_run(hotset: CommandLine, run: RunDocument) -> None:
     rows = list(csv.DictReader(io.StringIO(hotset("runs", "show", "2026", "-f", "csv").out)))
     assert len(rows) >= 9
     assert {row["arm"] for row in rows} >= {"baseline", "accelerated", "all-flash"}
+    queries = hotset("runs", "show", run.run, "--format", "csv", "--queries").out
+    assert queries.startswith("run,state,labels,arm,repeat,query,seconds,")
+    usage_error(hotset("runs", "show", run.run, "--queries"), "--format csv")
     table = hotset("runs", "show", run.run)
     assert (table.code, table.err) == (0, "")
     assert "baseline" in table.out
@@ -272,6 +275,9 @@ def test_no_lab(hotset: CommandLine) -> None:
         "purpose": "",
         "processes": [],
     }
+    columns, only = csv.reader(io.StringIO(hotset("lab", "status", "--format", "csv").out))
+    assert columns == ["state", "purpose", "process", "pid", "running"]
+    assert only == ["down", "", "", "", ""]
     down = hotset("lab", "down")
     assert (down.code, down.out) == (0, "")
     assert "nothing was up" in down.err

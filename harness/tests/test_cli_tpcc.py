@@ -16,6 +16,7 @@ import pytest
 
 from hotset.harness.engines.postgres import PostgresDatabase, _meaning
 from hotset.harness.live import View, sparkline
+from hotset.reports.document import SCHEMA_VERSION
 from hotset.tpcc.record import Phase, RunOptions, Tick
 from tests.cli_server import CommandLine, Done
 
@@ -72,7 +73,7 @@ def test_a_run_prints_and_writes_everything(tpcc: Tpcc, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     printed = json.loads(done.out)
     assert printed == json.loads(file.read_text())
-    assert (printed["schema_version"], printed["state"]) == (1, "complete")
+    assert (printed["schema_version"], printed["state"]) == (SCHEMA_VERSION, "complete")
     assert printed["result"]["nopm"] > 100
     assert len(printed["result"]["series"]) == 2
     assert printed["result"]["options"]["all_warehouses"] is True

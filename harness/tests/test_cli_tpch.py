@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from hotset.harness.engines.postgres_tpch import PostgresTpch
+from hotset.reports.document import SCHEMA_VERSION
 from hotset.tpch import schema
 from hotset.tpch.load import load
 from tests.cli_server import CommandLine, Done
@@ -106,7 +107,7 @@ def test_build_check_drop(tpch: Tpch, empty: PostgresTpch) -> None:
 def test_a_run_as_json_and_csv(tpch: Tpch, whole: PostgresTpch) -> None:
     run = tpch("run", whole, "--format", "json", "--streams", "min", "--seed", "7")
     document = json.loads(run.out)
-    assert (run.code, document["schema_version"]) == (0, 1)
+    assert (run.code, document["schema_version"]) == (0, SCHEMA_VERSION)
     assert document["power"]["complete"]
     assert document["power"]["seed"] == 7
     assert len(document["power"]["queries"]) == 22

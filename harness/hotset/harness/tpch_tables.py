@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -15,6 +13,7 @@ from rich.table import Table
 from hotset.harness.cli.options import Format
 from hotset.harness.progress import to_stdout
 from hotset.reports.document import SCHEMA_VERSION
+from hotset.reports.tables import csv_text
 from hotset.tpch.check import CheckResult
 from hotset.tpch.record import PowerResult, QueryResult, ThroughputResult, composite
 
@@ -27,9 +26,12 @@ def print_run(power: PowerResult, throughput: ThroughputResult | None, format_: 
         to_stdout(json.dumps(_run_json(power, throughput), indent=1))
     elif format_ is Format.CSV:
         header = ("stream", "query", "seconds", "outcome", "rows", "checksum", "cause")
-        _print_csv(header, [(stream, one.number, f"{one.seconds:.6f}", one.outcome, one.rows,
-                             one.checksum, one.cause)
-                            for stream, one in _results(power, throughput)])  # fmt: skip
+        rows = (
+            (stream, one.number, f"{one.seconds:.6f}", one.outcome, one.rows, one.checksum,
+             one.cause)
+            for stream, one in _results(power, throughput)
+        )  # fmt: skip
+        to_stdout(csv_text(header, rows))
     else:
         _print_run_table(power, throughput)
 
@@ -41,7 +43,7 @@ def print_check(found: CheckResult, format_: Format) -> None:
         document = {"schema_version": SCHEMA_VERSION, "holds": found.holds, **asdict(found)}
         to_stdout(json.dumps(document, indent=1))
     elif format_ is Format.CSV:
-        _print_csv(("what", "found", "verdict", "detail"), rows)
+        to_stdout(csv_text(("what", "found", "verdict", "detail"), rows))
     else:
         Console().print(f"TPC-H at scale {found.scale:g}", highlight=False)
         table = _table("", "found", "verdict", "")
@@ -134,11 +136,3 @@ def _table(*names: str) -> Table:
         right = name in ("query", "seconds", "rows", "found") and (place > 0 or name == "query")
         table.add_column(name, justify="right" if right else "left")
     return table
-
-
-def _print_csv(header: tuple[str, ...], rows: list[Any]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    to_stdout(text.getvalue())

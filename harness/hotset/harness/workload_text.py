@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Iterable
@@ -16,6 +14,7 @@ from rich.text import Text
 
 from hotset.harness.workload import Outcome
 from hotset.reports.document import SCHEMA_VERSION
+from hotset.reports.tables import csv_text
 from hotset.tpcc.consistency import ConditionResult
 from hotset.tpcc.record import KindResult, Latency, RunResult, Second
 
@@ -40,7 +39,7 @@ def run_csv(outcome: Outcome) -> str:
     """The window second by second."""
     names = tuple(Second.__dataclass_fields__)
     rows = outcome.result.series if outcome.result else []
-    return _csv(names, ([getattr(row, name) for name in names] for row in rows))
+    return csv_text(names, ([getattr(row, name) for name in names] for row in rows))
 
 
 def run_table(outcome: Outcome) -> RenderableType:
@@ -63,7 +62,7 @@ def conditions_json(results: Iterable[ConditionResult]) -> str:
 def conditions_csv(results: Iterable[ConditionResult]) -> str:
     """One row per condition."""
     rows = ((one.number, one.title, one.violations) for one in results)
-    return _csv(("number", "title", "violations"), rows)
+    return csv_text(("number", "title", "violations"), rows)
 
 
 def conditions_table(results: Iterable[ConditionResult]) -> Table:
@@ -149,11 +148,3 @@ def _plain(results: Iterable[ConditionResult]) -> list[dict[str, Any]]:
 
 def _scalar(value: object) -> object:
     return value if value is None or isinstance(value, int | float) else str(value)
-
-
-def _csv(names: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(rows)
-    return out.getvalue()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -91,7 +91,7 @@ def summary_csv(document: RunDocument) -> str:
                     repeat.failed, repeat.retries, repeat.duration_s,
                 )
             )  # fmt: skip
-    return _csv(SUMMARY_COLUMNS, rows)
+    return csv_text(SUMMARY_COLUMNS, rows)
 
 
 def queries_csv(document: RunDocument) -> str:
@@ -107,11 +107,11 @@ def queries_csv(document: RunDocument) -> str:
         for run in arm.repeats
         for query in run.queries
     ]  # fmt: skip
-    return _csv(QUERY_COLUMNS, rows)
+    return csv_text(QUERY_COLUMNS, rows)
 
 
 def listing_csv(rows: Iterable[ListingRow]) -> str:
-    return _csv(
+    return csv_text(
         LISTING_COLUMNS,
         [
             (
@@ -125,7 +125,8 @@ def listing_csv(rows: Iterable[ListingRow]) -> str:
     )  # fmt: skip
 
 
-def _csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """CSV with a line of names; None is empty, truth values are `true` and `false`."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

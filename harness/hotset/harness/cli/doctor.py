@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 
 from hotset.harness.cli.codes import LACKS
-from hotset.harness.cli.options import Format
+from hotset.harness.cli.options import Format, FormatOption
 
 _STYLES = {"ok": "green", "missing": "bold red", "note": "yellow"}
 
 
-def doctor(
-    format_: Annotated[
-        Format, typer.Option("--format", "-f", help="table or json.")
-    ] = Format.TABLE,
-) -> None:
+def doctor(format_: FormatOption = Format.TABLE) -> None:
     """What this computer has and lacks for hotset, and what installs it (code 3: it lacks some)."""
     from rich.console import Console
     from rich.table import Table
@@ -27,11 +22,15 @@ def doctor(
     from hotset.harness.doctor import examine
     from hotset.harness.progress import to_stdout
     from hotset.reports.document import SCHEMA_VERSION
+    from hotset.reports.tables import csv_text
 
     findings = examine()
     if format_ is Format.JSON:
         rows = [asdict(finding) for finding in findings]
         to_stdout(json.dumps({"schema_version": SCHEMA_VERSION, "findings": rows}, indent=1))
+    elif format_ is Format.CSV:
+        lines = ((finding.state, finding.what, finding.detail) for finding in findings)
+        to_stdout(csv_text(("state", "what", "detail"), lines))
     else:
         table = Table(box=None, show_header=False, pad_edge=False)
         for finding in findings:

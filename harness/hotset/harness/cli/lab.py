@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from hotset.harness.cli.options import Format, QuietOption
+from hotset.harness.cli.options import Format, FormatOption, QuietOption
 
 app = typer.Typer(help="The lab: a machine with a slow disk and a flash disk.",
                   no_args_is_help=True)  # fmt: skip
 _MEMORY = 2 * 1024**3
 _SIZE = 1024**3
-LabFormat = Annotated[Format, typer.Option("--format", "-f", help="table or json.")]
 
 
 @app.command("image")
@@ -69,15 +68,23 @@ def up(
 
 
 @app.command("status")
-def status(format_: LabFormat = Format.TABLE) -> None:
+def status(format_: FormatOption = Format.TABLE) -> None:
     """What stands now, and who made it."""
     from hotset.cachelayer import lab as labs
     from hotset.harness.progress import to_stdout
     from hotset.reports.document import SCHEMA_VERSION
+    from hotset.reports.tables import csv_text
 
     found = labs.status(labs.lab_folder())
     if format_ is Format.JSON:
         to_stdout(json.dumps({"schema_version": SCHEMA_VERSION, **found.as_dict()}, indent=1))
+        return
+    if format_ is Format.CSV:
+        columns = ("state", "purpose", "process", "pid", "running")
+        rows: list[tuple[object, ...]] = [(found.state, found.purpose, None, None, None)]
+        if found.processes:
+            rows = [(found.state, found.purpose, *process) for process in found.processes]
+        to_stdout(csv_text(columns, rows))
         return
     to_stdout(f"lab: {found.state}" + (f" ({found.purpose})" if found.purpose else ""))
     for name, pid, alive in found.processes:
@@ -120,22 +127,25 @@ def down(quiet: QuietOption = False) -> None:
 
 
 @app.command("calibrate")
-def calibrate_cpu(format_: LabFormat = Format.TABLE, quiet: QuietOption = False) -> None:
+def calibrate_cpu(format_: FormatOption = Format.TABLE, quiet: QuietOption = False) -> None:
     """How many times slower the lab's CPU is than this computer's, on the same work."""
     from hotset.cachelayer import lab as labs
     from hotset.cachelayer.units import Bytes
     from hotset.harness import calibrate
     from hotset.harness.progress import Reporter, to_stdout
     from hotset.reports.document import SCHEMA_VERSION
+    from hotset.reports.tables import csv_text
 
     report = Reporter(quiet)
     spec = labs.LabSpec("auto", 2, Bytes(_MEMORY), Bytes(64 * 1024**2))
     with labs.standing(spec, "lab calibrate", report.say) as lab:
         slowdown = calibrate.cpu_slowdown(lab)
         kind, accel = lab.machine.kind, lab.accel
+    figures = {"machine": kind, "accel": accel, "cpu_slowdown": slowdown}
     if format_ is Format.JSON:
-        to_stdout(json.dumps({"schema_version": SCHEMA_VERSION, "machine": kind, "accel": accel,
-                              "cpu_slowdown": slowdown}, indent=1))  # fmt: skip
+        to_stdout(json.dumps({"schema_version": SCHEMA_VERSION, **figures}, indent=1))
+    elif format_ is Format.CSV:
+        to_stdout(csv_text(figures, [figures.values()]))
     else:
         name = f"{kind} ({accel})" if accel else kind
         to_stdout(f"{name}: CPU {slowdown:.2f} times slower than this computer's")

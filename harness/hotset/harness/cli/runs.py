@@ -39,11 +39,29 @@ def list_runs(format_: FormatOption = Format.TABLE) -> None:
 
 
 @app.command("show")
-def show(run: RunArgument, format_: FormatOption = Format.TABLE) -> None:
-    """What a run measured."""
+def show(
+    run: RunArgument,
+    format_: FormatOption = Format.TABLE,
+    queries: Annotated[
+        bool,
+        typer.Option("--queries", help="The CSV of TPC-H: a line per arm, repeat and query."),
+    ] = False,
+) -> None:
+    """What a run measured; CSV has a line per arm and repeat of TPC-C."""
     from hotset.harness.archive import Archive
+    from hotset.harness.progress import to_stdout
+    from hotset.reports import tables
 
-    show_document(Archive.default().load(run), format_)
+    if queries and format_ is not Format.CSV:
+        raise typer.BadParameter(
+            "tables and JSON have the queries anyhow; for their CSV add --format csv",
+            param_hint="--queries",
+        )
+    document = Archive.default().load(run)
+    if queries:
+        to_stdout(tables.queries_csv(document))
+    else:
+        show_document(document, format_)
 
 
 @app.command("rm")

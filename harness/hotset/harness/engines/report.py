@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +16,7 @@ from hotset.harness.engines.engine import (
     Wait,
     difference,
 )
+from hotset.reports.tables import csv_text
 
 SCHEMA_VERSION = 1
 """Of the JSON of `hotset database`. 1: first."""
@@ -151,11 +150,7 @@ def _json(parts: dict[str, object]) -> str:
 
 
 def _csv(columns: Iterable[str], rows: Sequence[Sequence[Cell]] | Unavailable) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([] if isinstance(rows, Unavailable) else rows)
-    return text.getvalue()
+    return csv_text(columns, [] if isinstance(rows, Unavailable) else rows)
 
 
 def _table(what: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]] | Unavailable) -> str:
