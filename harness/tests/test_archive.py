@@ -17,7 +17,7 @@ from hotset.cachelayer.takedown import BusyError
 from hotset.harness.archive import DOCUMENT, REPORT, Archive, NoSuchRunError
 from hotset.harness.journal import Journal
 from hotset.harness.spec import Spec, SpecError, read
-from hotset.reports.document import Repeat, RunDocument, WarmUpRepeat
+from hotset.reports.document import SCHEMA_VERSION, Repeat, RunDocument, WarmUpRepeat
 from tests import documents
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
@@ -56,7 +56,10 @@ def test_ids_are_in_universal_time(archive: Archive) -> None:
 def test_what_is_saved_is_loaded(archive: Archive) -> None:
     document = saved(archive)
     assert archive.load(document.run) == document
-    assert json.loads((archive.path(document.run) / DOCUMENT).read_text())["schema_version"] == 1
+    assert (
+        json.loads((archive.path(document.run) / DOCUMENT).read_text())["schema_version"]
+        == SCHEMA_VERSION
+    )
     assert not list(archive.path(document.run).glob("*.new"))
 
 
@@ -286,9 +289,9 @@ def test_a_failed_run_is_resumed_with_what_it_has(archive: Archive, spec: Spec) 
     assert journal.document.run == run
     assert journal.document.failure is None
     assert [phase.name for phase in journal.document.phases] == ["lab"]
-    assert journal.has("baseline", 1)
-    assert not journal.has("baseline", 2)
-    assert not journal.has("accelerated", 1)
+    assert journal.has("baseline", 1, "tpcc")
+    assert not journal.has("baseline", 2, "tpcc")
+    assert not journal.has("accelerated", 1, "tpcc")
     assert archive.load(run).state == "interrupted"
     assert len(archive.listing()) == 1
 
@@ -337,8 +340,25 @@ def test_repeats_are_kept_in_order(archive: Archive, spec: Spec) -> None:
     arm = archive.load("last").arm("baseline")
     assert arm is not None
     assert [one.repeat for one in arm.repeats] == [1, 2]
-    assert journal.has("baseline", 2)
-    assert not journal.has("accelerated", 2)
+    assert journal.has("baseline", 2, "tpcc")
+    assert not journal.has("accelerated", 2, "tpcc")
+
+
+def test_power_runs_are_kept_beside_the_windows(archive: Archive, spec: Spec) -> None:
+    journal = Journal.begin(archive, spec)
+    journal.add_repeat("baseline", repeat(1))
+    for number in (2, 1):
+        journal.add_power_run("baseline", documents.power_run("baseline", number))
+        journal.add_power_run("accelerated", documents.power_run("accelerated", number))
+    arm = archive.load("last").power_arm("baseline")
+    assert arm is not None
+    assert [one.repeat for one in arm.repeats] == [1, 2]
+    assert journal.has("baseline", 2, "tpch")
+    assert not journal.has("baseline", 2, "tpcc")
+    journal.finish(spec)
+    factor = archive.load("last").factor("tpch")
+    assert factor is not None
+    assert factor.significant
 
 
 def test_warm_up_figures_over_all_repeats(archive: Archive, spec: Spec) -> None:

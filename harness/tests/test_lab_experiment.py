@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hotset.cachelayer.takedown import read_ledger, start_time
+from hotset.reports.document import SCHEMA_VERSION
 
 pytestmark = pytest.mark.lab
 
@@ -104,7 +105,7 @@ def test_a_whole_run_and_its_result(home: Path, machine: str, tier: str) -> None
                   "--set", f"machine.kind={machine}")  # fmt: skip
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    assert result["schema_version"] == 1
+    assert result["schema_version"] == SCHEMA_VERSION
     assert (result["state"], result["time_scale"]) == ("complete", 1.0)
     assert (result["machine"]["kind"], result["tier"]["kind"]) == (machine, tier)
     assert result["tier"]["emulated"] == (machine == "image")
@@ -204,3 +205,31 @@ def test_the_modelled_disk_keeps_its_promise_through_the_whole_chain(home: Path)
     assert len(lines) == 7
     for line in lines:
         assert abs(line["measured"] / line["asked"] - 1) <= 0.15, line
+
+
+def test_the_alternatives_to_a_cache(home: Path) -> None:
+    """Arms without a tier, and TPC-H beside TPC-C: every answer the same wherever the data lay."""
+    done = hotset(
+        home, "experiment", "run", "tiny.toml", "--format", "json",
+        "--set", 'arms=["split-disks","in-memory","flash-volume"]',
+        "--set", "storage.log_model=hdd-7200", "--set", "tpch.scale=0.01",
+        "--set", "tpcc.duration_s=3",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    arms = {arm["name"]: arm["repeats"] for arm in result["arms"]}
+    power = {arm["name"]: arm["repeats"] for arm in result["power_arms"]}
+    assert list(arms) == list(power) == ["split-disks", "in-memory", "flash-volume"]
+    assert all(repeats[0]["nopm"] > 0 for repeats in arms.values())
+    answers = {
+        name: {query["number"]: query["checksum"] for query in repeats[0]["queries"]}
+        for name, repeats in power.items()
+    }
+    assert len(answers["in-memory"]) == 22
+    assert answers["split-disks"] == answers["in-memory"] == answers["flash-volume"]
+    # What memory serves waits for no disk.
+    seconds = {
+        name: sum(query["seconds"] for query in repeats[0]["queries"])
+        for name, repeats in power.items()
+    }
+    assert seconds["in-memory"] < seconds["flash-volume"] / 2

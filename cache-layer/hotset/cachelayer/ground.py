@@ -50,8 +50,10 @@ class Ground(Protocol):
     def flash_description(self) -> str:
         """What holds cache and volume, for reports."""
 
-    def slow_disk(self, model: Model, size: Bytes, time_scale: float) -> ModelledStorage:
-        """A slow disk, not attached yet."""
+    def slow_disk(
+        self, model: Model, size: Bytes, time_scale: float, name: str = "slow"
+    ) -> ModelledStorage:
+        """A slow disk, not attached yet; those that stand at one time have different names."""
 
     def tier(self, spec: TierSpec, origin: ModelledStorage, takedown: Takedown) -> Tier:
         """A tier over a slow disk that is restored but not attached."""
@@ -80,9 +82,11 @@ class KernelGround:
         self._machine = machine
         self._folder = folder
 
-    def slow_disk(self, model: Model, size: Bytes, time_scale: float) -> ModelledStorage:
+    def slow_disk(
+        self, model: Model, size: Bytes, time_scale: float, name: str = "slow"
+    ) -> ModelledStorage:
         way = Iscsi(self._machine, self.target)
-        return ModelledStorage(self._local, way, model, size, time_scale, self._folder)
+        return ModelledStorage(self._local, way, model, size, time_scale, self._folder, name)
 
     def tier(self, spec: TierSpec, origin: ModelledStorage, takedown: Takedown) -> Tier:
         tier = DmCache(self._machine, spec, self.flash, origin.attach(takedown))
@@ -139,9 +143,11 @@ class EmulatedGround:
             " queue depth 32"
         )
 
-    def slow_disk(self, model: Model, size: Bytes, time_scale: float) -> ModelledStorage:
+    def slow_disk(
+        self, model: Model, size: Bytes, time_scale: float, name: str = "slow"
+    ) -> ModelledStorage:
         way = LoopDevice(self._local)
-        return ModelledStorage(self._local, way, model, size, time_scale, self._folder)
+        return ModelledStorage(self._local, way, model, size, time_scale, self._folder, name)
 
     def tier(self, spec: TierSpec, origin: ModelledStorage, takedown: Takedown) -> Tier:
         self._lay_out(Bytes(spec.metadata + spec.cache + spec.volume), takedown)

@@ -84,6 +84,7 @@ PROGRAMS: dict[str, Program] = {
         Program("mkdir", "coreutils", "make folders"),
         Program("rm", "coreutils", "remove files hotset made"),
         Program("chown", "coreutils", "hand a folder to the server"),
+        Program("ln", "coreutils", "share files out over several disks"),
         Program("uname", "coreutils", "name the kernel"),
         Program("nproc", "coreutils", "count cores"),
     )

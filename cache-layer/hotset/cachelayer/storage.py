@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
@@ -56,6 +57,7 @@ class Target:
         self.portal = portal
         self._local = local
         self._folder = folder
+        self._taken: set[int] = set()
         # Its own control socket: no clash with a tgtd that this computer runs for others.
         self._env = ("env", f"TGT_IPC_SOCKET={folder}/tgtd.sock")
 
@@ -89,19 +91,25 @@ class Target:
         tgtd = ("tgtd", "-f", "-C", "7", "-p", pid_file, "--iscsi", portal)
         return [*self.portal.enter, *self._env, *tgtd]
 
-    def export(self, file: Path, takedown: Takedown) -> None:
-        """Offer a file as LUN 1.
+    def export(self, file: Path, takedown: Takedown) -> str:
+        """Offer a file as LUN 1 of a target of its own; returns the target's name.
 
         ``--bstype aio``: the default store has 16 threads, too few to fill a disk's queue.
         """
-        self._admin("--op", "new", "--mode", "target", "--tid", "1", "-T", IQN)
-        takedown.call(
-            "withdraw the iSCSI target",
-            lambda: self._admin("--op", "delete", "--mode", "target", "--tid", "1", "--force"),
-        )
-        self._admin("--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", "1",
+        number = next(free for free in count(1) if free not in self._taken)
+        self._taken.add(number)
+        tid, iqn = str(number), IQN if number == 1 else f"{IQN}{number}"
+        self._admin("--op", "new", "--mode", "target", "--tid", tid, "-T", iqn)
+
+        def withdraw() -> None:
+            self._admin("--op", "delete", "--mode", "target", "--tid", tid, "--force")
+            self._taken.discard(number)
+
+        takedown.call("withdraw the iSCSI target", withdraw)
+        self._admin("--op", "new", "--mode", "logicalunit", "--tid", tid, "--lun", "1",
                     "--bstype", "aio", "-b", str(file))  # fmt: skip
-        self._admin("--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL")
+        self._admin("--op", "bind", "--mode", "target", "--tid", tid, "-I", "ALL")
+        return iqn
 
     def _admin(self, *words: str, check: bool = True) -> Result:
         argv = [*self._env, "tgtadm", "-C", "7", "--lld", "iscsi", *words]
@@ -118,9 +126,9 @@ class Iscsi:
         self._target = target
 
     def show(self, file: Path, takedown: Takedown) -> PurePosixPath:
-        self._target.export(file, takedown)
+        iqn = self._target.export(file, takedown)
         portal = f"{self._target.portal.reach}:{self._target.portal.port}"
-        node = ["iscsiadm", "-m", "node", "-T", IQN, "-p", portal]
+        node = ["iscsiadm", "-m", "node", "-T", iqn, "-p", portal]
         self._machine.run(["modprobe", "iscsi_tcp"])
         # Already running is no error worth a word: the next command would say if it were not.
         self._machine.run(["iscsid"], check=False)
@@ -132,7 +140,7 @@ class Iscsi:
             self._machine.run([*node, "-o", "delete"])
 
         takedown.call("log out of the slow disk", log_out)
-        device = PurePosixPath(f"/dev/disk/by-path/ip-{portal}-iscsi-{IQN}-lun-1")
+        device = PurePosixPath(f"/dev/disk/by-path/ip-{portal}-iscsi-{iqn}-lun-1")
         wait_for_device(self._machine, device)
         return device
 
@@ -153,13 +161,22 @@ class ModelledStorage:
     """A modelled disk: the origin of the tier, as the machine sees it."""
 
     def __init__(
-        self, local: Local, way: Way, model: Model, size: Bytes, time_scale: float, folder: Path
+        self,
+        local: Local,
+        way: Way,
+        model: Model,
+        size: Bytes,
+        time_scale: float,
+        folder: Path,
+        name: str = "slow",
     ) -> None:
+        """:param name: of its files in the lab's folder; no two disks have the same."""
         self.way = way
         self.model = model
         self.size = size
         self.time_scale = time_scale
-        self.backing = folder / "slow.img"
+        self.name = name
+        self.backing = folder / f"{name}.img"
         self._local = local
         self._folder = folder
 
@@ -185,17 +202,18 @@ class ModelledStorage:
 
     def model_words(self, option: str) -> list[str]:
         """The model and the time scale as ``flashdev`` takes them."""
-        model = flashdev.model_argument(self.model, self._folder, "slow")
+        model = flashdev.model_argument(self.model, self._folder, self.name)
         return [option, model, "--time-scale", f"{self.time_scale:g}"]
 
     def attach(self, takedown: Takedown) -> PurePosixPath:
         """Make the disk appear on the machine; ``takedown`` holds how it goes away again."""
-        backing, mount = self.lay_out(takedown), self._folder / "slow"
+        backing, mount = self.lay_out(takedown), self._folder / self.name
         # Volatile: the disk is thrown away after the run, and this computer's own disk must not
         # add its flushes to the model's.
         words = ["serve", *self.model_words("--model"), "--backing", str(backing),
                  "--name", DISK_NAME, "--volatile"]  # fmt: skip
-        flashdev.serve(self._local, words, mount, self._folder / "slow.log", takedown, "slow disk")
+        log = self._folder / f"{self.name}.log"
+        flashdev.serve(self._local, words, mount, log, takedown, f"{self.name} disk")
         return self.way.show(mount / DISK_NAME, takedown)
 
 

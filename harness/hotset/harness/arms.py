@@ -4,11 +4,15 @@
 arm           data                   log and temporary space       server's buffers
 ============  =====================  ============================  ================
 baseline      slow storage           slow storage                  the asked share
+split-disks   several slow disks     slow storage                  the asked share
 in-memory     slow storage           slow storage                  all of it
 flash-volume  slow storage           flash volume                  the asked share
 accelerated   tier over slow storage flash volume                  the asked share
 all-flash     flash                  flash volume                  the asked share
 ============  =====================  ============================  ================
+
+"Slow storage" for log and temporary space is the data's own disk, or a slow one of theirs
+(``storage.log_model``).
 
 Every arm is a ``with`` block that hands out the running server; at its end everything is taken
 down without writing back, because the next arm starts from the image again.
@@ -26,7 +30,7 @@ from hotset.cachelayer import filesystem, warmup
 from hotset.cachelayer.ground import SavedDisk
 from hotset.cachelayer.tier import Tier, Warmup
 from hotset.cachelayer.units import Bytes
-from hotset.harness.engines.postgres_server import PostgresServer, run_settings
+from hotset.harness.engines.postgres_server import USER, PostgresServer, run_settings
 from hotset.harness.site import (
     PLACE,
     VOLUME_IN_DATA,
@@ -40,6 +44,7 @@ from hotset.reports.document import ArmName, Workload
 Workloads: TypeAlias = Sequence[Workload]
 """What will be run on one placement, and so what the cache is filled with first."""
 
+_WORTH_MOVING = 1024**2
 _ORIGIN_LOOK = PurePosixPath("/run/hotset/origin")
 
 
@@ -57,7 +62,29 @@ def baseline(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """Everything on slow storage."""
     with site.takedown.part():
         _slow_data(site)
-        volume_on_data(site.machine, site.takedown)
+        _slow_volume(site)
+        yield Placed(_started(site, site.buffers(workloads)))
+
+
+@contextmanager
+def split_disks(site: Site, workloads: Workloads) -> Iterator[Placed]:
+    """The databases' files shared out over several slow disks."""
+    with site.takedown.part():
+        want = site.spec.storage
+        disks = [
+            site.lab.ground.slow_disk(
+                want.split_model, want.size, site.storage.time_scale, f"slow{number}"
+            )
+            for number in range(1, want.split_disks + 1)
+        ]
+        disks[0].restore(site.saved.path, site.takedown)
+        first, *others = (disk.attach(site.takedown) for disk in disks)
+        mount(site.machine, site.takedown, first, PLACE.data, "-o", "noatime")
+        for number, device in enumerate(others, 2):
+            filesystem.make(site.machine, device, site.spec.database.filesystem)
+            mount(site.machine, site.takedown, device, _split_mount(number), "-o", "noatime")
+        _share_out(site, [_split_mount(number) for number in range(2, len(disks) + 1)])
+        _slow_volume(site)
         yield Placed(_started(site, site.buffers(workloads)))
 
 
@@ -66,7 +93,7 @@ def in_memory(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """Everything on slow storage, and read into buffers that hold all of it."""
     with site.takedown.part():
         _slow_data(site)
-        volume_on_data(site.machine, site.takedown)
+        _slow_volume(site)
         server = _started(site, Bytes(int(site.saved.size(workloads) * IN_MEMORY_ROOM)))
         with site.report.task("reading the databases into memory"):
             for workload in workloads:
@@ -82,7 +109,7 @@ def flash_volume(site: Site, workloads: Workloads) -> Iterator[Placed]:
         volume = site.lab.ground.flash_volume(
             site.tier.volume, site.storage.time_scale, site.takedown
         )
-        _flash_volume(site, volume)
+        _own_volume(site, volume)
         yield Placed(_started(site, site.buffers(workloads)))
 
 
@@ -94,7 +121,7 @@ def accelerated(site: Site, workloads: Workloads) -> Iterator[Placed]:
         tier = site.lab.ground.tier(site.tier, site.storage, site.takedown)
         warmed = _warm(site, tier, workloads)
         mount(site.machine, site.takedown, tier.create(), PLACE.data, "-o", "noatime")
-        _flash_volume(site, tier.volume)
+        _own_volume(site, tier.volume)
         yield Placed(_started(site, site.buffers(workloads)), tier, warmed)
 
 
@@ -109,17 +136,51 @@ def all_flash(site: Site, workloads: Workloads) -> Iterator[Placed]:
             site.takedown,
         )  # fmt: skip
         mount(site.machine, site.takedown, flat.data, PLACE.data, "-o", "noatime")
-        _flash_volume(site, flat.volume)
+        _own_volume(site, flat.volume)
         yield Placed(_started(site, site.buffers(workloads)))
 
 
 ARMS: dict[ArmName, Callable[[Site, Workloads], AbstractContextManager[Placed]]] = {
     "baseline": baseline,
+    "split-disks": split_disks,
     "in-memory": in_memory,
     "flash-volume": flash_volume,
     "accelerated": accelerated,
     "all-flash": all_flash,
 }
+
+
+def _split_mount(number: int) -> PurePosixPath:
+    return PLACE.data.with_name(f"data{number}")
+
+
+def _share_out(site: Site, others: Sequence[PurePosixPath]) -> None:
+    """Move tables' and indexes' files to the other disks, so that all hold about as much, and leave
+    links: the server opens a file by its path, wherever it leads."""
+    machine = site.machine
+    find = ["find", str(PLACE.cluster / "base"), "-type", "f", "-printf", r"%s %p\0"]
+    listed = [line.partition(" ") for line in machine.run(find).stdout.split("\0") if line]
+    held = dict.fromkeys((PLACE.data, *others), 0)
+    for size, _, path in sorted(listed, key=lambda line: int(line[0]), reverse=True):
+        to = min(held, key=lambda disk: held[disk])
+        held[to] += int(size)
+        if to == PLACE.data or int(size) < _WORTH_MOVING:
+            continue
+        moved = to / path.removeprefix(f"{PLACE.cluster}/").replace("/", "-")
+        machine.run(["cp", "-a", path, str(moved)], timeout_s=3600)
+        machine.run(["ln", "-sf", str(moved), path])
+    for disk in others:
+        machine.run(["chown", f"{USER}:{USER}", str(disk)])
+
+
+def _slow_volume(site: Site) -> None:
+    """Log and temporary space beside the data, or on a slow disk of their own."""
+    model = site.spec.storage.log_model
+    if model is None:
+        volume_on_data(site.machine, site.takedown)
+        return
+    disk = site.lab.ground.slow_disk(model, site.tier.volume, site.storage.time_scale, "log")
+    _own_volume(site, disk.attach(site.takedown))
 
 
 def _slow_data(site: Site) -> None:
@@ -140,8 +201,8 @@ def _warm(site: Site, tier: Tier, workloads: Workloads) -> Warmup:
         return warmup.by_reading(tier, runs, want.passes, site.report.on_warmup)
 
 
-def _flash_volume(site: Site, volume: PurePosixPath) -> None:
-    """A fresh file system on the flash volume, with the log and temporary space moved to it."""
+def _own_volume(site: Site, volume: PurePosixPath) -> None:
+    """A fresh file system on a device, with the log and temporary space moved to it."""
     filesystem.make(site.machine, volume, site.spec.database.filesystem)
     mount(site.machine, site.takedown, volume, PLACE.volume, "-o", "noatime")
     source = f"{PLACE.data / VOLUME_IN_DATA}/."

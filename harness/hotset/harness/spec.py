@@ -67,10 +67,18 @@ class MachineTable(_Table):
 
 
 class StorageTable(_Table):
-    """``[storage]``: the slow disk. ``model`` is a built-in model's name or a table of its own."""
+    """``[storage]``: the slow disk. ``model`` is a built-in model's name or a table of its own.
+
+    ``log_model``: where it is given, log and temporary space of the arms without flash lie on a
+    disk of their own of that model, as large as ``tier.volume``; else beside the data.
+    ``split_model``, ``split_disks``: the disks that share the files in the ``split-disks`` arm.
+    """
 
     model: Model = "nas-2014"
     size: Bytes
+    log_model: Model | None = None
+    split_model: Model = "hdd-7200"
+    split_disks: Annotated[int, Field(ge=2, le=8)] = 2
 
 
 class FlashTable(_Table):

@@ -17,7 +17,7 @@ from hotset.reports.document import (
 )
 
 ARM_ORDER: tuple[ArmName, ...] = (
-    "baseline", "in-memory", "flash-volume", "accelerated", "all-flash",
+    "baseline", "split-disks", "in-memory", "flash-volume", "accelerated", "all-flash",
 )  # fmt: skip
 COMPARED: tuple[ArmName, ArmName] = ("baseline", "accelerated")
 HIT_RATIO_DENOMINATOR = "hits / (hits + misses) of the cached device in the measured window"

@@ -41,7 +41,9 @@ CPU_BOUND_SHARE = 0.85
 
 Share = Annotated[float, Field(ge=0, le=1)]
 UtcTime = Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(UTC))]
-ArmName = Literal["baseline", "in-memory", "flash-volume", "accelerated", "all-flash"]
+ArmName = Literal[
+    "baseline", "split-disks", "in-memory", "flash-volume", "accelerated", "all-flash"
+]
 CheckedAfter = Literal["load", "every-arm"]
 State = Literal["complete", "failed", "interrupted"]
 Workload = Literal["tpcc", "tpch"]

@@ -23,6 +23,7 @@ from hotset.reports.document import SCHEMA_VERSION, ArmName, Calibration, Counte
 
 ROLES: dict[ArmName, tuple[str, str]] = {
     "baseline": ("Before", "slow storage alone"),
+    "split-disks": ("Instead", "files shared out over several slow disks"),
     "in-memory": ("Instead", "all of it in memory"),
     "flash-volume": ("Instead", "only log and temporary space on flash"),
     "accelerated": ("After", "flash cache in front"),

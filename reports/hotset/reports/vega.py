@@ -18,6 +18,7 @@ COLOURS = {
     "baseline": "var(--baseline)",
     "accelerated": "var(--accelerated)",
     "all-flash": "var(--all-flash)",
+    "split-disks": "var(--split-disks)",
     "in-memory": "var(--in-memory)",
     "flash-volume": "var(--flash-volume)",
 }
@@ -25,6 +26,7 @@ DASHES = {
     "baseline": [6, 3],
     "accelerated": [1, 0],
     "all-flash": [2, 2],
+    "split-disks": [10, 4],
     "in-memory": [8, 2, 2, 2],
     "flash-volume": [4, 2, 1, 2],
 }
@@ -32,6 +34,7 @@ SHAPES = {
     "baseline": "circle",
     "accelerated": "diamond",
     "all-flash": "square",
+    "split-disks": "triangle-down",
     "in-memory": "triangle-up",
     "flash-volume": "cross",
 }
