@@ -10,9 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli_server import XDG, CommandLine, plain_environment
-from tests.postgres_cluster import cluster
-
-__all__ = ["cluster"]
 
 
 @pytest.fixture(autouse=True)

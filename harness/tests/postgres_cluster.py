@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,9 +64,13 @@ class Cluster:
                 time.sleep(0.2)
 
     def kill(self) -> None:
-        """SIGKILL the postmaster, as the kernel's out-of-memory killer would."""
+        """SIGKILL the server with all its processes: a session that is kept busy may not notice for
+        long that its postmaster is gone."""
         first_line = (self.root / "data" / "postmaster.pid").read_text().splitlines()[0]
-        os.kill(int(first_line), signal.SIGKILL)
+        parent = int(first_line)
+        for pid in (parent, *_children(parent)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> None:
         self._as_user("pg_ctl", "-D", str(self.root / "data"), "-m", "immediate", "stop")
@@ -82,6 +86,17 @@ class Cluster:
             check=False,
         )
         assert done.returncode == 0, f"{program}: {done.stderr.decode()}"
+
+
+def _children(parent: int) -> list[int]:
+    """Of a process: field 4 of /proc/PID/stat, behind the name in brackets, is the parent's."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[1]) == parent:
+                found.append(int(entry.name))
+    return found
 
 
 def _other_user() -> str:

@@ -62,23 +62,25 @@ def test_an_arm_that_breaks_the_database_fails_the_run_where_arms_are_checked(
     broken = ConditionResult(3, "gaps", 1, ((1, 2),))
     asked: list[object] = []
     placed = SimpleNamespace(warmed=None, server=SimpleNamespace(database=lambda name: name))
-    monkeypatch.setitem(experiment.ARMS, "baseline", lambda _: nullcontext(placed))
+    monkeypatch.setitem(experiment.ARMS, "baseline", lambda *_: nullcontext(placed))
     monkeypatch.setattr(experiment, "measure", lambda *_: None)
     record = SimpleNamespace(nopm=1, tpm=1, server_cpu=0, hit_ratio=None, failed=0)
     monkeypatch.setattr(experiment, "repeat_record", lambda *_: record)
     monkeypatch.setattr(
-        experiment.workload, "check", lambda database, _: asked.append(database) or [broken]
+        experiment.checks, "check", lambda database, _: asked.append(database) or [broken]
     )
     site: Any = SimpleNamespace(spec=spec(f"tpcc.check={when}"), report=Reporter(quiet=True),
                                 tier=SimpleNamespace(block=4096))  # fmt: skip
     kept: list[object] = []
-    journal: Any = SimpleNamespace(add_repeat=lambda *repeat: kept.append(repeat))
+    journal: Any = SimpleNamespace(
+        add_repeat=lambda *repeat: kept.append(repeat), has=lambda *_: False
+    )
     if when == "load":
-        experiment._measure_arm(site, journal, "baseline", 1)
+        experiment._measure_arm(site, journal, "baseline", 1, ("tpcc",))
         assert (asked, len(kept)) == ([], 1)
     else:
         with pytest.raises(Violated, match="condition 3"):
-            experiment._measure_arm(site, journal, "baseline", 1)
+            experiment._measure_arm(site, journal, "baseline", 1, ("tpcc",))
         assert (asked, kept) == (["tpcc"], [])
 
 
@@ -90,7 +92,9 @@ def test_drift_falls_on_all_arms_alike() -> None:
     assert len({sum(one) for one in places.values()}) == 1
 
 
-@pytest.mark.parametrize("override", ["tpcc.warehouses=4", "tpcc.seed=2", "storage.size=2100MiB"])
+@pytest.mark.parametrize(
+    "override", ["tpcc.warehouses=4", "tpcc.seed=2", "storage.size=2100MiB", "tpch.scale=0.05"]
+)
 def test_what_decides_the_content_of_an_image_is_in_its_name(override: str) -> None:
     assert saved.path_for(spec(override), "vm") != saved.path_for(spec(), "vm")
 
@@ -104,7 +108,7 @@ def test_what_does_not_is_not(override: str) -> None:
 
 def test_each_ground_has_its_own_image() -> None:
     assert saved.path_for(spec(), "local") != saved.path_for(spec(), "vm")
-    assert saved.path_for(spec(), "vm").name.startswith("tpcc-10w-")
+    assert saved.path_for(spec(), "vm").name.startswith("tpcc-8w-tpch-sf0.04-")
     assert saved.path_for(spec(), "image") == saved.path_for(spec(), "vm"), "the same server"
 
 
@@ -113,11 +117,12 @@ def test_only_a_finished_image_is_used() -> None:
     assert saved.cached(path) is None
     path.touch()
     assert saved.cached(path) is None, "its facts are missing: the load did not end"
-    facts = {"database_bytes": 5, "version": "17.6", "seconds": 3.5, "disk_bytes": 9}
+    facts = {"databases": {"tpcc": {"bytes": 5, "folder": "base/5"}}, "version": "17.6"}
     path.with_suffix(".json").write_text(json.dumps(facts))
     found = saved.cached(path)
     assert found is not None
-    assert (found.path, found.database_bytes, found.version) == (path, 5, "17.6")
+    assert (found.path, found.size(["tpcc"]), found.version) == (path, 5, "17.6")
+    assert found.databases["tpcc"].folder == "base/5"
     path.unlink()
     assert saved.cached(path) is None
 

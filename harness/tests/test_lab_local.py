@@ -59,7 +59,7 @@ def guest_disk(folder: Path) -> Path:
          "--target", str(content / "site"), *project["dependencies"]],
         check=True, cwd=ROOT,
     )  # fmt: skip
-    for part in ("cache-layer", "tpcc", "reports", "harness"):
+    for part in ("cache-layer", "tpcc", "tpch", "reports", "harness"):
         shutil.copytree(ROOT / part / "hotset", content / "site/hotset", dirs_exist_ok=True,
                         ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
     # What an installed hotset has: its own version for the record.

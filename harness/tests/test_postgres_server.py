@@ -80,6 +80,7 @@ def test_data_lies_on_the_tier_and_log_and_temporary_space_on_the_volume(
     machine: FakeMachine, server: PostgresServer
 ) -> None:
     server.create()
+    server.make_temporary_space()
     server.create_database("tpcc")
     initdb = next(call.argv for call in machine.calls if call.argv[0].endswith("/initdb"))
     assert initdb[initdb.index("--pgdata") + 1] == "/run/hotset/data/cluster"

@@ -207,6 +207,7 @@ def test_aborted_transactions_are_repeated_counted_and_given_up(
 
 
 SCRIPT = """
+import signal
 import sys
 from hotset.harness.engines.postgres import PostgresDatabase
 from hotset.tpcc.driver import run
@@ -218,6 +219,8 @@ def tell(event):
         print("measured", flush=True)
 
 if __name__ == "__main__":
+    # A shell's background job inherits an ignored SIGINT.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     driver, host, port, user, password, dbname = sys.argv[1:]
     database = PostgresDatabase(host, int(port), user, password, dbname)
     if driver == "python":
