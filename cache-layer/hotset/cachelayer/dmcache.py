@@ -314,17 +314,7 @@ class DmCache:
         return self.status().counters()
 
     def resident(self) -> list[Run]:
-        """From a copy of the metadata, taken while the tier is suspended and so all of it is
-        written (dm-cache has no other way to tell)."""
-        self.machine.run(["dmsetup", "suspend", DATA])
-        try:
-            self.machine.run(["dd", f"if={self.metadata}", f"of={_METADATA_COPY}", "bs=1M",
-                              "iflag=direct", "status=none"])  # fmt: skip
-        finally:
-            self.machine.run(["dmsetup", "resume", DATA])
-        dump = self.machine.run(["cache_dump", str(_METADATA_COPY)]).stdout
-        self.machine.run(["rm", "-f", str(_METADATA_COPY)])
-        return parse_mappings(dump)
+        return offline.look(self).runs()
 
     def flush(self, progress: Callable[[Blocks], None] = lambda _: None) -> int:
         """Write every dirty block back under the ``cleaner`` policy.

@@ -81,6 +81,7 @@ PROGRAMS: dict[str, Program] = {
         Program("cat", "coreutils", "read /proc, /sys and small files"),
         Program("ls", "coreutils", "look for devices"),
         Program("test", "coreutils", "look for files"),
+        Program("stat", "coreutils", "which device a file or device node is"),
         Program("mkdir", "coreutils", "make folders"),
         Program("rm", "coreutils", "remove files hotset made"),
         Program("chown", "coreutils", "hand a folder to the server"),
