@@ -56,7 +56,7 @@ def fill(
     :raises WarmupFailedError: the origin was written to meanwhile, or a sampled block differs.
     """
     begun = time.monotonic()
-    stood = stands(tier)
+    stood = tier.stands()
     slots = _taken_down(tier) if stood else _at_rest(tier)
     try:
         if slots.make_room(runs):
@@ -132,11 +132,6 @@ class _Copy:
             )
         self.slots.fill(part)
         _restore(tier, self.slots)
-
-
-def stands(tier: DmCache) -> bool:
-    """Whether the accelerated device is there."""
-    return tier.path.name in tier.machine.run(["dmsetup", "ls"]).stdout.split()
 
 
 def look(tier: DmCache) -> Slots:
