@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -56,9 +57,9 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     previous = os.environ.get("XDG_STATE_HOME")
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     image = tmp_path_factory.mktemp("image") / "disk.img"
-    Local().run(["mke2fs", "-q", "-t", "ext4", "-E", "lazy_itable_init=0", str(image), "256m"])
+    Local().run(["mke2fs", "-q", "-t", "ext4", "-E", "lazy_itable_init=0", str(image), "48m"])
     with image.open("r+b") as file:
-        # Data where the file system has none: blocks 1024 on.
+        # A small file system, and data behind it: blocks 1024 to 3071.
         file.seek(64 * MIB)
         file.write(os.urandom(128 * MIB))
     spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(128 * MIB))
@@ -151,17 +152,16 @@ def test_a_tier_in_use_is_refused(ground: Ground) -> None:
 def test_an_origin_that_changes_meanwhile_is_noticed(ground: Ground) -> None:
     tier = ground.tier
     tier.warm(runs((1024, 100)), 5, lambda _: None)
-    written = []
+    seek = ("seek=1050", "count=1", "oflag=direct")
+    write = threading.Thread(target=ground.dd, args=("if=/dev/urandom", f"of={tier.origin}", *seek))
 
     def write_past_the_tier(_: Progress) -> None:
-        if not written:
-            written.append(1)
-            ground.dd(
-                "if=/dev/urandom", f"of={tier.origin}", "seek=1050", "count=1", "oflag=direct"
-            )
+        if not write.ident:
+            write.start()
 
     with pytest.raises(WarmupFailedError, match=r"128 sectors were written to it") as refused:
         offline.fill(tier, runs((1300, 500)), 5, write_past_the_tier, rate=Bytes(16 * MIB))
+    write.join()
     assert "stands again" in str(refused.value.__notes__)
     assert extents.count(tier.resident()) == 0, "block 1050 was cached and is stale now"
 
