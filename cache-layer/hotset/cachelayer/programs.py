@@ -86,6 +86,7 @@ PROGRAMS: dict[str, Program] = {
         Program("rmdir", "coreutils", "end the kernel's counting per region"),
         Program("tee", "coreutils", "write to files of the kernel"),
         Program("readlink", "coreutils", "which device a name stands for"),
+        Program("mv", "coreutils", "put a finished file in its place"),
         Program("chown", "coreutils", "hand a folder to the server"),
         Program("ln", "coreutils", "share files out over several disks"),
         Program("uname", "coreutils", "name the kernel"),
