@@ -15,7 +15,7 @@ import pytest
 
 from hotset.cachelayer import histogram, traced
 from hotset.cachelayer import lab as labs
-from hotset.cachelayer.dmcache import parse_dmsetup_status
+from hotset.cachelayer.dmstatus import parse_dmsetup_status
 from hotset.cachelayer.heat import NOTHING, Tally, difference, total
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.machine import Machine

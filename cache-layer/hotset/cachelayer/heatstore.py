@@ -7,12 +7,13 @@ that an interrupted one has not happened.
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,13 @@ from hotset.cachelayer.heat import (
     warmth,
 )
 from hotset.cachelayer.paths import data_dir
-from hotset.cachelayer.units import Bytes
+from hotset.cachelayer.tier import Counters
+from hotset.cachelayer.units import Blocks, Bytes
 
 KEPT_S = 14 * 24 * 3600.0
 """How long what each reading added is kept; heat itself only decays."""
+SAMPLES_KEPT_S = 92 * 24 * 3600.0
+"""How long the tier's own counters are kept, a line a reading."""
 _VERSION = 1
 _COLUMNS = tuple(field.name for field in fields(Tally))
 _SCHEMA = f"""
@@ -42,6 +46,8 @@ CREATE TABLE gained (reading INTEGER, region INTEGER, {", ".join(_COLUMNS)});
 CREATE INDEX gained_reading ON gained (reading);
 CREATE TABLE last (region INTEGER PRIMARY KEY, {", ".join(_COLUMNS)});
 CREATE TABLE heat (region INTEGER PRIMARY KEY, value REAL);
+CREATE TABLE sample (at REAL PRIMARY KEY, counters TEXT);
+CREATE TABLE asked (at REAL PRIMARY KEY);
 PRAGMA user_version = {_VERSION};
 """
 
@@ -191,6 +197,30 @@ class Store:
         found = self._connection.execute("SELECT region, value FROM heat ORDER BY region")
         return {region: decayed(value, age, half) for region, value in found}
 
+    def keep_sample(self, counters: Counters, at: float) -> None:
+        """Keep a reading of the tier's own counters; old ones go."""
+        with self._connection:
+            plain = json.dumps(asdict(counters))
+            self._execute("INSERT OR REPLACE INTO sample VALUES (?, ?)", (at, plain))
+            self._execute("DELETE FROM sample WHERE at < ?", (at - SAMPLES_KEPT_S,))
+
+    def samples(self, start: float = 0.0) -> list[tuple[float, Counters]]:
+        """The tier's counters from a time on, oldest first, the last one before it included."""
+        found = self._execute(
+            "SELECT at, counters FROM sample WHERE at >="
+            " coalesce((SELECT max(at) FROM sample WHERE at <= ?), 0) ORDER BY at",
+            (start,),
+        )
+        return [(at, _counters(text)) for at, text in found]
+
+    def asked(self, at: float) -> float | None:
+        """When a report was asked for last; remembers that it is now."""
+        with self._connection:
+            (last,) = self._execute("SELECT max(at) FROM asked").fetchone()
+            self._execute("DELETE FROM asked")
+            self._execute("INSERT INTO asked VALUES (?)", (at,))
+        return None if last is None else float(last)
+
     def hottest(self, block: Bytes, at: float) -> list[tuple[Run, float]]:
         """As :func:`hottest`."""
         grid = self.grid
@@ -265,6 +295,14 @@ class Store:
 
 def _sizes(grid: Grid) -> tuple[int, int, int]:
     return int(grid.disk), int(grid.region), int(grid.shift)
+
+
+def _counters(text: str) -> Counters:
+    levels = ("dirty", "used", "total")
+    plain = json.loads(text)
+    return Counters(
+        **{name: Blocks(value) if name in levels else value for name, value in plain.items()}
+    )
 
 
 def _row(tally: Tally) -> tuple[int | None, ...]:
