@@ -1,4 +1,4 @@
-"""Who counts the regions of a disk: the kernel for its own tiers, the engine for the emulated one."""
+"""Who counts the regions of a disk: the kernel its own tiers', the engine the emulated one's."""
 
 from __future__ import annotations
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -46,8 +48,8 @@ class Target:
     def tier(self) -> Tier:
         return card.built(self.machine, self.card, self.disk)
 
-    def store(self):  # noqa: ANN201
-        """Where its readings are kept (a context manager)."""
+    def store(self) -> AbstractContextManager[Store]:
+        """Where its readings are kept ."""
         return opened(store_path(self.machine_name, self.disk.name))
 
 
@@ -71,6 +73,20 @@ class Counted:
                      self.write_misses, self.bypassed)  # fmt: skip
 
 
+def parse_span(text: str) -> float:
+    """Seconds of a span of time.
+
+    :raises ValueError: not one; shows the forms.
+
+    >>> parse_span("90min")
+    5400.0
+    """
+    span = _SPAN.match(text)
+    if span is None or float(span[1]) == 0:
+        raise ValueError(f"{text!r} is no span of time: write for instance 30min, 8h or 2d")
+    return float(span[1]) * _SECONDS[span[2]]
+
+
 def parse_since(text: str, now: float) -> Since:
     """``boot``, ``last``, a span back from now (``90min``, ``8h``) or a time of day or date.
 
@@ -81,9 +97,8 @@ def parse_since(text: str, now: float) -> Since:
     """
     if text in ("boot", "last"):
         return "boot" if text == "boot" else "last"
-    span = _SPAN.match(text)
-    if span is not None:
-        return now - float(span[1]) * _SECONDS[span[2]]
+    if _SPAN.match(text):
+        return now - parse_span(text)
     try:
         if re.fullmatch(r"\d{1,2}:\d{2}", text):
             today = datetime.fromtimestamp(now).astimezone()
@@ -113,8 +128,7 @@ def gained(readings: Sequence[Counters], bits: int) -> Counted:
         if any(value is None for value in values):
             sums.append(None)
             continue
-        pairs = zip(values, values[1:], strict=False)
-        sums.append(sum(_step(before, after, bits) for before, after in pairs))
+        sums.append(sum(_step(before, after, bits) for before, after in pairwise(values)))
     return Counted(*sums)  # type: ignore[arg-type]
 
 
@@ -163,7 +177,9 @@ def of_card(target: Target, now: float | None = None) -> HitReport:
     )  # fmt: skip
 
 
-def of_parts(target: Target, by: By, label: Label, since: Since, now: float | None = None) -> HitReport:  # fmt: skip
+def of_parts(
+    target: Target, by: By, label: Label, since: Since, now: float | None = None
+) -> HitReport:
     """By file, or by whatever the label makes of a file's path."""
     now = now or time.time()
     disk = target.disk
