@@ -24,6 +24,8 @@ CODES = {
     "hotset.tpcc.schema.AlreadyLoaded": USAGE,
     "hotset.cachelayer.flashdev.RefusedError": USAGE,
     "hotset.cachelayer.card.CardError": USAGE,
+    "hotset.cachelayer.traced.NotCountedError": LACKS,
+    "hotset.harness.explain.NoSuchOwnerError": USAGE,
     "hotset.cachelayer.machines.MachineNameError": USAGE,
     "hotset.harness.hammerdb.failures.HammerdbRefused": USAGE,
     "hotset.cachelayer.machine.EnvironmentLacksError": LACKS,
