@@ -30,11 +30,11 @@ class TargetError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A disk's file system, mounted on ``folder`` for as long as this is in use."""
+    """A disk's file system, mounted on ``folder`` (None: nowhere) for as long as this is in use."""
 
     machine: Machine
     device: PurePosixPath
-    folder: PurePosixPath
+    folder: PurePosixPath | None
     kind: FileSystem
     block: Bytes
     size: Bytes
@@ -53,14 +53,22 @@ class Look:
         return Wish(OWN, len(found), (self.runs(found),))
 
     def free(self) -> list[Run]:
-        """What no file lies in; approximate while the file system is mounted and written to."""
-        return self.runs(filesystem.free_extents(self.machine, self.device, self.kind))
+        """The blocks in which nothing lies; as the disk says it, so a little old while the file
+        system is mounted and written to."""
+        free = filesystem.free_extents(self.machine, self.device, self.kind)
+        return extents.whole_runs(free, self.block)
 
     def runs(self, found: Sequence[Extent]) -> list[Run]:
         return extents.to_runs(found, self.block, self.size)
 
     def files(self, paths: Sequence[str]) -> list[str]:
         """Regular files among the paths and below the folders among them."""
+        if self.folder is None:
+            raise TargetError(
+                f"{self.device} is not mounted, so {paths[0]} means nothing on it: mount it, or say"
+                " where it is usually mounted (--mount-point DIR; it is mounted there read-only"
+                " for the look)"
+            )
         number = idle.device_number(self.machine, self.device)
         files: list[str] = []
         for path, device, is_folder in _kinds(self.machine, paths):
@@ -78,36 +86,22 @@ class Look:
 def look(
     machine: Machine, device: PurePosixPath, block: Bytes, usual: PurePosixPath | None
 ) -> Iterator[Look]:
-    """The file system of an accelerated device, mounted.
+    """The file system of an accelerated device, for the length of a ``with`` block.
 
-    :param usual: where it is usually mounted; used when it is not mounted now.
-    :raises TargetError: it is not mounted and no place is given.
+    :param usual: where it is usually mounted; it is mounted there when it is not mounted now.
     """
     kind, size = filesystem.kind_of(machine, device), device_size(machine, device)
     mounted = idle.mounted_at(machine, device)
-    if mounted:
-        yield Look(machine, device, mounted[0].folder, kind, block, size)
+    if mounted or usual is None:
+        folder = mounted[0].folder if mounted else None
+        yield Look(machine, device, folder, kind, block, size)
         return
-    if usual is None:
-        raise TargetError(
-            f"{device} is not mounted, so paths on it mean nothing: mount it, or say where it is"
-            " usually mounted (--mount-point DIR; it is mounted there read-only for the look)"
-        )
     machine.run(["mkdir", "-p", str(usual)])
     machine.run(["mount", "-o", filesystem.LOOK_OPTIONS[kind], str(device), str(usual)])
     try:
         yield Look(machine, device, usual, kind, block, size)
     finally:
         machine.run(["umount", str(usual)])
-
-
-def existing(machine: Machine, paths: Sequence[str]) -> set[str]:
-    """Those of the paths that are there."""
-    found: set[str] = set()
-    for some in _some(paths):
-        said = machine.run(["stat", "--format=%n", "--", *some], check=False).stdout
-        found.update(said.splitlines())
-    return found
 
 
 def _kinds(machine: Machine, paths: Sequence[str]) -> Iterator[tuple[str, str, bool]]:

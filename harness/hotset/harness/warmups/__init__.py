@@ -1,1 +1,1 @@
-"""Warm-up jobs: targets as users name them, plans, runs that can be resumed, snapshots, schedules."""
+"""Warm-up jobs: targets as users name them, plans, jobs that resume, snapshots, schedules."""

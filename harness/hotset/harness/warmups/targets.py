@@ -7,14 +7,13 @@ first) and ``snapshot:FILE`` (a resident set saved before).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.plans import Wish
-from hotset.cachelayer.targets import Look, TargetError
+from hotset.cachelayer.targets import TargetError
 from hotset.harness.engines.engine import Connection, Engine, Unavailable, sql
 
 Kind = Literal["path", "table", "index", "database", "heat", "snapshot"]
@@ -132,25 +131,6 @@ def segments(machine: Machine, bases: Sequence[str]) -> list[str]:
             if re.split(r"[._]", PurePosixPath(path).name)[0] in names:
                 files.append(path)
     return sorted(files)
-
-
-def wish(
-    target: Target,
-    look: Look,
-    server: Callable[[], Server],
-    layers: Callable[[Target], tuple[int, tuple[list, ...]]],  # type: ignore[type-arg]
-    pinned: bool = False,
-) -> Wish:
-    """The blocks of a target.
-
-    :param server: connects to the database, for targets that only it knows.
-    :param layers: of ``heat`` and ``snapshot:`` targets.
-    """
-    if target.kind in ("heat", "snapshot"):
-        extents, found = layers(target)
-        return Wish(target.text, extents, found, pinned)
-    paths = server().paths(look.machine, target) if target.of_database else [target.name]
-    return look.wish(target.text, paths, pinned)
 
 
 def check_file(target: Target) -> Path:
