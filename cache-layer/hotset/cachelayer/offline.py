@@ -170,7 +170,7 @@ def _taken_down(tier: DmCache) -> Slots:
     the policy that writes back forgets them."""
     idle.require_idle(tier.machine, tier.path)
     before = look(tier)
-    tier.flush()
+    tier.flush(going=True)
     remove(tier.machine, (tier.path.name,))
     _write_note(tier)
     slots = _clean(tier)

@@ -51,11 +51,11 @@ def fill(
     progress = warmup.progress_of(Bytes(at_first * block), on_progress)
     seconds, idle = 0.0, 0
     while (left := int(extents.count(missing))) > allowed and idle < _PATIENCE:
-        promoted = tier.counters().promotions
+        promoted = tier.status().promotions
         took = warmup.read_runs(machine, missing, block, tier.path, lambda _: None, rate)
         time.sleep(max(0.0, _LEAST_PASS_S - took))
         seconds += took
-        promoted = (tier.counters().promotions - promoted) % (1 << tier.counter_bits)
+        promoted = (tier.status().promotions - promoted) % (1 << tier.counter_bits)
         # What is cached is known only by a pause of the tier: asked when it is worth it.
         if promoted * 8 >= left or promoted >= left - allowed:
             missing = difference(runs, tier.resident())

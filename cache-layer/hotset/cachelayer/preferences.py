@@ -18,6 +18,10 @@ SCHEMA_VERSION = 1
 Kind = Literal["pinned", "excluded"]
 
 
+class PreferencesError(ValueError):
+    """A file that is none of hotset's; the message names it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Preferences:
     """Targets, in the order in which they were named."""
@@ -40,7 +44,7 @@ class Preferences:
 
 
 def of(machine: Machine, disk: str) -> Preferences:
-    """:raises ValueError: the file is none of hotset's; names it."""
+    """:raises PreferencesError: the file is none of hotset's; names it."""
     path = _path(disk)
     if machine.run(["test", "-e", str(path)], check=False).rc:
         return Preferences()
@@ -50,7 +54,7 @@ def of(machine: Machine, disk: str) -> Preferences:
             raise ValueError(f"schema_version {fields['schema_version']!r} is unknown")
         return Preferences(tuple(fields["pinned"]), tuple(fields["excluded"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(
+        raise PreferencesError(
             f"{path} on {machine.kind} is no list of pinned targets ({error}): remove it and pin"
             " again"
         ) from None

@@ -70,9 +70,16 @@ def growth_limit(capacity: Blocks, origin: Blocks) -> Blocks:
 
 
 def by_reading(
-    tier: Tier, runs: Sequence[Run], passes: int, on_progress: Callable[[Progress], None]
+    tier: Tier,
+    runs: Sequence[Run],
+    passes: int,
+    on_progress: Callable[[Progress], None],
+    rate: Bytes | None = None,
 ) -> Warmup:
-    """Read the runs through the tier, ``passes`` times, and let the policy promote them."""
+    """Read the runs through the tier, ``passes`` times, and let the policy promote them.
+
+    :param rate: at most so many bytes a second.
+    """
     begun = time.monotonic()
     machine, block = tier.machine, tier.spec.block
     device = tier.create()
@@ -85,7 +92,7 @@ def by_reading(
         def on_bytes(done: Bytes, before: int = number * one_pass) -> None:
             progress(Bytes(before + done))
 
-        seconds += read_runs(machine, runs, block, device, on_bytes)
+        seconds += read_runs(machine, runs, block, device, on_bytes, rate)
     return Warmup("read", total, seconds, time.monotonic() - begun, origin_rate, 0, 0)
 
 

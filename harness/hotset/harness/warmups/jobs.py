@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hotset.cachelayer import idle, offline, online
-from hotset.cachelayer.card import Card, Disk, built
+from hotset.cachelayer.bcache import Bcache
+from hotset.cachelayer.card import Card, Disk, KernelTier, built
 from hotset.cachelayer.dmcache import DmCache
 from hotset.cachelayer.extents import Run, count, difference
 from hotset.cachelayer.idle import InUseError
@@ -121,9 +122,9 @@ def perform(machine: Machine, card: Card, disk: Disk, job: Job, report: Reporter
     return done
 
 
-def missing(tier: DmCache, runs: Sequence[Run]) -> Blocks:
-    """How many of the blocks are not cached now."""
-    return count(difference(runs, tier.resident()))
+def missing(machine: Machine, card: Card, disk: Disk, runs: Sequence[Run]) -> list[Run]:
+    """Those of the blocks that are not cached now."""
+    return difference(runs, built(machine, card, disk).resident())
 
 
 def _check(job: Job, disk: Disk) -> None:
@@ -134,18 +135,19 @@ def _check(job: Job, disk: Disk) -> None:
         )
 
 
-def _done(tier: DmCache, job: Job, report: Reporter) -> Warmup:
-    if method_of(tier, job.method, report) == "online":
+def _done(tier: KernelTier, job: Job, report: Reporter) -> Warmup:
+    if isinstance(tier, Bcache):
+        left = difference(job.runs, tier.resident())
+        return tier.warm(left, job.samples, report.on_warmup, job.rate)
+    if _method(tier, job.method, report) == "online":
         return online.fill(tier, job.runs, job.share, report.on_warmup, job.rate)
     return offline.fill(tier, job.runs, job.samples, report.on_warmup, job.rate)
 
 
-def method_of(tier: DmCache, wanted: Method, report: Reporter) -> Method:
+def _method(tier: DmCache, wanted: Method, report: Reporter) -> Method:
     """``auto`` is off line while nobody uses the device, else on line."""
-    if wanted != "auto":
-        return wanted
-    if not tier.stands():
-        return "offline"
+    if wanted != "auto" or not tier.stands():
+        return "online" if wanted == "online" else "offline"
     try:
         idle.require_idle(tier.machine, tier.path)
     except InUseError:

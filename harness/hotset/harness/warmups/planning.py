@@ -8,14 +8,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from hotset.cachelayer import heatstore, owners, plans, preferences, snapshot, targets, warmup
-from hotset.cachelayer.card import Card, Disk, built
-from hotset.cachelayer.dmcache import DmCache
+from hotset.cachelayer import (
+    heatstore,
+    offline,
+    owners,
+    plans,
+    preferences,
+    snapshot,
+    targets,
+    warmup,
+)
+from hotset.cachelayer.bcache import Bcache
+from hotset.cachelayer.card import Card, Disk, KernelTier, built
 from hotset.cachelayer.extents import Run, union
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.offline import look as look_at_slots
 from hotset.cachelayer.plans import Plan, Wish
 from hotset.cachelayer.preferences import Preferences
+from hotset.cachelayer.slots import HOTTEST
 from hotset.cachelayer.snapshot import Snapshot, SnapshotError
 from hotset.cachelayer.targets import Look, TargetError
 from hotset.cachelayer.tier import TierFailedError
@@ -92,12 +101,14 @@ def take_snapshot(machine: Machine, card: Card, disk: Disk) -> Snapshot:
     with targets.look(machine, disk.device, disk.spec.block, None) as look:
         files = owners.files(machine, disk.device) if look.folder else []
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        return snapshot.taken(disk.name, at, look, levels(tier), files)
+        return snapshot.taken(disk.name, at, look, _levels(tier), files)
 
 
-def levels(tier: DmCache) -> dict[int, list[Run]]:
-    """What is cached, by the policy's level."""
-    return look_at_slots(tier).by_level()
+def _levels(tier: KernelTier) -> dict[int, list[Run]]:
+    """What is cached, by the policy's level; bcache has one."""
+    if isinstance(tier, Bcache):
+        return {HOTTEST: tier.resident()}
+    return offline.look(tier).by_level()
 
 
 @dataclass(frozen=True, slots=True)

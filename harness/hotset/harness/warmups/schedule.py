@@ -9,27 +9,47 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Literal
 
 from hotset.cachelayer.machine import EnvironmentLacksError, Machine, put_text
+from hotset.harness.engines import connect
+from hotset.harness.engines.connect import EngineName
+from hotset.harness.warmups.jobs import Method
+from hotset.harness.warmups.targets import parse
 
 FOLDER = PurePosixPath("/etc/systemd/system")
 SNAPSHOTS = PurePosixPath("/var/lib/hotset")
 PREFIX = "hotset-warmup-"
-When = Literal["at", "boot", "shutdown"]
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
 _DAYS = re.compile(rf"^{_DAY}(?:(?:\.\.|,){_DAY})*$", re.IGNORECASE)
 _FIELD = r"(?:\*|\d{1,4}(?:\.\.\d{1,4})?(?:/\d{1,4})?)(?:,\d{1,4}(?:\.\.\d{1,4})?)*"
 _DATE = re.compile(rf"^{_FIELD}-{_FIELD}(?:-{_FIELD})?$")
 _TIME = re.compile(rf"^{_FIELD}:{_FIELD}(?::{_FIELD})?$")
-_WORDS = frozenset(
-    "minutely hourly daily monthly weekly yearly quarterly semiannually annually".split()
-)
+_WORDS = frozenset(("hourly", "daily", "weekly", "monthly", "quarterly", "yearly"))
 
 
 class ScheduleError(ValueError):
     """What is asked for is no schedule; the message says what would be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a user wants done, and on which of three occasions."""
+
+    targets: tuple[str, ...]
+    at: str | None
+    on_boot: bool
+    on_shutdown: bool
+    name: str | None
+    method: Method
+    rate: str | None
+    engine: EngineName
+    dsn: str | None
+    password_file: str | None
+
+    @property
+    def occasion(self) -> str:
+        return "boot" if self.on_boot else "shutdown" if self.on_shutdown else "timed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,32 +89,69 @@ def calendar(text: str) -> str:
     return " ".join(words)
 
 
-def check_name(name: str) -> str:
-    """:raises ScheduleError: not a name a unit may have."""
-    if not _NAME.match(name):
-        raise ScheduleError(f"--name {name!r}: letters, digits, '_', '.' and '-', at most 64")
-    return name
+def check(wanted: Wanted) -> None:
+    """:raises ScheduleError: occasion, targets or name do not go together; says what would."""
+    occasions = [wanted.at is not None, wanted.on_boot, wanted.on_shutdown]
+    if sum(occasions) != 1:
+        raise ScheduleError("give one of --at TIME, --on-boot and --on-shutdown")
+    if wanted.at is not None:
+        calendar(wanted.at)
+    if bool(wanted.targets) != (wanted.at is not None):
+        raise ScheduleError(
+            "--at needs TARGETs; --on-boot and --on-shutdown take none: they restore and save a"
+            " snapshot"
+        )
+    if wanted.name is not None and not _NAME.match(wanted.name):
+        raise ScheduleError(
+            f"--name {wanted.name!r}: letters, digits, '_', '.' and '-', at most 64"
+        )
+    for text in wanted.targets:
+        if parse(text).of_database and wanted.dsn is None:
+            raise ScheduleError(f"TARGET {text} needs --dsn")
+    if wanted.dsn is not None:
+        # Refuses one that holds a password.
+        connect.database(wanted.engine, wanted.dsn)
 
 
-def units(
-    name: str, when: When, at: str | None, program: str, words: Sequence[str], what: str
-) -> list[Unit]:
+def units(wanted: Wanted, disk: str, program: str) -> list[Unit]:
     """The units of a schedule.
 
     :param program: hotset's full path on the machine.
-    :param words: its arguments.
-    :param what: for the description.
     """
-    command = " ".join(quoted(word) for word in (program, *words))
-    if when == "at":
-        assert at is not None
-        return [_service(name, what, f"ExecStart={command}\n"), _timer(name, what, at)]
-    # The cards' devices and mounts come up before; at shutdown they go down after.
+    name = wanted.name or f"{disk}-{wanted.occasion}"
+    command = " ".join(quoted(word) for word in (program, *_words(wanted, disk)))
+    if wanted.at is not None:
+        what = f"warm up disk {disk}"
+        timer = _timer(name, what, calendar(wanted.at))
+        return [_service(name, what, f"ExecStart={command}\n"), timer]
+    # Devices and mounts come up before it; at shutdown they go down after it.
     order = "After=local-fs.target remote-fs.target\n"
-    if when == "boot":
-        return [_service(name, what, f"ExecStart={command}\n", order, "multi-user.target")]
-    stop = f"RemainAfterExit=yes\nExecStart=/bin/true\nExecStop={command}\n"
-    return [_service(name, what, stop, order, "multi-user.target")]
+    if wanted.on_boot:
+        what = f"cache what disk {disk} had cached when the machine went down"
+        needs = f"{order}ConditionPathExists={_snapshot(disk)}\n"
+        return [_service(name, what, f"ExecStart={command}\n", needs, "multi-user.target")]
+    run = f"RemainAfterExit=yes\nExecStart=/bin/true\nExecStop={command}\n"
+    what = f"save what disk {disk} has cached"
+    return [_service(name, what, run, order, "multi-user.target")]
+
+
+def _words(wanted: Wanted, disk: str) -> list[str]:
+    """hotset's arguments, which are for the machine the units are on."""
+    file = str(_snapshot(disk))
+    if wanted.on_shutdown:
+        return ["warmup", "snapshot", disk, "--output", file]
+    limit = [] if wanted.rate is None else ["--rate", wanted.rate]
+    how = ["--disk", disk, "--method", wanted.method, *limit]
+    if wanted.on_boot:
+        return ["warmup", "restore", file, *how]
+    server = [] if wanted.dsn is None else ["--engine", wanted.engine, "--dsn", wanted.dsn]
+    if wanted.password_file is not None:
+        server += ["--password-file", wanted.password_file]
+    return ["warmup", "run", *wanted.targets, *how, *server]
+
+
+def _snapshot(disk: str) -> PurePosixPath:
+    return SNAPSHOTS / f"{disk}.snapshot"
 
 
 def _service(name: str, what: str, run: str, order: str = "", wanted_by: str = "") -> Unit:
@@ -190,6 +247,27 @@ def installed(machine: Machine) -> list[Unit]:
     names = machine.run(["ls", str(FOLDER)]).stdout.split()
     found = [name for name in sorted(names) if name.startswith(PREFIX)]
     return [Unit(name, machine.run(["cat", str(FOLDER / name)]).stdout) for name in found]
+
+
+def rows(found: Sequence[Unit]) -> list[tuple[str, str, str]]:
+    """Name, occasion and command of each schedule."""
+    timers = {unit.name: unit for unit in found if unit.name.endswith(".timer")}
+    listed = []
+    for unit in found:
+        if unit.name in timers:
+            continue
+        stem = unit.name.removesuffix(".service")
+        timer = timers.get(f"{stem}.timer")
+        key = "ExecStop" if _value(unit, "ExecStop") else "ExecStart"
+        occasion = "shutdown" if key == "ExecStop" else "boot"
+        when = _value(timer, "OnCalendar") if timer else occasion
+        listed.append((stem.removeprefix(PREFIX), when, _value(unit, key)))
+    return listed
+
+
+def _value(unit: Unit, key: str) -> str:
+    found = re.search(rf"^{key}=(.*)$", unit.text, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def remove(machine: Machine, name: str) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from hotset.cachelayer.plans import Plan, Row
 from hotset.cachelayer.preferences import Preferences
 from hotset.cachelayer.tier import Warmup
-from hotset.cachelayer.units import Blocks, Bytes
+from hotset.cachelayer.units import Blocks
 from hotset.harness.warmups.jobs import Job
 from hotset.harness.warmups.planning import Planned
 from hotset.reports.tables import csv_text, text_table
@@ -37,27 +37,30 @@ def plan(planned: Planned, form: str) -> str:
             "notes": planned.notes,
         }
         return json.dumps(fields, indent=1)
-    return _plan_table(planned, rows)
+    return _plan_table(planned)
 
 
-def _plan_table(planned: Planned, rows: Sequence[tuple[object, ...]]) -> str:
+def _plan_table(planned: Planned) -> str:
     whole, rate = planned.plan, planned.origin_mb_per_s
     lines = [
-        (f"{at}. {name}{' (pinned)' if pinned else ''}", f"{found:,}",
-         *(str(Bytes(figure)) for figure in figures), duration(seconds))
-        for at, name, pinned, found, *figures, seconds in rows
-    ]  # type: ignore[misc] # fmt: skip
-    sums = [Blocks(sum(getattr(row, name) for row in whole.rows))
-            for name in ("blocks", "taken", "resident", "missing", "left_out")]  # fmt: skip
-    lines.append(
-        ("total", f"{sum(row.extents for row in whole.rows):,}",
-         *(str(figure.bytes(whole.block)) for figure in sums), duration(whole.seconds(rate)))
-    )  # fmt: skip
+        _line(f"{at}. {row.name}{' (pinned)' * row.pinned}", [row], whole, rate)
+        for at, row in enumerate(whole.rows, 1)
+    ]
     last = (
         f"cache {whole.capacity.bytes(whole.block)} in blocks of {whole.block}; expected seconds"
         f" are bytes to fetch over the origin's sequential rate, {rate:.0f} MB/s"
     )
-    return "\n".join((text_table(_HEADS, lines), "", last))
+    total = _line("total", whole.rows, whole, rate)
+    return "\n".join((text_table(_HEADS, [*lines, total]), "", last))
+
+
+def _line(name: str, rows: Sequence[Row], whole: Plan, rate: float) -> tuple[str, ...]:
+    """The rows' figures, summed up, as cells."""
+    names = ("blocks", "taken", "resident", "missing", "left_out")
+    sizes = [Blocks(sum(getattr(row, one) for row in rows)).bytes(whole.block) for one in names]
+    extents = sum(row.extents for row in rows)
+    missing = sizes[names.index("missing")]
+    return (name, f"{extents:,}", *map(str, sizes), duration(missing / 1e6 / rate))
 
 
 def _figures(at: int, row: Row, whole: Plan, rate: float) -> tuple[object, ...]:
@@ -65,6 +68,14 @@ def _figures(at: int, row: Row, whole: Plan, rate: float) -> tuple[object, ...]:
     blocks, taken, resident, missing, left_out = (int(one.bytes(whole.block)) for one in sizes)
     return (at, row.name, row.pinned, row.extents, blocks, taken, resident, missing, left_out,
             round(missing / 1e6 / rate, 1))  # fmt: skip
+
+
+def summary(whole: Plan) -> str:
+    """A plan in one line."""
+    left = sum(row.left_out for row in whole.rows)
+    rest = f", {Blocks(left).bytes(whole.block)} have no room" if left else ""
+    planned = Blocks(sum(row.taken for row in whole.rows)).bytes(whole.block)
+    return f"{planned} planned, {whole.bytes} of it to fetch{rest}"
 
 
 def duration(seconds: float) -> str:
