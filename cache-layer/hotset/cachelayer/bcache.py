@@ -161,14 +161,18 @@ class Bcache:
         self.discard()
 
     def warm(
-        self, runs: Sequence[Run], samples: int, on_progress: Callable[[Progress], None]
+        self,
+        runs: Sequence[Run],
+        samples: int,
+        on_progress: Callable[[Progress], None],
+        rate: Bytes | None = None,
     ) -> Warmup:
         """One pass of reads with nothing bypassed."""
         del samples  # every block that is cached was read through the tier itself
         self.create()
         self._set("sequential_cutoff", 0)
         try:
-            return warmup.by_reading(self, runs, 1, on_progress)
+            return warmup.by_reading(self, runs, 1, on_progress, rate)
         finally:
             self._tune()
 
