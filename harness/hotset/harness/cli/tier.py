@@ -170,13 +170,13 @@ def resize(
 
     The file system may stay mounted.
     """
-    from hotset.cachelayer import lifecycle
+    from hotset.cachelayer import resizing
     from hotset.harness.progress import FlushWatch, Reporter
 
     report = Reporter(quiet)
     with _found(machine, disk) as (there, card, one):
         watch = FlushWatch(report, one.spec.block)
-        lifecycle.resize(there, card, one, _maybe(cache, "--cache"), may_flush, watch, report.say)
+        resizing.resize(there, card, one, _maybe(cache, "--cache"), may_flush, watch, report.say)
 
 
 @app.command("detach")
