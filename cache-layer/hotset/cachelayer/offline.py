@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from hotset.cachelayer import extents, idle, warmup
+from hotset.cachelayer import extents, flashdev, idle, warmup
 from hotset.cachelayer.extents import Run
 from hotset.cachelayer.flash import remove
 from hotset.cachelayer.machine import CommandError, MachineGoneError, put_lines, put_text
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _FOLDER = PurePosixPath("/run/hotset")
 _XML = _FOLDER / "cache.xml"
 _METADATA_COPY = _FOLDER / "metadata"
+_SAMPLES = _FOLDER / "samples"
 _PART_LEAST = Bytes(1024**3)
 _PARTS_MOST = 16
 _ACTIVATE_TRIES, _ACTIVATE_PAUSE_S = 20, 0.5
@@ -242,13 +243,11 @@ def _stand_up_again(tier: DmCache, error: BaseException) -> None:
 def compare(tier: DmCache, pieces: Sequence[Piece], samples: int) -> tuple[int, int]:
     """Compare sampled blocks of origin and cache; returns how many were sampled and differ."""
     chosen = sample([piece.run for piece in pieces], samples) if samples else []
+    if not chosen:
+        return 0, 0
     slots = extents.nth_blocks([piece.slots for piece in pieces], (place for place, _ in chosen))
     block = int(tier.spec.block)
-    for device in (tier.cache, tier.origin) if chosen else ():
-        tier.machine.run(["blockdev", "--flushbufs", str(device)])
-    differing = 0
-    for slot, (_, origin_block) in zip(slots, chosen, strict=True):
-        skip = f"--ignore-initial={slot * block}:{origin_block * block}"
-        argv = ["cmp", "--quiet", f"--bytes={block}", skip, str(tier.cache), str(tier.origin)]
-        differing += tier.machine.run(argv, check=False).rc != 0
-    return len(chosen), differing
+    lines = (f"{at * block} {block} {slot * block}\n"
+             for slot, (_, at) in zip(slots, chosen, strict=True))  # fmt: skip
+    put_lines(tier.machine, lines, _SAMPLES)
+    return flashdev.compare(tier.machine, tier.origin, tier.cache, _SAMPLES)
