@@ -215,9 +215,9 @@ class Bcache:
 
     def resident_extents(self) -> list[Extent]:
         """What is cached, to the sector, in order; dirty data among it."""
-        return extents_of(self.keys())
+        return extents_of(self.cached_keys(), HEADER.sectors)
 
-    def keys(self) -> list[Key]:
+    def cached_keys(self) -> list[Key]:
         """All keys of the cache set, by debugfs.
 
         Debugfs is mounted for the purpose where it is not.
