@@ -172,10 +172,10 @@ def test_after_a_crash_of_hotset_what_was_written_down_counts_unless_the_origin_
     tier = ground.tier
     wanted = runs((1024, 200))
     tier.warm(wanted, 5, lambda _: None)
-    offline._taken_down(tier)  # and then hotset is killed
+    offline._taken_down(tier, offline.look(tier))  # and then hotset is killed
     done = tier.warm(wanted, 5, lambda _: None)
     assert done.bytes == 0
-    offline._taken_down(tier)
+    offline._taken_down(tier, offline.look(tier))
     ground.dd("if=/dev/urandom", f"of={tier.origin}", "seek=1050", "count=1", "oflag=direct")
     done = tier.warm(wanted, 5, lambda _: None)
     assert done.bytes == 200 * BLOCK

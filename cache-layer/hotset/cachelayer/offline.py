@@ -53,12 +53,18 @@ def fill(
 
     :param runs: in origin order, no more than the cache holds.
     :param rate: copy at most so many bytes a second.
-    :raises InUseError: the accelerated device is mounted or open.
+    :raises InUseError: something is missing, and the accelerated device is mounted or open.
     :raises WarmupFailedError: the origin was written to meanwhile, or a sampled block differs.
     """
     begun = time.monotonic()
     stood = tier.stands()
-    slots = _taken_down(tier) if stood else _at_rest(tier)
+    if stood:
+        before = look(tier)
+        if not extents.difference(runs, before.runs()):
+            return Warmup("offline", Bytes(0), 0.0, time.monotonic() - begun, 0.0, 0, 0)
+        slots = _taken_down(tier, before)
+    else:
+        slots = _at_rest(tier)
     try:
         if slots.make_room(runs):
             _restore(tier, slots)
@@ -166,11 +172,12 @@ def activate(tier: DmCache) -> None:
             return
 
 
-def _taken_down(tier: DmCache) -> Slots:
-    """Write back what is dirty and remove the accelerated device; the levels stay known, though
-    the policy that writes back forgets them."""
+def _taken_down(tier: DmCache, before: Slots) -> Slots:
+    """Write back what is dirty and remove the accelerated device.
+
+    :param before: has the levels, which the policy that writes back forgets.
+    """
     idle.require_idle(tier.machine, tier.path)
-    before = look(tier)
     tier.flush(going=True)
     remove(tier.machine, (tier.path.name,))
     _write_note(tier)
