@@ -117,13 +117,18 @@ def accelerated(ground: Ground, kind: TierKind, cache: int) -> Accelerated:
     return Accelerated(ground.machine, *cards.find(ground.machine, "pg"))
 
 
+def destroy(tier: Accelerated) -> None:
+    for card in cards.standing(tier.machine):
+        lifecycle.destroy(tier.machine, card, True, lambda _: None, print)
+
+
 @pytest.fixture
 def tier(ground: Ground) -> Iterator[Accelerated]:
     """On dm-cache, with room for three of the files."""
     found = accelerated(ground, "dm-cache", 40 * MIB)
     yield found
     found.umount()
-    lifecycle.destroy(ground.machine, found.card, found.disk, lambda _: None, print)
+    destroy(found)
     ground.machine.run(["rm", "-rf", str(preferences.FOLDER)])
 
 
@@ -179,7 +184,7 @@ def test_a_restart_is_never_cold(tier: Accelerated, ground: Ground, tmp_path: Pa
     saved.write_text(taken.render())
     tier.umount()
     before = cards.built(tier.machine, tier.card, tier.disk).resident()
-    lifecycle.destroy(ground.machine, tier.card, tier.disk, lambda _: None, print)
+    destroy(tier)
 
     again = accelerated(ground, "dm-cache", 40 * MIB)
     again.mount()
@@ -228,4 +233,4 @@ def test_bcache_is_warm_after_one_pass(ground: Ground) -> None:
         assert left <= 0.02 * count(job.runs)
     finally:
         found.umount()
-        lifecycle.destroy(ground.machine, found.card, found.disk, lambda _: None, print)
+        destroy(found)
