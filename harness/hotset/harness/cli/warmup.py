@@ -343,10 +343,11 @@ def _prefer(targets: list[str], disk: str | None, machine: str, kind: Kind | Non
     from hotset.cachelayer import preferences
     from hotset.harness.warmups.targets import parse
 
+    for text in targets:
+        parse(text)
     with _of(machine, disk) as (there, _, found):
         wanted = preferences.of(there, found.name)
         for text in targets:
-            parse(text)
             wanted = wanted.without(text) if kind is None else wanted.having(kind, text)
         preferences.save(there, found.name, wanted)
 
