@@ -170,6 +170,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
     monkeypatch.setenv("HOTSET_FLASHDEV", str(program))
     return FakeMachine({
         "blockdev --getsize64": str(1536 * MIB),
+        "dmsetup ls": "hotset-data-meta\t(254:0)\nhotset-data-cache\t(254:1)\n",
         "flashdev copy --from /dev/origin --bytes": '{"seconds": 0.5}',
         "flashdev compare": '{"runs": 5, "differing": 0}',
         "stat --dereference": "8 10\n",

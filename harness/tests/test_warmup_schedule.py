@@ -78,7 +78,8 @@ def test_what_is_saved_at_shutdown_is_restored_at_boot() -> None:
     assert parsed(boot)["Service"]["ExecStart"].startswith(f"{PROGRAM} warmup restore {file} ")
     assert parsed(boot)["Unit"]["ConditionPathExists"] == file
     for unit in (boot, down):
-        assert "local-fs.target" in parsed(unit)["Unit"]["After"], "stops before the mounts go"
+        after = parsed(unit)["Unit"]["After"].split()
+        assert {"local-fs.target", "hotset-tier-pg.service"} <= set(after)
         assert parsed(unit)["Install"]["WantedBy"] == "multi-user.target"
 
 
@@ -149,6 +150,23 @@ def test_units_are_written_checked_and_switched_on() -> None:
     machine = FakeMachine()
     schedule.install(machine, units, enable=False)
     assert not [line for line in machine.commands if "enable" in line]
+
+
+def test_what_is_for_the_next_boot_is_not_started_now() -> None:
+    for wanted, words in (
+        (replace(TIMED, targets=(), at=None, on_boot=True), "enable hotset-warmup-pg-boot.service"),
+        (replace(TIMED, targets=(), at=None, on_shutdown=True),
+         "enable --now hotset-warmup-pg-shutdown.service"),
+    ):  # fmt: skip
+        machine = FakeMachine()
+        schedule.install(machine, schedule.units(wanted, "pg", PROGRAM), enable=True)
+        assert machine.commands[-1] == f"systemctl {words}"
+
+
+def test_where_systemd_does_not_run_that_is_told() -> None:
+    machine = FakeMachine({"systemctl daemon-reload": 1})
+    with pytest.raises(EnvironmentLacksError, match=r"pg-timed.timer: written, but `systemctl"):
+        schedule.install(machine, schedule.units(TIMED, "pg", PROGRAM), enable=True)
 
 
 def test_a_unit_that_systemd_faults_does_not_stay() -> None:
