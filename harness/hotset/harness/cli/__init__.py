@@ -24,6 +24,7 @@ from hotset.harness.cli import (
     lab,
     report,
     runs,
+    tier,
     tpcc,
     tpch,
 )
@@ -42,6 +43,7 @@ app.command("demo")(experiment.demo)
 app.add_typer(experiment.app, name="experiment")
 app.add_typer(runs.app, name="runs")
 app.add_typer(tpcc.app, name="tpcc")
+app.add_typer(tier.app, name="tier")
 app.add_typer(heat.app, name="heat")
 app.add_typer(report.app, name="report")
 app.add_typer(lab.app, name="lab")
