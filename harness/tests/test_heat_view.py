@@ -147,7 +147,7 @@ def test_a_file_explained(counter: FakeCounter) -> None:
     assert (found.name, found.bytes, found.resident) == (STOCK, 2.5 * MIB, 0.4)
     assert (found.read_hit_ratio, found.write_hit_ratio) == (0.8, None)
     assert found.heat is not None
-    assert found.hotter_than is not None
+    assert found.times_average is not None
     text = explain.to_text(found, "table")
     assert f"{STOCK} on disk erp (dm-cache)" in text
     assert "40.0 % of its bytes" in text
@@ -164,7 +164,8 @@ def test_heat_of_a_part_of_a_region_is_that_part(counter: FakeCounter) -> None:
     assert orders.heat is not None
     # A half of region 4 each; all of region 0 is the stock's, all of region 5 the orders'.
     assert stock.heat / orders.heat == pytest.approx((50 + 300) / (50 + 1), rel=0.01)
-    assert stock.hotter_than == pytest.approx(2 / 3)
+    # 350 on 2.5 MiB, where the disk has 401 on 10.
+    assert stock.times_average == pytest.approx((350 / 2.5) / (401 / 10), rel=0.01)
 
 
 def test_without_counting_the_rest_is_still_said(counter: FakeCounter) -> None:
