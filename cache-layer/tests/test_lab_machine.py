@@ -19,6 +19,7 @@ from hotset.cachelayer.hits import Sampler
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import CommandError, MachineGoneError
+from hotset.cachelayer.slots import Slots
 from hotset.cachelayer.tier import TierSpec, WriteMode, hits_between
 from hotset.cachelayer.units import Bytes
 from hotset.cachelayer.vm import Vm
@@ -174,7 +175,8 @@ def test_a_changed_origin_is_caught_by_the_samples(lab: Lab, origin: PurePosixPa
         tier.prepare()
         runs = warmup.database_runs(tier, origin, PurePosixPath("/run/hotset/origin"), ".")
         # The cache stays as it is: nothing was copied.
-        sampled, differing = offline.compare(tier, runs, 20)
+        pieces = Slots(tier.capacity).places(runs)
+        sampled, differing = offline.compare(tier, pieces, 20)
         assert differing > sampled // 2
 
 

@@ -22,7 +22,8 @@ Model = str | dict[str, Any]
 _ON_MACHINE = PurePosixPath("/usr/local/bin/flashdev")
 _START_LIMIT_S = 20.0
 _REFUSED = 2
-_COPY_TIMEOUT_S = 3600.0
+# A database of some terabytes, throttled; a dead link ends a copy by itself.
+_COPY_TIMEOUT_S = 7 * 24 * 3600.0
 
 
 class RefusedError(Exception):
@@ -58,7 +59,8 @@ def copy(
 ) -> float:
     """``flashdev copy`` on a machine, where reads and writes overlap; returns its seconds.
 
-    :param words: ``--from DEVICE [--to DEVICE] [--bytes N]``.
+    :param words: ``--from DEVICE [--to DEVICE] [--bytes N | --runs FILE] [--rate BYTES]
+        [--exclusive]``.
     """
 
     def on_line(line: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
-from hotset.cachelayer.extents import Run, origin_blocks
+from hotset.cachelayer.extents import Run, count, nth_blocks
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
 
@@ -127,9 +127,12 @@ def sample(runs: Sequence[Run], samples: int) -> list[tuple[int, int]]:
 
     Chosen by a fixed seed, so that a run can be repeated.
     """
-    pairs = list(enumerate(origin_blocks(runs)))
-    chosen = random.Random(len(pairs)).sample(pairs, min(samples, len(pairs)))
-    return sorted({*chosen, pairs[0], pairs[-1]}) if pairs else []
+    total = int(count(runs))
+    if total == 0:
+        return []
+    chosen = random.Random(total).sample(range(total), min(samples, total))
+    places = sorted({*chosen, 0, total - 1})
+    return list(zip(places, nth_blocks(runs, places), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
