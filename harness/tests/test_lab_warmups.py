@@ -184,7 +184,8 @@ def test_a_restart_is_never_cold(tier: Accelerated, ground: Ground, tmp_path: Pa
     tier.perform(tier.job(tier.plan(f"{MOUNT}/base/b", f"{MOUNT}/base/c")))
     tier.mount()
     taken = planning.take_snapshot(tier.machine, tier.card, tier.disk)
-    assert {PurePosixPath(file.name).name for file in taken.files} == {"b", "c"}
+    # A neighbour may have a part of their first or last block.
+    assert {"b", "c"} <= {PurePosixPath(file.name).name for file in taken.files}
     saved = tmp_path / "saved"
     saved.write_text(taken.render())
     tier.umount()
@@ -220,11 +221,11 @@ def test_a_restart_is_never_cold(tier: Accelerated, ground: Ground, tmp_path: Pa
 
 def test_on_line_the_policy_takes_it_while_the_database_is_up(tier: Accelerated) -> None:
     tier.mount()
-    job = tier.job(tier.plan(f"{MOUNT}/base/b"), "auto", share=0.9)
+    job = tier.job(tier.plan(f"{MOUNT}/base/b"), "auto", share=0.75)
     gained = tier.perform(job)
-    assert gained >= 0.85 * 12 * MIB
+    assert gained >= 0.7 * 12 * MIB
     left = count(jobs.missing(tier.machine, tier.card, tier.disk, job.runs))
-    assert left <= 0.1 * count(job.runs)
+    assert left <= 0.25 * count(job.runs)
 
 
 def test_bcache_is_warm_after_one_pass(ground: Ground) -> None:
