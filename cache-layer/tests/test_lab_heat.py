@@ -7,15 +7,16 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 
 import pytest
 
-from hotset.cachelayer import histogram, traced
+from hotset.cachelayer import histogram, owners, traced
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer.dmstatus import parse_dmsetup_status
+from hotset.cachelayer.extents import Extent
 from hotset.cachelayer.heat import NOTHING, Tally, difference, total
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.machine import Machine
@@ -224,3 +225,63 @@ def test_bcache_counts_agree(lab: Lab, origin: PurePosixPath) -> None:
         agree(regions.read_ratio, hits / (hits + misses),
               gained["cache_hits"] / (gained["cache_hits"] + gained["cache_misses"]))  # fmt: skip
         assert gained["cache_bypass_hits"] + gained["cache_bypass_misses"] == bypassed
+
+
+@contextmanager
+def mounted(machine: Machine, device: PurePosixPath) -> Iterator[None]:
+    machine.run(["mkdir", "-p", str(MOUNT)])
+    machine.run(["mount", "-o", "noatime", str(device), str(MOUNT)])
+    try:
+        yield
+    finally:
+        machine.run(["umount", str(MOUNT)])
+
+
+def blocks_inside(extents: Iterable[Extent]) -> list[int]:
+    """The cache blocks that hold nothing else."""
+    found: list[int] = []
+    for extent in extents:
+        first = -(-extent.start // BLOCK)
+        found += range(first, (extent.start + extent.length) // BLOCK)
+    return found
+
+
+def test_ratios_of_files_are_right_and_add_up(lab: Lab, origin: PurePosixPath) -> None:
+    """Two files, one cached and one not; a policy that promotes nothing."""
+    machine, warm, cold = lab.machine, str(MOUNT / "warm"), str(MOUNT / "cold")
+    with lab_tiers.dm_cache(machine, labs.VM_FLASH, origin, policy="cleaner") as device:
+        machine.run(["mke2fs", "-q", "-F", "-t", "ext4", "-E", "nodiscard", str(device)])
+        with mounted(machine, device):
+            for name in (warm, cold):
+                machine.run(["dd", "if=/dev/zero", f"of={name}", "bs=1M", "count=24",
+                             "conv=fsync", "status=none"])  # fmt: skip
+            lie = {one.name: one.extents for one in owners.files(machine, device)}
+    cached = blocks_inside(lie[warm])
+    assert len(cached) > 300
+    with lab_tiers.dm_cache(machine, labs.VM_FLASH, origin, cached, "cleaner") as device:
+        data = lab_tiers.number(machine, lab_tiers.DATA)
+        cache = ",".join(str(part) for part in lab_tiers.number(machine, lab_tiers.CACHE))
+        condition = f"old_dev=={data[0] << 20 | data[1]} && nr_sector > 0"
+        with (
+            mounted(machine, device),
+            counting(traced.dm_cache(machine, "test", device)) as counters,
+            witness(machine, "block/block_bio_remap", condition) as lines,
+        ):
+            load(machine, PurePosixPath(warm), "--rw=randread", "--number_ios=600")
+            load(machine, PurePosixPath(cold), "--rw=randread", "--number_ios=400")
+            reading, seen = counters.read(), lines()
+            rows = dict(owners.split(reading.tallies, reading.grid, owners.files(machine, device)))
+    sectors = [int(at) for at in re.findall(r"<- \(\d+,\d+\) (\d+)$", "\n".join(seen), re.M)]
+    assert len(sectors) == len(seen)
+    for name in (warm, cold):
+        own = sum(
+            any(part.start <= at * 512 < part.start + part.length for part in lie[name])
+            for at in sectors
+        )
+        assert abs(rows[name].requests - own) <= own * POINT
+    # Blocks at its ends may hold something else, too, and so are not cached.
+    assert (rows[warm].read_ratio or 0) >= 1 - POINT
+    assert rows[warm].reads >= 590
+    assert rows[cold].read_ratio == 0
+    assert rows[cold].reads >= 390
+    assert total(rows.values()) == total(reading.tallies.values()) == remapped(seen, cache)

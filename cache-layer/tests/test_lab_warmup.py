@@ -19,6 +19,7 @@ from hotset.cachelayer.ground import alone
 from hotset.cachelayer.idle import InUseError
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import CommandError
 from hotset.cachelayer.tier import Progress, TierSpec, WarmupFailedError, hits_between
 from hotset.cachelayer.units import Blocks, Bytes
 
@@ -166,16 +167,38 @@ def test_an_origin_that_changes_meanwhile_is_noticed(ground: Ground) -> None:
     assert extents.count(tier.resident()) == 0, "block 1050 was cached and is stale now"
 
 
+def test_a_link_that_is_lost_costs_nothing_that_was_copied(ground: Ground) -> None:
+    machine, tier = ground.lab.machine, ground.tier
+    wanted = runs((1024, 960))
+    tier.warm(runs((2100, 900)), 5, lambda _: None)  # little of what is wanted is there
+    before = extents.count(extents.intersection(wanted, tier.resident()))
+    disk = PurePosixPath(machine.run(["readlink", "-f", str(tier.origin)]).stdout.strip()).name
+    state = f"/sys/block/{disk}/device/state"
+    cut = threading.Thread(target=machine.run, args=(["tee", state],), kwargs={"stdin": "offline"})
+
+    def cut_in_the_middle(progress: Progress) -> None:
+        if progress.done > 8 * MIB and not cut.ident:
+            cut.start()
+
+    with pytest.raises(CommandError, match="reading"):
+        offline.fill(tier, wanted, 20, cut_in_the_middle, rate=Bytes(8 * MIB))
+    cut.join()
+    machine.run(["tee", state], stdin="running")
+    done = tier.warm(wanted, 20, lambda _: None)
+    assert 0 < done.bytes <= (960 - before) * BLOCK - 8 * MIB
+    assert every_read_hits(ground, wanted)
+
+
 def test_after_a_crash_of_hotset_what_was_written_down_counts_unless_the_origin_moved(
     ground: Ground,
 ) -> None:
     tier = ground.tier
     wanted = runs((1024, 200))
     tier.warm(wanted, 5, lambda _: None)
-    offline._taken_down(tier)  # and then hotset is killed
+    offline._taken_down(tier, offline.look(tier))  # and then hotset is killed
     done = tier.warm(wanted, 5, lambda _: None)
     assert done.bytes == 0
-    offline._taken_down(tier)
+    offline._taken_down(tier, offline.look(tier))
     ground.dd("if=/dev/urandom", f"of={tier.origin}", "seek=1050", "count=1", "oflag=direct")
     done = tier.warm(wanted, 5, lambda _: None)
     assert done.bytes == 200 * BLOCK

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from hotset.cachelayer import extents, idle, warmup
+from hotset.cachelayer import extents, flashdev, idle, warmup
 from hotset.cachelayer.extents import Run
-from hotset.cachelayer.flash import remove
+from hotset.cachelayer.flash import remove, standing
 from hotset.cachelayer.machine import CommandError, MachineGoneError, put_lines, put_text
 from hotset.cachelayer.slots import Piece, Slots, parts
-from hotset.cachelayer.tier import Progress, Warmup, WarmupFailedError, sample
+from hotset.cachelayer.tier import Progress, TierFailedError, Warmup, WarmupFailedError, sample
 from hotset.cachelayer.units import Bytes, Sectors
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _FOLDER = PurePosixPath("/run/hotset")
 _XML = _FOLDER / "cache.xml"
 _METADATA_COPY = _FOLDER / "metadata"
+_SAMPLES = _FOLDER / "samples"
 _PART_LEAST = Bytes(1024**3)
 _PARTS_MOST = 16
 _ACTIVATE_TRIES, _ACTIVATE_PAUSE_S = 20, 0.5
@@ -52,12 +53,18 @@ def fill(
 
     :param runs: in origin order, no more than the cache holds.
     :param rate: copy at most so many bytes a second.
-    :raises InUseError: the accelerated device is mounted or open.
+    :raises InUseError: something is missing, and the accelerated device is mounted or open.
     :raises WarmupFailedError: the origin was written to meanwhile, or a sampled block differs.
     """
     begun = time.monotonic()
     stood = tier.stands()
-    slots = _taken_down(tier) if stood else _at_rest(tier)
+    if stood:
+        before = look(tier)
+        if not extents.difference(runs, before.runs()):
+            return Warmup("offline", Bytes(0), 0.0, time.monotonic() - begun, 0.0, 0, 0)
+        slots = _taken_down(tier, before)
+    else:
+        slots = _at_rest(tier)
     try:
         if slots.make_room(runs):
             _restore(tier, slots)
@@ -110,7 +117,8 @@ class _Copy:
                 self.seconds += warmup.copy_pieces(self.tier, part, self.rate, on_bytes)
             except (CommandError, KeyboardInterrupt):
                 good = next(parts(part, done // block), []) if done >= block else []
-                self.believe(good, share)
+                # Not sampled: the origin may be out of reach. Its count says whether it moved.
+                self.believe(good, 0)
                 raise
             self.believe(part, share)
             before += blocks.bytes(block)
@@ -165,11 +173,12 @@ def activate(tier: DmCache) -> None:
             return
 
 
-def _taken_down(tier: DmCache) -> Slots:
-    """Write back what is dirty and remove the accelerated device; the levels stay known, though
-    the policy that writes back forgets them."""
+def _taken_down(tier: DmCache, before: Slots) -> Slots:
+    """Write back what is dirty and remove the accelerated device.
+
+    :param before: has the levels, which the policy that writes back forgets.
+    """
     idle.require_idle(tier.machine, tier.path)
-    before = look(tier)
     tier.flush(going=True)
     remove(tier.machine, (tier.path.name,))
     _write_note(tier)
@@ -180,7 +189,13 @@ def _taken_down(tier: DmCache) -> Slots:
 
 def _at_rest(tier: DmCache) -> Slots:
     """What the cache holds of a tier that is down; nothing, unless a fill of this machine's last
-    start took it down and the origin was not written to since."""
+    start took it down and the origin was not written to since.
+
+    :raises TierFailedError: not even the parts of the flash stand, as after a reboot.
+    """
+    if tier.cache.name not in standing(tier.machine):
+        raise TierFailedError(f"disk {tier.place.name} is down: activate it first (`hotset tier"
+                              f" activate {tier.place.name}`)")  # fmt: skip
     argv = ["cmp", "--quiet", "--bytes=4096", str(tier.metadata), "/dev/zero"]
     if tier.machine.run(argv, check=False).rc == 0:
         slots = Slots(tier.capacity)
@@ -242,13 +257,11 @@ def _stand_up_again(tier: DmCache, error: BaseException) -> None:
 def compare(tier: DmCache, pieces: Sequence[Piece], samples: int) -> tuple[int, int]:
     """Compare sampled blocks of origin and cache; returns how many were sampled and differ."""
     chosen = sample([piece.run for piece in pieces], samples) if samples else []
+    if not chosen:
+        return 0, 0
     slots = extents.nth_blocks([piece.slots for piece in pieces], (place for place, _ in chosen))
     block = int(tier.spec.block)
-    for device in (tier.cache, tier.origin) if chosen else ():
-        tier.machine.run(["blockdev", "--flushbufs", str(device)])
-    differing = 0
-    for slot, (_, origin_block) in zip(slots, chosen, strict=True):
-        skip = f"--ignore-initial={slot * block}:{origin_block * block}"
-        argv = ["cmp", "--quiet", f"--bytes={block}", skip, str(tier.cache), str(tier.origin)]
-        differing += tier.machine.run(argv, check=False).rc != 0
-    return len(chosen), differing
+    lines = (f"{at * block} {block} {slot * block}\n"
+             for slot, (_, at) in zip(slots, chosen, strict=True))  # fmt: skip
+    put_lines(tier.machine, lines, _SAMPLES)
+    return flashdev.compare(tier.machine, tier.origin, tier.cache, _SAMPLES)

@@ -14,17 +14,18 @@ from typing import Any
 from hotset.cachelayer.extents import (
     Extent,
     Run,
-    count,
     difference,
     intersection,
-    union,
+    to_runs,
+    whole_runs,
 )
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.owners import FILE_SYSTEM, Owner
 from hotset.cachelayer.targets import Look
-from hotset.cachelayer.units import Bytes
+from hotset.cachelayer.units import SECTOR_BYTES, Bytes
 
 SCHEMA_VERSION = 1
+_SECTOR = Bytes(SECTOR_BYTES)
 
 
 class SnapshotError(ValueError):
@@ -92,18 +93,17 @@ def taken(
     :param at: when, as ISO 8601.
     :param files: of the disk, with their extents; those without a cached block are left out.
     """
-    resident = union(*by_level.values())
-    parts = []
-    for file in files:
-        cached = intersection(look.runs(file.extents), resident) if file.name != FILE_SYSTEM else []
-        if cached:
-            parts.append(Owner(file.name, _extents(cached, look.block)))
-    layers = (
+    layers = tuple(
         Layer(level, _extents(by_level[level], look.block))
         for level in sorted(by_level, reverse=True)
     )
-    who = identity(look.machine, look)
-    return Snapshot(disk, at, who, tuple(layers), tuple(parts))
+    resident = _sectors([extent for layer in layers for extent in layer.extents], look)
+    parts = []
+    for file in files:
+        cached = intersection(_sectors(file.extents, look), resident)
+        if cached and file.name != FILE_SYSTEM:
+            parts.append(Owner(file.name, _extents(cached, _SECTOR)))
+    return Snapshot(disk, at, identity(look.machine, look), layers, tuple(parts))
 
 
 def parse(text: str) -> Snapshot:
@@ -136,11 +136,20 @@ def kept(snapshot: Snapshot, look: Look) -> Kept:
             " give the disk it was taken of (--disk)"
         )
     free = look.free()
-    layers = tuple(difference(look.runs(layer.extents), free) for layer in snapshot.layers)
+    blocks = whole_runs(free, look.block)
+    layers = tuple(difference(look.runs(layer.extents), blocks) for layer in snapshot.layers)
+    # To the sector: a file's last block may have a part of its neighbour in it.
+    sectors = whole_runs(free, _SECTOR)
     deleted = tuple(
-        file.name for file in snapshot.files if not count(difference(look.runs(file.extents), free))
+        file.name
+        for file in snapshot.files
+        if not difference(_sectors(file.extents, look), sectors)
     )
     return Kept(layers, deleted)
+
+
+def _sectors(extents: Sequence[Extent], look: Look) -> list[Run]:
+    return to_runs(extents, _SECTOR, look.size)
 
 
 def _extents(runs: Sequence[Run], block: Bytes) -> tuple[Extent, ...]:

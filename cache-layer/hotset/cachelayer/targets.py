@@ -52,11 +52,10 @@ class Look:
         found = filesystem.own_extents(self.machine, self.device, self.kind)
         return Wish(OWN, len(found), (self.runs(found),))
 
-    def free(self) -> list[Run]:
-        """The blocks in which nothing lies; as the disk says it, so a little old while the file
-        system is mounted and written to."""
-        free = filesystem.free_extents(self.machine, self.device, self.kind)
-        return extents.whole_runs(free, self.block)
+    def free(self) -> list[Extent]:
+        """Where nothing lies; as the disk says it, so a little old while the file system is mounted
+        and written to."""
+        return filesystem.free_extents(self.machine, self.device, self.kind)
 
     def runs(self, found: Sequence[Extent]) -> list[Run]:
         return extents.to_runs(found, self.block, self.size)

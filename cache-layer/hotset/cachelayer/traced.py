@@ -89,6 +89,15 @@ class Traced:
         self._disk = disk
         self._instance = TRACING / "instances" / f"hotset-{disk}"
 
+    @property
+    def grid(self) -> Grid:
+        """How the disk is cut."""
+        return self._source.grid
+
+    def tables(self) -> Sequence[Table]:
+        """What the kernel is to keep."""
+        return self._source.tables()
+
     def start(self) -> bool:
         self._mount()
         if self._stands():

@@ -46,6 +46,7 @@ CODES = {
     "hotset.cachelayer.machine.MachineGoneError": FAILED,
     "hotset.cachelayer.tier.TierFailedError": FAILED,
     "hotset.cachelayer.tier.WarmupFailedError": FAILED,
+    "hotset.cachelayer.heatstore.StoreError": FAILED,
     "hotset.harness.hammerdb.failures.HammerdbFailed": FAILED,
     "hotset.tpcc.record.RunFailed": FAILED,
     "hotset.tpcc.record.LoadFailed": FAILED,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hotset.harness.cli import schedule
+from hotset.harness.cli import pins, schedule
 from hotset.harness.cli.options import (
     DiskArgument,
     Format,
@@ -18,11 +16,11 @@ from hotset.harness.cli.options import (
     PasswordFileOption,
     QuietOption,
 )
+from hotset.harness.cli.pins import DiskOption, disk_of
 
 if TYPE_CHECKING:
     from hotset.cachelayer.card import Card, Disk
     from hotset.cachelayer.machine import Machine
-    from hotset.cachelayer.preferences import Kind
     from hotset.cachelayer.units import Bytes
     from hotset.harness.warmups.jobs import Job
     from hotset.harness.warmups.planning import Planned, Request
@@ -32,13 +30,14 @@ app = typer.Typer(
     " of a file or folder, table:NAME, index:NAME, database:NAME (--dsn), heat, snapshot:FILE.",
     no_args_is_help=True,
 )
+app.command("pin")(pins.pin_targets)
+app.command("exclude")(pins.exclude_targets)
+app.command("unpin")(pins.unpin_targets)
+app.command("list")(pins.list_preferences)
 app.add_typer(schedule.app, name="schedule")
 
 TargetsArgument = Annotated[
     list[str], typer.Argument(metavar="TARGET...", help="What to cache, most important first.")
-]
-DiskOption = Annotated[
-    str | None, typer.Option("--disk", help="The accelerated disk; the only one if left out.")
 ]
 PinOption = Annotated[
     list[str], typer.Option("--pin", help="A target that comes before all others. Repeatable.")
@@ -100,7 +99,7 @@ def plan(
     from hotset.harness.warmups import text
 
     request = _request(machine, targets, pin, exclude, mount_point, engine, dsn, password_file)
-    with _of(machine, disk) as (there, card, found):
+    with disk_of(machine, disk) as (there, card, found):
         planned = _planned(there, card, found, request, origin_rate)
     to_stdout(text.plan(planned, format_.value))
 
@@ -141,14 +140,14 @@ def run(
         raise typer.BadParameter("give TARGETs, or --resume JOB", param_hint="TARGET")
     if resume is not None:
         job = jobs.find(resume)
-        with _of(job.machine, job.disk) as (there, card, found):
+        with disk_of(job.machine, job.disk) as (there, card, found):
             _perform(there, card, found, job, format_, quiet)
         return
     request = _request(
         machine, targets or [], pin, exclude, mount_point, engine, dsn, password_file
     )
     limit = _rate(rate, "--rate")
-    with _of(machine, disk) as (there, card, found):
+    with disk_of(machine, disk) as (there, card, found):
         job = _job(there, card, found, request, method, samples, share, limit, quiet)
         _perform(there, card, found, job, format_, quiet)
 
@@ -179,7 +178,7 @@ def snapshot(
     """Save what is cached now, to have it cached again after a restart."""
     from hotset.harness.warmups import planning
 
-    with _of(machine, disk) as (there, card, found):
+    with disk_of(machine, disk) as (there, card, found):
         taken = planning.take_snapshot(there, card, found)
     new = output.with_name(f"{output.name}.new")
     try:
@@ -203,60 +202,6 @@ def list_jobs(format_: FormatOption = Format.TABLE) -> None:
     from hotset.harness.warmups import jobs, text
 
     to_stdout(text.jobs(jobs.every(), format_.value))
-
-
-PreferredArgument = Annotated[
-    list[str], typer.Argument(metavar="TARGET...", help="Files, folders, tables, databases.")
-]
-
-
-@app.command("pin")
-def pin_targets(
-    targets: PreferredArgument, disk: DiskOption = None, machine: HostOption = "local"
-) -> None:
-    """Have every warm-up of the disk take these first.
-
-    The kernel's policies cannot pin: what they push out comes back with the next warm-up, so
-    schedule one.
-    """
-    _prefer(targets, disk, machine, "pinned")
-
-
-@app.command("exclude")
-def exclude_targets(
-    targets: PreferredArgument, disk: DiskOption = None, machine: HostOption = "local"
-) -> None:
-    """Have no warm-up of the disk take these. The policy may still promote them when used."""
-    _prefer(targets, disk, machine, "excluded")
-
-
-@app.command("unpin")
-def unpin_targets(
-    targets: PreferredArgument, disk: DiskOption = None, machine: HostOption = "local"
-) -> None:
-    """Neither pin nor exclude these any more."""
-    _prefer(targets, disk, machine, None)
-
-
-@app.command("list")
-def list_preferences(
-    disk: DiskArgument = None, machine: HostOption = "local", format_: FormatOption = Format.TABLE
-) -> None:
-    """What is pinned and excluded for a disk."""
-    from hotset.cachelayer import preferences
-    from hotset.harness.progress import to_stdout
-    from hotset.harness.warmups import text
-
-    with _of(machine, disk) as (there, _, found):
-        to_stdout(text.preferred(preferences.of(there, found.name), format_.value))
-
-
-@contextmanager
-def _of(machine: str, disk: str | None) -> Iterator[tuple[Machine, Card, Disk]]:
-    from hotset.cachelayer import card, machines
-
-    with machines.opened(machine) as there:
-        yield there, *card.find(there, disk)
 
 
 def _request(
@@ -337,18 +282,6 @@ def _perform(
     left = count(jobs.missing(machine, card, disk, job.runs))
     cached = Blocks(count(job.runs) - left)
     to_stdout(text.done(job, warmed, cached, format_.value))
-
-
-def _prefer(targets: list[str], disk: str | None, machine: str, kind: Kind | None) -> None:
-    from hotset.cachelayer import preferences
-    from hotset.harness.warmups.targets import parse
-
-    with _of(machine, disk) as (there, _, found):
-        wanted = preferences.of(there, found.name)
-        for text in targets:
-            parse(text)
-            wanted = wanted.without(text) if kind is None else wanted.having(kind, text)
-        preferences.save(there, found.name, wanted)
 
 
 def _rate(text: str | None, option: str) -> Bytes | None:

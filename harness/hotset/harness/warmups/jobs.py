@@ -108,9 +108,14 @@ def perform(machine: Machine, card: Card, disk: Disk, job: Job, report: Reporter
     tier = built(machine, card, disk)
     _check(job, disk)
     remedy = f"`hotset warmup run --resume {job.id}` goes on with what is missing"
-    save(replace(job, state="running"))
+    save(replace(job, state="running", said=""))
     try:
         done = _done(tier, job, report)
+    except InUseError as error:
+        # Nothing was begun: it waits.
+        save(replace(job, state="planned", said=str(error)))
+        error.add_note(remedy)
+        raise
     except BaseException as error:
         broken = isinstance(error, KeyboardInterrupt)
         save(replace(job, state="interrupted" if broken else "failed", said=str(error)))
@@ -118,7 +123,7 @@ def perform(machine: Machine, card: Card, disk: Disk, job: Job, report: Reporter
             report.say(remedy)
         error.add_note(remedy)
         raise
-    save(replace(job, state="done"))
+    save(replace(job, state="done", said=""))
     return done
 
 

@@ -23,7 +23,6 @@ from hotset.cachelayer.card import Card, Disk, KernelTier, built
 from hotset.cachelayer.extents import Run, union
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.plans import Plan, Wish
-from hotset.cachelayer.preferences import Preferences
 from hotset.cachelayer.slots import HOTTEST
 from hotset.cachelayer.snapshot import Snapshot, SnapshotError
 from hotset.cachelayer.targets import Look, TargetError
@@ -73,17 +72,18 @@ def planned(
         raise TierFailedError(f"disk {disk.name} is down: activate it first (`hotset tier"
                               f" activate {disk.name}`)")  # fmt: skip
     kept = preferences.of(machine, disk.name)
-    wanted = _merged(kept, request)
     notes: list[str] = []
     with (
         _server(request) as server,
         targets.look(machine, disk.device, disk.spec.block, request.mount_point) as look,
     ):
         maker = _Maker(request.machine, disk, look, server, notes)
-        wishes = [maker.wish(parse(text), pinned=True) for text in wanted.pinned]
-        wishes += [maker.wish(parse(text)) for text in request.targets]
-        excluded = [maker.wish(parse(text)) for text in wanted.excluded]
-        wishes.append(look.own())
+        # What is pinned for this once stands against what is excluded for good, and the reverse.
+        pinned = maker.preferred(kept.pinned, request.exclude, "pinned")
+        pinned += [maker.wish(parse(text), pinned=True) for text in request.pin]
+        wishes = [*pinned, *(maker.wish(parse(text)) for text in request.targets), look.own()]
+        excluded = maker.preferred(kept.excluded, request.pin, "excluded")
+        excluded += [maker.wish(parse(text)) for text in request.exclude]
     plan = plans.made(
         wishes,
         union(*(layer for wish in excluded for layer in wish.layers)),
@@ -131,6 +131,19 @@ class _Maker:
             paths = self.server().paths(self.look.machine, target)
         return self.look.wish(target.text, paths, pinned)
 
+    def preferred(self, kept: Sequence[str], but: Sequence[str], what: str) -> list[Wish]:
+        """What is pinned or excluded for good. One that cannot be looked up now (a table while the
+        server is down, a file that was dropped) is left out and told, so that the rest is done."""
+        wishes = []
+        for text in kept:
+            if text in but:
+                continue
+            try:
+                wishes.append(self.wish(parse(text), pinned=what == "pinned"))
+            except TargetError as error:
+                self.notes.append(f"{what}, but left out this time: {error}")
+        return wishes
+
     def _heat(self, target: Target, pinned: bool) -> Wish:
         ranked = heatstore.hottest(self.machine, self.disk.name, self.look.block)
         if not ranked:
@@ -151,16 +164,6 @@ class _Maker:
         for name in kept.deleted:
             self.notes.append(f"{name} was deleted since the snapshot: its blocks are skipped")
         return Wish(target.text, sum(map(len, kept.layers)), kept.layers, pinned)
-
-
-def _merged(kept: Preferences, request: Request) -> Preferences:
-    """The disk's own preferences and those of this request; what is pinned now is not excluded."""
-    wanted = kept
-    for text in request.pin:
-        wanted = wanted.having("pinned", text)
-    for text in request.exclude:
-        wanted = wanted.having("excluded", text)
-    return wanted
 
 
 @contextmanager

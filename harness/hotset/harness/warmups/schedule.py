@@ -19,6 +19,8 @@ from hotset.harness.warmups.targets import parse
 FOLDER = PurePosixPath("/etc/systemd/system")
 SNAPSHOTS = PurePosixPath("/var/lib/hotset")
 PREFIX = "hotset-warmup-"
+BOOT_UNIT = "hotset-tier-{}.service"
+"""What activates a disk at boot (:mod:`hotset.cachelayer.bootunit`)."""
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
 _DAYS = re.compile(rf"^{_DAY}(?:(?:\.\.|,){_DAY})*$", re.IGNORECASE)
@@ -125,7 +127,7 @@ def units(wanted: Wanted, disk: str, program: str) -> list[Unit]:
         timer = _timer(name, what, calendar(wanted.at))
         return [_service(name, what, f"ExecStart={command}\n"), timer]
     # Devices and mounts come up before it; at shutdown they go down after it.
-    order = "After=local-fs.target remote-fs.target\n"
+    order = f"After=local-fs.target remote-fs.target {BOOT_UNIT.format(disk)}\n"
     if wanted.on_boot:
         what = f"cache what disk {disk} had cached when the machine went down"
         needs = f"{order}ConditionPathExists={_snapshot(disk)}\n"
@@ -210,7 +212,8 @@ def check_program(machine: Machine, path: str) -> str:
 def install(machine: Machine, wanted: Sequence[Unit], *, enable: bool) -> None:
     """Write the units and have systemd know them.
 
-    :raises ScheduleError: systemd does not take the time, or finds fault with a unit.
+    :raises ScheduleError: systemd finds fault with a unit.
+    :raises EnvironmentLacksError: systemd does not run there.
     """
     for unit in wanted:
         put_text(machine, unit.text, unit.path)
@@ -221,10 +224,19 @@ def install(machine: Machine, wanted: Sequence[Unit], *, enable: bool) -> None:
             _delete(machine, [unit.name for unit in wanted])
             words = (checked.stderr.strip() or checked.stdout.strip()).splitlines()
             raise ScheduleError(f"systemd finds fault with the units: {' / '.join(words[:3])}")
-    machine.run(["systemctl", "daemon-reload"])
-    if enable:
-        # A service of a timer is not enabled itself: the timer starts it.
-        machine.run(["systemctl", "enable", "--now", wanted[-1].name])
+    # A timer starts its service, which is not enabled itself; what is to be stopped at shutdown has
+    # to be started first; what is for the next boot is not for now.
+    last = wanted[-1]
+    now = ["--now"] if last.name.endswith(".timer") or _value(last, "ExecStop") else []
+    steps = [["daemon-reload"], *([["enable", *now, last.name]] if enable else [])]
+    for step in steps:
+        done = machine.run(["systemctl", *step], check=False)
+        if done.rc:
+            said = (done.stderr.strip() or "no reason given").splitlines()[0]
+            raise EnvironmentLacksError(
+                f"{', '.join(str(unit.path) for unit in wanted)}: written, but `systemctl"
+                f" {' '.join(step)}` fails on {machine.kind}: {said}"
+            )
 
 
 def check_calendar(machine: Machine, at: str) -> None:

@@ -15,6 +15,7 @@ from typing import Literal
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.targets import TargetError
 from hotset.harness.engines.engine import Connection, Engine, Unavailable, sql
+from hotset.tpcc.database import Aborted
 
 Kind = Literal["path", "table", "index", "database", "heat", "snapshot"]
 _NAMED = re.compile(r"^(table|index|database|snapshot):(.+)$")
@@ -73,9 +74,14 @@ class Server:
             return self._by_placement(target)
         if target.kind == "database":
             return self._folders(target)
-        rows = self.connection.query(
-            sql("postgres", "relation_files").format(name=_quoted(target.name))
-        )
+        try:
+            rows = self.connection.query(
+                sql("postgres", "relation_files").format(name=_quoted(target.name))
+            )
+        except Aborted as refused:
+            raise TargetError(
+                f"TARGET {target.text}: the server says: {refused.detail or refused.cause}"
+            ) from None
         if not rows:
             raise TargetError(
                 f"TARGET {target.text}: database {self.dbname} has no such {target.kind}; is the"

@@ -120,7 +120,14 @@ def jobs(found: Sequence[Job], form: str) -> str:
          " ".join(job.targets), job.said)
         for job in found
     ]  # fmt: skip
-    return records("jobs", columns, rows, form)
+    if form != "table":
+        return records("jobs", columns, rows, form)
+    lines = [
+        f"{job.id}  {job.state}: {job.bytes} of {' '.join(job.targets)} on {job.disk}"
+        f" ({job.machine})" + (f"\n  {job.said}" if job.said else "")
+        for job in found
+    ]
+    return "\n".join(lines) or "no warm-up jobs"
 
 
 def preferred(wanted: Preferences, form: str) -> str:
