@@ -141,7 +141,7 @@ def test_small_buffers_are_what_the_server_takes_at_least() -> None:
 
 
 def test_a_load_may_be_unsafe_but_leaves_no_setting_to_the_run() -> None:
-    assert load_settings(Bytes(384 * MIB), 20)["fsync"] == "off"
+    assert load_settings(Bytes(384 * MIB), 20, Bytes(256 * MIB))["fsync"] == "off"
     assert "fsync" not in SETTINGS
 
 

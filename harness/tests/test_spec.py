@@ -141,6 +141,11 @@ def test_more_than_the_flash(file: Path) -> None:
     assert "\n" not in message
 
 
+def test_a_volume_too_small_for_the_log(file: Path) -> None:
+    message = refused(file, "tier.volume=100MiB")
+    assert "volume = 100.0 MiB: the log and temporary space need 128.0 MiB" in message
+
+
 def test_the_flash_may_be_used_up_to_the_last_block(file: Path) -> None:
     metadata = read(file).tier.resolved().metadata
     exact = f"flash.size={256 * MIB + 128 * MIB + metadata}"

@@ -30,7 +30,7 @@ from hotset.cachelayer import filesystem, warmup
 from hotset.cachelayer.ground import SavedDisk
 from hotset.cachelayer.tier import Tier, Warmup
 from hotset.cachelayer.units import Bytes
-from hotset.harness.engines.postgres_server import USER, PostgresServer, run_settings
+from hotset.harness.engines.postgres_server import PostgresServer, log_size, run_settings
 from hotset.harness.site import (
     PLACE,
     VOLUME_IN_DATA,
@@ -169,8 +169,6 @@ def _share_out(site: Site, others: Sequence[PurePosixPath]) -> None:
         moved = to / path.removeprefix(f"{PLACE.cluster}/").replace("/", "-")
         machine.run(["cp", "-a", path, str(moved)], timeout_s=3600)
         machine.run(["ln", "-sf", str(moved), path])
-    for disk in others:
-        machine.run(["chown", f"{USER}:{USER}", str(disk)])
 
 
 def _slow_volume(site: Site) -> None:
@@ -212,8 +210,8 @@ def _own_volume(site: Site, volume: PurePosixPath) -> None:
 def _started(site: Site, buffers: Bytes) -> PostgresServer:
     site.lab.settle()
     server = site.server()
-    log_size = Bytes(site.tier.volume // 2)
-    server.start(run_settings(buffers, site.spec.tpcc.users, log_size))
+    log_room = log_size(site.tier.volume)
+    server.start(run_settings(buffers, site.spec.tpcc.users, log_room))
     # Immediate: the arm's disks are thrown away, nothing has to be written back.
     site.takedown.call("stop the server", lambda: server.stop("immediate"))
     return server

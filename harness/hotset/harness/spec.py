@@ -47,6 +47,8 @@ def _checked_scale(scale: float) -> float:
     return scale
 
 
+_SMALLEST_VOLUME = Bytes(128 * 1024**2)
+"""Some log files of PostgreSQL's, 16 MiB each, and as much temporary space."""
 _SCALED_SIZES = (("storage", "size"), ("flash", "size"), ("tier", "cache"), ("tier", "volume"))
 
 
@@ -101,11 +103,16 @@ class TierTable(_Table):
     volume: Bytes
 
     @model_validator(mode="after")
-    def _policy_is_there(self) -> Self:
+    def _is_possible(self) -> Self:
         if self.kind == "dm-cache" and self.policy != "smq":
             raise ValueError(
                 f"policy = {self.policy!r}: dm-cache has 'smq' alone; the others come with"
                 " tier.kind = 'emulated'"
+            )
+        if self.volume < _SMALLEST_VOLUME:
+            raise ValueError(
+                f"volume = {self.volume}: the log and temporary space need {_SMALLEST_VOLUME} at"
+                " the least"
             )
         return self
 

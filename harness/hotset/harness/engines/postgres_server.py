@@ -43,6 +43,11 @@ class Place:
         return self.volume / "temp"
 
 
+def log_size(volume: Bytes) -> Bytes:
+    """How large the log may become on a flash volume; the other half is temporary space."""
+    return Bytes(volume // 2)
+
+
 def run_settings(buffers: Bytes, users: int, log_size: Bytes) -> dict[str, str]:
     """Settings of a measured run: everything durable, direct I/O, no background surprises.
 
@@ -65,8 +70,11 @@ def run_settings(buffers: Bytes, users: int, log_size: Bytes) -> dict[str, str]:
     }
 
 
-def load_settings(buffers: Bytes, connections: int) -> dict[str, str]:
-    """Settings of the load: fast; a crash only means loading again."""
+def load_settings(buffers: Bytes, connections: int, log_size: Bytes) -> dict[str, str]:
+    """Settings of the load: fast; a crash only means loading again.
+
+    :param log_size: the log files it makes stay in the image, and each arm's volume takes them.
+    """
     return {
         "shared_buffers": f"{buffers // _MIB}MB",
         "maintenance_work_mem": "128MB",
@@ -75,7 +83,7 @@ def load_settings(buffers: Bytes, connections: int) -> dict[str, str]:
         "full_page_writes": "off",
         "wal_level": "minimal",
         "max_wal_senders": "0",
-        "max_wal_size": "256MB",
+        "max_wal_size": f"{log_size // _MIB}MB",
         "min_wal_size": "32MB",
         "autovacuum": "off",
     }
