@@ -92,7 +92,6 @@ class Tpch:
 
     scale: int
     build_users: int = 1
-    query_sets: int = 1
     refresh: bool = False
     parallel: int = 2
 
@@ -180,7 +179,7 @@ def _tpch_driver(asked: Tpch) -> dict[str, str]:
     return {
         "scale_fact": str(asked.scale),
         "num_tpch_threads": str(asked.build_users),
-        "total_querysets": str(asked.query_sets),
+        "total_querysets": "1",
         "raise_query_error": "true",  # a query that failed would be timed like any other
         "verbose": "false",
         "refresh_on": _word(asked.refresh),
