@@ -12,8 +12,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -34,6 +34,18 @@ class Cluster:
 
     def database(self, name: str = "postgres") -> PostgresDatabase:
         return PostgresDatabase("127.0.0.1", self.port, "tester", PASSWORD, name)
+
+    @contextmanager
+    def fresh(self, name: str) -> Iterator[PostgresDatabase]:
+        """A database without tables; it is dropped at the end, whoever is still in it."""
+        with closing(self.database().session()) as owner:
+            owner.script(f"CREATE DATABASE {name}")
+        try:
+            yield self.database(name)
+        finally:
+            # A session of its own: a test may have started the server anew.
+            with closing(self.database().session()) as owner:
+                owner.script(f"DROP DATABASE {name} WITH (FORCE)")
 
     def initialise(self) -> None:
         password_file = self.root / "password"
@@ -161,7 +173,5 @@ def session(database: PostgresDatabase) -> Iterator[PostgresSession]:
 @pytest.fixture
 def empty(cluster: Cluster) -> Iterator[PostgresDatabase]:
     """A database without tables."""
-    with closing(cluster.database().session()) as owner:
-        owner.script("CREATE DATABASE empty")
-        yield replace(cluster.database(), dbname="empty")
-        owner.script("DROP DATABASE empty WITH (FORCE)")
+    with cluster.fresh("empty") as database:
+        yield database
