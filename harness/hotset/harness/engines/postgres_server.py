@@ -6,6 +6,7 @@ direct I/O no page cache of the operating system hides the tier.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -57,7 +58,6 @@ def run_settings(buffers: Bytes, users: int, log_size: Bytes) -> dict[str, str]:
     return {
         "shared_buffers": f"{max(16, buffers // _MIB)}MB",
         "debug_io_direct": "data,wal",
-        "random_page_cost": "1.1",
         "max_connections": str(users + 10),
         "autovacuum": "off",
         "checkpoint_timeout": "1h",
@@ -112,9 +112,11 @@ class PostgresServer:
         """Make the temporary tablespace on the running server."""
         self._sql(f"CREATE TABLESPACE {_TEMP_TABLESPACE} LOCATION '{self._place.temp}';")
 
-    def create_database(self, name: str) -> None:
-        """Make an empty database on the running server."""
+    def create_database(self, name: str, settings: Mapping[str, str]) -> None:
+        """Make an empty database on the running server, with settings of its sessions."""
         self._sql(f"CREATE DATABASE {name};")
+        for key, value in settings.items():
+            self._sql(f"ALTER DATABASE {name} SET {key} = '{value}';")
 
     def prewarm(self, name: str) -> None:
         """Read all tables and indexes of a database into the server's buffers."""
