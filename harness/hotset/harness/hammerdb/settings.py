@@ -112,7 +112,9 @@ def dictionary(connection: Connection, asked: Tpcc | Tpch) -> Dictionary:
         common = _mssqls_connection(connection)
         of_tpcc, of_tpch = _mssqls_tpcc, _mssqls_tpch
     else:
-        common = {"host": connection.host, "port": str(connection.port), "sslmode": "prefer"}
+        more = dict(getattr(connection, "more", ()))
+        common = {"host": connection.host, "port": str(connection.port),
+                  "sslmode": more.get("sslmode", "prefer")}  # fmt: skip
         of_tpcc, of_tpch = _pg_tpcc, _pg_tpch
     if isinstance(asked, Tpcc):
         section, keys = "tpcc", of_tpcc(connection, asked) | _tpcc_driver(asked)
