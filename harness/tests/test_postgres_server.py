@@ -47,7 +47,7 @@ def test_the_password_goes_through_standard_input_only(
 ) -> None:
     server.create()
     server.start(SETTINGS)
-    server.create_database("tpcc", {})
+    server.create_database("tpcc")
     server.trim_log()
     server.stop()
     assert not [line for line in machine.commands if PASSWORD in line]
@@ -81,7 +81,7 @@ def test_data_lies_on_the_tier_and_log_and_temporary_space_on_the_volume(
 ) -> None:
     server.create()
     server.make_temporary_space()
-    server.create_database("tpcc", {"random_page_cost": "1.1"})
+    server.create_database("tpcc")
     initdb = next(call.argv for call in machine.calls if call.argv[0].endswith("/initdb"))
     assert initdb[initdb.index("--pgdata") + 1] == "/run/hotset/data/cluster"
     assert initdb[initdb.index("--waldir") + 1] == "/run/hotset/volume/wal"
@@ -90,7 +90,6 @@ def test_data_lies_on_the_tier_and_log_and_temporary_space_on_the_volume(
     assert statements == [
         "CREATE TABLESPACE hotset_temp LOCATION '/run/hotset/volume/temp';",
         "CREATE DATABASE tpcc;",
-        "ALTER DATABASE tpcc SET random_page_cost = '1.1';",
     ]
     for folder in ("/run/hotset/volume/wal", "/run/hotset/volume/temp", "/run/hotset/data/cluster"):
         assert f"mkdir -p -m 700 {folder}" in machine.commands

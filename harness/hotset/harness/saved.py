@@ -33,7 +33,6 @@ from hotset.harness.site import (
     volume_on_data,
 )
 from hotset.harness.spec import Spec, TpchTable
-from hotset.reports.document import Workload
 from hotset.tpcc import consistency
 from hotset.tpcc.load import load
 from hotset.tpcc.record import LoadFailed
@@ -43,14 +42,6 @@ _LOADERS = ("rows.py", "load.py", "nurand.py")
 _TPCC_SQL = ("schema.sql", "indexes.sql", "statistics.sql")
 _PROCEDURES = "procedures"
 _TPCH_SQL = ("schema.sql", "indexes.sql", "foreign_keys.sql", "statistics.sql", "finish.sql")
-_SESSIONS: dict[Workload, dict[str, str]] = {
-    # With the default of 4 the plan of Stock-Level is now and then a scan of the whole table.
-    "tpcc": {"random_page_cost": "1.1"},
-    # As most servers run, with slow storage and with fast: 1.1 would talk the planner into index
-    # look-ups that cost the baseline minutes.
-    "tpch": {},
-}
-"""What the databases' sessions are set to, in every arm alike."""
 _LOAD_BUFFERS = Bytes(384 * 1024**2)
 _LOAD_LOG = Bytes(256 * 1024**2)
 
@@ -150,7 +141,7 @@ def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> 
 
 
 def _load_tpcc(server: PostgresServer, spec: Spec, report: Reporter) -> SavedDatabase:
-    server.create_database("tpcc", _SESSIONS["tpcc"])
+    server.create_database("tpcc")
     database = server.database("tpcc")
     with report.task(f"loading {spec.tpcc.warehouses} warehouses (once)"):
         done = load(
@@ -163,7 +154,7 @@ def _load_tpcc(server: PostgresServer, spec: Spec, report: Reporter) -> SavedDat
 
 
 def _load_tpch(server: PostgresServer, want: TpchTable, report: Reporter) -> SavedDatabase:
-    server.create_database("tpch", _SESSIONS["tpch"])
+    server.create_database("tpch")
     database = PostgresTpch(server.database("tpch"))
     with report.task(f"loading TPC-H, scale {want.scale:g} (once)"):
         done = tpch_load.load(
@@ -220,7 +211,7 @@ def _fingerprint(spec: Spec) -> str:
     if spec.tpch is not None:
         sql = files("hotset.tpch") / "sql" / spec.database.engine
         found += [sql / name for name in _TPCH_SQL]
-    digest = hashlib.sha256(repr(_SESSIONS).encode())
+    digest = hashlib.sha256()
     for item in found:
         digest.update(item.read_bytes())
     return digest.hexdigest()
