@@ -50,11 +50,15 @@ class Cluster:
     def initialise(self) -> None:
         password_file = self.root / "password"
         password_file.write_text(PASSWORD)
-        if os.geteuid() == 0:
-            for path in (self.root, password_file):
-                shutil.chown(path, _other_user())
+        for path in (self.root, password_file):
+            self.hand_over(path)
         self._as_user("initdb", "-D", str(self.root / "data"), "-U", "tester", "-N",
                       "-A", "scram-sha-256", "--pwfile", str(password_file))  # fmt: skip
+
+    def hand_over(self, path: Path) -> None:
+        """Make it the server's account's."""
+        if os.geteuid() == 0:
+            shutil.chown(path, _other_user())
 
     def start(self) -> None:
         settings = (
