@@ -57,7 +57,6 @@ class SqlServerConnection(Connection, Protocol):
     encrypt  the driver's own words: yes, no, strict, mandatory, optional
     trust    take the server's certificate unseen
     trusted  log in as who runs this
-    driver   the ODBC driver's name or path; None: Microsoft's driver 18 by name
     """
 
     @property
@@ -66,8 +65,8 @@ class SqlServerConnection(Connection, Protocol):
     def trust(self) -> bool: ...
     @property
     def trusted(self) -> bool: ...
-    @property
-    def driver(self) -> str | None: ...
+    def odbc_driver(self) -> str:
+        """The ODBC driver's name or path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +226,7 @@ def _pg_tpch(connection: Connection, asked: Tpch) -> dict[str, str]:
 
 
 def _mssqls_connection(connection: SqlServerConnection) -> dict[str, str]:
-    driver = connection.driver or "ODBC Driver 18 for SQL Server"
+    driver = connection.odbc_driver()
     authentication = "windows" if connection.trusted else "sql"
     return {
         "server": connection.host,
