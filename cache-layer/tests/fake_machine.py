@@ -8,9 +8,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from hotset.cachelayer.dmcache import DmCache
+from hotset.cachelayer.flash import Place, stacked
 from hotset.cachelayer.machine import DEFAULT_TIMEOUT_S, CommandError, Result, declared
+from hotset.cachelayer.tier import TierSpec
+from hotset.cachelayer.units import Bytes
 
 Answer = str | int | Callable[[], str]
+
+
+def place(spec: TierSpec, origin: str | PurePosixPath = "/dev/origin") -> Place:
+    """METADATA | CACHE | VOLUME from the beginning of /dev/flash, for a disk called `data`."""
+    sizes = (("meta", spec.metadata), ("cache", spec.cache), ("hotset-volume", spec.volume))
+    meta, cache, volume = stacked(Bytes(2**50), sizes, Bytes(0))
+    flash = PurePosixPath("/dev/flash")
+    return Place("data", flash, PurePosixPath(origin), meta.parts, cache.parts, volume)
+
+
+def dm_cache(machine: FakeMachine, spec: TierSpec) -> DmCache:
+    return DmCache(machine, spec, place(spec))
 
 
 @dataclass(frozen=True)

@@ -13,21 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.cachelayer import dmcache
+from hotset.cachelayer import card, dmcache, dmstatus, flash
 from hotset.cachelayer.dmcache import (
     BLOCK_MAX,
     BLOCK_STEP,
-    CacheStatus,
     DmCache,
     check_block,
     metadata_bytes,
-    parse_dmsetup_status,
-    parse_status,
     table,
 )
+from hotset.cachelayer.dmstatus import CacheStatus, parse_dmsetup_status, parse_status
+from hotset.cachelayer.ground import alone
 from hotset.cachelayer.tier import Counters, TierFailedError, TierSpec, WriteMode
 from hotset.cachelayer.units import Blocks, Bytes, Sectors
-from tests.fake_machine import FakeMachine
+from tests.fake_machine import FakeMachine, dm_cache, place
 
 PARAMETERS = (
     "8 27/4096 128 10145/14336 1234 5 678 9 0 12 33"
@@ -37,7 +36,6 @@ LINE = f"0 3145728 cache {PARAMETERS}"
 MIB, GIB = 2**20, 2**30
 SPEC = TierSpec("writeback", "smq", Bytes(64 * 1024), Bytes(5 * MIB), Bytes(896 * MIB),
                 Bytes(256 * MIB))  # fmt: skip
-FLASH, ORIGIN = PurePosixPath("/dev/flash"), PurePosixPath("/dev/origin")
 
 COUNTS = st.integers(0, 2**32 - 1)
 WORDS = st.text("abcdefghijklmnopqrstuvwxyz_0123456789", min_size=1, max_size=12)
@@ -71,9 +69,10 @@ STATUSES = st.builds(
 
 
 def test_the_examples_in_the_docstrings() -> None:
-    tried = doctest.testmod(dmcache)
-    assert tried.attempted >= 1
-    assert tried.failed == 0
+    for module in (card, dmstatus, flash):
+        tried = doctest.testmod(module)
+        assert tried.attempted >= 1
+        assert tried.failed == 0
 
 
 @given(STATUSES)
@@ -209,15 +208,15 @@ def test_no_field_is_left_out_of_the_parser_tests() -> None:
 @pytest.mark.parametrize("mode", ["writeback", "writethrough"])
 def test_table(mode: WriteMode) -> None:
     spec = TierSpec(mode, "smq", SPEC.block, SPEC.metadata, SPEC.cache, SPEC.volume)
-    assert table(spec, ORIGIN, Bytes(1536 * MIB)) == (
-        "0 3145728 cache /dev/mapper/hotset-meta /dev/mapper/hotset-cache /dev/origin 128"
+    assert table(spec, place(spec), Bytes(1536 * MIB)) == (
+        "0 3145728 cache /dev/mapper/hotset-data-meta /dev/mapper/hotset-data-cache /dev/origin 128"
         f" 2 metadata2 {mode} smq 0"
     )
 
 
 def test_table_refuses_an_origin_of_half_sectors() -> None:
     with pytest.raises(ValueError, match="sectors"):
-        table(SPEC, ORIGIN, Bytes(1000))
+        table(SPEC, place(SPEC), Bytes(1000))
 
 
 @given(st.integers(0, 2**44), st.integers(1, 32768).map(lambda n: n * int(BLOCK_STEP)))
@@ -254,7 +253,7 @@ def test_block_sizes_the_kernel_refuses(size: int) -> None:
 
 
 def tier(machine: FakeMachine) -> DmCache:
-    return DmCache(machine, SPEC, FLASH, ORIGIN)
+    return dm_cache(machine, SPEC)
 
 
 def with_dirty(*counts: int) -> FakeMachine:
@@ -267,29 +266,38 @@ def with_dirty(*counts: int) -> FakeMachine:
 
     return FakeMachine({
         "dmsetup status hotset-data": status,
-        "dmsetup ls": "hotset-data\t(253:3)\nhotset-meta\t(253:0)\nhotset-cache\t(253:1)\n"
-                      "hotset-volume\t(253:2)\nother-data\t(253:9)\n",
+        "dmsetup ls": "hotset-data\t(253:3)\nhotset-data-meta\t(253:0)\n"
+                      "hotset-data-cache\t(253:1)\nhotset-volume\t(253:2)\nother-data\t(253:9)\n",
         "blockdev --getsize64 /dev/origin": str(1536 * MIB),
         "blockdev --getsize64 /dev/flash": str(2 * GIB),
     })  # fmt: skip
 
 
 def test_the_flash_is_split_into_three_with_empty_metadata() -> None:
-    machine = with_dirty(0)
+    machine = FakeMachine({"dmsetup ls": "No devices found\n"})
     assert tier(machine).prepare() == PurePosixPath("/dev/origin")
     made = [(call.line, call.stdin) for call in machine.calls if "create" in call.line]
     assert made == [
-        ("dmsetup create hotset-meta", "0 10240 linear /dev/flash 0"),
-        ("dmsetup create hotset-cache", "0 1835008 linear /dev/flash 10240"),
+        ("dmsetup create hotset-data-meta", "0 10240 linear /dev/flash 0"),
+        ("dmsetup create hotset-data-cache", "0 1835008 linear /dev/flash 10240"),
         ("dmsetup create hotset-volume", "0 524288 linear /dev/flash 1845248"),
     ]
-    assert machine.commands[-1].startswith("dd if=/dev/zero of=/dev/mapper/hotset-meta bs=1M")
+    blank = "dd if=/dev/zero of=/dev/flash bs=1048576 count=1 seek=0 oflag=direct"
+    first = next(line for line in machine.commands if line != "dmsetup ls")
+    assert first.startswith(blank), "before udev can see what was there"
+
+
+def test_a_tier_that_stands_is_not_blanked() -> None:
+    machine = with_dirty(0)
+    with pytest.raises(TierFailedError, match=r"hotset-data stands .*destroy"):
+        tier(machine).prepare()
+    assert not [line for line in machine.commands if line.startswith("dd")]
 
 
 def test_slices_larger_than_the_flash_are_refused_before_anything_is_made() -> None:
     machine = FakeMachine({"blockdev --getsize64": str(1024 * MIB)})
     with pytest.raises(ValueError, match=r"meta .* cache 896.0 MiB, volume .* larger .*1.0 GiB"):
-        tier(machine).prepare()
+        alone(machine, SPEC, PurePosixPath("/dev/flash"), PurePosixPath("/dev/origin"))
     assert machine.commands == ["blockdev --getsize64 /dev/flash"]
 
 
@@ -300,7 +308,7 @@ def test_the_accelerated_device_is_made_once() -> None:
     assert tier(machine).create() == made == PurePosixPath("/dev/mapper/hotset-data")
     created = [call for call in machine.calls if call.line.startswith("dmsetup create")]
     assert [call.line for call in created] == ["dmsetup create hotset-data"]
-    assert created[0].stdin == table(SPEC, ORIGIN, Bytes(1536 * MIB))
+    assert created[0].stdin == table(SPEC, place(SPEC), Bytes(1536 * MIB))
 
 
 def test_counters_come_from_the_kernels_line() -> None:
@@ -341,7 +349,7 @@ def test_destroy_writes_back_and_then_removes_what_stands(monkeypatch: pytest.Mo
     machine = with_dirty(3, 0)
     tier(machine).destroy()
     removed = [line.split()[-1] for line in machine.commands if "remove" in line]
-    assert removed == ["hotset-data", "hotset-volume", "hotset-cache", "hotset-meta"]
+    assert removed == ["hotset-data", "hotset-volume", "hotset-data-meta", "hotset-data-cache"]
     commands = machine.commands
     assert commands.index("dmsetup reload hotset-data") < commands.index(
         "dmsetup remove --retry hotset-data"

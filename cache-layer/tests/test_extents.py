@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
+import time
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
@@ -11,9 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.cachelayer import extents
-from hotset.cachelayer.extents import Extent, Run, count, joined, parse_filefrag, to_runs
+from hotset.cachelayer.extents import (
+    Extent,
+    Run,
+    count,
+    difference,
+    first,
+    intersection,
+    joined,
+    nth_blocks,
+    origin_blocks,
+    parse_filefrag,
+    runs_of,
+    to_runs,
+    union,
+)
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import CommandError
+from hotset.cachelayer.tier import sample
 from hotset.cachelayer.units import Blocks, Bytes
 from tests.fake_machine import FakeMachine
 
@@ -247,3 +265,53 @@ def test_the_last_part_of_a_block_is_not_cached() -> None:
     origin = Bytes(3 * BLOCK + 4096)
     assert to_runs([Extent(Bytes(0), origin)], BLOCK, origin) == [Run(Blocks(0), Blocks(3))]
     assert to_runs([Extent(Bytes(3 * BLOCK), Bytes(4096))], BLOCK, origin) == []
+
+
+# Arithmetic on runs, beside the same on sets of single blocks.
+RUN_LISTS = st.sets(st.integers(0, 60)).map(runs_of)
+
+
+@given(RUN_LISTS, RUN_LISTS)
+def test_runs_behave_as_sets_of_blocks(one: list[Run], two: list[Run]) -> None:
+    these, those = set(blocks_of(one)), set(blocks_of(two))
+    assert union(one, two) == runs_of(these | those)
+    assert difference(one, two) == runs_of(these - those)
+    assert intersection(one, two) == runs_of(these & those)
+
+
+@given(st.lists(st.builds(Run, st.integers(0, 60).map(Blocks), st.integers(0, 9).map(Blocks))))
+def test_a_union_brings_any_runs_into_order(runs: list[Run]) -> None:
+    assert union(runs) == runs_of(set(origin_blocks(runs)))
+
+
+@given(st.permutations([Run(Blocks(at), Blocks(3)) for at in (40, 0, 20)]), st.integers(-1, 12))
+def test_the_first_blocks_come_in_the_order_of_the_runs(runs: list[Run], blocks: int) -> None:
+    assert list(origin_blocks(first(runs, blocks))) == list(origin_blocks(runs))[: max(0, blocks)]
+
+
+@given(RUN_LISTS.filter(bool), st.data())
+def test_blocks_are_found_by_their_place(runs: list[Run], data: st.DataObject) -> None:
+    blocks = list(origin_blocks(runs))
+    places = data.draw(st.lists(st.integers(0, len(blocks) - 1)))
+    assert nth_blocks(runs, places) == [blocks[place] for place in places]
+
+
+def test_a_terabyte_in_ten_thousand_extents_takes_no_time_and_no_memory() -> None:
+    draw, size = random.Random(5), 2**40
+    starts = sorted(draw.sample(range(0, 2 * size, 4096), 10_000))
+    found = [Extent(Bytes(at), Bytes(min(size // 10_000, end - at) // 4096 * 4096))
+             for at, end in pairwise([*starts, 2 * size])]  # fmt: skip
+    free = [Extent(Bytes(one.start + one.length), Bytes(65536 * 40)) for one in found]
+    origin, capacity = Bytes(2 * size), Blocks(size // BLOCK // 2)
+    tracemalloc.start()
+    begun = time.process_time()
+    runs = joined([], to_runs(found, BLOCK, origin), capacity)
+    both = extents.with_room(runs, free, BLOCK, Blocks(capacity + 10_000))
+    chosen = sample(both, 200)
+    spent, peak = time.process_time() - begun, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count(runs) == capacity
+    assert count(both) == capacity + 10_000
+    assert len(chosen) >= 200
+    assert spent < 1, "seconds of CPU"
+    assert peak < 30 * 2**20, "bytes"

@@ -6,7 +6,6 @@ import doctest
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import PurePosixPath
 from types import SimpleNamespace
 
 import pytest
@@ -14,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.cachelayer import hits
-from hotset.cachelayer.dmcache import DmCache
 from hotset.cachelayer.hits import Cpu, Sample, Sampler, between, parse_cpu
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.tier import Counters, Hits, TierFailedError, TierSpec, hits_between
 from hotset.cachelayer.units import Blocks, Bytes
-from tests.fake_machine import FakeMachine
+from tests.fake_machine import FakeMachine, dm_cache
 
 NAMES = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")
 COUNTS = st.integers(0, 2**32 - 1)
@@ -161,7 +159,7 @@ SPEC = TierSpec("writeback", "smq", *(Bytes(n * 2**20) for n in (1, 5, 16, 16)))
 
 def sampled(*lines: str, tiered: bool = True) -> Sampler:
     machine = FakeMachine(lines=lines)
-    tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), PurePosixPath("/dev/origin"))
+    tier = dm_cache(machine, SPEC)
     with Sampler(machine, tier if tiered else None) as sampler:
         pass
     assert machine.calls[0].argv[0] == "sh"

@@ -12,8 +12,9 @@ import pytest
 
 from hotset.cachelayer import flashdev
 from hotset.cachelayer import lab as labs
-from hotset.cachelayer.dmcache import VOLUME, DmCache, metadata_bytes
+from hotset.cachelayer.dmcache import DmCache, metadata_bytes
 from hotset.cachelayer.flash import mapper_path
+from hotset.cachelayer.ground import VOLUME, alone
 from hotset.cachelayer.lab import LabSpec, MachineKind
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
@@ -65,7 +66,9 @@ def on_dm_cache(trace: Path, cache_mib: int) -> Hits:
     """On the kernel's, in the virtual machine; the origin is a slice of its fast disk."""
     with labs.standing(lab_spec("vm"), "test", print) as lab, lab.takedown.part():
         slices = spec(cache_mib, DISK)
-        tier = DmCache(lab.machine, slices, labs.VM_FLASH, mapper_path(VOLUME))
+        tier = DmCache(
+            lab.machine, slices, alone(lab.machine, slices, labs.VM_FLASH, mapper_path(VOLUME))
+        )
         lab.takedown.call("remove the tier", tier.discard)
         tier.prepare()
         device = tier.create()

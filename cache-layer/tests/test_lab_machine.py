@@ -12,13 +12,15 @@ import pytest
 
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer import offline, warmup
-from hotset.cachelayer.dmcache import DATA, DmCache, metadata_bytes, parse_dmsetup_status
+from hotset.cachelayer.dmcache import DmCache, metadata_bytes
+from hotset.cachelayer.dmstatus import parse_dmsetup_status
+from hotset.cachelayer.ground import alone
 from hotset.cachelayer.hits import Sampler
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import CommandError, MachineGoneError
 from hotset.cachelayer.tier import TierSpec, WriteMode, hits_between
-from hotset.cachelayer.units import Blocks, Bytes
+from hotset.cachelayer.units import Bytes
 from hotset.cachelayer.vm import Vm
 
 pytestmark = pytest.mark.lab
@@ -32,6 +34,10 @@ MOUNT = PurePosixPath("/run/hotset/data")
 
 def tier_spec(mode: WriteMode) -> TierSpec:
     return TierSpec(mode, "smq", BLOCK, metadata_bytes(CACHE, BLOCK), CACHE, Bytes(64 * MIB))
+
+
+def on_flash(lab: Lab, spec: TierSpec, origin: PurePosixPath) -> DmCache:
+    return DmCache(lab.machine, spec, alone(lab.machine, spec, labs.VM_FLASH, origin))
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +117,7 @@ def test_commands_and_files_travel(lab: Lab, tmp_path: Path) -> None:
 def test_offline_fill_makes_every_read_a_hit(
     lab: Lab, origin: PurePosixPath, mode: WriteMode
 ) -> None:
-    tier = DmCache(lab.machine, tier_spec(mode), labs.VM_FLASH, origin)
+    tier = on_flash(lab, tier_spec(mode), origin)
     with lab.takedown.part():
         lab.takedown.call("remove the tier", tier.discard)
         tier.prepare()
@@ -126,7 +132,7 @@ def test_offline_fill_makes_every_read_a_hit(
         assert (done.sampled_blocks >= 30, done.differing_blocks) == (True, 0)
         assert tier.resident() == runs
 
-        line = lab.machine.run(["dmsetup", "status", DATA]).stdout
+        line = lab.machine.run(tier.status_argv()).stdout
         assert parse_dmsetup_status(line).render() == line.split(maxsplit=3)[3].strip()
 
         start = tier.counters()
@@ -162,7 +168,7 @@ def test_offline_fill_makes_every_read_a_hit(
 
 
 def test_a_changed_origin_is_caught_by_the_samples(lab: Lab, origin: PurePosixPath) -> None:
-    tier = DmCache(lab.machine, tier_spec("writeback"), labs.VM_FLASH, origin)
+    tier = on_flash(lab, tier_spec("writeback"), origin)
     with lab.takedown.part():
         lab.takedown.call("remove the tier", tier.discard)
         tier.prepare()
@@ -173,7 +179,7 @@ def test_a_changed_origin_is_caught_by_the_samples(lab: Lab, origin: PurePosixPa
 
 
 def test_sampler_sees_the_tier_and_the_cpu(lab: Lab, origin: PurePosixPath) -> None:
-    tier = DmCache(lab.machine, tier_spec("writeback"), labs.VM_FLASH, origin)
+    tier = on_flash(lab, tier_spec("writeback"), origin)
     with lab.takedown.part():
         lab.takedown.call("remove the tier", tier.discard)
         tier.prepare()
@@ -192,11 +198,9 @@ def test_sampler_sees_the_tier_and_the_cpu(lab: Lab, origin: PurePosixPath) -> N
 
 def test_a_split_larger_than_the_flash_is_refused(lab: Lab, origin: PurePosixPath) -> None:
     spec = replace(tier_spec("writeback"), volume=Bytes(1024 * MIB))
-    tier = DmCache(lab.machine, spec, labs.VM_FLASH, origin)
     with pytest.raises(ValueError, match=r"larger than the flash device"):
-        tier.prepare()
+        on_flash(lab, spec, origin)
     assert "hotset-" not in lab.machine.run(["dmsetup", "ls"]).stdout
-    assert tier.capacity == Blocks(CACHE // BLOCK)
 
 
 def test_power_cut_is_noticed(lab: Lab) -> None:

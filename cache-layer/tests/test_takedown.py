@@ -409,11 +409,11 @@ def test_down_is_refused_while_a_run_goes_on() -> None:
 def test_the_port_of_a_virtual_machine_that_is_up(
     folder: Path, takedown: Takedown, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    (folder / "known_hosts").write_text("[127.0.0.1]:40022 ssh-ed25519 AAAA\n")
-    assert labs.ssh_port(folder) is None
+    (folder / "ports.json").write_text('{"22": 40022, "5432": 40023}')
+    assert labs.forwarded_ports(folder) == {}
     takedown.owner(labs.LEFT_UP)
     takedown.process("virtual machine", sleeper.pid)
-    assert labs.ssh_port(folder) == 40022
+    assert labs.forwarded_ports(folder) == {22: 40022, 5432: 40023}
     sleeper.kill()
     sleeper.wait()
-    assert labs.ssh_port(folder) is None
+    assert labs.forwarded_ports(folder) == {}

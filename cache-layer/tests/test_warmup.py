@@ -19,7 +19,7 @@ from hotset.cachelayer.machine import Result
 from hotset.cachelayer.offline import metadata_xml
 from hotset.cachelayer.tier import Progress, TierSpec, Warmup, WarmupFailedError
 from hotset.cachelayer.units import Blocks, Bytes
-from tests.fake_machine import FakeMachine
+from tests.fake_machine import FakeMachine, dm_cache, place
 
 BLOCK = Bytes(64 * 1024)
 MIB = 2**20
@@ -133,8 +133,7 @@ def test_sampled_blocks_are_compared_byte_for_byte(
         cached[(block + 1) * BLOCK - 1] ^= 1
     (tmp_path / "origin").write_bytes(origin)
     (tmp_path / "origin.cache").write_bytes(cached)
-    tier = FileTier(FileMachine(), SPEC, PurePosixPath("/dev/flash"),
-                    PurePosixPath(tmp_path / "origin"))  # fmt: skip
+    tier = FileTier(FileMachine(), SPEC, place(SPEC, str(tmp_path / "origin")))
     sampled, differing = offline.compare(tier, RUNS, samples)
     assert differing == expected[1]
     if expected[0] is not None:
@@ -143,7 +142,7 @@ def test_sampled_blocks_are_compared_byte_for_byte(
 
 def test_nothing_to_compare() -> None:
     machine = FakeMachine()
-    tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
+    tier = dm_cache(machine, SPEC)
     assert offline.compare(tier, [], 10) == (0, 0)
     assert not [line for line in machine.commands if line.startswith("cmp")]
 
@@ -165,7 +164,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
 
 
 def filled(machine: FakeMachine, seen: list[Progress]) -> Warmup:
-    tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
+    tier = dm_cache(machine, SPEC)
     return tier.warm(RUNS, 3, seen.append)
 
 
@@ -174,9 +173,10 @@ def test_the_fill_in_its_order(machine: FakeMachine) -> None:
     done = filled(machine, seen)
     steps = (
         "flashdev copy --from /dev/origin --bytes 50331648",
-        "flashdev copy --from /dev/origin --runs /run/hotset/runs --to /dev/mapper/hotset-cache",
+        "flashdev copy --from /dev/origin --runs /run/hotset/runs"
+        " --to /dev/mapper/hotset-data-cache",
         "cmp --quiet --bytes=65536 --ignore-initial=0:0",
-        "cache_restore --quiet -i /run/hotset/cache.xml -o /dev/mapper/hotset-meta",
+        "cache_restore --quiet -i /run/hotset/cache.xml -o /dev/mapper/hotset-data-meta",
         "dmsetup create hotset-data",
     )
     at = [next(n for n, line in enumerate(machine.commands) if line.startswith(step))
@@ -197,7 +197,7 @@ def test_a_difference_stops_the_fill_before_it_is_used(machine: FakeMachine) -> 
     with pytest.raises(WarmupFailedError, match="sampled blocks differ"):
         filled(machine, [])
     assert not [line for line in machine.commands
-                if "cache_restore" in line or "hotset-data" in line]  # fmt: skip
+                if "cache_restore" in line or "dmsetup create" in line]  # fmt: skip
 
 
 def test_a_failed_copy_is_not_activated(machine: FakeMachine) -> None:
@@ -205,11 +205,11 @@ def test_a_failed_copy_is_not_activated(machine: FakeMachine) -> None:
     with pytest.raises(Exception, match="failed with code 1"):
         filled(machine, [])
     assert not [line for line in machine.commands
-                if "cache_restore" in line or "hotset-data" in line]  # fmt: skip
+                if "cache_restore" in line or "dmsetup create" in line]  # fmt: skip
 
 
 def test_filling_by_reading_goes_through_the_tier(machine: FakeMachine) -> None:
-    tier, seen = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN), list[Progress]()
+    tier, seen = dm_cache(machine, SPEC), list[Progress]()
     done = warmup.by_reading(tier, RUNS, 3, seen.append)
     reads = [
         line for line in machine.commands if line.startswith("flashdev copy") and "runs" in line
@@ -230,7 +230,7 @@ def test_the_database_is_looked_for_on_a_read_only_origin(machine: FakeMachine) 
         "filefrag": "File size of 1 is 65536 (16 blocks of 4096 bytes)\n"
                     "   0:        0..      15:    8192..    8207:     16:             last,eof\n",
     }  # fmt: skip
-    tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
+    tier = dm_cache(machine, SPEC)
     runs = warmup.database_runs(tier, ORIGIN, PurePosixPath("/look"), "cluster")
     # 16 MiB at the head of the file system are 256 blocks: more than the 64 of this cache.
     assert runs == [Run(Blocks(0), Blocks(64))]
@@ -242,7 +242,7 @@ def test_the_database_is_looked_for_on_a_read_only_origin(machine: FakeMachine) 
 
 def test_the_origin_is_unmounted_also_when_looking_fails(machine: FakeMachine) -> None:
     machine.answers |= {"find": 1, "blkid": "ext4\n"}
-    tier = DmCache(machine, SPEC, PurePosixPath("/dev/flash"), ORIGIN)
+    tier = dm_cache(machine, SPEC)
     with pytest.raises(Exception, match="failed with code 1"):
         warmup.database_runs(tier, ORIGIN, PurePosixPath("/look"), "cluster")
     assert machine.commands[-1] == "umount /look"

@@ -4,6 +4,7 @@
 //! thread reads and another writes, with a few chunks between them, both past the page cache.
 
 use std::fs::{File, OpenOptions};
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -20,16 +21,21 @@ use crate::serve::backing::{DIRECT_ALIGN, PageBuffer};
 const CHUNK_BYTES: u64 = 4 << 20;
 /// Chunks that may lie between reader and writer.
 const CHUNKS_AHEAD: usize = 4;
+const SMALLEST_CHUNK_BYTES: u64 = 64 << 10;
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What to copy.
 pub struct CopyOptions {
     /// Block device or file to read.
     pub from: PathBuf,
-    /// Where to write it, from its start on without gaps; none only reads (to measure the source).
+    /// Where to write it; none only reads (to measure the source, or to warm what lies before it).
     pub to: Option<PathBuf>,
     /// Which parts of the source, in the order in which they are copied; none means all of it.
     pub runs: Option<Vec<Run>>,
+    /// At most so many bytes a second; none means as fast as it goes.
+    pub bytes_per_s: Option<NonZeroU64>,
+    /// Claim both devices, so that nobody can mount them or build on them meanwhile.
+    pub exclusive: bool,
 }
 
 /// A part of the source.
@@ -39,9 +45,11 @@ pub struct Run {
     pub offset: u64,
     /// Its length in bytes.
     pub bytes: u64,
+    /// Where it goes on the target; none means behind the run before it.
+    pub to: Option<u64>,
 }
 
-/// Reads a list of runs: one a line, `OFFSET BYTES`, both multiples of 4096.
+/// Reads a list of runs: one a line, `OFFSET BYTES [TARGET_OFFSET]`, all multiples of 4096.
 ///
 /// # Errors
 /// The file cannot be read, or a line is something else; the text names the line.
@@ -51,7 +59,7 @@ pub fn read_runs(path: &Path) -> anyhow::Result<Vec<Run>> {
     let parse = |(number, line): (usize, &str)| {
         parse_run(line).ok_or_else(|| {
             Refusal(format!(
-                "{} line {}: `{line}` is no run: write OFFSET BYTES, multiples of {DIRECT_ALIGN}",
+                "{} line {}: `{line}` is no run: write OFFSET BYTES [TARGET_OFFSET], multiples of {DIRECT_ALIGN}",
                 path.display(),
                 number + 1
             ))
@@ -62,10 +70,17 @@ pub fn read_runs(path: &Path) -> anyhow::Result<Vec<Run>> {
 }
 
 fn parse_run(line: &str) -> Option<Run> {
-    let (offset, bytes) = line.split_once(' ')?;
-    let (offset, bytes) = (offset.parse().ok()?, bytes.parse().ok()?);
-    let aligned = (offset | bytes) % DIRECT_ALIGN as u64 == 0;
-    aligned.then_some(Run { offset, bytes })
+    let numbers: Vec<u64> = line
+        .split(' ')
+        .map(|word| word.parse().ok())
+        .collect::<Option<_>>()?;
+    let (offset, bytes, to) = match numbers[..] {
+        [offset, bytes] => (offset, bytes, None),
+        [offset, bytes, to] => (offset, bytes, Some(to)),
+        _ => return None,
+    };
+    let aligned = (offset | bytes | to.unwrap_or(0)) % DIRECT_ALIGN as u64 == 0;
+    aligned.then_some(Run { offset, bytes, to })
 }
 
 /// What a copy came to.
@@ -77,14 +92,18 @@ pub struct Copied {
     pub seconds: f64,
 }
 
-/// Copies; `progress` gets the bytes written so far about once a second.
+/// Copies; `progress` gets the bytes written so far about once a second, and at the end.
+///
+/// A copy that fails brings what was written onto the medium first, and its last `progress` says how
+/// much that is: all of it, in the order of the runs, is good.
 ///
 /// # Errors
 /// The source or target cannot be opened, read or written; the text names it and the offset.
 pub fn copy(options: &CopyOptions, mut progress: impl FnMut(u64)) -> anyhow::Result<Copied> {
-    let source = open(&options.from, OpenOptions::new().read(true))?;
+    let claim = options.exclusive;
+    let source = open(&options.from, OpenOptions::new().read(true), claim)?;
     let target = match &options.to {
-        Some(path) => Some((open(path, OpenOptions::new().write(true))?, path)),
+        Some(path) => Some((open(path, OpenOptions::new().write(true), claim)?, path)),
         None => None,
     };
     let runs = match &options.runs {
@@ -92,79 +111,140 @@ pub fn copy(options: &CopyOptions, mut progress: impl FnMut(u64)) -> anyhow::Res
         None => vec![Run {
             offset: 0,
             bytes: size_of(&source, &options.from)?,
+            to: None,
         }],
     };
     let bytes = runs.iter().map(|run| run.bytes).sum();
     let begun = Instant::now();
+    let pace = Pace {
+        begun,
+        bytes_per_s: options.bytes_per_s,
+    };
     let (sender, receiver) = sync_channel(CHUNKS_AHEAD);
-    thread::scope(|scope| {
+    let mut written = 0;
+    let outcome = thread::scope(|scope| {
         // The reader owns the sender: the channel closes when it ends.
-        let reader = scope.spawn(move || read_all(&source, &options.from, &runs, &sender));
-        let written = write_all(target.as_ref(), &receiver, &mut progress);
+        let reader = scope.spawn(move || read_all(&source, &options.from, &runs, &pace, &sender));
+        let wrote = write_all(target.as_ref(), &receiver, &mut written, &mut progress);
         // A writer that failed hangs up, which ends the reader; its own error says more.
         drop(receiver);
         let read = reader.join().expect("the reader does not panic");
-        written.and(read)
-    })?;
+        wrote.and(read)
+    });
     if let Some((file, path)) = &target {
         file.sync_data()
             .with_context(|| format!("flushing {}", path.display()))?;
     }
+    progress(written);
+    outcome?;
     Ok(Copied {
         bytes,
         seconds: begun.elapsed().as_secs_f64(),
     })
 }
 
+/// A limit on the rate of reading.
+struct Pace {
+    begun: Instant,
+    bytes_per_s: Option<NonZeroU64>,
+}
+
+impl Pace {
+    /// How much to read at a time: little at a low rate, so that it is even.
+    fn chunk(&self) -> u64 {
+        let tenth = self.bytes_per_s.map_or(CHUNK_BYTES, |rate| rate.get() / 10);
+        let align = DIRECT_ALIGN as u64;
+        (tenth / align * align).clamp(SMALLEST_CHUNK_BYTES, CHUNK_BYTES)
+    }
+
+    /// Waits until so many bytes may have been read.
+    fn keep(&self, bytes: u64) {
+        if let Some(rate) = self.bytes_per_s {
+            let due = Duration::from_secs_f64(bytes as f64 / rate.get() as f64);
+            thread::sleep(due.saturating_sub(self.begun.elapsed()));
+        }
+    }
+}
+
+/// A part that was read, and where it goes.
+struct Chunk {
+    buffer: PageBuffer,
+    to: u64,
+}
+
 fn read_all(
     source: &File,
     path: &Path,
     runs: &[Run],
-    chunks: &SyncSender<PageBuffer>,
+    pace: &Pace,
+    chunks: &SyncSender<Chunk>,
 ) -> anyhow::Result<()> {
+    let (mut behind, mut bytes) = (0, 0);
     for run in runs {
-        for offset in (run.offset..run.offset + run.bytes).step_by(CHUNK_BYTES as usize) {
-            let length = CHUNK_BYTES.min(run.offset + run.bytes - offset);
+        let start = run.to.unwrap_or(behind);
+        behind = start + run.bytes;
+        for done in (0..run.bytes).step_by(pace.chunk() as usize) {
+            let (offset, length) = (run.offset + done, pace.chunk().min(run.bytes - done));
+            pace.keep(bytes);
             let mut buffer = PageBuffer::zeroed(length as usize);
             source
                 .read_exact_at(buffer.bytes_mut(), offset)
                 .with_context(|| format!("reading {} at byte {offset}", path.display()))?;
-            if chunks.send(buffer).is_err() {
+            bytes += length;
+            let to = start + done;
+            if chunks.send(Chunk { buffer, to }).is_err() {
                 return Ok(());
             }
         }
     }
+    pace.keep(bytes);
     Ok(())
 }
 
 fn write_all(
     target: Option<&(File, &PathBuf)>,
-    chunks: &Receiver<PageBuffer>,
+    chunks: &Receiver<Chunk>,
+    written: &mut u64,
     progress: &mut impl FnMut(u64),
 ) -> anyhow::Result<()> {
-    let (mut told, mut offset) = (Instant::now(), 0);
-    for buffer in chunks {
+    let mut told = Instant::now();
+    for Chunk { buffer, to } in chunks {
         if let Some((file, path)) = target {
-            file.write_all_at(buffer.bytes(), offset)
-                .with_context(|| format!("writing {} at byte {offset}", path.display()))?;
+            file.write_all_at(buffer.bytes(), to)
+                .with_context(|| format!("writing {} at byte {to}", path.display()))?;
         }
-        offset += buffer.bytes().len() as u64;
+        *written += buffer.bytes().len() as u64;
         if told.elapsed() >= PROGRESS_INTERVAL {
             told = Instant::now();
-            progress(offset);
+            progress(*written);
         }
     }
     Ok(())
 }
 
-fn open(path: &Path, options: &mut OpenOptions) -> anyhow::Result<File> {
+fn open(path: &Path, options: &mut OpenOptions, claim: bool) -> anyhow::Result<File> {
+    // O_EXCL on a block device claims it as a mount or a device-mapper table would; a file cannot
+    // be claimed and takes the flag without a word.
+    let flags = if claim { libc::O_EXCL } else { 0 };
     // Direct I/O where the file system takes it (tmpfs does not): block devices always do.
-    options
+    let opened = options
         .clone()
-        .custom_flags(libc::O_DIRECT)
-        .open(path)
-        .or_else(|_| options.open(path))
-        .with_context(|| format!("opening {}", path.display()))
+        .custom_flags(libc::O_DIRECT | flags)
+        .open(path);
+    let opened = match opened {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            options.custom_flags(flags).open(path)
+        }
+        other => other,
+    };
+    opened.map_err(|error| match error.raw_os_error() {
+        Some(libc::EBUSY) => Refusal(format!(
+            "{} is in use: it is mounted, or another device is built on it",
+            path.display()
+        ))
+        .into(),
+        _ => anyhow::Error::from(error).context(format!("opening {}", path.display())),
+    })
 }
 
 /// Size of a file or block device (a device's metadata says 0, its end does not).
@@ -185,6 +265,16 @@ fn size_of(mut file: &File, path: &Path) -> anyhow::Result<u64> {
 mod tests {
     use super::*;
 
+    fn whole() -> CopyOptions {
+        CopyOptions {
+            from: PathBuf::new(),
+            to: None,
+            runs: None,
+            bytes_per_s: None,
+            exclusive: false,
+        }
+    }
+
     fn patterned(bytes: usize) -> Vec<u8> {
         (0..bytes).map(|at| (at / 4096 * 31 + at) as u8).collect()
     }
@@ -199,7 +289,7 @@ mod tests {
         let options = CopyOptions {
             from,
             to: Some(to.clone()),
-            runs: None,
+            ..whole()
         };
         assert_eq!(copy(&options, |_| ()).unwrap().bytes, 9 << 20);
         let copied = std::fs::read(to).unwrap();
@@ -220,6 +310,7 @@ mod tests {
             from,
             to: Some(to.clone()),
             runs: Some(read_runs(&list).unwrap()),
+            ..whole()
         };
         assert_eq!(copy(&options, |_| ()).unwrap().bytes, 5_251_072);
         let expected = [&data[4096..12288], &data[1 << 20..6 << 20]].concat();
@@ -230,7 +321,14 @@ mod tests {
     fn a_line_that_is_no_run_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let list = folder.path().join("runs");
-        for bad in ["", "4096", "4096 x", "4096 100", "4096 8192 1"] {
+        for bad in [
+            "",
+            "4096",
+            "4096 x",
+            "4096 100",
+            "4096 8192 1",
+            "0 4096 0 0",
+        ] {
             std::fs::write(&list, format!("0 4096\n{bad}\n")).unwrap();
             let error = read_runs(&list).unwrap_err();
             assert!(error.is::<Refusal>(), "{bad}");
@@ -245,11 +343,12 @@ mod tests {
         std::fs::write(&from, vec![1; 8192]).unwrap();
         let options = CopyOptions {
             from,
-            to: None,
             runs: Some(vec![Run {
                 offset: 0,
                 bytes: 1 << 20,
+                to: None,
             }]),
+            ..whole()
         };
         let error = format!("{:#}", copy(&options, |_| ()).err().unwrap());
         assert!(error.contains("short at byte 0"), "{error}");
@@ -263,9 +362,69 @@ mod tests {
         let options = CopyOptions {
             from,
             to: Some(folder.path().join("nowhere/to")),
-            runs: None,
+            ..whole()
         };
         let error = format!("{:#}", copy(&options, |_| ()).err().unwrap());
         assert!(error.contains("nowhere/to"), "{error}");
+    }
+
+    #[test]
+    fn a_run_goes_where_the_list_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        let list = folder.path().join("runs");
+        let data = patterned(64 << 10);
+        std::fs::write(&from, &data).unwrap();
+        std::fs::write(&to, vec![7; 64 << 10]).unwrap();
+        std::fs::write(&list, "0 8192 40960\n12288 4096\n16384 4096 0\n").unwrap();
+        let options = CopyOptions {
+            from,
+            to: Some(to.clone()),
+            runs: Some(read_runs(&list).unwrap()),
+            ..whole()
+        };
+        assert_eq!(copy(&options, |_| ()).unwrap().bytes, 16384);
+        let copied = std::fs::read(to).unwrap();
+        assert!(copied[40960..49152] == data[..8192]);
+        assert!(copied[49152..53248] == data[12288..16384]);
+        assert!(copied[..4096] == data[16384..20480]);
+        assert!(copied[4096..40960].iter().all(|byte| *byte == 7));
+    }
+
+    #[test]
+    fn a_rate_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let from = folder.path().join("from");
+        std::fs::write(&from, vec![1; 4 << 20]).unwrap();
+        let options = CopyOptions {
+            from,
+            bytes_per_s: NonZeroU64::new(8 << 20),
+            ..whole()
+        };
+        let seconds = copy(&options, |_| ()).unwrap().seconds;
+        assert!((0.5..1.0).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
+    fn a_copy_that_breaks_off_says_how_far_it_came() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        let data = patterned(9 << 20);
+        std::fs::write(&from, &data).unwrap();
+        std::fs::write(&to, []).unwrap();
+        let options = CopyOptions {
+            from,
+            to: Some(to.clone()),
+            runs: Some(vec![Run {
+                offset: 0,
+                bytes: 16 << 20,
+                to: None,
+            }]),
+            ..whole()
+        };
+        let mut told = 0;
+        assert!(copy(&options, |bytes| told = bytes).is_err());
+        assert_eq!(told, 8 << 20);
+        assert!(std::fs::read(to).unwrap()[..8 << 20] == data[..8 << 20]);
     }
 }

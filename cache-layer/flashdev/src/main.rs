@@ -1,6 +1,7 @@
 //! The command line: thin; the work is in the library.
 
 use std::ffi::OsString;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -145,15 +146,22 @@ struct CopyArgs {
     /// The block device or file to read.
     #[arg(long, value_name = "DEVICE")]
     from: PathBuf,
-    /// The device or file to write, from its start on without gaps [default: only read].
+    /// The device or file to write [default: only read].
     #[arg(long, value_name = "DEVICE")]
     to: Option<PathBuf>,
     /// How much, bytes or with K, M, G, T (powers of 1024) [default: the whole source].
     #[arg(long, value_parser = parse_size)]
     bytes: Option<u64>,
-    /// File with the parts to copy, one `OFFSET BYTES` a line.
+    /// File with the parts to copy, one `OFFSET BYTES [TARGET_OFFSET]` a line; without a target's
+    /// offset a part goes behind the one before it.
     #[arg(long, value_name = "FILE", conflicts_with = "bytes")]
     runs: Option<PathBuf>,
+    /// At most so many bytes a second, with K, M or G (powers of 1024) if you like.
+    #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
+    rate: Option<NonZeroU64>,
+    /// Claim both devices, so that nobody can mount them or build on them meanwhile.
+    #[arg(long)]
+    exclusive: bool,
 }
 
 #[derive(Args)]
@@ -264,7 +272,13 @@ fn run_expect(args: &ExpectArgs) -> anyhow::Result<()> {
 }
 
 fn run_copy(args: CopyArgs) -> anyhow::Result<()> {
-    let from_start = args.bytes.map(|bytes| vec![Run { offset: 0, bytes }]);
+    let from_start = args.bytes.map(|bytes| {
+        vec![Run {
+            offset: 0,
+            bytes,
+            to: None,
+        }]
+    });
     let options = CopyOptions {
         from: args.from,
         to: args.to,
@@ -272,6 +286,8 @@ fn run_copy(args: CopyArgs) -> anyhow::Result<()> {
             Some(list) => Some(read_runs(&list)?),
             None => from_start,
         },
+        bytes_per_s: args.rate,
+        exclusive: args.exclusive,
     };
     let copied = copy(&options, |bytes| println!("copied {bytes}"))?;
     println!("{}", serde_json::to_string(&copied)?);
@@ -360,6 +376,11 @@ fn parse_size(text: &str) -> Result<u64, String> {
         .ok()
         .and_then(|number| number.checked_mul(1 << shift))
         .ok_or_else(|| "give bytes, or a number with K, M, G or T, such as 2G".to_owned())
+}
+
+fn parse_rate(text: &str) -> Result<NonZeroU64, String> {
+    NonZeroU64::new(parse_size(text)?)
+        .ok_or_else(|| "a rate is at least 1 byte a second".to_owned())
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@ Extents come from FIEMAP through ``filefrag -v`` (ext4, xfs).
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, chain
+from operator import attrgetter
 from pathlib import PurePosixPath
 
 from hotset.cachelayer.machine import Machine
@@ -83,45 +85,86 @@ def to_runs(extents: Iterable[Extent], block: Bytes, origin_size: Bytes) -> list
     Blocks that reach past the origin's last whole block are left out: dm-cache does not cache them.
     """
     limit = origin_size // block
-    runs: list[Run] = []
-    for extent in sorted(extents):
-        first = extent.start // block
-        last = min((extent.start + extent.length - 1) // block, limit - 1)
-        if runs and first <= runs[-1].start + runs[-1].count:
-            start = runs[-1].start
-            end = max(start + runs[-1].count, last + 1)
-            runs[-1] = Run(start, Blocks(end - start))
-        elif last >= first:
-            runs.append(Run(Blocks(first), Blocks(last - first + 1)))
-    return runs
+    return union(
+        _run(extent.start // block, min(-(-(extent.start + extent.length) // block), limit))
+        for extent in extents
+    )
 
 
-def joined(runs: Sequence[Run], more: Sequence[Run], capacity: Blocks) -> list[Run]:
-    """The runs, and of the others as many blocks, the first ones, as the cache has room for.
+def union(*lists: Iterable[Run]) -> list[Run]:
+    """Every block that is in one of the lists, which may be in any order: runs in origin order.
+
+    >>> union([Run(Blocks(8), Blocks(2))], [Run(Blocks(3), Blocks(2)), Run(Blocks(5), Blocks(4))])
+    [Run(start=Blocks(3), count=Blocks(7))]
+    """
+    spans: list[tuple[int, int]] = []
+    for run in sorted(chain.from_iterable(lists), key=attrgetter("start")):
+        end = run.start + run.count
+        if spans and run.start <= spans[-1][1]:
+            spans[-1] = spans[-1][0], max(spans[-1][1], end)
+        elif run.count > 0:
+            spans.append((run.start, end))
+    return [_run(start, end) for start, end in spans]
+
+
+def difference(runs: Sequence[Run], without: Sequence[Run]) -> list[Run]:
+    """The blocks of the runs that are not in the others; both in origin order and apart.
+
+    >>> difference([Run(Blocks(0), Blocks(9))], [Run(Blocks(3), Blocks(2))])
+    [Run(start=Blocks(0), count=Blocks(3)), Run(start=Blocks(5), count=Blocks(4))]
+    """
+    left: list[Run] = []
+    at = 0
+    for run in runs:
+        start, end = int(run.start), run.start + run.count
+        while at < len(without) and without[at].start < end:
+            hole = without[at]
+            if hole.start > start:
+                left.append(_run(start, hole.start))
+            start = max(start, hole.start + hole.count)
+            if start > end:
+                break  # the hole reaches into the next run
+            at += 1
+        if start < end:
+            left.append(_run(start, end))
+    return left
+
+
+def intersection(runs: Sequence[Run], others: Sequence[Run]) -> list[Run]:
+    """The blocks that are in both; each in origin order and apart."""
+    return difference(runs, difference(runs, others))
+
+
+def first(runs: Iterable[Run], blocks: int) -> list[Run]:
+    """The first so many blocks, in the order of the runs."""
+    taken: list[Run] = []
+    for run in runs:
+        if blocks <= 0:
+            break
+        taken.append(run if run.count <= blocks else Run(run.start, Blocks(blocks)))
+        blocks -= run.count
+    return taken
+
+
+def joined(runs: Sequence[Run], more: Iterable[Run], capacity: Blocks) -> list[Run]:
+    """The runs, and of the others as many blocks, the first on the disk, as the cache has room for.
+
+    :param capacity: when the runs have that many blocks already, they stay as they are.
 
     >>> joined([Run(Blocks(8), Blocks(2))], [Run(Blocks(3), Blocks(7))], Blocks(4))
-    [Run(start=3, count=2), Run(start=8, count=2)]
+    [Run(start=Blocks(3), count=Blocks(2)), Run(start=Blocks(8), count=Blocks(2))]
     """
-    taken = set(origin_blocks(runs))
-    others = (at for at in origin_blocks(more) if at not in taken)
-    return runs_of({*taken, *islice(others, max(0, int(capacity) - len(taken)))})
+    return union(runs, first(difference(union(more), union(runs)), capacity - count(runs)))
 
 
 def with_room(
     runs: Sequence[Run], free: Iterable[Extent], block: Bytes, capacity: Blocks
 ) -> list[Run]:
-    """The runs, and as many wholly free blocks, the first on the disk, as the cache has room for.
-
-    :param capacity: when the runs have that many blocks already, they stay as they are.
-    """
-    taken = set(origin_blocks(runs))
-    growth = (
-        at
-        for extent in free
-        for at in range(-(-extent.start // block), (extent.start + extent.length) // block)
-        if at not in taken
+    """As :func:`joined`, the others being the blocks that are wholly free."""
+    whole = (
+        _run(-(-extent.start // block), (extent.start + extent.length) // block) for extent in free
     )
-    return runs_of({*taken, *islice(growth, max(0, int(capacity) - len(taken)))})
+    return joined(runs, whole, capacity)
 
 
 def count(runs: Iterable[Run]) -> Blocks:
@@ -136,10 +179,26 @@ def origin_blocks(runs: Iterable[Run]) -> Iterator[int]:
 
 def runs_of(blocks: Iterable[int]) -> list[Run]:
     """Runs in origin order out of single blocks."""
-    runs: list[Run] = []
+    spans: list[list[int]] = []
     for block in sorted(blocks):
-        if runs and block == runs[-1].start + runs[-1].count:
-            runs[-1] = Run(runs[-1].start, Blocks(runs[-1].count + 1))
+        if spans and block == spans[-1][1]:
+            spans[-1][1] += 1
         else:
-            runs.append(Run(Blocks(block), Blocks(1)))
-    return runs
+            spans.append([block, block + 1])
+    return [_run(start, end) for start, end in spans]
+
+
+def nth_blocks(runs: Sequence[Run], places: Iterable[int]) -> list[int]:
+    """The origin's blocks at some places in the order of the runs, without counting them all out.
+
+    >>> nth_blocks([Run(Blocks(10), Blocks(2)), Run(Blocks(20), Blocks(5))], [0, 3])
+    [10, 21]
+    """
+    befores = list(accumulate((run.count for run in runs), initial=0))
+    found = ((place, bisect_right(befores, place) - 1) for place in places)
+    return [runs[at].start + place - befores[at] for place, at in found]
+
+
+def _run(start: int, end: int) -> Run:
+    """From the first block to the one before ``end``; empty when that lies before the first."""
+    return Run(Blocks(start), Blocks(max(0, end - start)))

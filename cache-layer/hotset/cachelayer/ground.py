@@ -11,9 +11,17 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from hotset.cachelayer import flashdev, loop
-from hotset.cachelayer.dmcache import VOLUME, DmCache
+from hotset.cachelayer.dmcache import DmCache
 from hotset.cachelayer.emulated import Emulated
-from hotset.cachelayer.flash import PREFIX, Slice, mapper_path, remove, split
+from hotset.cachelayer.flash import (
+    PREFIX,
+    Place,
+    device_size,
+    make,
+    mapper_path,
+    remove,
+    stacked,
+)
 from hotset.cachelayer.flashdev import Model
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
@@ -23,6 +31,9 @@ from hotset.cachelayer.tier import Tier, TierKind, TierSpec
 from hotset.cachelayer.units import Bytes
 
 _FLAT = f"{PREFIX}flat"
+VOLUME = f"{PREFIX}volume"
+DISK = "data"
+"""The name of a lab's accelerated disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,16 @@ class Ground(Protocol):
         """A volume on the flash, and no cache beside it."""
 
 
+def alone(machine: Machine, spec: TierSpec, flash: PurePosixPath, origin: PurePosixPath) -> Place:
+    """The place of a lab's tier, which has the whole flash: METADATA | CACHE | VOLUME.
+
+    :raises ValueError: together they are larger than the flash.
+    """
+    sizes = (("meta", spec.metadata), ("cache", spec.cache), (VOLUME, spec.volume))
+    meta, cache, volume = stacked(device_size(machine, flash), sizes, Bytes(0))
+    return Place(DISK, flash, origin, meta.parts, cache.parts, volume)
+
+
 class KernelGround:
     """dm-cache of the machine's kernel; the slow disk comes over real iSCSI."""
 
@@ -89,7 +110,8 @@ class KernelGround:
         return ModelledStorage(self._local, way, model, size, time_scale, self._folder, name)
 
     def tier(self, spec: TierSpec, origin: ModelledStorage, takedown: Takedown) -> Tier:
-        tier = DmCache(self._machine, spec, self.flash, origin.attach(takedown))
+        place = alone(self._machine, spec, self.flash, origin.attach(takedown))
+        tier = DmCache(self._machine, spec, place)
         takedown.call("remove the tier", tier.discard)
         return tier
 
@@ -101,7 +123,7 @@ class KernelGround:
         time_scale: float,  # noqa: ARG002 - real flash is as fast as it is
         takedown: Takedown,
     ) -> FlatFlash:
-        self._split(takedown, Slice(_FLAT, size), Slice(VOLUME, volume))
+        self._split(takedown, (_FLAT, size), (VOLUME, volume))
         flat = mapper_path(_FLAT)
         flashdev.copy(self._machine, ["--from", str(saved.device), "--to", str(flat)])
         return FlatFlash(flat, mapper_path(VOLUME))
@@ -112,13 +134,14 @@ class KernelGround:
         time_scale: float,  # noqa: ARG002 - real flash is as fast as it is
         takedown: Takedown,
     ) -> PurePosixPath:
-        self._split(takedown, Slice(VOLUME, size))
+        self._split(takedown, (VOLUME, size))
         return mapper_path(VOLUME)
 
-    def _split(self, takedown: Takedown, *slices: Slice) -> None:
-        machine, names = self._machine, tuple(part.name for part in reversed(slices))
+    def _split(self, takedown: Takedown, *slices: tuple[str, Bytes]) -> None:
+        machine, names = self._machine, tuple(name for name, _ in reversed(slices))
         takedown.call("remove the flash slices", lambda: remove(machine, names))
-        split(machine, self.flash, slices)
+        for part in stacked(device_size(machine, self.flash), slices, Bytes(0)):
+            make(machine, part.name, part.table(self.flash))
 
 
 class EmulatedGround:

@@ -9,6 +9,7 @@ same: a slow disk, a tier, plain flash, and the disk with the saved database ima
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -223,13 +224,13 @@ def status(folder: Path) -> Status:
         return Status("running", owner["owner"], processes)
 
 
-def ssh_port(folder: Path) -> int | None:
-    """The forwarded SSH port of the virtual machine that is up, from its known_hosts file."""
-    known = folder / "known_hosts"
+def forwarded_ports(folder: Path) -> dict[int, int]:
+    """Port of the virtual machine that is up → port of this computer; empty when none is up."""
+    file = vm.ports_file(folder)
     alive = any(name == vm.PROCESS and up for name, _, up in status(folder).processes)
-    if not alive or not known.exists():
-        return None
-    return int(known.read_text().split("]:")[1].split()[0])
+    if not alive or not file.exists():
+        return {}
+    return {int(guest): host for guest, host in json.loads(file.read_text()).items()}
 
 
 def down(say: Say) -> int:

@@ -83,6 +83,7 @@ PROGRAMS: dict[str, Program] = {
         Program("test", "coreutils", "look for files"),
         Program("mkdir", "coreutils", "make folders"),
         Program("rm", "coreutils", "remove files hotset made"),
+        Program("mv", "coreutils", "put a finished file in its place"),
         Program("chown", "coreutils", "hand a folder to the server"),
         Program("ln", "coreutils", "share files out over several disks"),
         Program("uname", "coreutils", "name the kernel"),

@@ -1,6 +1,6 @@
 """A machine reached over SSH, its host key checked.
 
-The lab's virtual machine is one; a user's own server will be another. asyncssh speaks the
+The lab's virtual machine is one, a user's own server another. asyncssh speaks the
 protocol; its event loop lives in one background thread so that the phases above read from top to
 bottom without ``await``.
 """
@@ -22,6 +22,7 @@ from hotset.cachelayer.machine import (
     DEFAULT_TIMEOUT_S,
     CommandError,
     CommandTimeoutError,
+    EnvironmentLacksError,
     MachineGoneError,
     Result,
     declared,
@@ -38,13 +39,17 @@ _CONNECT_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Where and as whom to connect: the key pair's private file and the host keys to accept."""
+    """Where and as whom to connect: the key pair's private file (None: those of the user's agent
+    and ~/.ssh) and the host keys to accept."""
 
     host: str
     port: int
     user: str
-    client_key: Path
+    client_key: Path | None
     known_hosts: Path
+
+    def __str__(self) -> str:
+        return f"ssh://{self.user}@{self.host}:{self.port}"
 
 
 class Remote:
@@ -55,7 +60,8 @@ class Remote:
     ) -> None:
         """:param address: where this computer reaches a TCP port of the machine.
 
-        :raises MachineGoneError: nothing answers, or its host key is not the known one.
+        :raises MachineGoneError: nothing answers.
+        :raises EnvironmentLacksError: its host key is not a known one, or it refuses the login.
         """
         self.kind = kind
         self._address = address
@@ -193,17 +199,32 @@ def _line(argv: Sequence[str]) -> str:
 async def _connect(account: Account) -> asyncssh.SSHClientConnection:
     import asyncssh
 
-    return await asyncssh.connect(
-        account.host,
-        account.port,
-        username=account.user,
-        client_keys=[str(account.client_key)],
-        known_hosts=str(account.known_hosts),
-        agent_path=None,
-        config=None,
-        keepalive_interval=5,
-        keepalive_count_max=6,
-        connect_timeout=_CONNECT_TIMEOUT_S,
-        compression_algs=None,
-        encryption_algs=["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"],
-    )
+    keys = {} if account.client_key is None else {
+        "client_keys": [str(account.client_key)], "agent_path": None
+    }  # fmt: skip
+    try:
+        return await asyncssh.connect(
+            account.host,
+            account.port,
+            username=account.user,
+            known_hosts=str(account.known_hosts) if account.known_hosts.exists() else b"",
+            config=None,
+            keepalive_interval=5,
+            keepalive_count_max=6,
+            connect_timeout=_CONNECT_TIMEOUT_S,
+            compression_algs=None,
+            encryption_algs=["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"],
+            **keys,
+        )
+    except asyncssh.HostKeyNotVerifiable:
+        raise EnvironmentLacksError(
+            f"{account}: its host key is not in {account.known_hosts}; connect once by"
+            f" `ssh -p {account.port} {account.user}@{account.host}` and compare the fingerprint"
+        ) from None
+    except asyncssh.PermissionDenied:
+        raise EnvironmentLacksError(
+            f"{account}: the login was refused; load a key into the agent, or name its file in"
+            " HOTSET_SSH_KEY"
+        ) from None
+    except (OSError, TimeoutError, asyncssh.Error) as error:
+        raise MachineGoneError(f"{account}: no connection: {error or 'no answer'}") from None

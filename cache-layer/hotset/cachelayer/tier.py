@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
-from hotset.cachelayer.extents import Run, origin_blocks
+from hotset.cachelayer.extents import Run, count, nth_blocks
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
 
-TierKind = Literal["dm-cache", "emulated"]
+TierKind = Literal["dm-cache", "bcache", "emulated"]
 WarmupMethod = Literal["offline", "insert", "read"]
 WriteMode = Literal["writeback", "writethrough"]
 
@@ -27,7 +27,12 @@ class TierFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TierSpec:
-    """How the flash is split and how the cache behaves."""
+    """How the flash is split and how the cache behaves.
+
+    ``block`` is the unit that plans and counters count in: dm-cache's own, and for bcache, which
+    caches whatever length was asked for, 4 KiB. ``bypass``: sequential reads and writes longer
+    than this go past the cache (None: none does; dm-cache cannot).
+    """
 
     mode: WriteMode
     policy: str
@@ -35,6 +40,7 @@ class TierSpec:
     metadata: Bytes
     cache: Bytes
     volume: Bytes
+    bypass: Bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +104,12 @@ def sample(runs: Sequence[Run], samples: int) -> list[tuple[int, int]]:
 
     Chosen by a fixed seed, so that a run can be repeated.
     """
-    pairs = list(enumerate(origin_blocks(runs)))
-    chosen = random.Random(len(pairs)).sample(pairs, min(samples, len(pairs)))
-    return sorted({*chosen, pairs[0], pairs[-1]}) if pairs else []
+    total = int(count(runs))
+    if total == 0:
+        return []
+    chosen = random.Random(total).sample(range(total), min(samples, total))
+    places = sorted({*chosen, 0, total - 1})
+    return list(zip(places, nth_blocks(runs, places), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ they need no root; with root, iSCSI gets a tap device of its own in a network na
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import time
 from collections.abc import Callable
@@ -82,6 +83,16 @@ class Vm(Remote):
 
     def _forwarded(self, port: int) -> tuple[str, int]:
         return "127.0.0.1", self._ports[port]
+
+
+def known_hosts(folder: Path) -> Path:
+    """The host key of the virtual machine in this lab folder."""
+    return folder / "known_hosts"
+
+
+def ports_file(folder: Path) -> Path:
+    """Which port of this computer leads to which of the virtual machine's, as JSON."""
+    return folder / "ports.json"
 
 
 def qemu_argv(image: Image, spec: VmSpec, ports: dict[int, int], console: Path) -> list[str]:
@@ -217,9 +228,9 @@ def _boot_once(
     takedown.process(PROCESS, process.pid, at_once=True)
     _wait_for(lambda: b"hotset-ready" in console.read_bytes(), process.poll, console, log,
               after_start)  # fmt: skip
-    known = folder / "known_hosts"
-    known.write_text(f"[127.0.0.1]:{ports[SSH_PORT]} {image.host_key}\n")
-    account = Account("127.0.0.1", ports[SSH_PORT], "root", image.client_key, known)
+    known_hosts(folder).write_text(f"[127.0.0.1]:{ports[SSH_PORT]} {image.host_key}\n")
+    ports_file(folder).write_text(json.dumps(ports))
+    account = Account("127.0.0.1", ports[SSH_PORT], "root", image.client_key, known_hosts(folder))
     vm = Vm(account, ports, process.pid, spec.accel)
     takedown.call("close the connection to the virtual machine", vm.close)
     return vm

@@ -23,6 +23,8 @@ CODES = {
     "hotset.harness.engines.connect.DsnError": USAGE,
     "hotset.tpcc.schema.AlreadyLoaded": USAGE,
     "hotset.cachelayer.flashdev.RefusedError": USAGE,
+    "hotset.cachelayer.card.CardError": USAGE,
+    "hotset.cachelayer.machines.MachineNameError": USAGE,
     "hotset.harness.hammerdb.failures.HammerdbRefused": USAGE,
     "hotset.cachelayer.machine.EnvironmentLacksError": LACKS,
     "hotset.cachelayer.takedown.BusyError": LACKS,

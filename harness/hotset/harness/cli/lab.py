@@ -102,15 +102,16 @@ def shell(
     from hotset.cachelayer import lab as labs
     from hotset.cachelayer.local import Local
     from hotset.cachelayer.machine import EnvironmentLacksError
+    from hotset.cachelayer.vm import SSH_PORT, known_hosts
 
     folder, built = labs.lab_folder(), image.cached()
-    port = labs.ssh_port(folder)
+    port = labs.forwarded_ports(folder).get(SSH_PORT)
     if built is None or port is None:
         raise EnvironmentLacksError("no virtual machine is up: start one with `hotset lab up`")
     if Local().which("ssh") is None:
         raise EnvironmentLacksError("ssh is not installed: apt-get install openssh-client")
     argv = ["ssh", "-q", "-p", str(port), "-i", str(built.client_key),
-            "-o", f"UserKnownHostsFile={folder / 'known_hosts'}", "-o", "IdentitiesOnly=yes",
+            "-o", f"UserKnownHostsFile={known_hosts(folder)}", "-o", "IdentitiesOnly=yes",
             "root@127.0.0.1", *(command or ())]  # fmt: skip
     os.execvp("ssh", argv)  # noqa: S606
 

@@ -21,6 +21,20 @@ FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to pri
 MachineOption = Annotated[
     Literal["auto", "local", "image", "vm"], typer.Option("--machine", help="Where the lab stands.")
 ]
+HostOption = Annotated[
+    str,
+    typer.Option(
+        "--machine",
+        envvar="HOTSET_MACHINE",
+        metavar="local|vm|ssh://[USER@]HOST[:PORT]",
+        help="Where the tier is: this computer, the lab left up by `hotset lab up`, or a server"
+        " (its host key in ~/.ssh/known_hosts; HOTSET_SSH_KEY names a key file).",
+    ),
+]
+DiskArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[DISK]", help="The accelerated disk; the only one if left out."),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")]
 SetOption = Annotated[
     list[str],
