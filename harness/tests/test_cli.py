@@ -202,6 +202,32 @@ def test_a_list_of_runs(hotset: CommandLine, run: RunDocument) -> None:
     assert run.run in table.out
 
 
+def test_runs_side_by_side(hotset: CommandLine, run: RunDocument) -> None:
+    spec = {**run.experiment.spec, "seed": 9}
+    other = run.model_copy(
+        update={
+            "run": f"{run.run}.2",
+            "experiment": run.experiment.model_copy(update={"spec": spec}),
+        }
+    )
+    archive = Archive.default()
+    archive.path(other.run).mkdir()
+    archive.save(other)
+    both = ("runs", "compare", run.run, other.run)
+    usage_error(hotset(*both), "seed: – / 9", "--force")
+    usage_error(hotset("runs", "compare", run.run), "two runs")
+    usage_error(hotset("runs", "compare", run.run, "nowhere"), "nowhere")
+    found = json.loads(hotset(*both, "--force", "--format", "json").out)
+    assert found["schema_version"] == SCHEMA_VERSION
+    assert found["differences"] == ["seed: – / 9"]
+    assert {line["verdict"] for line in found["lines"]} == {"not significant"}
+    rows = list(csv.DictReader(io.StringIO(hotset(*both, "--force", "-f", "csv").out)))
+    assert [row["arm"] for row in rows] == [line["arm"] for line in found["lines"]]
+    table = hotset(*both, "--force")
+    assert (table.code, table.err) == (0, "")
+    assert "not significant" in table.out
+
+
 def test_one_run(hotset: CommandLine, run: RunDocument) -> None:
     shown = hotset("runs", "show", "last", "--format", "json")
     assert (shown.code, shown.err) == (0, "")

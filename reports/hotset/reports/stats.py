@@ -81,9 +81,9 @@ def power_factor(
 
     Raises NoFactor when a query did not come to its end: then there is no total.
     """
-    gain, of_flash = _ratio_of_totals(baseline, accelerated), None
+    gain, of_flash = ratio_of_totals(baseline, accelerated), None
     if all_flash is not None and all_flash.complete:
-        of_flash = _ratio_of_totals(all_flash, accelerated)
+        of_flash = ratio_of_totals(all_flash, accelerated)
     return _factor(gain, of_flash, POWER_METHOD, accelerated.cpu_bound)
 
 
@@ -104,7 +104,7 @@ def _factor(gain: Interval, of_flash: Interval | None, method: str, cpu_bound: b
     )
 
 
-def _ratio_of_totals(numerator: PowerArm, denominator: PowerArm) -> Interval:
+def ratio_of_totals(numerator: PowerArm, denominator: PowerArm) -> Interval:
     """Of the arms' mean total seconds."""
     for arm in (numerator, denominator):
         if not arm.complete:
