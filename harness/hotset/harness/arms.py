@@ -36,6 +36,7 @@ from hotset.harness.site import (
     VOLUME_IN_DATA,
     Site,
     mount,
+    slow_disk,
     volume_on_data,
 )
 from hotset.harness.spec import IN_MEMORY_ROOM
@@ -71,12 +72,12 @@ def split_disks(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """The databases' files shared out over several slow disks."""
     with site.takedown.part():
         want = site.spec.storage
+        devices: Sequence[str | None] = want.split_devices or [None] * want.split_disks
         disks = [
-            site.lab.ground.slow_disk(
-                want.split_model, want.size, site.storage.time_scale, f"slow{number}"
-            )
-            for number in range(1, want.split_disks + 1)
-        ]
+            slow_disk(site.lab, device, want.split_model, want.size, site.storage.time_scale,
+                      f"slow{number}")
+            for number, device in enumerate(devices, 1)
+        ]  # fmt: skip
         disks[0].restore(site.saved.path, site.takedown)
         first, *others = (disk.attach(site.takedown) for disk in disks)
         mount(site.machine, site.takedown, first, PLACE.data, "-o", "noatime")
@@ -173,11 +174,12 @@ def _share_out(site: Site, others: Sequence[PurePosixPath]) -> None:
 
 def _slow_volume(site: Site) -> None:
     """Log and temporary space beside the data, or on a slow disk of their own."""
-    model = site.spec.storage.log_model
-    if model is None:
+    device, model = site.spec.storage.log_device, site.spec.storage.log_model
+    if device is None and model is None:
         volume_on_data(site.machine, site.takedown)
         return
-    disk = site.lab.ground.slow_disk(model, site.tier.volume, site.storage.time_scale, "log")
+    disk = slow_disk(site.lab, device, model, site.tier.volume, site.storage.time_scale,
+                     "log")  # fmt: skip
     _own_volume(site, disk.attach(site.takedown))
 
 

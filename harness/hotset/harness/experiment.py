@@ -7,7 +7,7 @@ import platform
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from hotset.cachelayer import flashdev
 from hotset.cachelayer import lab as labs
@@ -23,7 +23,7 @@ from hotset.harness.arms import ARMS, Placed, Workloads
 from hotset.harness.journal import Journal, ThresholdMissedError
 from hotset.harness.measure import measure, power_record, repeat_record, run_queries
 from hotset.harness.progress import Reporter
-from hotset.harness.site import Site
+from hotset.harness.site import Site, slow_disk
 from hotset.harness.spec import Spec
 from hotset.reports import document
 from hotset.reports.document import ArmName, RunDocument
@@ -90,6 +90,7 @@ def _raise(stack: ExitStack, spec: Spec, report: Reporter) -> tuple[Lab, Path]:
         saved_readonly=there,
         tier=spec.tier.wanted,
         flash_model=spec.flash.model,
+        flash_device=PurePosixPath(spec.flash.device) if spec.flash.device else None,
     )
     lab = stack.enter_context(labs.standing(wanted, f"experiment {spec.name}", report.say))
     return lab, image_path
@@ -114,7 +115,8 @@ def _ground(lab: Lab, spec: Spec, journal: Journal, report: Reporter) -> float:
 
 def _site(lab: Lab, spec: Spec, path: Path, time_scale: float, report: Reporter) -> Site:
     password = secrets.token_urlsafe(24)
-    storage = lab.ground.slow_disk(spec.storage.model, spec.storage.size, time_scale)
+    want = spec.storage
+    storage = slow_disk(lab, want.device, want.model, want.size, time_scale)
     image = saved.cached(path) or saved.build(lab, spec, path, password, report)
     return Site(spec, spec.tier.resolved(), lab, storage, image, password, report)
 
@@ -230,9 +232,6 @@ def _warmup_record(
 def _describe(site: Site, journal: Journal) -> None:
     """Tier, storage and database as they are set up, into the record."""
     spec, tier = site.spec, site.tier
-    model = spec.storage.model
-    promise = flashdev.expected(Local(), model, ["--size", str(int(spec.storage.size))])
-    depths = {one["queue_depth"]: one for one in promise["random_read_8k"]}
     journal.change(
         tier=document.Tier(
             kind=site.lab.ground.tier_kind,
@@ -245,21 +244,35 @@ def _describe(site: Site, journal: Journal) -> None:
             emulated=site.lab.ground.tier_kind == "emulated",
             flash=site.lab.ground.flash_description,
         ),
-        storage=document.Storage(
-            kind="modelled",
-            name=promise["model"],
-            description=(
-                f"modelled disk {site.storage.way.description}; 8 KiB random reads"
-                f" {depths[1]['iops']:.0f} IOPS at queue depth 1, {depths[32]['iops']:.0f} at 32"
-                " (before time scaling)"
-            ),
-            size_bytes=int(spec.storage.size),
-            expected=document.Calibration(
-                seq_read_mb_per_s=promise["sequential_read_mb_per_s"],
-                seq_write_mb_per_s=promise["sequential_write_mb_per_s"],
-            ),
-        ),
+        storage=_storage(site),
         database=_database(site, spec),
+    )
+
+
+def _storage(site: Site) -> document.Storage:
+    want = site.spec.storage
+    if want.device is not None:
+        return document.Storage(
+            kind="device",
+            name=want.device,
+            description=site.storage.description,
+            size_bytes=int(want.size),
+        )
+    promise = flashdev.expected(Local(), want.model, ["--size", str(int(want.size))])
+    depths = {one["queue_depth"]: one for one in promise["random_read_8k"]}
+    return document.Storage(
+        kind="modelled",
+        name=promise["model"],
+        description=(
+            f"{site.storage.description}; 8 KiB random reads"
+            f" {depths[1]['iops']:.0f} IOPS at queue depth 1, {depths[32]['iops']:.0f} at 32"
+            " (before time scaling)"
+        ),
+        size_bytes=int(want.size),
+        expected=document.Calibration(
+            seq_read_mb_per_s=promise["sequential_read_mb_per_s"],
+            seq_write_mb_per_s=promise["sequential_write_mb_per_s"],
+        ),
     )
 
 

@@ -47,6 +47,13 @@ def _checked_scale(scale: float) -> float:
     return scale
 
 
+def _checked_device(device: str) -> str:
+    if not device.startswith("/dev/"):
+        raise ValueError(f"{device}: name a device, best by its id: /dev/disk/by-id/…")
+    return device
+
+
+Device = Annotated[str, AfterValidator(_checked_device)]
 _SMALLEST_VOLUME = Bytes(128 * 1024**2)
 """Some log files of PostgreSQL's, 16 MiB each, and as much temporary space."""
 _SCALED_SIZES = (("storage", "size"), ("flash", "size"), ("tier", "cache"), ("tier", "volume"))
@@ -74,6 +81,9 @@ class StorageTable(_Table):
     ``log_model``: where it is given, log and temporary space of the arms without flash lie on a
     disk of their own of that model, as large as ``tier.volume``; else beside the data.
     ``split_model``, ``split_disks``: the disks that share the files in the ``split-disks`` arm.
+
+    ``device``, ``log_device``, ``split_devices``: real disks in their place. All that is on them
+    is written over.
     """
 
     model: Model = "nas-2014"
@@ -81,14 +91,19 @@ class StorageTable(_Table):
     log_model: Model | None = None
     split_model: Model = "hdd-7200"
     split_disks: Annotated[int, Field(ge=2, le=8)] = 2
+    device: Device | None = None
+    log_device: Device | None = None
+    split_devices: Annotated[tuple[Device, ...], Field(max_length=8)] = ()
 
 
 class FlashTable(_Table):
     """``[flash]``: the flash device that is split into cache and volume. ``model`` is its timing
-    where the tier is emulated; elsewhere it is as fast as what holds it."""
+    where the tier is emulated; elsewhere it is as fast as what holds it. ``device``: a real one,
+    which is written over."""
 
     size: Bytes
     model: Model = FLASH_MODEL
+    device: Device | None = None
 
 
 class TierTable(_Table):
@@ -216,9 +231,43 @@ class Spec(_Table):
         tables = f"tpcc.warehouses = {self.tpcc.warehouses}"
         return f"{tables}, tpch.scale = {self.tpch.scale:g}" if self.tpch else tables
 
+    @property
+    def devices(self) -> dict[str, str]:
+        """The real devices that a run writes over, by their keys."""
+        storage = self.storage
+        named = {"storage.device": storage.device, "storage.log_device": storage.log_device,
+                 "flash.device": self.flash.device}  # fmt: skip
+        split = {f"storage.split_devices[{n}]": one for n, one in enumerate(storage.split_devices)}
+        return {key: device for key, device in (named | split).items() if device is not None}
+
     @model_validator(mode="after")
     def _machine_has_the_tier(self) -> Self:
         labs.check(self.machine.kind, self.tier.wanted)
+        return self
+
+    @model_validator(mode="after")
+    def _devices_are_possible(self) -> Self:
+        for key, device in self.devices.items():
+            if self.machine.kind != "local":
+                raise ValueError(
+                    f"{key} = {device}: real devices are this computer's own, machine.kind ="
+                    f" {self.machine.kind!r} does not see them: set it to 'local'"
+                )
+            if list(self.devices.values()).count(device) > 1:
+                raise ValueError(f"{key} = {device}: it is named twice")
+        if self.storage.device and self.time_scale != 1:
+            raise ValueError(
+                f"time_scale = {self.time_scale}: a real disk runs at its own speed: set it to 1"
+            )
+        if (
+            self.storage.device
+            and "split-disks" in self.arms
+            and len(self.storage.split_devices) < 2
+        ):
+            raise ValueError(
+                "arms: split-disks beside a real storage.device needs two or more real disks:"
+                " name them in storage.split_devices, or leave the arm out"
+            )
         return self
 
     @model_validator(mode="after")
