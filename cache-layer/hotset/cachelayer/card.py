@@ -7,13 +7,15 @@ that is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import PurePosixPath
-from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from hotset.cachelayer.bcache import Bcache
+from hotset.cachelayer.choice import DatabaseKind
 from hotset.cachelayer.dmcache import DmCache
 from hotset.cachelayer.flash import PREFIX, RESERVED, UNIT, Part, Place, Slice, mapper_path, total
 from hotset.cachelayer.machine import Machine, put_text
@@ -23,7 +25,7 @@ from hotset.cachelayer.units import Bytes
 FOLDER = PurePosixPath("/etc/hotset/cards")
 SCHEMA_VERSION = 1
 """History: 1 was the first."""
-DatabaseKind = Literal["oltp", "warehouse"]
+
 _FIRST_NAME = "main"
 
 
@@ -140,6 +142,12 @@ def take(free: Iterable[Part], size: Bytes, what: str) -> tuple[Part, ...]:
     return tuple(taken)
 
 
+def names() -> Iterator[str]:
+    """Names for cards: ``main``, ``card2``, ``card3`` …"""
+    yield _FIRST_NAME
+    yield from (f"card{number}" for number in count(2))
+
+
 def path_of(name: str) -> PurePosixPath:
     """The file of a card on its machine."""
     return FOLDER / f"{name}.json"
@@ -170,35 +178,47 @@ def save(machine: Machine, card: Card) -> None:
     machine.run(["sync", str(FOLDER)])
 
 
+def pairs(machine: Machine) -> list[tuple[Card, Disk]]:
+    """Every accelerated disk with its card."""
+    return [(card, disk) for card in standing(machine) for disk in card.disks]
+
+
 def find(machine: Machine, disk_name: str | None) -> tuple[Card, Disk]:
     """A disk and its card.
 
     :param disk_name: None takes the only one there is.
     :raises CardError: there is none of that name, or more than one to choose from; names them.
     """
-    pairs = [(card, disk) for card in standing(machine) for disk in card.disks]
-    names = ", ".join(disk.name for _, disk in pairs)
-    if not pairs:
+    there = pairs(machine)
+    listed = ", ".join(disk.name for _, disk in there)
+    if not there:
         raise CardError(
             f"no disk is accelerated on {machine.kind}: `hotset tier create` makes a tier"
             " (--machine says where)"
         )
-    if disk_name is None and len(pairs) > 1:
-        raise CardError(f"several disks are accelerated, name one of them: {names}")
-    found = [pair for pair in pairs if disk_name in (None, pair[1].name)]
+    if disk_name is None and len(there) > 1:
+        raise CardError(f"several disks are accelerated, name one of them: {listed}")
+    found = [pair for pair in there if disk_name in (None, pair[1].name)]
     if not found:
-        raise CardError(f"DISK {disk_name!r} is not accelerated here; there is: {names}")
+        raise CardError(f"DISK {disk_name!r} is not accelerated here; there is: {listed}")
     return found[0]
 
 
-def tier_of(machine: Machine, disk_name: str | None) -> DmCache:
+KernelTier = DmCache | Bcache
+"""The kinds that a card's disk may have. Beside the verbs of :class:`Tier` they are activated and
+deactivated, they report, and they follow an origin that has grown."""
+
+
+def tier_of(machine: Machine, disk_name: str | None) -> KernelTier:
     """The tier of a disk; raises as :func:`find` does."""
     card, disk = find(machine, disk_name)
     return built(machine, card, disk)
 
 
-def built(machine: Machine, card: Card, disk: Disk) -> DmCache:
+def built(machine: Machine, card: Card, disk: Disk) -> KernelTier:
     """The tier of a disk of a card."""
+    if disk.kind == "bcache":
+        return Bcache(machine, disk.spec, card.place(disk), disk.identity)
     return DmCache(machine, disk.spec, card.place(disk))
 
 

@@ -16,7 +16,16 @@ from hotset.cachelayer.dmstatus import CacheStatus, parse_dmsetup_status, parse_
 from hotset.cachelayer.extents import Run
 from hotset.cachelayer.flash import Place, device_size, mapper_path, remove
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.tier import Counters, Progress, TierFailedError, TierKind, TierSpec, Warmup
+from hotset.cachelayer.tier import (
+    Counters,
+    MetadataDamagedError,
+    Progress,
+    Report,
+    TierFailedError,
+    TierKind,
+    TierSpec,
+    Warmup,
+)
 from hotset.cachelayer.units import Blocks, Bytes
 
 COUNTER_BITS = 32
@@ -26,6 +35,7 @@ _METADATA_BASE = 4 * 1024**2
 _METADATA_PER_BLOCK = 44
 _METADATA_MAX = 16 * 1024**3
 _FLUSH_POLL_S = 0.5
+_CHECK_TIMEOUT_S = 1800.0
 _METADATA_COPY = PurePosixPath("/run/hotset/metadata")
 
 
@@ -139,37 +149,133 @@ class DmCache:
         self.machine.run(["rm", "-f", str(_METADATA_COPY)])
         return parse_mappings(dump)
 
-    def flush(self, progress: Callable[[Blocks], None] = lambda _: None) -> int:
-        """Write every dirty block back under the ``cleaner`` policy.
-
-        The policy stays ``cleaner`` afterwards: this is the step before the tier is removed.
-        """
+    def flush(
+        self, progress: Callable[[Blocks], None] = lambda _: None, *, going: bool = False
+    ) -> int:
+        """Under the ``cleaner`` policy in writethrough mode, where no clean block becomes dirty;
+        so it ends, however busy the database is."""
         first = dirty = int(self.status().dirty)
         if first == 0:
             return 0
-        self._reload(replace(self.spec, policy="cleaner"))
-        while dirty:
-            time.sleep(_FLUSH_POLL_S)
-            dirty = int(self.status().dirty)
-            progress(Blocks(dirty))
+        try:
+            self._reload(replace(self.spec, policy="cleaner", mode="writethrough"))
+            while dirty:
+                time.sleep(_FLUSH_POLL_S)
+                dirty = int(self.status().dirty)
+                progress(Blocks(dirty))
+        finally:
+            if not going:
+                self._reload(self.spec)
         return first
+
+    def activate(self) -> None:
+        """Make the devices again out of what lies on flash and origin.
+
+        :raises MetadataDamagedError: ``cache_check`` finds the metadata damaged; an all-zero
+            superblock counts as damaged too, where the kernel would format an empty cache and
+            forget what was dirty.
+        """
+        if self.stands():
+            return
+        self._make_slices()
+        # After a needs_check the kernel takes the metadata read-only until the flag is cleared,
+        # which cache_check does only if it finds nothing wrong.
+        argv = ["cache_check", "--clear-needs-check-flag", str(self.metadata)]
+        checked = self.machine.run(argv, check=False, timeout_s=_CHECK_TIMEOUT_S)
+        if checked.rc:
+            raise MetadataDamagedError(
+                f"cache_check {self.metadata}: {(checked.stderr + checked.stdout).strip()[:600]}"
+            )
+        self.create()
+
+    def repair(self) -> str:
+        """Rewrite damaged metadata by what ``cache_repair`` still finds in it; returns its words.
+
+        :raises MetadataDamagedError: it finds nothing that can be used.
+        """
+        self._make_slices()
+        self.machine.run(["mkdir", "-p", str(_METADATA_COPY.parent)])
+        size = int(self.place.slice("meta").size)
+        try:
+            self.machine.run(["truncate", "-s", str(size), str(_METADATA_COPY)])
+            argv = ["cache_repair", "-i", str(self.metadata), "-o", str(_METADATA_COPY)]
+            done = self.machine.run(argv, check=False, timeout_s=_CHECK_TIMEOUT_S)
+            check = ["cache_check", str(_METADATA_COPY)]
+            if done.rc or self.machine.run(check, check=False, timeout_s=_CHECK_TIMEOUT_S).rc:
+                raise MetadataDamagedError(
+                    f"cache_repair {self.metadata}: {(done.stderr + done.stdout).strip()[:600]}"
+                )
+            self.machine.run(["dd", f"if={_METADATA_COPY}", f"of={self.metadata}", "bs=1M",
+                              "oflag=direct", "status=none"])  # fmt: skip
+        finally:
+            self.machine.run(["rm", "-f", str(_METADATA_COPY)])
+        return (done.stderr + done.stdout).strip()
+
+    def deactivate(self) -> None:
+        """Remove the devices; what is cached, also dirty, stays on the flash and is known as it
+        was (the kernel writes its metadata out when the device goes)."""
+        self.discard()
+
+    def report(self) -> Report:
+        """How it is now; never raises for a tier that failed."""
+        if not self.stands():
+            return Report("inactive", None)
+        try:
+            status = self.status()
+        except TierFailedError as error:
+            return Report("failed", None, (), (str(error),))
+        notes = []
+        if status.metadata_mode == "ro":
+            notes.append("the kernel has its metadata read-only: nothing is promoted any more")
+        if status.needs_check:
+            notes.append(
+                "the metadata needs a check: `hotset tier deactivate`, then `hotset tier activate`,"
+                " which checks it"
+            )
+        tunables = (("mode", status.mode), ("policy", status.policy),
+                    *status.core_args, *status.policy_args)  # fmt: skip
+        return Report("degraded" if notes else "active", status.counters(), tunables, tuple(notes))
+
+    def follow_origin(self) -> Bytes:
+        """Take in an origin that has grown, without an interruption; returns its size."""
+        self._reload(self.spec)
+        return device_size(self.machine, self.origin)
+
+    def follow_cache(self, before: Place) -> None:
+        """Take in the CACHE slice as the place has it now, larger or smaller than ``before``.
+
+        The kernel resizes the metadata when the new table is resumed; blocks that no longer fit
+        are dropped, so a smaller one must have been flushed.
+        """
+        cache, top = self.place.slice("cache"), self.place.top
+        size = device_size(self.machine, self.origin)
+        self.machine.run(["dmsetup", "suspend", top])
+        try:
+            flash.swap(self.machine, cache.name, cache.table(self.place.flash))
+            line = table(self.spec, self.place, size)
+            self.machine.run(["dmsetup", "reload", top], stdin=line)
+            self.machine.run(["dmsetup", "resume", top])
+        except BaseException:
+            flash.swap(self.machine, cache.name, before.slice("cache").table(self.place.flash))
+            self.machine.run(["dmsetup", "resume", top])
+            raise
 
     def destroy(self) -> None:
         if self.stands():
-            self.flush()
+            self.flush(going=True)
         self.discard()
 
     def discard(self) -> None:
-        """Remove the tier without writing back: for an origin that is restored anyway."""
+        """Remove the tier's devices without writing back; the card's volume stays."""
         place = self.place
-        names = (place.top, place.volume.name, *(place.slice(what).name for what in _SLICES))
-        remove(self.machine, names)
+        remove(self.machine, (place.top, *(place.slice(what).name for what in _SLICES)))
 
     def stands(self) -> bool:
         """Whether the accelerated device is there, no matter who made it."""
         return self.place.top in flash.standing(self.machine)
 
     def _make_slices(self) -> None:
+        flash.load(self.machine, "dm-cache", "dm-cache-smq")
         there = flash.standing(self.machine)
         slices = (*(self.place.slice(what) for what in _SLICES), self.place.volume)
         for part in slices:

@@ -40,6 +40,11 @@ class CacheStatus:
     metadata_mode: str
     needs_check: bool
 
+    @property
+    def mode(self) -> str:
+        """``writeback``, ``writethrough`` or ``passthrough``: one of the features."""
+        return next((word for word in self.features if word in _WRITE_MODES), "-")
+
     def render(self) -> str:
         """The line as the kernel writes it (without start, length and target name)."""
         words: list[object] = [
@@ -69,9 +74,8 @@ class CacheStatus:
         )
 
 
-_FEATURES = frozenset(
-    ("writeback", "writethrough", "passthrough", "metadata2", "no_discard_passdown")
-)
+_WRITE_MODES = frozenset(("writeback", "writethrough", "passthrough"))
+_FEATURES = _WRITE_MODES | {"metadata2", "no_discard_passdown"}
 _CORE_ARGS = frozenset(("migration_threshold",))
 _MODES = frozenset(("rw", "ro"))
 _CHECKS = frozenset(("needs_check", "-"))

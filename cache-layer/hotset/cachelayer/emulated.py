@@ -174,7 +174,12 @@ class Emulated:
         runs = self._ask({"resident": {}})[-1]["runs"]
         return [Run(Blocks(start), Blocks(count)) for start, count in runs]
 
-    def flush(self, progress: Callable[[Blocks], None] = lambda _: None) -> int:
+    def flush(
+        self,
+        progress: Callable[[Blocks], None] = lambda _: None,
+        *,
+        going: bool = False,  # noqa: ARG002 - the engine flushes without any other change
+    ) -> int:
         def on_reply(reply: dict[str, Any]) -> None:
             if "left" in reply:
                 progress(Blocks(reply["left"]))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.machine import EnvironmentLacksError, Machine
 from hotset.cachelayer.units import Bytes
 
 PREFIX = "hotset-"
@@ -133,6 +133,20 @@ def swap(machine: Machine, name: str, table: str) -> None:
     """Give a standing device another table; I/O waits meanwhile."""
     machine.run(["dmsetup", "reload", name], stdin=table)
     machine.run(["dmsetup", "resume", name])
+
+
+def load(machine: Machine, *modules: str) -> None:
+    """Load modules of the kernel.
+
+    :raises EnvironmentLacksError: it has none of that name.
+    """
+    done = machine.run(["modprobe", "-a", *modules], check=False)
+    if done.rc:
+        release = machine.run(["uname", "-r"]).stdout.strip()
+        raise EnvironmentLacksError(
+            f"the kernel of {machine.kind} ({release}) has no {' or '.join(modules)}:"
+            f" {done.stderr.strip()[:200]}; a distribution's own kernel has them"
+        )
 
 
 def wipe(machine: Machine, flash: PurePosixPath, parts: Sequence[Part]) -> None:

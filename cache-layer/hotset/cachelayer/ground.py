@@ -125,6 +125,7 @@ class KernelGround:
     def tier(self, spec: TierSpec, origin: SlowDisk, takedown: Takedown) -> Tier:
         place = alone(self._machine, spec, self.flash, origin.attach(takedown))
         tier = DmCache(self._machine, spec, place)
+        takedown.call("remove the volume", lambda: remove(self._machine, [VOLUME]))
         takedown.call("remove the tier", tier.discard)
         return tier
 

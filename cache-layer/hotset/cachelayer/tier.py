@@ -19,6 +19,7 @@ from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
 TierKind = Literal["dm-cache", "bcache", "emulated"]
 WarmupMethod = Literal["offline", "insert", "read"]
 WriteMode = Literal["writeback", "writethrough"]
+State = Literal["active", "inactive", "degraded", "failed"]
 
 
 class TierFailedError(Exception):
@@ -48,19 +49,41 @@ class Counters:
     """A tier's counters at one moment, in I/O requests (bios) since the cache was made.
 
     ``used``, ``total`` and ``dirty`` are cache blocks at that moment; ``bypassed`` are requests
-    that the tier sent to the origin without looking (None where a kind has no bypass).
+    that the tier sent to the origin without looking. What a kind does not count is None, never 0:
+    dm-cache has no bypass; bcache counts reads alone (``bch_mark_cache_accounting`` is called for
+    reads, drivers/md/bcache/request.c) and neither promotions nor demotions.
     """
 
     read_hits: int
     read_misses: int
-    write_hits: int
-    write_misses: int
-    promotions: int
-    demotions: int
+    write_hits: int | None
+    write_misses: int | None
+    promotions: int | None
+    demotions: int | None
     dirty: Blocks
     used: Blocks
     total: Blocks
     bypassed: int | None = None
+
+
+class MetadataDamagedError(TierFailedError):
+    """The cache's metadata cannot be used; the message shows what its checker says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a tier is now.
+
+    ``active``: it works. ``inactive``: its devices do not stand. ``degraded``: it answers, but not
+    as it was asked for (read-only metadata, no cache behind it). ``failed``: it has no figures.
+    ``counters`` is None unless the tier answers; ``tunables`` are what the kernel says they are;
+    ``notes`` are whole sentences that say what is wrong and what to do.
+    """
+
+    state: State
+    counters: Counters | None
+    tunables: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +137,23 @@ def sample(runs: Sequence[Run], samples: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What happened between two readings of the counters; ratios name their denominator."""
+    """What happened between two readings of the counters; ratios name their denominator. None
+    where the kind of tier does not count."""
 
     read_hits: int
     read_misses: int
-    write_hits: int
-    write_misses: int
-    promotions: int
-    demotions: int
+    write_hits: int | None
+    write_misses: int | None
+    promotions: int | None
+    demotions: int | None
     bypassed: int | None = None
 
     @property
     def ratio(self) -> float | None:
-        """Hits / (hits + misses), reads and writes together; None when nothing was asked."""
-        return _ratio(self.read_hits + self.write_hits, self.read_misses + self.write_misses)
+        """Hits / (hits + misses), reads and writes together, of reads alone where writes are not
+        counted; None when nothing was asked."""
+        return _ratio(self.read_hits + (self.write_hits or 0),
+                      self.read_misses + (self.write_misses or 0))  # fmt: skip
 
     @property
     def read_ratio(self) -> float | None:
@@ -136,8 +162,8 @@ class Hits:
 
     @property
     def write_ratio(self) -> float | None:
-        """Write hits / (write hits + write misses)."""
-        return _ratio(self.write_hits, self.write_misses)
+        """Write hits / (write hits + write misses); None also where they are not counted."""
+        return _ratio(self.write_hits or 0, self.write_misses or 0)
 
 
 def hits_between(earlier: Counters, later: Counters, counter_bits: int) -> Hits:
@@ -146,20 +172,20 @@ def hits_between(earlier: Counters, later: Counters, counter_bits: int) -> Hits:
     :param counter_bits: width of the kind's counters (dm-cache: 32).
     """
 
-    def counted(name: str) -> int:
-        before: int = getattr(earlier, name)
-        after: int = getattr(later, name)
+    def counted(before: int, after: int) -> int:
         return (after - before) % (1 << counter_bits)
 
-    bypasses = earlier.bypassed is not None and later.bypassed is not None
+    def maybe(before: int | None, after: int | None) -> int | None:
+        return None if before is None or after is None else counted(before, after)
+
     return Hits(
-        read_hits=counted("read_hits"),
-        read_misses=counted("read_misses"),
-        write_hits=counted("write_hits"),
-        write_misses=counted("write_misses"),
-        promotions=counted("promotions"),
-        demotions=counted("demotions"),
-        bypassed=counted("bypassed") if bypasses else None,
+        read_hits=counted(earlier.read_hits, later.read_hits),
+        read_misses=counted(earlier.read_misses, later.read_misses),
+        write_hits=maybe(earlier.write_hits, later.write_hits),
+        write_misses=maybe(earlier.write_misses, later.write_misses),
+        promotions=maybe(earlier.promotions, later.promotions),
+        demotions=maybe(earlier.demotions, later.demotions),
+        bypassed=maybe(earlier.bypassed, later.bypassed),
     )
 
 
@@ -217,10 +243,11 @@ class Tier(Protocol):
     def resident(self) -> list[Run]:
         """What is cached: runs of origin blocks, in origin order."""
 
-    def flush(self, progress: Callable[[Blocks], None] = ...) -> int:
-        """Write every dirty block back; returns how many there were.
+    def flush(self, progress: Callable[[Blocks], None] = ..., *, going: bool = False) -> int:
+        """Write every dirty block back; returns how many there were. None becomes dirty meanwhile.
 
         :param progress: called now and then with how many are left.
+        :param going: the tier goes away afterwards, so nothing need be as it was before.
         """
 
     def destroy(self) -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.status import Status
 
 from hotset.cachelayer.tier import Progress as WarmupProgress
-from hotset.cachelayer.units import Bytes, mb_per_s
+from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
 from hotset.harness.hammerdb.output import Counter, Line, Message, Query, WindowEdge
 from hotset.tpcc.record import LoadProgress, Phase, Tick
 from hotset.tpch import record as tpch
@@ -125,6 +125,32 @@ class Reporter:
             self.say({"rampup": "ramp-up", "measure": "window open", "done": "closed"}[line.phase])
         elif isinstance(line, Message) and line.user and line.text:
             self.figure(f"{seconds}, user {line.user}: {line.text}")
+
+
+class FlushWatch:
+    """Progress of a flush, with the time it will still take by the rate measured so far."""
+
+    def __init__(self, reporter: Reporter, block: Bytes) -> None:
+        self._reporter = reporter
+        self._block = block
+        self._start: tuple[float, int] | None = None
+        self.estimates: list[tuple[float, float]] = []
+        """(when by ``time.monotonic()``, seconds it will still take)."""
+
+    def __call__(self, left: Blocks) -> None:
+        """:param left: dirty blocks."""
+        now = time.monotonic()
+        # The clock starts with the first block that is written back: until then there is no rate.
+        if self._start is None or left >= self._start[1]:
+            self._start = (now, int(left))
+        begun, first = self._start
+        text = f"{left.bytes(self._block)} dirty"
+        if left < first:
+            rate = (first - left) / (now - begun)
+            self.estimates.append((now, left / rate))
+            speed = mb_per_s(Bytes((first - left) * self._block), now - begun)
+            text += f", {speed:.1f} MB/s, ETA {left / rate:.0f} s"
+        self._reporter.figure(text)
 
 
 def to_stdout(text: str) -> None:

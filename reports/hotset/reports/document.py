@@ -181,22 +181,24 @@ class Counters(Record):
     """Differences of the cached device's counters between the window's end and its start.
 
     `dirty_blocks` and `used_blocks` are levels, not events: their differences may be negative.
+    What the kind of tier does not count is None (bcache: writes, promotions, demotions).
     """
 
     read_hits: NonNegativeInt
     read_misses: NonNegativeInt
-    write_hits: NonNegativeInt
-    write_misses: NonNegativeInt
-    promotions: NonNegativeInt
-    demotions: NonNegativeInt
+    write_hits: NonNegativeInt | None
+    write_misses: NonNegativeInt | None
+    promotions: NonNegativeInt | None
+    demotions: NonNegativeInt | None
     dirty_blocks: int
     used_blocks: int
     bypassed: NonNegativeInt
 
     def hit_ratio(self) -> float | None:
-        """hits / (hits + misses); None when nothing reached the device."""
-        hits = self.read_hits + self.write_hits
-        total = hits + self.read_misses + self.write_misses
+        """hits / (hits + misses), as far as they are counted; None when nothing reached the
+        device."""
+        hits = self.read_hits + (self.write_hits or 0)
+        total = hits + self.read_misses + (self.write_misses or 0)
         return hits / total if total else None
 
 

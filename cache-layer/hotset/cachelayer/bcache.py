@@ -1,0 +1,431 @@
+"""bcache: Linux's block cache as a tier that leaves the origin's data where they are.
+
+bcache wants a superblock of its own on the backing device. Here that is a device-mapper device of
+two pieces, a header of 1 MiB on the flash and the whole origin behind it, with the data at the
+origin's first sector (superblock version 4, ``data_offset``: drivers/md/bcache/super.c). So the
+origin's sectors map one to one and it can be mounted again once the tier is gone. The header is
+no device of its own, or udev would register it. The accelerated device is a linear one on top of
+``/dev/bcacheN``, whose number may change.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
+
+from hotset.cachelayer import flash, warmup
+from hotset.cachelayer.bcachesys import (
+    STATUS_PROGRAM,
+    Key,
+    Line,
+    extents_of,
+    parse_choice,
+    parse_key,
+    parse_line,
+)
+from hotset.cachelayer.extents import Extent, Run
+from hotset.cachelayer.flash import UNIT, Part, Place, device_size, linear_table, mapper_path
+from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.tier import (
+    Counters,
+    MetadataDamagedError,
+    Progress,
+    Report,
+    TierFailedError,
+    TierKind,
+    TierSpec,
+    Warmup,
+    WriteMode,
+)
+from hotset.cachelayer.units import Blocks, Bytes
+
+COUNTER_BITS = 64
+BLOCK = Bytes(4096)
+"""The unit of plans and counters; bcache itself caches whatever length was asked for."""
+HEADER = UNIT
+"""In front of the origin, on the flash; its superblock lies at sector 8."""
+BUCKET = Bytes(512 * 1024)
+_BUCKET_MIN = Bytes(64 * 1024)
+_BUCKETS = 1024
+CACHE_MIN = Bytes(_BUCKETS * _BUCKET_MIN)
+"""``cache_alloc`` (super.c) wants more than 512 buckets."""
+_SYS, _DEBUG = PurePosixPath("/sys/fs/bcache"), PurePosixPath("/sys/kernel/debug")
+_POLL_S = 0.5
+_STOP_LIMIT_S = 30.0
+_START_LIMIT_S = 10.0
+_WRITEBACK_PERCENT = 10
+_WRITEBACK_DELAY_S = 5
+
+
+def bucket_bytes(cache: Bytes) -> Bytes:
+    """512 KiB, less where there would be too few of them."""
+    bucket = int(BUCKET)
+    while cache // bucket < _BUCKETS and bucket > _BUCKET_MIN:
+        bucket //= 2
+    return Bytes(bucket)
+
+
+class Bcache:
+    """The kernel's bcache over an origin, on any machine that has it."""
+
+    kind: TierKind = "bcache"
+    counter_bits = COUNTER_BITS
+
+    def __init__(self, machine: Machine, spec: TierSpec, place: Place, set_uuid: str) -> None:
+        """:param set_uuid: the cache set's, chosen when the disk is put on its card."""
+        self.machine = machine
+        self.spec = spec
+        self.place = place
+        self.set_uuid = set_uuid
+        self._fresh = False
+
+    @property
+    def origin(self) -> PurePosixPath:
+        return self.place.origin
+
+    @property
+    def path(self) -> PurePosixPath:
+        """The accelerated device."""
+        return mapper_path(self.place.top)
+
+    @property
+    def volume(self) -> PurePosixPath:
+        return self.place.volume.path
+
+    @property
+    def backing(self) -> str:
+        """The device-mapper name of header and origin."""
+        return f"{self.place.top}-backing"
+
+    @property
+    def capacity(self) -> Blocks:
+        return self.spec.cache.blocks(self.spec.block)
+
+    def prepare(self) -> PurePosixPath:
+        """Cut CACHE and VOLUME out of the flash, the cache empty; returns the origin."""
+        if self.stands():
+            raise TierFailedError(f"{self.path} stands already: destroy it first")
+        flash.load(self.machine, "bcache")
+        flash.wipe(self.machine, self.place.flash, self.place.metadata)
+        self.format_cache()
+        self._make(self.place.volume.name, self.place.volume.table(self.place.flash))
+        self._fresh = True
+        return self.origin
+
+    def format_cache(self) -> None:
+        """A new, empty cache set on the CACHE slice."""
+        place, cache = self.place, self.place.slice("cache")
+        flash.wipe(self.machine, place.flash, place.cache)
+        self._make(cache.name, cache.table(place.flash))
+        self.machine.run(["make-bcache", "-C", "--bucket", str(int(bucket_bytes(cache.size))),
+                          "--block", str(self._sector()), "--cset-uuid", self.set_uuid,
+                          str(cache.path)])  # fmt: skip
+
+    def create(self) -> PurePosixPath:
+        if self.stands():
+            return self.path
+        if not self._fresh:
+            self.activate()
+            return self.path
+        self._make(self.backing, self.backing_table())
+        self.machine.run(["make-bcache", "-B", "--block", str(self._sector()),
+                          "--data-offset", str(int(HEADER.sectors)),
+                          str(mapper_path(self.backing))])  # fmt: skip
+        self._start()
+        return self.path
+
+    def activate(self) -> None:
+        """Make the devices again out of what lies on flash and origin; changes nothing on them.
+
+        :raises MetadataDamagedError: a superblock is gone or bcache refuses it.
+        """
+        if self.stands():
+            return
+        flash.load(self.machine, "bcache")
+        cache = self.place.slice("cache")
+        self._make(self.place.volume.name, self.place.volume.table(self.place.flash))
+        self._make(cache.name, cache.table(self.place.flash))
+        self._make(self.backing, self.backing_table())
+        for device in (cache.path, mapper_path(self.backing)):
+            if not self._has_superblock(device):
+                shown = self.machine.run(["bcache-super-show", str(device)], check=False)
+                raise MetadataDamagedError(
+                    f"{device} has no valid bcache superblock:"
+                    f" {(shown.stderr.strip() or shown.stdout.strip())[:300]}"
+                )
+        self._start()
+
+    def deactivate(self) -> None:
+        """Remove the devices; what is cached, also dirty, stays on the flash."""
+        self.discard()
+
+    def warm(
+        self, runs: Sequence[Run], samples: int, on_progress: Callable[[Progress], None]
+    ) -> Warmup:
+        """One pass of reads with nothing bypassed."""
+        del samples  # every block that is cached was read through the tier itself
+        self.create()
+        self._set("sequential_cutoff", 0)
+        try:
+            return warmup.by_reading(self, runs, 1, on_progress)
+        finally:
+            self._tune()
+
+    def status_argv(self) -> list[str]:
+        return ["sh", "-c", STATUS_PROGRAM, "hotset-bcache", self.backing]
+
+    def parse(self, line: str) -> Counters:
+        return parse_line(line).counters(self.spec.block, self.capacity)
+
+    def status(self) -> Line:
+        result = self.machine.run(self.status_argv(), check=False)
+        return parse_line(result.stdout if result.rc == 0 else "Fail")
+
+    def counters(self) -> Counters:
+        return self.status().counters(self.spec.block, self.capacity)
+
+    def report(self) -> Report:
+        """How it is now; never raises for a tier that failed."""
+        if not self.stands():
+            return Report("inactive", None)
+        try:
+            line = self.status()
+        except TierFailedError as error:
+            return Report("failed", None, (), (str(error),))
+        notes: list[str] = []
+        if line.state in ("no cache", "inconsistent"):
+            notes.append(f"bcache says {line.state!r}: the origin works without a cache")
+        counters = line.counters(self.spec.block, self.capacity)
+        return Report("degraded" if notes else "active", counters, self._tunables(), tuple(notes))
+
+    def resident(self) -> list[Run]:
+        """Blocks of which every byte is cached."""
+        block, runs = self.spec.block, list[Run]()
+        for extent in self.resident_extents():
+            first = -(-extent.start // block)
+            last = (extent.start + extent.length) // block
+            if last > first:
+                runs.append(Run(Blocks(first), Blocks(last - first)))
+        return runs
+
+    def resident_extents(self) -> list[Extent]:
+        """What is cached, to the sector, in order; dirty data among it."""
+        return extents_of(self.keys())
+
+    def keys(self) -> list[Key]:
+        """All keys of the cache set, by debugfs.
+
+        Debugfs is mounted for the purpose where it is not.
+        """
+        folder = _DEBUG / "bcache"
+        if self.machine.run(["test", "-d", str(folder)], check=False).rc:
+            self.machine.run(["mount", "-t", "debugfs", "debugfs", str(_DEBUG)])
+        dump = self.machine.run(["cat", str(folder / f"bcache-{self.set_uuid}")]).stdout
+        # Written while the cache works: a line may be seen twice, which merging takes care of.
+        return [key for line in dump.splitlines() if (key := parse_key(line)) is not None]
+
+    def flush(
+        self, progress: Callable[[Blocks], None] = lambda _: None, *, going: bool = False
+    ) -> int:
+        first = dirty = self.counters().dirty
+        if not first:
+            return 0
+        # Nothing becomes dirty any more, and the rest is written back as fast as the origin goes.
+        self._set("cache_mode", "writethrough")
+        self._set("writeback_percent", 0)
+        self._set("writeback_running", 1)
+        try:
+            while dirty:
+                time.sleep(_POLL_S)
+                dirty = self.counters().dirty
+                progress(dirty)
+        finally:
+            if not going:
+                self._tune()
+        return int(first)
+
+    def detach_cache(self) -> None:
+        """Let go of the cache set while the device stays; what was dirty is written back first."""
+        self._set("cache_mode", "writethrough")
+        self.flush(going=True)
+        self._set("detach", 1)
+        self._wait(lambda: self.status().state == "no cache", "bcache did not let go of its cache")
+        self._stop_set()
+        flash.remove(self.machine, [self.place.slice("cache").name])
+
+    def attach_cache(self) -> None:
+        """Take the (new) cache set into use."""
+        self._register(self.place.slice("cache").path)
+        self._wait(lambda: not self._absent(_SYS / self.set_uuid), "bcache refuses the cache set")
+        self._set("attach", self.set_uuid)
+        self._tune()
+
+    def follow_origin(self) -> Bytes:
+        """Take in an origin that has grown, without an interruption; returns its size.
+
+        bcache learns a backing device's size only when it starts. So the cache is emptied and let
+        go of, I/O goes to the origin itself meanwhile, and the cache starts cold afterwards.
+        """
+        size = device_size(self.machine, self.origin)
+        self.detach_cache()
+        direct = linear_table([(self.origin, Part(Bytes(0), size))])
+        flash.swap(self.machine, self.place.top, direct)
+        self._stop_backing()
+        flash.swap(self.machine, self.backing, self.backing_table())
+        self._register(mapper_path(self.backing))
+        self._wait(lambda: self._bcache() is not None, "bcache did not take the device back")
+        self.format_cache()
+        self.attach_cache()
+        flash.swap(self.machine, self.place.top, self._top_table())
+        return size
+
+    def destroy(self) -> None:
+        if self.stands():
+            self.flush(going=True)
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove the tier's devices without writing back; the card's volume stays."""
+        place = self.place
+        flash.remove(self.machine, [place.top])
+        self._stop_backing()
+        self._stop_set()
+        flash.remove(self.machine, [self.backing, place.slice("cache").name])
+
+    def stands(self) -> bool:
+        """Whether the accelerated device is there."""
+        return self.place.top in flash.standing(self.machine)
+
+    def start_script(self) -> str:
+        """Activation for a shell, without hotset: one command a line. What a shell must expand is
+        found there, since neither ``dm-N`` nor ``bcacheN`` is the same after a boot."""
+        name, cache = self.backing, self.place.slice("cache").path
+        sys = f'/sys/block/"$$(dmsetup info -c --noheadings -o blkdevname {name})"/bcache'
+        lines = [f"echo {one} > {_SYS}/register_quiet || :" for one in (cache, mapper_path(name))]
+        lines.append(f"n=0; until [ -e {sys}/dev ]; do n=$$((n + 1)); [ $$n -lt 50 ];"
+                     " sleep 0.2; done")  # fmt: skip
+        lines += [f"echo {value} > {sys}/{key}" for key, value in self._wanted()]
+        size = int(device_size(self.machine, self.origin).sectors)
+        lines.append(f'dmsetup create {self.place.top} --table "0 {size} linear'
+                     f' /dev/$$(basename "$$(readlink -f {sys}/dev)") 0"')  # fmt: skip
+        return "\n".join(lines)
+
+    def _make(self, name: str, table: str) -> None:
+        if table and name not in flash.standing(self.machine):
+            flash.make(self.machine, name, table)
+
+    def backing_table(self) -> str:
+        size = device_size(self.machine, self.origin)
+        header = [(self.place.flash, part) for part in self.place.metadata]
+        return linear_table([*header, (self.origin, Part(Bytes(0), size))])
+
+    def _top_table(self) -> str:
+        size = device_size(self.machine, self.origin)
+        device = self._bcache()
+        if device is None:
+            raise TierFailedError(f"bcache has no device for {mapper_path(self.backing)}")
+        return linear_table([(device, Part(Bytes(0), size))])
+
+    def _start(self) -> None:
+        """Register both devices, attach the one to the other and put the linear one on top."""
+        self._register(self.place.slice("cache").path)
+        self._register(mapper_path(self.backing))
+        self._wait(lambda: not self._absent(_SYS / self.set_uuid), "bcache refuses the cache set")
+        self._wait(lambda: self._bcache() is not None, "bcache does not start the device")
+        if self._fresh or self.status().state == "no cache":
+            self._set("attach", self.set_uuid)
+        self._fresh = False
+        self._tune()
+        flash.make(self.machine, self.place.top, self._top_table())
+
+    def _register(self, device: PurePosixPath) -> None:
+        """udev may have done so already, which ``register_quiet`` takes for success."""
+        self.machine.run(["tee", str(_SYS / "register_quiet")], stdin=f"{device}\n", check=False)
+
+    def _wait(self, ready: Callable[[], bool], otherwise: str) -> None:
+        """:raises MetadataDamagedError: not within the limit; shows the kernel's last words."""
+        deadline = time.monotonic() + _START_LIMIT_S
+        while not ready():
+            if time.monotonic() > deadline:
+                log = self.machine.run(["dmesg"], check=False).stdout.splitlines()
+                words = [line for line in log if "bcache" in line][-3:]
+                raise MetadataDamagedError(f"{otherwise}; the kernel says: {' / '.join(words)}")
+            time.sleep(_POLL_S / 5)
+
+    def _bcache(self) -> PurePosixPath | None:
+        """``/dev/bcacheN``, which bcache gives a running backing device; None while it has none."""
+        link = self._sysfs() / "dev"
+        name = PurePosixPath(self.machine.run(["readlink", "-f", str(link)]).stdout.strip()).name
+        return None if name == link.name else PurePosixPath("/dev") / name
+
+    def _sysfs(self) -> PurePosixPath:
+        """The attributes of the backing device (its kernel name changes from boot to boot)."""
+        argv = ["dmsetup", "info", "--columns", "--noheadings", "-o", "blkdevname", self.backing]
+        return PurePosixPath("/sys/block") / self.machine.run(argv).stdout.strip() / "bcache"
+
+    def _set(self, attribute: str, value: str | int) -> None:
+        self.machine.run(["tee", str(self._sysfs() / attribute)], stdin=f"{value}\n")
+
+    def _tune(self) -> None:
+        """Set what the kernel forgets at every start, and what a flush changed."""
+        folder = self._sysfs()
+        for attribute, value in self._wanted():
+            self.machine.run(["tee", str(folder / attribute)], stdin=f"{value}\n")
+
+    def _wanted(self) -> tuple[tuple[str, str], ...]:
+        """Attributes in their order. A congested flash must not bypass, or a warm-up on a slow
+        origin is skipped without a word; a short delay lets a flush begin soon."""
+        mode: WriteMode = self.spec.mode
+        return (
+            ("cache_mode", mode),
+            ("sequential_cutoff", str(int(self.spec.bypass or 0))),
+            ("writeback_percent", str(_WRITEBACK_PERCENT)),
+            ("writeback_delay", str(_WRITEBACK_DELAY_S)),
+            ("stop_when_cache_set_failed", "auto"),
+            ("cache/congested_read_threshold_us", "0"),
+            ("cache/congested_write_threshold_us", "0"),
+        )
+
+    def _tunables(self) -> tuple[tuple[str, str], ...]:
+        """What they are by the kernel's word."""
+        folder, found = self._sysfs(), []
+        for attribute, _ in self._wanted():
+            text = self.machine.run(["cat", str(folder / attribute)], check=False).stdout.strip()
+            found.append((attribute, parse_choice(text) if "[" in text else text or "-"))
+        return tuple(found)
+
+    def _has_superblock(self, device: PurePosixPath) -> bool:
+        shown = self.machine.run(["bcache-super-show", str(device)], check=False)
+        return shown.rc == 0 and "[match]" in shown.stdout
+
+    def _sector(self) -> int:
+        """The larger logical sector: what a file system on the origin was made for must do."""
+        devices = (self.origin, self.place.flash)
+        return max(int(self.machine.run(["blockdev", "--getss", str(one)]).stdout)
+                   for one in devices)  # fmt: skip
+
+    def _stop_backing(self) -> None:
+        if self.backing not in flash.standing(self.machine):
+            return
+        folder = self._sysfs()
+        if not self._absent(folder):
+            self.machine.run(["tee", str(folder / "stop")], stdin="1\n", check=False)
+            self._gone(folder)
+
+    def _stop_set(self) -> None:
+        folder = _SYS / self.set_uuid
+        if not self._absent(folder):
+            self.machine.run(["tee", str(folder / "stop")], stdin="1\n", check=False)
+            self._gone(folder)
+
+    def _gone(self, folder: PurePosixPath) -> None:
+        deadline = time.monotonic() + _STOP_LIMIT_S
+        while not self._absent(folder):
+            if time.monotonic() > deadline:
+                raise TierFailedError(f"bcache does not stop: {folder} is still there; is"
+                                      f" {self.path} in use?")  # fmt: skip
+            time.sleep(_POLL_S / 5)
+
+    def _absent(self, path: PurePosixPath) -> bool:
+        return self.machine.run(["test", "-e", str(path)], check=False).rc != 0

@@ -1,0 +1,117 @@
+"""A systemd unit that makes a disk's devices at boot: its ExecStart lines are the very commands.
+
+hotset itself need not be installed on the server. The unit is written anew by
+``hotset tier activate --unit`` after a resize.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePosixPath
+
+from hotset.cachelayer import dmcache
+from hotset.cachelayer.bcache import Bcache
+from hotset.cachelayer.card import Card, Disk, built
+from hotset.cachelayer.flash import device_size
+from hotset.cachelayer.machine import Machine, put_text
+
+FOLDER = PurePosixPath("/etc/systemd/system")
+_REMOTE = frozenset(("iscsi", "fc", "fcoe", "nvme-tcp"))
+
+
+def path_of(disk: Disk) -> PurePosixPath:
+    return FOLDER / f"hotset-tier-{disk.name}.service"
+
+
+def install(machine: Machine, card: Card, disk: Disk) -> PurePosixPath:
+    """Write the unit of a disk that stands and switch it on; returns its path."""
+    argv = ["lsblk", "--json", "--nodeps", "--output", "NAME,TRAN", str(disk.origin)]
+    listed = json.loads(machine.run(argv).stdout or "{}").get("blockdevices", [{}])
+    remote = listed[0].get("tran") in _REMOTE
+    path = path_of(disk)
+    put_text(machine, text(disk, card, commands(machine, card, disk), remote), path)
+    machine.run(["systemctl", "daemon-reload"], check=False)
+    machine.run(["systemctl", "enable", path.name], check=False)
+    return path
+
+
+def remove(machine: Machine, disk: Disk) -> None:
+    """Take the unit away, if there is one."""
+    path = path_of(disk)
+    if machine.run(["test", "-e", str(path)], check=False).rc:
+        return
+    machine.run(["systemctl", "disable", path.name], check=False)
+    machine.run(["rm", "-f", str(path)])
+
+
+def commands(machine: Machine, card: Card, disk: Disk) -> list[str]:
+    """The commands, in their order, as systemd takes them."""
+    tier, place = built(machine, card, disk), card.place(disk)
+    slices = [place.slice("cache"), *([card.volume_slice] if card.volume else ())]
+    if isinstance(tier, Bcache):
+        tables = {one.name: one.table(card.flash) for one in slices}
+        tables[tier.backing] = tier.backing_table()
+        return ["modprobe bcache", _create(tables), *_shell(tier.start_script())]
+    tables = {one.name: one.table(card.flash) for one in (place.slice("meta"), *slices)}
+    top = dmcache.table(disk.spec, place, device_size(machine, disk.origin))
+    return [
+        "modprobe -a dm-cache dm-cache-smq",
+        _create(tables),
+        f"cache_check --clear-needs-check-flag {tier.metadata}",
+        _create({place.top: top}),
+    ]
+
+
+def _create(tables: dict[str, str]) -> str:
+    """All devices by one call (dmsetup(8), --concise): name,uuid,minor,flags,table[,table]."""
+    parts = (f"{name},,,rw,{table.replace(chr(10), ',')}" for name, table in tables.items())
+    return f"dmsetup create --concise '{';'.join(parts)}'"
+
+
+def _shell(script: str) -> list[str]:
+    return [f"/bin/sh -ec '{line}'" for line in script.splitlines()]
+
+
+def text(disk: Disk, card: Card, lines: list[str], remote: bool) -> str:
+    """The unit's file.
+
+    :param remote: the origin comes over the network, so it is ready after that.
+    """
+    before = "remote-fs-pre.target" if remote else "local-fs-pre.target"
+    after = "network-online.target iscsi.service" if remote else "systemd-udevd.service"
+    wanted = "remote-fs.target" if remote else "local-fs.target"
+    devices = " ".join(device_unit(one) for one in (card.flash, disk.origin))
+    starts = "\n".join(f"ExecStart={line}" for line in lines)
+    return f"""\
+# Written by hotset: the commands of `hotset tier activate {disk.name}`. Made anew with --unit.
+[Unit]
+Description=hotset tier {disk.name} ({disk.kind} over {disk.origin})
+DefaultDependencies=no
+Requires={devices}
+After={devices} {after}
+Before={before}
+Conflicts=shutdown.target
+ConditionPathExists=!{disk.device}
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+{starts}
+
+[Install]
+WantedBy={wanted}
+"""
+
+
+def device_unit(path: PurePosixPath) -> str:
+    """The name of a device's unit (systemd-escape --path --suffix=device).
+
+    >>> device_unit(PurePosixPath("/dev/disk/by-id/wwn-0x5"))
+    'dev-disk-by\\\\x2did-wwn\\\\x2d0x5.device'
+    """
+    escaped = "".join(
+        one if one.isascii() and (one.isalnum() or one in "_.") else
+        "-" if one == "/" else "".join(f"\\x{byte:02x}" for byte in one.encode())
+        for one in str(path).strip("/")
+    )  # fmt: skip
+    return f"{escaped}.device"

@@ -1,0 +1,368 @@
+"""The life of a tier that stands: activated, flushed, resized, repaired, detached, destroyed.
+
+Every verb takes the disk from its card, asks the kernel how things are, says what it does, and can
+be repeated after it was cut short: the card's file never promises what is not on the flash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from hotset.cachelayer import card as cards
+from hotset.cachelayer import devices, dmcache, flash
+from hotset.cachelayer.bcache import CACHE_MIN, Bcache
+from hotset.cachelayer.card import Card, CardError, Disk, KernelTier
+from hotset.cachelayer.flash import UNIT, Part, device_size
+from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.tier import MetadataDamagedError, Report, TierFailedError
+from hotset.cachelayer.units import Blocks, Bytes
+
+Say = Callable[[str], None]
+OnFlush = Callable[[Blocks], None]
+
+
+class TierRefusedError(ValueError):
+    """The verb would lose or hide data; the message says which and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A disk as it is now. ``flash_answers``: whether the flash device can be read."""
+
+    card: Card
+    disk: Disk
+    report: Report
+    flash_answers: bool
+
+
+def look(machine: Machine, card: Card, disk: Disk) -> Standing:
+    """How a disk is now, with what its state means for the data; never raises for a bad tier."""
+    answers = devices.answers(machine, card.flash)
+    report = cards.built(machine, card, disk).report()
+    notes = list(report.notes)
+    state = report.state
+    if not answers:
+        state = "failed"
+        notes.append(
+            f"the flash {card.flash} is gone or does not answer:"
+            f" `hotset tier detach {disk.name} --flash-is-dead` gives the origin back"
+        )
+    if not disk.made:
+        state = "failed"
+        notes.append("its creation was cut short: repeat `hotset tier create`, it starts over")
+    elif report.state == "inactive" and may_be_dirty(disk):
+        notes.append(
+            f"{disk.origin} alone may hold OLD data (writes are held back on the flash): do not"
+            f" mount it, `hotset tier activate {disk.name}` first"
+        )
+    return Standing(card, disk, replace(report, state=state, notes=tuple(notes)), answers)
+
+
+def may_be_dirty(disk: Disk) -> bool:
+    """Whether an inactive disk's origin may lack writes."""
+    return disk.spec.mode == "writeback" and not disk.clean
+
+
+def activate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
+    """Make the devices of a disk again, after a reboot; nothing happens if they stand.
+
+    :raises MetadataDamagedError: names what is wrong and the way out.
+    """
+    if not disk.made:
+        raise CardError(f"DISK {disk.name}: its creation was cut short; repeat it")
+    tier = cards.built(machine, card, disk)
+    if tier.stands():
+        say(f"{disk.device} stands: nothing changed")
+        return
+    if disk.clean:
+        # Before the first write can make it untrue.
+        cards.save(machine, card.with_disk(replace(disk, clean=False)))
+    try:
+        tier.activate()
+    except MetadataDamagedError as error:
+        tier.discard()
+        stale = f"; {disk.origin} alone may hold OLD data, do not mount it" * may_be_dirty(disk)
+        raise MetadataDamagedError(
+            f"{error}{stale}. `hotset tier repair {disk.name}` tries to mend it"
+        ) from None
+    say(f"{disk.device} stands")
+
+
+def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
+    """Remove the devices; what is cached stays, what is dirty too."""
+    tier = cards.built(machine, card, disk)
+    if not tier.stands():
+        tier.discard()
+        say(f"{disk.device} does not stand: nothing changed")
+        return
+    _unused(machine, disk)
+    try:
+        clean = not tier.counters().dirty
+    except TierFailedError:
+        clean = False
+    tier.deactivate()
+    cards.save(machine, card.with_disk(replace(disk, clean=clean)))
+    say(f"{disk.device} is down; its cache stays as it is on the flash")
+    if not clean:
+        say(f"{disk.origin} alone holds OLD data now: do not mount it")
+
+
+def flush(machine: Machine, card: Card, disk: Disk, progress: OnFlush) -> int:
+    """Write everything back and go on as before; returns how many blocks were dirty."""
+    tier = _active(machine, card, disk)
+    return tier.flush(progress)
+
+
+def resize(
+    machine: Machine, card: Card, disk: Disk, cache: Bytes | None, may_flush: bool,
+    progress: OnFlush, say: Say,
+) -> None:  # fmt: skip
+    """Follow an origin that has grown, and give the cache another size.
+
+    :raises TierRefusedError: the origin has shrunk, or blocks are dirty and may not be flushed.
+    :raises CardError: the flash has no room for the new size.
+    """
+    tier = _active(machine, card, disk)
+    known, now = device_size(machine, disk.device), device_size(machine, disk.origin)
+    if now < known:
+        raise TierRefusedError(
+            f"{disk.origin} has shrunk from {known} to {now}: grow it again, or restore it;"
+            " nothing was changed"
+        )
+    grows = now > known
+    wanted = cache.align_up(max(int(UNIT), int(disk.spec.block))) if cache is not None else None
+    changes = wanted is not None and wanted != disk.spec.cache
+    dirty = tier.counters().dirty
+    # dm-cache grows without a flush; bcache and a smaller cache begin with one.
+    empties = changes and wanted is not None and wanted < disk.spec.cache
+    if isinstance(tier, Bcache):
+        empties = grows or changes
+    if empties and dirty and not may_flush:
+        size = dirty.bytes(disk.spec.block)
+        raise TierRefusedError(
+            f"{disk.device} has {int(dirty)} dirty blocks ({size}), which that would drop:"
+            " --flush writes them back first"
+        )
+    if grows:
+        if isinstance(tier, Bcache):
+            tier.flush(progress, going=True)
+            say("bcache learns a new size only when it starts: its cache begins empty")
+        say(f"{disk.device} follows the origin to {tier.follow_origin()}; now enlarge its file"
+            " system (resize2fs, xfs_growfs)")  # fmt: skip
+    if changes and wanted is not None:
+        _resize_cache(machine, card, disk, wanted, progress, say)
+    if not (grows or changes):
+        say("the origin and the cache are as they were: nothing changed")
+
+
+def _resize_cache(
+    machine: Machine, card: Card, disk: Disk, size: Bytes, progress: OnFlush, say: Say
+) -> None:
+    old = disk.spec.cache
+    disk = replace(disk, spec=replace(disk.spec, cache=size), cache=_parts(card, disk, size))
+    before, after = card, card.with_disk(disk)
+    tier = cards.built(machine, after, disk)
+    if isinstance(tier, Bcache):
+        # The same flash as before may be part of the new slice, so the old set has to go first.
+        tier.flush(progress, going=True)
+        tier.detach_cache()
+        cards.save(machine, after)
+        tier.format_cache()
+        tier.attach_cache()
+        say(f"cache {old} -> {size}, empty: bcache cannot change a cache's size")
+        return
+    place = before.place(next(one for one in before.disks if one.name == disk.name))
+    if size > old:
+        needs = dmcache.metadata_bytes(size, disk.spec.block)
+        if needs > disk.spec.metadata:
+            raise CardError(
+                f"--cache {size} needs {needs} of metadata, there are {disk.spec.metadata}:"
+                " detach the disk and create it again"
+            )
+        # A larger slice harms nobody if this is cut short; the next activation takes it in.
+        cards.save(machine, after)
+        tier.follow_cache(place)
+    else:
+        tier.flush(progress, going=True)
+        tier.follow_cache(place)
+        cards.save(machine, after)
+    say(f"cache {old} -> {size}; what still fits stayed cached")
+
+
+def _parts(card: Card, disk: Disk, size: Bytes) -> tuple[Part, ...]:
+    """The parts of the flash for a CACHE of another size: more behind, or cut off from the end."""
+    if disk.kind == "bcache" and size < CACHE_MIN:
+        raise CardError(f"--cache {size}: bcache needs at least {CACHE_MIN}")
+    if size < disk.spec.block or not size:
+        raise CardError(f"--cache {size}: less than one block of {disk.spec.block}")
+    more = size - disk.spec.cache
+    if more > 0:
+        return joined([*disk.cache, *cards.take(card.free(), Bytes(more), "more CACHE")])
+    return cards.take(disk.cache, size, "CACHE")
+
+
+def joined(parts: list[Part]) -> tuple[Part, ...]:
+    """Neighbours put together, the order kept.
+
+    >>> joined([Part(Bytes(0), Bytes(2)), Part(Bytes(2), Bytes(1))])
+    (Part(start=Bytes(0), size=Bytes(3)),)
+    """
+    merged: list[Part] = []
+    for part in parts:
+        if merged and merged[-1].end == part.start:
+            merged[-1] = Part(merged[-1].start, Bytes(merged[-1].size + part.size))
+        else:
+            merged.append(part)
+    return tuple(merged)
+
+
+def repair(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
+    """Mend what activation found damaged, then activate.
+
+    :raises TierRefusedError: it cannot be mended and writes would be lost; says how to go on.
+    """
+    tier = cards.built(machine, card, disk)
+    if tier.stands():
+        raise TierRefusedError(f"{disk.device} stands: deactivate it before a repair")
+    try:
+        tier.activate()
+        say("nothing is damaged; the tier was activated")
+        return
+    except MetadataDamagedError as error:
+        tier.discard()
+        say(str(error))
+    if isinstance(tier, Bcache):
+        lost: Exception = MetadataDamagedError("bcache has no repair of its own")
+    else:
+        try:
+            words = tier.repair()
+            tier.activate()
+        except MetadataDamagedError as error:
+            tier.discard()
+            lost = error
+        else:
+            say(words or "cache_repair: done")
+            kept = tier.counters().used
+            say(f"mended: {int(kept)} blocks are cached again. What could not be read is not among"
+                " them: check the file system and the database before they are used")  # fmt: skip
+            return
+    if may_be_dirty(disk):
+        raise TierRefusedError(
+            f"{lost}. Writes that were only on the flash are lost, how many is not known:"
+            f" `hotset tier detach {disk.name} --flash-is-dead --yes` gives {disk.origin} back as"
+            " it is; restore the database from a backup or check it"
+        )
+    say(f"{lost}; nothing is lost, all writes are on the origin: the cache begins empty")
+    tier.prepare()
+    tier.create()
+
+
+def detach(
+    machine: Machine, card: Card, disk: Disk, dead: bool, yes: bool, progress: OnFlush, say: Say
+) -> Card:
+    """Give the origin back as a plain disk; returns the card as it is then.
+
+    :param dead: the flash is gone or fails: nothing is written back, the loss is said.
+    :param yes: with ``dead``, also if the flash does answer.
+    :raises TierRefusedError: it is in use, or the flash is not as ``dead`` says.
+    """
+    _unused(machine, disk)
+    tier = cards.built(machine, card, disk)
+    answers = devices.answers(machine, card.flash)
+    if dead:
+        _drop(tier, disk, answers and not yes, say)
+    elif not answers:
+        raise TierRefusedError(
+            f"{card.flash} is gone or does not answer, so nothing can be written back:"
+            " --flash-is-dead detaches without"
+        )
+    elif disk.made:
+        _write_back(tier, disk, progress)
+    tier.discard()
+    if answers:
+        # So that no old superblock is found there by what comes next.
+        flash.wipe(machine, card.flash, disk.metadata)
+        flash.wipe(machine, card.flash, disk.cache)
+    card = card.without(disk.name)
+    cards.save(machine, card)
+    say(f"{disk.origin} is a plain disk again: mount it instead of {disk.device}")
+    return card
+
+
+def _write_back(tier: KernelTier, disk: Disk, progress: OnFlush) -> None:
+    if not tier.stands():
+        if not may_be_dirty(disk):
+            return
+        try:
+            tier.activate()
+        except MetadataDamagedError:
+            tier.discard()
+            raise
+    tier.flush(progress, going=True)
+
+
+def _drop(tier: KernelTier, disk: Disk, refuse: bool, say: Say) -> None:
+    """Say what is lost with the flash."""
+    if disk.spec.mode == "writethrough" or (not tier.stands() and not may_be_dirty(disk)):
+        say("nothing is lost: every write is on the origin")
+        return
+    try:
+        dirty: Blocks | None = tier.counters().dirty if tier.stands() else None
+    except TierFailedError:
+        dirty = None
+    if refuse:
+        raise TierRefusedError(
+            "the flash answers: detach without --flash-is-dead, which writes back what is dirty;"
+            " --yes if it is to be given up all the same"
+        )
+    if dirty == 0:
+        say("nothing is lost: nothing was dirty")
+        return
+    known = "an unknown number of blocks" if dirty is None else (
+        f"{int(dirty)} blocks ({dirty.bytes(disk.spec.block)})"
+    )  # fmt: skip
+    say(f"LOST: {known} that were only on the flash. {disk.origin} is older than the database"
+        " believes: check the file system and restore or recover the database")  # fmt: skip
+
+
+def destroy(machine: Machine, card: Card, yes: bool, progress: OnFlush, say: Say) -> None:
+    """Detach all disks of a card and give up its volume and the card itself.
+
+    :raises TierRefusedError: something is in use, or the volume is not empty and ``yes`` is not.
+    """
+    if len(card.disks) > 1 and not yes:
+        names = ", ".join(disk.name for disk in card.disks)
+        raise TierRefusedError(
+            f"the card {card.name} has several disks ({names}): --yes for all of them, or"
+            " `hotset tier detach` for one"
+        )
+    volume = card.volume_slice
+    uses = devices.mounts(machine, volume.path)
+    if uses:
+        raise TierRefusedError(f"{volume.path} is in use: {'; '.join(uses)}: unmount it first")
+    if volume.name in flash.standing(machine) and not yes:
+        found = devices.look(machine, volume.path).signatures
+        if found:
+            raise TierRefusedError(f"{volume.path} is not empty: {', '.join(found)} on it;"
+                                   " --yes gives that up")  # fmt: skip
+    for disk in card.disks:
+        card = detach(machine, card, disk, False, False, progress, say)
+    if volume.name in flash.standing(machine):
+        machine.run(["wipefs", "--all", str(volume.path)])
+        flash.remove(machine, [volume.name])
+    cards.save(machine, replace(card, volume=()))
+    say(f"the card {card.name} is gone: {card.flash} is free")
+
+
+def _active(machine: Machine, card: Card, disk: Disk) -> KernelTier:
+    tier = cards.built(machine, card, disk)
+    if not tier.stands():
+        raise TierRefusedError(f"{disk.device} does not stand: `hotset tier activate {disk.name}`")
+    return tier
+
+
+def _unused(machine: Machine, disk: Disk) -> None:
+    uses = devices.mounts(machine, disk.device)
+    if uses:
+        raise TierRefusedError(f"{disk.device} is in use: {'; '.join(uses)}: unmount it first")
