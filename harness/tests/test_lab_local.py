@@ -19,7 +19,7 @@ from hotset.cachelayer import flashdev
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer.lab import LabSpec
 from hotset.cachelayer.local import Local
-from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.machine import Machine, Result
 from hotset.cachelayer.units import Bytes
 from hotset.reports.document import RunDocument
 from hotset.tpcc import native
@@ -97,15 +97,9 @@ class Inside:
 
     machine: Machine
 
-    def run(self, *more: str) -> RunDocument:
+    def run(self, *more: str, yes: bool = False) -> RunDocument:
         """The tiny experiment; nothing of it stands afterwards."""
-        words = [f"PYTHONPATH={THERE}/site", f"HOTSET_FLASHDEV={THERE}/flashdev",
-                 f"HOTSET_TPCC_DRIVER={THERE}/{native.PROGRAM}", f"HOME={THERE}",
-                 "PYTHONDONTWRITEBYTECODE=1", "python3", "-c",
-                 "from hotset.harness.cli import main; main()",
-                 "experiment", "run", str(THERE / "inside.toml"), "--format", "json",
-                 *(word for one in more for word in ("--set", one))]  # fmt: skip
-        done = self.machine.run(["env", *words], timeout_s=900, check=False)
+        done = self.hotset(*more, yes=yes)
         assert done.rc == 0, done.stderr[-3000:]
         left = self.machine.run(["dmsetup", "ls"]).stdout
         left += self.machine.run(["losetup", "-a"]).stdout
@@ -113,6 +107,16 @@ class Inside:
         assert "flash.img" not in left
         assert "/run/hotset" not in self.machine.run(["cat", "/proc/mounts"]).stdout
         return RunDocument.model_validate_json(done.stdout)
+
+    def hotset(self, *more: str, yes: bool = False) -> Result:
+        words = [f"PYTHONPATH={THERE}/site", f"HOTSET_FLASHDEV={THERE}/flashdev",
+                 f"HOTSET_TPCC_DRIVER={THERE}/{native.PROGRAM}", f"HOME={THERE}",
+                 "PYTHONDONTWRITEBYTECODE=1", "python3", "-c",
+                 "from hotset.harness.cli import main; main()",
+                 "experiment", "run", str(THERE / "inside.toml"), "--format", "json",
+                 *(word for one in more for word in ("--set", one)),
+                 *(["--yes"] if yes else [])]  # fmt: skip
+        return self.machine.run(["env", *words], timeout_s=900, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +147,13 @@ def test_the_tier_on_this_computers_own_kernel(inside: Inside) -> None:
 def test_real_disks_by_their_names(inside: Inside) -> None:
     slow_disk(inside.machine, "slow", 700)
     slow_disk(inside.machine, "log", 200)
-    result = inside.run(*REAL)
+    inside.machine.run(["mke2fs", "-q", "-L", "precious", "/dev/mapper/log"])
+    refused = inside.hotset(*REAL)
+    assert refused.rc == 2
+    assert "storage.log_device = /dev/disk/by-id/dm-name-log is not empty: ext2" in refused.stderr
+    label = ["blkid", "--probe", "--match-tag", "LABEL", "--output", "value", "/dev/mapper/log"]
+    assert inside.machine.run(label).stdout.strip() == "precious"
+    result = inside.run(*REAL, yes=True)
     assert result.state == "complete"
     assert hit_ratio(result) > 0.95
     assert result.storage is not None

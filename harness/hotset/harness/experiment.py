@@ -16,7 +16,7 @@ from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.tier import Warmup
-from hotset.harness import calibrate, saved
+from hotset.harness import calibrate, real_disks, saved
 from hotset.harness import workload as checks
 from hotset.harness.archive import Archive
 from hotset.harness.arms import ARMS, Placed, Workloads
@@ -33,12 +33,21 @@ _PROBE_SEED = 10_000
 _PROBE_QUERIES = (6, 12)
 
 
-def run(spec: Spec, archive: Archive, report: Reporter, resume: str | None = None) -> RunDocument:
+def run(
+    spec: Spec,
+    archive: Archive,
+    report: Reporter,
+    resume: str | None = None,
+    yes: bool = False,
+) -> RunDocument:
     """Run an experiment and return its document.
 
     :param resume: id of a failed or interrupted run to go on with.
+    :param yes: give up what lies on the real disks that the experiment names.
+    :raises DeviceRefusedError: one of those may not be written over.
     :raises ThresholdMissedError: the probe's hit ratio stayed below the asked one.
     """
+    real_disks.take(Local(), spec, yes)
     journal = Journal.resume(archive, spec, resume) if resume else Journal.begin(archive, spec)
     report.say(f"run {journal.document.run}")
     try:
