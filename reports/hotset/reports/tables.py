@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -133,6 +133,25 @@ def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     for row in rows:
         writer.writerow(["" if cell is None else _plain(cell) for cell in row])
     return text.getvalue()
+
+
+def text_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Plain columns: the first to the left, the others, figures, to the right.
+
+    >>> print(text_table(("file", "hits"), [("a", "1"), ("bc", "20")]))
+    file  hits
+    a        1
+    bc      20
+    """
+    lines = [list(heads), *(list(row) for row in rows)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
+    return "\n".join(
+        "  ".join(
+            text.rjust(width) if at else text.ljust(width)
+            for at, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
 
 
 def _plain(cell: object) -> object:

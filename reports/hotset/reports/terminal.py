@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -12,9 +13,11 @@ from rich.text import Text
 
 from hotset.reports import answer, caveats, power, published, words
 from hotset.reports.answer import ArmFigures
-from hotset.reports.compare import Difference, Line
 from hotset.reports.document import Repeat, RunDocument
 from hotset.reports.tables import ListingRow
+
+if TYPE_CHECKING:  # it calculates, and a list of runs should not wait for numpy
+    from hotset.reports.compare import Difference, Line
 
 WIDE_COLUMNS = 104  # from here on, the hit ratio is split into reads and writes
 WIDE_LIST_COLUMNS = 140

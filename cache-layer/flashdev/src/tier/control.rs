@@ -13,8 +13,10 @@ use serde::Serialize;
 
 use super::Tier;
 use super::block_set::BlockSet;
+use super::core::regions::Counts;
 use super::protocol::{
-    Complaint, Flushed, Heat, Left, Progress, Request, Resident, Run, Settings, State, Status,
+    Complaint, Flushed, Heat, Left, Progress, Regions, Request, Resident, Run, Settings, State,
+    Status,
 };
 use crate::Refusal;
 
@@ -133,6 +135,7 @@ fn answer(tier: &Arc<Tier>, request: Request, client: &mut Client) -> io::Result
             extent_blocks: Some(0),
         } => client.complain("extent_blocks is 0: give at least 1".to_owned()),
         Request::Heat { extent_blocks } => client.say(&tier.heat(extent_blocks)),
+        Request::Regions {} => client.say(&tier.regions()),
         Request::Set {
             dirty_target: Some(percent @ 101..),
             ..
@@ -227,6 +230,26 @@ impl Tier {
         Heat {
             extent_blocks,
             extents: extents.into_iter().map(mean).collect(),
+        }
+    }
+
+    /// Counters by region.
+    pub(super) fn regions(&self) -> Regions {
+        let core = self.lock();
+        let asked = |counts: &Counts| counts.iter().any(|&count| count > 0);
+        let regions = core.regions.counts().iter().zip(0..);
+        let rows = regions.filter(|(counts, _)| asked(counts));
+        Regions {
+            origin_bytes: self.origin_bytes,
+            region_bytes: self.layout.block_bytes * u64::from(core.regions.region_blocks()),
+            begun: self.begun.as_secs_f64(),
+            regions: rows
+                .map(
+                    |(&[read_hits, read_misses, write_hits, write_misses], number)| {
+                        (number, read_hits, read_misses, write_hits, write_misses)
+                    },
+                )
+                .collect(),
         }
     }
 

@@ -7,7 +7,7 @@
 //! behaviour is dm-cache's, except where a comment says otherwise.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::model::Model;
 use crate::serve::engine::Engine;
@@ -52,6 +52,8 @@ struct Tier {
     origin_bytes: u64,
     policy_name: String,
     start: Instant,
+    /// The same by the clock on the wall, since 1970.
+    begun: Duration,
     scale: TimeScale,
 }
 

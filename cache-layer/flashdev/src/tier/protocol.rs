@@ -5,6 +5,7 @@
 //! | `{"counters": {}}` | [`Status`] |
 //! | `{"resident": {}}` | [`Resident`] |
 //! | `{"heat": {"extent_blocks": 64}}` | [`Heat`]; without a number, at most 4096 extents |
+//! | `{"regions": {}}` | [`Regions`]: the counters of hits and misses by region of the origin |
 //! | `{"set": {"migration_threshold": 2048, "dirty_target": 25}}` | [`Settings`] as they are then; both may be left out |
 //! | `{"flush": {}}` | [`Left`] about twice a second, then [`Flushed`] |
 //! | `{"warm": {"runs": [[first, count], …]}}` | [`Progress`] about twice a second, then what was done |
@@ -34,6 +35,8 @@ pub(super) enum Request {
         /// Size of an extent, blocks.
         extent_blocks: Option<u32>,
     },
+    /// Which regions of the origin are asked for, and what came of it.
+    Regions {},
     /// Changes what can be changed of a running tier.
     Set {
         /// What migrations may have under way at a time, sectors.
@@ -102,6 +105,20 @@ pub(super) struct Heat {
     /// Of each extent with blocks on the flash: its first block, how many there are, and their
     /// mean level, 0 to 63.
     pub(super) extents: Vec<(Block, u32, u8)>,
+}
+
+/// Counters by region of the origin since the tier was started.
+#[derive(Debug, Serialize)]
+pub(super) struct Regions {
+    /// Size of the origin, bytes.
+    pub(super) origin_bytes: u64,
+    /// Size of a region, bytes.
+    pub(super) region_bytes: u64,
+    /// When the tier was started, seconds since 1970.
+    pub(super) begun: f64,
+    /// Of each region that was asked for: its number, read hits, read misses, write hits, write
+    /// misses.
+    pub(super) regions: Vec<(u32, u64, u64, u64, u64)>,
 }
 
 /// What can be set.

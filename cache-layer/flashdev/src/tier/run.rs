@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use clap::ValueEnum;
@@ -171,6 +171,7 @@ impl Tier {
             origin_bytes,
             policy_name: name_of(options.policy),
             start: Instant::now(),
+            begun: since_1970(),
             scale,
         }))
     }
@@ -193,6 +194,12 @@ impl Tier {
             .close(|slot| core.policy.heat(slot))
             .context("cannot write the metadata of the flash")
     }
+}
+
+/// A clock that is set before 1970 reads 0.
+fn since_1970() -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default()
 }
 
 fn name_of(policy: PolicyKind) -> String {

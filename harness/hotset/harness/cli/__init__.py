@@ -15,7 +15,19 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from hotset.harness.cli import database, disk, doctor, experiment, lab, runs, tier, tpcc, tpch
+from hotset.harness.cli import (
+    database,
+    disk,
+    doctor,
+    experiment,
+    heat,
+    lab,
+    report,
+    runs,
+    tier,
+    tpcc,
+    tpch,
+)
 from hotset.harness.cli.codes import FAILED, INTERRUPTED, USAGE, code_of
 
 app = typer.Typer(
@@ -32,6 +44,8 @@ app.add_typer(experiment.app, name="experiment")
 app.add_typer(runs.app, name="runs")
 app.add_typer(tpcc.app, name="tpcc")
 app.add_typer(tier.app, name="tier")
+app.add_typer(heat.app, name="heat")
+app.add_typer(report.app, name="report")
 app.add_typer(lab.app, name="lab")
 app.add_typer(disk.app, name="disk")
 app.add_typer(tpch.app, name="tpch")

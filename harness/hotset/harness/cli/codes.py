@@ -28,6 +28,8 @@ CODES = {
     "hotset.cachelayer.choice.ChoiceError": USAGE,
     "hotset.cachelayer.devices.DeviceRefusedError": USAGE,
     "hotset.cachelayer.lifecycle.TierRefusedError": USAGE,
+    "hotset.cachelayer.traced.NotCountedError": LACKS,
+    "hotset.harness.explain.NoSuchOwnerError": USAGE,
     "hotset.cachelayer.machines.MachineNameError": USAGE,
     "hotset.harness.hammerdb.failures.HammerdbRefused": USAGE,
     "hotset.cachelayer.machine.EnvironmentLacksError": LACKS,

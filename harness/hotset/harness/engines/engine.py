@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from hotset.cachelayer.units import Bytes
+from hotset.harness.engines.naming import Label, Level
 from hotset.tpcc.database import Aborted, Row
 
 FileKind: TypeAlias = Literal["data", "log", "temp"]
@@ -127,6 +128,9 @@ class Engine(Protocol):
 
     def placement(self) -> list[DatabaseFile] | Unavailable:
         """Which files lie where."""
+
+    def labels(self, level: Level) -> Label | Unavailable:
+        """What tells by a file's path which database, or which table, it belongs to."""
 
     def memory(self) -> Memory | Unavailable:
         """Memory of the machine and the server's cap."""

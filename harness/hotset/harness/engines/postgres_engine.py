@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from hotset.cachelayer.units import Bytes
+from hotset.harness.engines import naming
 from hotset.harness.engines.engine import (
     Adapter,
     Change,
@@ -25,6 +26,7 @@ from hotset.harness.engines.engine import (
 
 if TYPE_CHECKING:
     from hotset.harness.engines.engine import Connection
+    from hotset.harness.engines.naming import Label, Level
 
 _MIB = 1024**2
 
@@ -51,6 +53,19 @@ class PostgresEngine(Adapter):
                          Bytes(number(size)))
             for database, name, kind, path, size in rows
         ]  # fmt: skip
+
+    def labels(self, level: Level) -> Label | Unavailable:
+        rows = self._rows("databases_by_oid", "pg_database")
+        if isinstance(rows, Unavailable):
+            return rows
+        databases = {number(oid): str(name) for oid, name in rows}
+        if level == "database":
+            return naming.postgres(databases, None)
+        rows = self._rows("relations", "pg_class")
+        if isinstance(rows, Unavailable):
+            return rows
+        relations = {(number(oid), number(file)): str(name) for oid, file, name in rows}
+        return naming.postgres(databases, relations)
 
     def memory(self) -> Memory | Unavailable:
         rows = self._rows("memory_cap", "pg_settings")

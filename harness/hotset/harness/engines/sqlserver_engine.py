@@ -11,6 +11,7 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from hotset.cachelayer.units import Bytes
+from hotset.harness.engines import naming
 from hotset.harness.engines.engine import (
     Adapter,
     Change,
@@ -27,6 +28,7 @@ from hotset.harness.engines.engine import (
 
 if TYPE_CHECKING:
     from hotset.harness.engines.engine import Connection
+    from hotset.harness.engines.naming import Label, Level
 
 _MIB = 1024**2
 _UNLIMITED = Bytes(2147483647 * _MIB)
@@ -63,6 +65,15 @@ class SqlServerEngine(Adapter):
                          Bytes(number(size)))
             for database, name, type_, path, size in rows
         ]  # fmt: skip
+
+    def labels(self, level: Level) -> Label | Unavailable:
+        if level == "table":
+            return Unavailable("SQL Server keeps the tables of a database together in its files:"
+                               " ask by database or by file")  # fmt: skip
+        placement = self.placement()
+        if isinstance(placement, Unavailable):
+            return placement
+        return naming.by_path((one.database, one.path) for one in placement)
 
     def memory(self) -> Memory | Unavailable:
         cap = self._rows("memory_cap", "sys.configurations")

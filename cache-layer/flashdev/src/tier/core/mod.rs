@@ -17,6 +17,9 @@ use crate::policy::{Access, Block, Mapping, Policy, Slot};
 use crate::time::Nanos;
 
 mod claim;
+pub(super) mod regions;
+
+use regions::Regions;
 
 /// What becomes of a write that hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
@@ -119,6 +122,7 @@ pub(super) struct Core {
     pub(super) resident: BlockSet,
     pub(super) dirty: BlockSet,
     pub(super) counters: Counters,
+    pub(super) regions: Regions,
     /// When the last request came.
     pub(super) last_request: Nanos,
     pub(super) cleaner: Cleaner,
@@ -151,6 +155,7 @@ impl Core {
             resident,
             dirty,
             counters: Counters::default(),
+            regions: Regions::new(manner.origin_blocks),
             last_request: 0,
             cleaner: Cleaner::new(manner.dirty_target, manner.origin_blocks),
             pool: Pool::new(manner.block_bytes),
@@ -175,7 +180,7 @@ impl Core {
             write,
             whole: u64::from(piece.len) == self.manner.block_bytes,
         });
-        self.count(write, hit.is_some());
+        self.count(piece.block, write, hit.is_some());
         match hit {
             Some(slot) if write => self.enter_write(piece.block, slot),
             Some(slot) => {
@@ -248,7 +253,8 @@ impl Core {
         }
     }
 
-    fn count(&mut self, write: bool, hit: bool) {
+    fn count(&mut self, block: Block, write: bool, hit: bool) {
+        self.regions.count(block, write, hit);
         let counters = &mut self.counters;
         let counter = match (write, hit) {
             (false, true) => &mut counters.read_hits,

@@ -71,6 +71,54 @@ fn a_request_counts_once_for_each_block_it_touches() {
 }
 
 #[test]
+fn regions_add_up_to_the_counters() {
+    with_rig(
+        Mode::Writeback,
+        |_| (),
+        |rig, _| {
+            warm(rig, [1, 3]);
+            rig.read(BLOCK_BYTES, 10);
+            rig.read(BLOCK_BYTES - 1, 3 * BLOCK_BYTES as usize + 2);
+            rig.write(2 * BLOCK_BYTES - 5, &[1; 10]);
+            let told = rig.tier.regions();
+            assert_eq!(told.region_bytes, BLOCK_BYTES);
+            let expected = [
+                (0, 0, 1, 0, 0),
+                (1, 2, 0, 1, 0),
+                (2, 0, 1, 0, 1),
+                (3, 1, 0, 0, 0),
+                (4, 0, 1, 0, 0),
+            ];
+            // LRU fetches what missed: whether a later request finds it there is a race.
+            assert_eq!(told.regions.len(), expected.len());
+            for (told, expected) in told.regions.iter().zip(expected) {
+                assert_eq!(told.0, expected.0);
+                assert_eq!(
+                    told.1 + told.2,
+                    expected.1 + expected.2,
+                    "reads of {}",
+                    told.0
+                );
+                assert_eq!(
+                    told.3 + told.4,
+                    expected.3 + expected.4,
+                    "writes of {}",
+                    told.0
+                );
+            }
+            assert_eq!((told.regions[1].1, told.regions[3].1), (2, 1));
+            let counters = counted(rig);
+            type Row = (u32, u64, u64, u64, u64);
+            let sum = |of: fn(&Row) -> u64| told.regions.iter().map(of).sum::<u64>();
+            assert_eq!(counters.read_hits, sum(|region| region.1));
+            assert_eq!(counters.read_misses, sum(|region| region.2));
+            assert_eq!(counters.write_hits, sum(|region| region.3));
+            assert_eq!(counters.write_misses, sum(|region| region.4));
+        },
+    );
+}
+
+#[test]
 fn a_write_that_hits_reaches_the_origin_when_it_is_flushed() {
     with_rig(
         Mode::Writeback,

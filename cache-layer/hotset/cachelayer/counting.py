@@ -1,0 +1,71 @@
+"""Who counts the regions of a disk: the kernel its own tiers', the engine the emulated one's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePosixPath
+from typing import Any
+
+from hotset.cachelayer import flashdev, traced
+from hotset.cachelayer.card import Disk
+from hotset.cachelayer.heat import Grid, Reading, Tally
+from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.tier import TierFailedError
+from hotset.cachelayer.traced import RegionCounters
+from hotset.cachelayer.units import Bytes
+
+_BCACHE_REGION = Bytes(64 * 1024)
+"""bcache has no block size: a region that a database's small reads share."""
+
+
+def of(machine: Machine, disk: Disk) -> RegionCounters:
+    """What counts the regions of an accelerated disk.
+
+    :raises ValueError: its device is not what its card says.
+    """
+    if disk.kind == "bcache":
+        return traced.bcache(machine, disk.name, disk.device, _BCACHE_REGION)
+    return traced.dm_cache(machine, disk.name, disk.device)
+
+
+class EngineCounters:
+    """Counters of ``flashdev tier``, which counts from its start on and cannot do without."""
+
+    def __init__(self, machine: Machine, control: PurePosixPath) -> None:
+        """:param control: the engine's socket on the machine."""
+        self._machine = machine
+        self._control = control
+
+    def start(self) -> bool:
+        return False
+
+    def stop(self) -> bool:
+        return False
+
+    def read(self) -> Reading:
+        argv = [flashdev.on(self._machine), "ask", str(self._control), '{"regions": {}}']
+        return parse_regions(self._machine.run(argv).stdout)
+
+
+def parse_regions(line: str) -> Reading:
+    """The engine's answer.
+
+    :raises TierFailedError: it answered with an error.
+    :raises ValueError: a field is missing or unknown.
+
+    >>> parse_regions('{"origin_bytes": 4096, "region_bytes": 4096, "begun": 5.0,'
+    ...               ' "regions": [[0, 9, 1, 4, 0]]}').tallies[0].read_ratio
+    0.9
+    """
+    reply: dict[str, Any] = json.loads(line)
+    if "error" in reply:
+        raise TierFailedError(f"the tier's engine says: {reply['error']}")
+    wrong = {"origin_bytes", "region_bytes", "begun", "regions"}.symmetric_difference(reply)
+    if wrong:
+        raise ValueError(f"the tier's regions: {', '.join(sorted(wrong))} missing or unknown")
+    grid = Grid(Bytes(reply["origin_bytes"]), Bytes(reply["region_bytes"]))
+    tallies = {
+        number: Tally(rh + rm, wh + wm, rh, rm, wh, wm, None)
+        for number, rh, rm, wh, wm in reply["regions"]
+    }
+    return Reading(grid, f"engine {reply['begun']:.3f}", reply["begun"], tallies)

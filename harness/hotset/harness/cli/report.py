@@ -1,0 +1,89 @@
+"""``hotset report hit-ratio|metrics``: what the tiers did."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from hotset.harness.cli.heat import EngineChoice, OptionalDsn, label_of, target_of
+from hotset.harness.cli.options import (
+    DiskArgument,
+    Format,
+    FormatOption,
+    HostOption,
+    PasswordFileOption,
+)
+
+app = typer.Typer(help="Hit ratios and metrics of accelerated disks.", no_args_is_help=True)
+
+
+@app.command("hit-ratio")
+def hit_ratio(
+    disk: DiskArgument = None,
+    machine: HostOption = "local",
+    by: Annotated[
+        Literal["total", "volume", "file", "database", "table"],
+        typer.Option("--by", help="The whole disk, or its parts (these need `hotset heat start`);"
+                     " volume: all disks of the card and its flash volume."),
+    ] = "total",
+    since: Annotated[
+        str,
+        typer.Option(help="boot: since the counters began; last: since the last report; or a time"
+                     " (08:00, 2026-11-21T08:00) or span (8h) of which readings are kept."),
+    ] = "boot",
+    engine: EngineChoice = "postgres",
+    dsn: OptionalDsn = None,
+    password_file: PasswordFileOption = None,
+    format_: FormatOption = Format.TABLE,
+) -> None:  # fmt: skip
+    """Reads, writes, hits and what was bypassed, as differences of counters."""
+    from hotset.harness import hit_report
+    from hotset.harness.progress import to_stdout
+    from hotset.reports import hits
+
+    try:
+        start = hit_report.parse_since(since, time.time())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--since") from None
+    if by == "volume" and since != "boot":
+        raise typer.BadParameter("a card's volume is counted since boot only", param_hint="--since")
+    with target_of(machine, disk) as target:
+        if by == "total":
+            report = hit_report.of_disk(target, start)
+        elif by == "volume":
+            report = hit_report.of_card(target)
+        else:
+            label = label_of(by, engine, dsn, password_file)
+            report = hit_report.of_parts(target, by, label, start)
+    to_stdout(hits.render(report, format_.value))
+
+
+@app.command("metrics")
+def metrics(
+    machine: HostOption = "local",
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write them to this file, whole or not at all, for a textfile collector"
+                     " (its name must end in .prom for node_exporter)."),
+    ] = None,
+) -> None:  # fmt: skip
+    """The counters of all accelerated disks as OpenMetrics text."""
+    from hotset.cachelayer import machines
+    from hotset.harness import tier_metrics
+    from hotset.harness.progress import to_stdout
+    from hotset.reports.metrics import text
+
+    if output is not None and not output.parent.is_dir():
+        raise typer.BadParameter(f"{output}: there is no folder {output.parent}",
+                                 param_hint="--output")  # fmt: skip
+    with machines.opened(machine) as there:
+        measured = tier_metrics.measure(there)
+        tier_metrics.keep(machine, measured, time.time())
+    said = text(tier_metrics.families(measured))
+    if output is None:
+        to_stdout(said)
+    else:
+        tier_metrics.write(said, output)

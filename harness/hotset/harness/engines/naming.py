@@ -1,0 +1,75 @@
+"""Which database or table a file belongs to, by its path as the machine sees it.
+
+A server may see its files under other names (a container, a mount), so paths are told by their
+ends. PostgreSQL: "Database File Layout" of the manual; `base/DATABASE/RELATION[.SEGMENT|_FORK]`,
+below a tablespace `PG_…/DATABASE/RELATION`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Literal, TypeAlias
+
+Label: TypeAlias = Callable[[str], str]
+Level = Literal["database", "table"]
+LOG, SERVER, OTHERS = "(log)", "(server)", "(other files)"
+_RELATION = re.compile(r"/(?:base|PG_\d+_\d+)/(\d+)/(\d+)(?:_[a-z]+)?(?:\.\d+)?$")
+_DATABASE = re.compile(r"/(?:base|PG_\d+_\d+)/(\d+)/[^/]+$")
+
+
+def postgres(
+    databases: Mapping[int, str], relations: Mapping[tuple[int, int], str] | None
+) -> Label:
+    """Labels of PostgreSQL's files.
+
+    :param databases: names by OID.
+    :param relations: names by database and file number, of the database one is connected to; None
+        tells databases apart and no tables.
+
+    >>> label = postgres({5: "erp"}, {(5, 16384): "public.stock"})
+    >>> label("/data/base/5/16384.1"), label("/data/base/5/16384_fsm")
+    ('public.stock', 'public.stock')
+    >>> label("/data/base/5/99"), label("/data/pg_wal/000000010000000000000001")
+    ('erp: (other files)', '(log)')
+    """
+
+    def label(path: str) -> str:
+        if "/pg_wal/" in path:
+            return LOG
+        if "/global/" in path or "/pg_xact/" in path or "/pg_multixact/" in path:
+            return SERVER
+        within = _DATABASE.search(path)
+        if within is None:
+            return OTHERS
+        database = databases.get(int(within[1]), f"database {within[1]}")
+        if relations is None:
+            return database
+        file = _RELATION.search(path)
+        number = (int(within[1]), int(file[2])) if file else (0, 0)
+        return relations.get(number, f"{database}: {OTHERS}")
+
+    return label
+
+
+def by_path(databases: Iterable[tuple[str, str]]) -> Label:
+    """Labels by full paths, or by file names where the server's folders are not the machine's.
+
+    :param databases: database and path of each of its files.
+
+    >>> by_path([("erp", "/var/opt/mssql/data/erp.mdf")])("/accelerated/sql/data/erp.mdf")
+    'erp'
+    """
+    files = list(databases)
+    paths = {path: database for database, path in files}
+    names: dict[str, set[str]] = {}
+    for database, path in files:
+        name = (PureWindowsPath if "\\" in path else PurePosixPath)(path).name
+        names.setdefault(name.lower(), set()).add(database)
+
+    def label(path: str) -> str:
+        owners = names.get(PurePosixPath(path).name.lower(), set())
+        return paths.get(path) or (next(iter(owners)) if len(owners) == 1 else OTHERS)
+
+    return label

@@ -1,0 +1,1 @@
+SELECT oid::bigint, datname::text FROM pg_database

@@ -1,0 +1,145 @@
+"""`hotset tier explain`: would this file or table hit, and what will the policy do with it next?"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from hotset.cachelayer import counting, forecast, overlap, owners
+from hotset.cachelayer.heat import Grid, Tally, total
+from hotset.cachelayer.owners import Owner
+from hotset.cachelayer.traced import NotCountedError
+from hotset.harness.hit_report import Label, Target
+from hotset.reports.hits import SCHEMA_VERSION, percent, size
+
+
+class NoSuchOwnerError(ValueError):
+    """Nothing of that name lies on the disk; the message shows what does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All that is known of one file or table.
+
+    ``resident`` is the share of its bytes that is in the cache. ``hotter_than`` is the share of
+    the disk's warm regions that are colder than its own on average. The ratios are of the regions
+    that it has for itself, since counting began; None: nothing counted, or nothing was asked.
+    """
+
+    name: str
+    disk: str
+    tier: str
+    bytes: int
+    resident: float
+    heat: float | None
+    hotter_than: float | None
+    read_hit_ratio: float | None
+    write_hit_ratio: float | None
+    bypassed: int | None
+    next: tuple[str, ...]
+
+
+def explain(target: Target, name: str, label: Label | None) -> Explanation:
+    """Look it up.
+
+    :param name: a file's path, or what ``label`` calls the files (a table).
+    :raises NoSuchOwnerError: no such file or table on the disk.
+    """
+    tier, machine, disk = target.tier, target.machine, target.disk
+    found = owners.files(machine, disk.device)
+    if label is not None:
+        found = owners.grouped(found, label)
+    mine = _chosen(found, name)
+    where = overlap.merged(mine.extents)
+    cached = overlap.merged(overlap.of_runs(tier.resident(), tier.spec.block))
+    held = overlap.length(where)
+    share = overlap.length(overlap.common(where, cached)) / held if held else 0.0
+    tally, notes = _tally(target, found, mine)
+    heat, rank = _heat(target, mine)
+    words = forecast.of(tier.kind, tier.spec, tier.counters(), share)
+    return Explanation(
+        mine.name, disk.name, tier.kind, int(held), share, heat, rank,
+        None if tally is None else tally.read_ratio,
+        None if tally is None else tally.write_ratio,
+        None if tally is None else tally.bypassed,
+        (*words, *notes),
+    )  # fmt: skip
+
+
+def to_text(found: Explanation, form: str) -> str:
+    if form == "json":
+        return json.dumps({"schema_version": SCHEMA_VERSION, **asdict(found)}, indent=1)
+    heat = "not read yet (`hotset heat start`, then `hotset heat top`)"
+    if found.heat is not None:
+        rank = "" if found.hotter_than is None else (
+            f", hotter than {percent(found.hotter_than)} of what is warm on the disk")  # fmt: skip
+        heat = f"{found.heat:,.1f} requests, decayed{rank}"
+    lines = [
+        f"{found.name} on disk {found.disk} ({found.tier})",
+        f"  size on disk    {size(found.bytes)}",
+        f"  in the cache    {percent(found.resident)} of its bytes",
+        f"  heat            {heat}",
+        f"  hits so far     reads {percent(found.read_hit_ratio)}, writes"
+        f" {percent(found.write_hit_ratio)}"
+        + (f", {found.bypassed:,} bypassed" if found.bypassed else ""),
+        *(f"  {sentence}" for sentence in found.next),
+    ]
+    return "\n".join(lines)
+
+
+def _chosen(found: Sequence[Owner], name: str) -> Owner:
+    """By its whole name, or by the end of it after a slash or point where that is plain."""
+    exact = [owner for owner in found if owner.name == name]
+    ends = [owner for owner in found if owner.name.endswith((f"/{name}", f".{name}"))]
+    chosen = exact or ends
+    if len(chosen) == 1:
+        return chosen[0]
+    some = ", ".join(sorted(owner.name for owner in chosen or found)[:5])
+    more = " …" if len(chosen or found) > 5 else ""
+    if chosen:
+        raise NoSuchOwnerError(f"{name!r} is the end of several names: {some}{more}")
+    raise NoSuchOwnerError(
+        f"{name!r} has no blocks on this disk; there is: {some}{more} (tables need --dsn)"
+    )
+
+
+def _tally(
+    target: Target, found: Sequence[Owner], mine: Owner
+) -> tuple[Tally | None, tuple[str, ...]]:
+    try:
+        reading = counting.of(target.machine, target.disk).read()
+    except NotCountedError as error:
+        return None, (f"Hits per file are not known: {error}.",)
+    with target.store() as store:
+        store.fold(reading, time.time())
+    whose = owners.of_regions(reading.grid, found)
+    own = [tally for number, tally in reading.tallies.items() if whose.get(number) == mine.name]
+    shared = _shares(reading.grid, mine, whose)
+    notes = ("Part of its regions it shares with others: hits there are not counted as its own.",)
+    return total(own), notes if shared else ()
+
+
+def _shares(grid: Grid, mine: Owner, whose: dict[int, str]) -> bool:
+    numbers = {number for extent in mine.extents for number in grid.numbers(extent)}
+    return any(whose.get(number) == owners.SHARED for number in numbers)
+
+
+def _heat(target: Target, mine: Owner) -> tuple[float | None, float | None]:
+    """Its heat by its part of each region, and how many of the warm regions are colder."""
+    with target.store() as store:
+        grid, heats = store.grid, store.heats(time.time())
+    if grid is None:
+        return None, None
+    where, heat, bytes_ = overlap.merged(mine.extents), 0.0, 0
+    for extent in where:
+        for number in grid.numbers(extent):
+            region = grid.extent(number)
+            part = int(overlap.length(overlap.common([extent], [region])))
+            heat += heats.get(number, 0.0) * part / region.length
+            bytes_ += part
+    densities = [value / grid.extent(number).length for number, value in heats.items()]
+    if not densities or not bytes_:
+        return heat, None
+    return heat, sum(one < heat / bytes_ for one in densities) / len(densities)
