@@ -12,6 +12,7 @@ from hotset.harness.engines.postgres_server import (
     Place,
     PostgresServer,
     load_settings,
+    log_size,
     run_settings,
 )
 from tests.fake_machine import FakeMachine
@@ -111,6 +112,10 @@ def test_a_measured_run_bypasses_the_page_cache_and_is_durable(
     for unsafe in ("fsync", "synchronous_commit", "full_page_writes"):
         assert unsafe not in found, "the default is the safe one"
     assert machine.files[CONF][1] == 0o644
+
+
+def test_twice_the_log_fits_its_volume_beside_temporary_space() -> None:
+    assert [log_size(Bytes(size * MIB)) // MIB for size in (128, 143, 768)] == [32, 39, 352]
 
 
 def test_only_the_socket_goes_without_a_password(

@@ -127,6 +127,18 @@ def accelerated(site: Site, workloads: Workloads) -> Iterator[Placed]:
 
 
 @contextmanager
+def cold(site: Site, workloads: Workloads) -> Iterator[Placed]:
+    """As `accelerated`, the cache empty."""
+    with site.takedown.part():
+        site.storage.restore(site.saved.path, site.takedown)
+        tier = site.lab.ground.tier(site.tier, site.storage, site.takedown)
+        tier.prepare()
+        mount(site.machine, site.takedown, tier.create(), PLACE.data, "-o", "noatime")
+        _own_volume(site, tier.volume)
+        yield Placed(_started(site, site.buffers(workloads)), tier)
+
+
+@contextmanager
 def all_flash(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """Everything on flash: the ceiling."""
     with site.takedown.part():
@@ -194,7 +206,8 @@ def _warm(site: Site, tier: Tier, workloads: Workloads) -> Warmup:
     want = site.spec.warmup
     look = tier.prepare()
     first = [site.saved.databases[workload].folder for workload in workloads]
-    runs = warmup.database_runs(tier, look, _ORIGIN_LOOK, PLACE.cluster.name, first)
+    runs = warmup.database_runs(tier, look, _ORIGIN_LOOK, PLACE.cluster.name, first,
+                                  site.hottest)  # fmt: skip
     with site.report.task(f"warm-up ({want.method})"):
         if want.method == "fill":
             return tier.warm(runs, want.samples, site.report.on_warmup)

@@ -7,16 +7,18 @@ import platform
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from hotset.cachelayer import flashdev
 from hotset.cachelayer import lab as labs
+from hotset.cachelayer.extents import Run
 from hotset.cachelayer.hits import Window
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.tier import Warmup
-from hotset.harness import calibrate, real_disks, saved
+from hotset.harness import calibrate, learning, real_disks, saved
 from hotset.harness import workload as checks
 from hotset.harness.archive import Archive
 from hotset.harness.arms import ARMS, Placed, Workloads
@@ -24,7 +26,7 @@ from hotset.harness.journal import Journal, ThresholdMissedError
 from hotset.harness.measure import measure, power_record, repeat_record, run_queries
 from hotset.harness.progress import Reporter
 from hotset.harness.site import Site, slow_disk
-from hotset.harness.spec import Spec
+from hotset.harness.spec import Spec, WarmupTable
 from hotset.reports import document
 from hotset.reports.document import ArmName, RunDocument
 from hotset.tpcc import consistency
@@ -59,10 +61,13 @@ def run(
             with journal.phase("database"):
                 site = _site(lab, spec, image_path, time_scale, report)
                 _describe(site, journal)
+            hottest: dict[Workloads, tuple[Run, ...]] = {}
             for repeat, arm in order(spec):
                 for workloads in spec.placements:
                     if all(journal.has(arm, repeat, workload) for workload in workloads):
                         continue
+                    if arm == "accelerated":
+                        site = _learned(site, journal, hottest, workloads)
                     with journal.phase(" ".join((arm, str(repeat), *_named(spec, workloads)))):
                         _measure_arm(site, journal, arm, repeat, workloads)
         journal.finish(spec)
@@ -128,6 +133,18 @@ def _site(lab: Lab, spec: Spec, path: Path, time_scale: float, report: Reporter)
     storage = slow_disk(lab, want.device, want.model, want.size, time_scale)
     image = saved.cached(path) or saved.build(lab, spec, path, password, report)
     return Site(spec, spec.tier.resolved(), lab, storage, image, password, report)
+
+
+def _learned(
+    site: Site, journal: Journal, known: dict[Workloads, tuple[Run, ...]], workloads: Workloads
+) -> Site:
+    """The site with what these workloads' warm-up takes first, learned once."""
+    if not learning.wanted(site.spec):
+        return site
+    if workloads not in known:
+        with journal.phase(" ".join(("learn", *_named(site.spec, workloads)))):
+            known[workloads] = learning.hottest(site, workloads)
+    return replace(site, hottest=known[workloads])
 
 
 def _named(spec: Spec, workloads: Workloads) -> Workloads:
@@ -196,7 +213,7 @@ def _probe(
     with site.report.task("probing the hit ratio"):
         window, seconds = _probed(site, placed, repeat, workloads)
     ratio = window.hits.ratio if window.hits else None
-    journal.add_warmup(_warmup_record(warmed, ratio, seconds, want.probe_hit_ratio, repeat))
+    journal.add_warmup(_warmup_record(warmed, ratio, seconds, want, repeat))
     site.report.say(
         f"warm-up {warmed.bytes} in {warmed.seconds:.1f} s, {warmed.mb_per_s:.1f} MB/s of the"
         f" origin's {warmed.origin_mb_per_s:.1f}; probe hit ratio {ratio or 0:.1%}"
@@ -221,11 +238,12 @@ def _probed(site: Site, placed: Placed, repeat: int, workloads: Workloads) -> tu
 
 
 def _warmup_record(
-    warmed: Warmup, ratio: float | None, probe_s: float, threshold: float, repeat: int
+    warmed: Warmup, ratio: float | None, probe_s: float, want: WarmupTable, repeat: int
 ) -> document.WarmUpRepeat:
     return document.WarmUpRepeat(
         repeat=repeat,
         method=warmed.method,
+        order=want.order,
         bytes=int(warmed.bytes),
         seconds=warmed.seconds,
         mb_per_s=warmed.mb_per_s,
@@ -233,7 +251,7 @@ def _warmup_record(
         sampled_blocks=warmed.sampled_blocks,
         differing_blocks=warmed.differing_blocks,
         probe_hit_ratio=ratio,
-        probe_hit_ratio_min=threshold,
+        probe_hit_ratio_min=want.probe_hit_ratio,
         probe_seconds=probe_s,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from hotset.cachelayer.extents import Run
 from hotset.cachelayer.flashdev import Model
 from hotset.cachelayer.lab import Lab
 from hotset.cachelayer.machine import Machine
@@ -56,6 +57,8 @@ class Site:
     saved: SavedImage
     password: str
     report: Reporter
+    hottest: tuple[Run, ...] = ()
+    """Blocks that a warm-up takes first."""
 
     @property
     def machine(self) -> Machine:

@@ -27,7 +27,7 @@ from hotset.cachelayer.lab import FLASH_MODEL, MachineChoice, TierChoice
 from hotset.cachelayer.tier import TierSpec, WriteMode
 from hotset.cachelayer.units import Bytes
 from hotset.cachelayer.warmup import Method
-from hotset.reports.document import ArmName, CheckedAfter, Published, Workload
+from hotset.reports.document import ArmName, CheckedAfter, Published, WarmupOrder, Workload
 from hotset.tpch import load as tpch
 from hotset.tpch.schema import estimated_bytes
 
@@ -181,9 +181,16 @@ class TpchTable(_Table):
 
 
 class WarmupTable(_Table):
-    """``[warmup]``: how the cache is filled and what its probe must reach."""
+    """``[warmup]``: how the cache is filled and what its probe must reach.
+
+    ``order``: what a cache that is smaller than the databases takes first. ``disk``: files as they
+    lie on the origin; ``heat``: the blocks that ``learn_s`` seconds of TPC-C (or the 22 queries),
+    run beforehand on a cold tier, asked for most often.
+    """
 
     method: Method = "fill"
+    order: WarmupOrder = "disk"
+    learn_s: PositiveFloat = 60
     passes: PositiveInt = 4
     samples: PositiveInt = 40
     probe_s: PositiveFloat = 10

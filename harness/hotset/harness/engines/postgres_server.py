@@ -19,6 +19,9 @@ _BIN = PurePosixPath("/usr/lib/postgresql")
 _SOCKETS = "/run/postgresql"
 _TEMP_TABLESPACE = "hotset_temp"
 _MIB = 1024**2
+_SMALLEST_LOG = 32 * _MIB
+"""Two of its files."""
+_BESIDE_THE_LOG = 64 * _MIB
 OLDEST_VERSION = 16
 """The first with direct I/O."""
 
@@ -44,8 +47,9 @@ class Place:
 
 
 def log_size(volume: Bytes) -> Bytes:
-    """How large the log may become on a flash volume; the other half is temporary space."""
-    return Bytes(volume // 2)
+    """``max_wal_size`` for a flash volume. The server holds it only about: under load its log may
+    come to twice that, beside the file system's own and temporary space."""
+    return Bytes(max(_SMALLEST_LOG, (volume - _BESIDE_THE_LOG) // 2))
 
 
 def run_settings(buffers: Bytes, users: int, log_size: Bytes) -> dict[str, str]:
