@@ -35,6 +35,7 @@ lint: build
 bench: setup-test build
 	scripts/bench.sh
 	scripts/bench.sh drivers
+	scripts/bench.sh heat
 
 build: $(PROGRAMS) .venv/.synced
 

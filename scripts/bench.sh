@@ -4,6 +4,7 @@
 #   scripts/bench.sh           the emulated tier, on this computer's kernel: about half an hour
 #   scripts/bench.sh drivers   TPC-C drivers (hotset, go-tpc, HammerDB): a quarter of an hour
 #   scripts/bench.sh kernel    the kernel's dm-cache, in a virtual machine if need be: as long again
+#   scripts/bench.sh heat      what counting per region costs, in instructions: some minutes
 #
 # REPEATS=5 repeats each arm more often (default 3).
 set -euo pipefail
@@ -38,7 +39,9 @@ kernel() {
 
 drivers() { uv run --no-sync python scripts/bench_drivers.py --repeats "$repeats"; }
 
+heat() { uv run --no-sync python scripts/bench_heat.py; }
+
 case "${1:-emulated}" in
-    emulated | kernel | drivers) "${1:-emulated}" ;;
-    *) echo "usage: scripts/bench.sh [emulated|kernel|drivers]" >&2; exit 2 ;;
+    emulated | kernel | drivers | heat) "${1:-emulated}" ;;
+    *) echo "usage: scripts/bench.sh [emulated|kernel|drivers|heat]" >&2; exit 2 ;;
 esac

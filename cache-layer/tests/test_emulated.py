@@ -81,7 +81,8 @@ def test_not_an_answer(tier: Emulated) -> None:
 def test_the_counters_are_asked_for_on_the_machine(
     tier: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOTSET_FLASHDEV", str(tmp_path))
+    (tmp_path / "flashdev").touch()
+    monkeypatch.setenv("HOTSET_FLASHDEV", str(tmp_path / "flashdev"))
     machine = tier.machine
     assert isinstance(machine, FakeMachine)
     machine.answers["flashdev ask"] = json.dumps(STATUS)

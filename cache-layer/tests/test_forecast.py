@@ -22,7 +22,7 @@ FULL = replace(ROOM, used=Blocks(10))
          ["promoted"]),
         ("dm-cache", SPEC, ROOM, 0.0, ["goes to the origin", "16 blocks", "whole block"],
          ["refused", "climbs"]),
-        ("dm-cache", SPEC, FULL, 0.4, ["about 40 %", "has to miss again", "lowest clean level"],
+        ("dm-cache", SPEC, FULL, 0.4, ["40.0 %", "has to miss again", "lowest clean level"],
          ["whole block is promoted at once"]),
         ("dm-cache", replace(SPEC, mode="writethrough"), ROOM, 0.0, ["16 blocks"], ["whole block"]),
         ("dm-cache", replace(SPEC, policy="cleaner"), ROOM, 0.0, ["promotes nothing"],

@@ -23,7 +23,7 @@ from hotset.cachelayer.heat import (
     total,
     warmth,
 )
-from hotset.cachelayer.heatstore import KEPT_S, hottest, opened, store_path
+from hotset.cachelayer.heatstore import KEPT_S, StoreError, hottest, opened, store_path
 from hotset.cachelayer.units import Blocks, Bytes
 
 KIB = 1024
@@ -172,7 +172,7 @@ def test_a_new_counting_begins_at_zero(tmp_path: Path) -> None:
 def test_counters_that_shrink_change_nothing(tmp_path: Path) -> None:
     with opened(tmp_path / "heat.sqlite") as store:
         store.fold(reading({1: dm(100)}), 1100.0)
-        with pytest.raises(ValueError, match="shrank"):
+        with pytest.raises(StoreError, match="shrank"):
             store.fold(reading({1: dm(99)}), 1200.0)
         whole = store.since(0)
         assert whole is not None
@@ -246,10 +246,10 @@ def test_plans_ask_by_machine_and_disk(own_folders: Path) -> None:
 
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("not a database, and long enough to be looked at " * 40)
-    with pytest.raises(ValueError, match="no store of heat"), opened(tmp_path / "text"):
+    with pytest.raises(StoreError, match="no store of heat"), opened(tmp_path / "text"):
         pass
     other = sqlite3.connect(tmp_path / "other")
     other.execute("PRAGMA user_version = 9")
     other.close()
-    with pytest.raises(ValueError, match="another version"), opened(tmp_path / "other"):
+    with pytest.raises(StoreError, match="another version"), opened(tmp_path / "other"):
         pass

@@ -14,11 +14,13 @@ from hotset.cachelayer import lab as labs
 from hotset.cachelayer import offline, warmup
 from hotset.cachelayer.dmcache import DmCache, metadata_bytes
 from hotset.cachelayer.dmstatus import parse_dmsetup_status
-from hotset.cachelayer.ground import alone
+from hotset.cachelayer.flash import remove
+from hotset.cachelayer.ground import VOLUME, alone
 from hotset.cachelayer.hits import Sampler
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import CommandError, MachineGoneError
+from hotset.cachelayer.slots import Slots
 from hotset.cachelayer.tier import TierSpec, WriteMode, hits_between
 from hotset.cachelayer.units import Bytes
 from hotset.cachelayer.vm import Vm
@@ -119,6 +121,7 @@ def test_offline_fill_makes_every_read_a_hit(
 ) -> None:
     tier = on_flash(lab, tier_spec(mode), origin)
     with lab.takedown.part():
+        lab.takedown.call("remove the volume", lambda: remove(lab.machine, [VOLUME]))
         lab.takedown.call("remove the tier", tier.discard)
         tier.prepare()
         lab.machine.run(["mkdir", "-p", str(MOUNT)])
@@ -170,17 +173,20 @@ def test_offline_fill_makes_every_read_a_hit(
 def test_a_changed_origin_is_caught_by_the_samples(lab: Lab, origin: PurePosixPath) -> None:
     tier = on_flash(lab, tier_spec("writeback"), origin)
     with lab.takedown.part():
+        lab.takedown.call("remove the volume", lambda: remove(lab.machine, [VOLUME]))
         lab.takedown.call("remove the tier", tier.discard)
         tier.prepare()
         runs = warmup.database_runs(tier, origin, PurePosixPath("/run/hotset/origin"), ".")
         # The cache stays as it is: nothing was copied.
-        sampled, differing = offline.compare(tier, runs, 20)
+        pieces = Slots(tier.capacity).places(runs)
+        sampled, differing = offline.compare(tier, pieces, 20)
         assert differing > sampled // 2
 
 
 def test_sampler_sees_the_tier_and_the_cpu(lab: Lab, origin: PurePosixPath) -> None:
     tier = on_flash(lab, tier_spec("writeback"), origin)
     with lab.takedown.part():
+        lab.takedown.call("remove the volume", lambda: remove(lab.machine, [VOLUME]))
         lab.takedown.call("remove the tier", tier.discard)
         tier.prepare()
         tier.create()

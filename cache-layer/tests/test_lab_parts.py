@@ -394,7 +394,8 @@ def test_a_disk_that_is_refused_is_wrong_usage(
 
 
 def test_progress_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOTSET_FLASHDEV", str(tmp_path))
+    (tmp_path / "flashdev").touch()
+    monkeypatch.setenv("HOTSET_FLASHDEV", str(tmp_path / "flashdev"))
     machine = FakeMachine({"flashdev copy": 'copied 5\nnote\ncopied 9\n{"seconds": 1.5}\n'})
     seen: list[Bytes] = []
     assert flashdev.copy(machine, ["--from", "/dev/x"], seen.append) == 1.5
@@ -402,7 +403,7 @@ def test_progress_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert machine.commands[-1] == "flashdev copy --from /dev/x"
 
 
-def test_flashdev_is_put_onto_a_machine_once(
+def test_flashdev_is_put_onto_a_machine_once_for_each_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "flashdev"
@@ -410,10 +411,14 @@ def test_flashdev_is_put_onto_a_machine_once(
     monkeypatch.setenv("HOTSET_FLASHDEV", str(program))
     machine = FakeMachine({"test -x": 1})
     path = flashdev.on(machine)
-    assert machine.files == {path: ("program", 0o755)}
+    assert machine.files == {f"{path}.new": ("program", 0o755)}
+    assert machine.commands[-1] == f"mv -f {path}.new {path}"
     machine = FakeMachine()
     assert flashdev.on(machine) == path
     assert machine.files == {}
+    program.write_text("a later one")
+    os.utime(program, ns=(1, 1))
+    assert flashdev.on(machine) != path
 
 
 def test_a_device_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,12 +35,11 @@ File size of /data/sparse is 4096 (1 block of 4096 bytes)
 """
 MOUNTS = (
     "30 1 253:1 / / rw - ext4 /dev/vda rw\n"
-    "31 30 253:7 /inner /elsewhere rw - ext4 /dev/mapper/hotset-erp rw\n"
+    "31 30 253:8 / /elsewhere rw - ext4 /dev/mapper/other rw\n"
     "32 30 253:7 / /acc\\040data rw,noatime shared:1 - ext4 /dev/mapper/hotset-erp rw\n"
 )
 HERE: dict[str, str | int] = {
-    "readlink": "/dev/dm-7\n",
-    "cat /sys/class/block/dm-7/dev": "253:7\n",
+    "stat": "fd 7\n",
     "cat /proc/self/mountinfo": MOUNTS,
 }
 
@@ -62,7 +61,7 @@ def test_files_are_told_apart() -> None:
 
 def test_where_a_disk_is_mounted() -> None:
     assert owners.mount_point(FakeMachine(HERE), DEVICE) == PurePosixPath("/acc data")
-    elsewhere = {**HERE, "cat /proc/self/mountinfo": MOUNTS.replace("253:7", "253:8")}
+    elsewhere = {**HERE, "cat /proc/self/mountinfo": MOUNTS.replace("253:7", "253:9")}
     with pytest.raises(NotMountedError, match="hotset-erp is not mounted"):
         owners.mount_point(FakeMachine(elsewhere), DEVICE)
 

@@ -222,7 +222,7 @@ fn write_all(
     Ok(())
 }
 
-fn open(path: &Path, options: &mut OpenOptions, claim: bool) -> anyhow::Result<File> {
+pub(crate) fn open(path: &Path, options: &mut OpenOptions, claim: bool) -> anyhow::Result<File> {
     // O_EXCL on a block device claims it as a mount or a device-mapper table would; a file cannot
     // be claimed and takes the flag without a word.
     let flags = if claim { libc::O_EXCL } else { 0 };

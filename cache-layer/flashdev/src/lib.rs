@@ -10,6 +10,7 @@
 
 pub mod array;
 pub mod ask;
+pub mod compare;
 pub mod copy;
 pub mod cpu;
 pub mod device;

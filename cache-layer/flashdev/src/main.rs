@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 
 use flashdev::Refusal;
 use flashdev::ask::ask;
+use flashdev::compare::compare;
 use flashdev::copy::{CopyOptions, Run, copy, read_runs};
 use flashdev::cpu;
 use flashdev::expect::expect;
@@ -55,6 +56,8 @@ enum Command {
     ///
     /// Prints `copied BYTES` about once a second and a line of JSON at the end.
     Copy(CopyArgs),
+    /// Compare parts of two devices, and print how many differ as a line of JSON.
+    Compare(CompareArgs),
     /// Ask a running tier, and print its answer as lines of JSON.
     Ask(AskArgs),
     /// Count the hits and misses of a cache policy on a trace of requests.
@@ -165,6 +168,17 @@ struct CopyArgs {
 }
 
 #[derive(Args)]
+struct CompareArgs {
+    /// A block device or file.
+    one: PathBuf,
+    /// Another one.
+    other: PathBuf,
+    /// File with the parts, one `OFFSET BYTES [OFFSET_IN_THE_OTHER]` a line.
+    #[arg(long, value_name = "FILE")]
+    runs: PathBuf,
+}
+
+#[derive(Args)]
 struct AskArgs {
     /// The tier's control socket.
     socket: PathBuf,
@@ -211,6 +225,7 @@ fn main() -> ExitCode {
         Command::Expect(args) => run_expect(&args),
         Command::Cpu(args) => run_cpu(&args),
         Command::Copy(args) => run_copy(args),
+        Command::Compare(args) => run_compare(&args),
         Command::Ask(args) => ask(&args.socket, &args.question, &mut std::io::stdout().lock()),
         Command::Simulate(args) => run_simulate(&args),
         Command::Replay(args) => run_replay(&args),
@@ -291,6 +306,12 @@ fn run_copy(args: CopyArgs) -> anyhow::Result<()> {
     };
     let copied = copy(&options, |bytes| println!("copied {bytes}"))?;
     println!("{}", serde_json::to_string(&copied)?);
+    Ok(())
+}
+
+fn run_compare(args: &CompareArgs) -> anyhow::Result<()> {
+    let compared = compare(&args.one, &args.other, &read_runs(&args.runs)?)?;
+    println!("{}", serde_json::to_string(&compared)?);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hotset.cachelayer.extents import Extent
 from hotset.cachelayer.tier import Counters, TierFailedError
-from hotset.cachelayer.units import SECTOR_BYTES, Blocks, Bytes
+from hotset.cachelayer.units import SECTOR_BYTES, Blocks, Bytes, Sectors
 
 STATES = frozenset(("no cache", "clean", "dirty", "inconsistent"))
 """``bch_cache_state`` as sysfs prints it (sysfs.c, ``SHOW(__bch_cached_dev)``)."""
@@ -33,7 +33,7 @@ for file in stats_total/cache_hits stats_total/cache_misses stats_total/cache_by
 done
 if [ -d cache/cache0 ]; then
     while IFS=: read -r key value; do
-        [ "$key" = Unused ] && printf '%s\\n' "$value"
+        if [ "$key" = Unused ]; then printf '%s\\n' "$value"; fi
     done < cache/cache0/priority_stats
 else
     printf '%s\\n' '100%'
@@ -127,7 +127,8 @@ def parse_choice(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An extent that the cache set holds, in sectors of the bcache device."""
+    """An extent that the cache set holds, in sectors of the BACKING device: bcache adds the data
+    offset before it looks for a sector (``cached_dev_submit_bio``, request.c)."""
 
     inode: int
     start: int
@@ -151,15 +152,22 @@ def parse_key(line: str) -> Key | None:
     return Key(int(match[1]), int(match[2]), int(match[3]), match[5] is not None)
 
 
-def extents_of(keys: Iterable[Key]) -> list[Extent]:
-    """Keys merged into extents in order, in bytes of the bcache device."""
+def extents_of(keys: Iterable[Key], data_offset: Sectors) -> list[Extent]:
+    """Keys merged into extents in order, in bytes of the accelerated device.
+
+    :param data_offset: where the data begin on the backing device.
+
+    >>> extents_of([Key(0, 2056, 8, False), Key(0, 2048, 8, True)], Sectors(2048))
+    [Extent(start=Bytes(0), length=Bytes(8192))]
+    """
     merged: list[tuple[int, int]] = []
     for key in sorted(keys, key=lambda one: one.start):
-        end = key.start + key.length
-        if merged and key.start <= merged[-1][1]:
+        start = key.start - data_offset
+        end = start + key.length
+        if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(merged[-1][1], end))
         else:
-            merged.append((key.start, end))
+            merged.append((start, end))
     return [
         Extent(Bytes(start * SECTOR_BYTES), Bytes((end - start) * SECTOR_BYTES))
         for start, end in merged

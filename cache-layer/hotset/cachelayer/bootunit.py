@@ -11,9 +11,11 @@ from pathlib import PurePosixPath
 
 from hotset.cachelayer import dmcache
 from hotset.cachelayer.bcache import Bcache
+from hotset.cachelayer.bcachekernel import SYS
 from hotset.cachelayer.card import Card, Disk, built
-from hotset.cachelayer.flash import device_size
+from hotset.cachelayer.flash import Place, device_size, mapper_path
 from hotset.cachelayer.machine import Machine, put_text
+from hotset.cachelayer.units import Bytes
 
 FOLDER = PurePosixPath("/etc/systemd/system")
 _REMOTE = frozenset(("iscsi", "fc", "fcoe", "nvme-tcp"))
@@ -51,7 +53,8 @@ def commands(machine: Machine, card: Card, disk: Disk) -> list[str]:
     if isinstance(tier, Bcache):
         tables = {one.name: one.table(card.flash) for one in slices}
         tables[tier.backing] = tier.backing_table()
-        return ["modprobe bcache", _create(tables), *_shell(tier.start_script())]
+        size = device_size(machine, disk.origin)
+        return ["modprobe bcache", _create(tables), *_bcache_start(tier, place, size)]
     tables = {one.name: one.table(card.flash) for one in (place.slice("meta"), *slices)}
     top = dmcache.table(disk.spec, place, device_size(machine, disk.origin))
     return [
@@ -68,8 +71,20 @@ def _create(tables: dict[str, str]) -> str:
     return f"dmsetup create --concise '{';'.join(parts)}'"
 
 
-def _shell(script: str) -> list[str]:
-    return [f"/bin/sh -ec '{line}'" for line in script.splitlines()]
+def _bcache_start(tier: Bcache, place: Place, size: Bytes) -> list[str]:
+    """What registers, tunes and stacks. A shell finds what cannot be known before: neither
+    ``dm-N`` nor ``bcacheN`` is the same after a boot. (``$$`` is systemd's way to write ``$``.)"""
+    name = tier.backing
+    sys = f'/sys/block/"$$(dmsetup info -c --noheadings -o blkdevname {name})"/bcache'
+    devices = (place.slice("cache").path, mapper_path(name))
+    top = f'"0 {int(size.sectors)} linear /dev/$$(basename "$$(readlink -f {sys}/dev)") 0"'
+    lines = [
+        *(f"echo {one} > {SYS}/register_quiet || :" for one in devices),
+        f"n=0; until [ -e {sys}/dev ]; do n=$$((n + 1)); [ $$n -lt 50 ]; sleep 0.2; done",
+        *(f"echo {value} > {sys}/{key}" for key, value in tier.wanted()),
+        f"dmsetup create {place.top} --table {top}",
+    ]
+    return [f"/bin/sh -ec '{line}'" for line in lines]
 
 
 def text(disk: Disk, card: Card, lines: list[str], remote: bool) -> str:

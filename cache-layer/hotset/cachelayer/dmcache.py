@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from hotset.cachelayer import flash, offline
-from hotset.cachelayer.dmstatus import CacheStatus, parse_dmsetup_status, parse_mappings
+from hotset.cachelayer.dmstatus import CacheStatus, parse_dmsetup_status
 from hotset.cachelayer.extents import Run
 from hotset.cachelayer.flash import Place, device_size, mapper_path, remove
 from hotset.cachelayer.machine import Machine
@@ -119,9 +119,13 @@ class DmCache:
         return self.path
 
     def warm(
-        self, runs: Sequence[Run], samples: int, on_progress: Callable[[Progress], None]
+        self,
+        runs: Sequence[Run],
+        samples: int,
+        on_progress: Callable[[Progress], None],
+        rate: Bytes | None = None,
     ) -> Warmup:
-        return offline.fill(self, runs, samples, on_progress)
+        return offline.fill(self, runs, samples, on_progress, rate)
 
     def status_argv(self) -> list[str]:
         return ["dmsetup", "status", self.place.top]
@@ -136,18 +140,7 @@ class DmCache:
         return self.status().counters()
 
     def resident(self) -> list[Run]:
-        """From a copy of the metadata, taken while the tier is suspended and so all of it is
-        written (dm-cache has no other way to tell)."""
-        self.machine.run(["mkdir", "-p", str(_METADATA_COPY.parent)])
-        self.machine.run(["dmsetup", "suspend", self.place.top])
-        try:
-            self.machine.run(["dd", f"if={self.metadata}", f"of={_METADATA_COPY}", "bs=1M",
-                              "iflag=direct", "status=none"])  # fmt: skip
-        finally:
-            self.machine.run(["dmsetup", "resume", self.place.top])
-        dump = self.machine.run(["cache_dump", str(_METADATA_COPY)]).stdout
-        self.machine.run(["rm", "-f", str(_METADATA_COPY)])
-        return parse_mappings(dump)
+        return offline.look(self).runs()
 
     def flush(
         self, progress: Callable[[Blocks], None] = lambda _: None, *, going: bool = False
@@ -160,9 +153,10 @@ class DmCache:
         try:
             self._reload(replace(self.spec, policy="cleaner", mode="writethrough"))
             while dirty:
+                progress(Blocks(dirty))
                 time.sleep(_FLUSH_POLL_S)
                 dirty = int(self.status().dirty)
-                progress(Blocks(dirty))
+            progress(Blocks(0))
         finally:
             if not going:
                 self._reload(self.spec)

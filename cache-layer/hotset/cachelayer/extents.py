@@ -161,10 +161,23 @@ def with_room(
     runs: Sequence[Run], free: Iterable[Extent], block: Bytes, capacity: Blocks
 ) -> list[Run]:
     """As :func:`joined`, the others being the blocks that are wholly free."""
-    whole = (
-        _run(-(-extent.start // block), (extent.start + extent.length) // block) for extent in free
-    )
-    return joined(runs, whole, capacity)
+    return joined(runs, whole_runs(free, block), capacity)
+
+
+def whole_runs(extents: Iterable[Extent], block: Bytes) -> list[Run]:
+    """The blocks that have nothing but the extents in them, in origin order.
+
+    >>> whole_runs([Extent(Bytes(1), Bytes(8)), Extent(Bytes(9), Bytes(3))], Bytes(4))
+    [Run(start=Blocks(1), count=Blocks(2))]
+    """
+    spans: list[list[int]] = []
+    for extent in sorted(extents):
+        end = extent.start + extent.length
+        if spans and extent.start <= spans[-1][1]:
+            spans[-1][1] = max(spans[-1][1], end)
+        else:
+            spans.append([extent.start, end])
+    return [run for start, end in spans if (run := _run(-(-start // block), end // block)).count]
 
 
 def count(runs: Iterable[Run]) -> Blocks:

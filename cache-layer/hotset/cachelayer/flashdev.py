@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,10 +21,11 @@ from hotset.cachelayer.units import Bytes
 Model = str | dict[str, Any]
 """A device model: the name of a built-in one, or its JSON form (see ``flashdev models``)."""
 
-_ON_MACHINE = PurePosixPath("/usr/local/bin/flashdev")
+_ON_MACHINE = PurePosixPath("/usr/local/lib/hotset")
 _START_LIMIT_S = 20.0
 _REFUSED = 2
-_COPY_TIMEOUT_S = 3600.0
+# A database of some terabytes, throttled; a dead link ends a copy by itself.
+_COPY_TIMEOUT_S = 7 * 24 * 3600.0
 
 
 class RefusedError(Exception):
@@ -44,13 +47,24 @@ def program(local: Local) -> Path:
 
 
 def on(machine: Machine) -> str:
-    """The program on a machine, put there if need be."""
+    """The program on a machine, this very build of it; put there if need be."""
     here = program(Local())
     if machine.kind == "local":
         return str(here)
-    if machine.run(["test", "-x", str(_ON_MACHINE)], check=False).rc != 0:
-        machine.put(here, _ON_MACHINE, 0o755)
-    return str(_ON_MACHINE)
+    path = _ON_MACHINE / _digest(here, here.stat().st_mtime_ns) / "flashdev"
+    if machine.run(["test", "-x", str(path)], check=False).rc != 0:
+        machine.run(["mkdir", "-p", str(path.parent)])
+        # A copy that breaks off must not be taken for the program.
+        machine.put(here, path.with_suffix(".new"), 0o755)
+        machine.run(["mv", "-f", str(path.with_suffix(".new")), str(path)])
+    return str(path)
+
+
+@cache
+def _digest(file: Path, changed_ns: int) -> str:
+    """Names a build by what is in it. ``changed_ns``: a new build is looked at anew."""
+    del changed_ns
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
 
 
 def copy(
@@ -58,7 +72,8 @@ def copy(
 ) -> float:
     """``flashdev copy`` on a machine, where reads and writes overlap; returns its seconds.
 
-    :param words: ``--from DEVICE [--to DEVICE] [--bytes N]``.
+    :param words: ``--from DEVICE [--to DEVICE] [--bytes N | --runs FILE] [--rate BYTES]
+        [--exclusive]``.
     """
 
     def on_line(line: str) -> None:
@@ -69,6 +84,18 @@ def copy(
     argv = [on(machine), "copy", *words]
     result = machine.run(argv, timeout_s=_COPY_TIMEOUT_S, on_line=on_line)
     return float(json.loads(result.stdout.splitlines()[-1])["seconds"])
+
+
+def compare(
+    machine: Machine, one: PurePosixPath, other: PurePosixPath, runs: PurePosixPath
+) -> tuple[int, int]:
+    """``flashdev compare`` on a machine; returns how many runs were compared and how many differ.
+
+    :param runs: a file there, ``OFFSET BYTES OFFSET_IN_THE_OTHER`` a line.
+    """
+    argv = [on(machine), "compare", str(one), str(other), "--runs", str(runs)]
+    found = json.loads(machine.run(argv, timeout_s=_COPY_TIMEOUT_S).stdout)
+    return int(found["runs"]), int(found["differing"])
 
 
 def expected(local: Local, model: Model, words: Sequence[str]) -> dict[str, Any]:

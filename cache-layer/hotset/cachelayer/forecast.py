@@ -24,7 +24,7 @@ def of(kind: TierKind, spec: TierSpec, counters: Counters, resident: float) -> t
         words.append("Nothing of it is in the cache: the next read of a block goes to the origin.")
     else:
         words.append(
-            f"Of random reads over it about {100 * resident:.0f} % would hit now; the others go to"
+            f"Of reads spread evenly over it {100 * resident:.1f} % would hit now; the others go to"
             " the origin."
         )
     full = counters.used >= counters.total

@@ -105,7 +105,7 @@ def hottest(machine: str, disk: str, block: Bytes) -> list[tuple[Run, float]]:
 def opened(path: Path) -> Iterator[Store]:
     """The store in a file, made if need be.
 
-    :raises ValueError: the file was made by another version of hotset, or is no store.
+    :raises StoreError: the file was made by another version of hotset, or is no store.
     """
     connection = sqlite3.connect(path, timeout=30)
     try:
@@ -114,12 +114,16 @@ def opened(path: Path) -> Iterator[Store]:
             if version == 0:
                 connection.executescript(_SCHEMA)
         except sqlite3.DatabaseError as error:
-            raise ValueError(f"{path}: no store of heat ({error}): move it away") from None
+            raise StoreError(f"{path}: no store of heat ({error}): move it away") from None
         if version not in (0, _VERSION):
-            raise ValueError(f"{path}: of another version of hotset ({version}): move it away")
+            raise StoreError(f"{path}: of another version of hotset ({version}): move it away")
         yield Store(connection)
     finally:
         connection.close()
+
+
+class StoreError(Exception):
+    """What is kept cannot be used, or does not fit what was read; the message says what to do."""
 
 
 class Store:
@@ -146,6 +150,7 @@ class Store:
         regions mean nothing any more.
 
         :param half_life_s: heat's from now on; None leaves it.
+        :raises StoreError: a counter is smaller than it was; nothing is taken in.
         """
         with self._connection:
             if self.grid is not None and self.grid != reading.grid:
@@ -161,7 +166,7 @@ class Store:
                 reading.grid,
                 reading.begun if before is None else before[0],
                 at,
-                difference(last, reading.tallies),
+                self._more(last, reading.tallies),
                 reading.dropped - (0 if before is None else before[1]),
             )
             self._keep(gained, reading)
@@ -229,6 +234,16 @@ class Store:
         runs = ((grid.run(region, block), heat) for region, heat in self.heats(at).items())
         ranked = [(run, heat / run.count) for run, heat in runs if run.count and heat > 0]
         return sorted(ranked, key=lambda one: (-one[1], one[0].start))
+
+    @staticmethod
+    def _more(last: Mapping[int, Tally], now: Mapping[int, Tally]) -> dict[int, Tally]:
+        try:
+            return difference(last, now)
+        except ValueError as error:
+            raise StoreError(
+                f"{error}; was it read twice at the same time? read it again, or begin anew with"
+                " `hotset heat stop` and `start`"
+            ) from None
 
     def _before(self, epoch: str) -> tuple[float, int] | None:
         """When this counting was read last, and what it had dropped by then."""

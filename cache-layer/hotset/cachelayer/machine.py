@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -110,8 +110,15 @@ class Machine(Protocol):
 
 def put_text(machine: Machine, text: str, target: PurePosixPath, mode: int = 0o644) -> None:
     """Write a small file on the machine."""
+    put_lines(machine, (text,), target, mode)
+
+
+def put_lines(
+    machine: Machine, lines: Iterable[str], target: PurePosixPath, mode: int = 0o644
+) -> None:
+    """Write a file on the machine that need not fit into memory; lines have their ends."""
     with tempfile.NamedTemporaryFile("w") as file:
-        file.write(text)
+        file.writelines(lines)
         file.flush()
         machine.put(Path(file.name), target, mode)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.cachelayer import extents, filesystem
+from hotset.cachelayer import extents, filesystem, idle
 from hotset.cachelayer.extents import Extent, parse_filefrag
 from hotset.cachelayer.heat import Grid, Tally, total
 from hotset.cachelayer.machine import CommandError, EnvironmentLacksError, Machine
@@ -21,7 +21,6 @@ from hotset.cachelayer.machine import CommandError, EnvironmentLacksError, Machi
 SHARED, UNOWNED, FILE_SYSTEM = "(several)", "(not in a file)", "(file system)"
 _FILES_PER_CALL = 200
 _FILE = re.compile(r"^File size of (.*) is \d+ \(\d+ blocks? of \d+ bytes\)$", re.MULTILINE)
-_ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +40,8 @@ def mount_point(machine: Machine, device: PurePosixPath) -> PurePosixPath:
 
     :raises NotMountedError: nowhere.
     """
-    name = machine.run(["readlink", "-f", str(device)]).stdout.strip()
-    number = machine.run(["cat", f"/sys/class/block/{PurePosixPath(name).name}/dev"]).stdout.strip()
-    for line in machine.run(["cat", "/proc/self/mountinfo"]).stdout.splitlines():
-        words = line.split()
-        # proc_pid_mountinfo(5): the third is major:minor, the fourth the root within it.
-        if words[2] == number and words[3] == "/":
-            return PurePosixPath(_ESCAPE.sub(lambda match: chr(int(match[1], 8)), words[4]))
+    for mount in idle.mounted_at(machine, device):
+        return mount.folder
     raise NotMountedError(
         f"{device} is not mounted: files cannot be told apart; mount it, or ask --by total"
     )

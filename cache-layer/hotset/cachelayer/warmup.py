@@ -9,14 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from hotset.cachelayer import extents, filesystem, flashdev
 from hotset.cachelayer.extents import Run
 from hotset.cachelayer.flash import device_size
-from hotset.cachelayer.machine import Machine, put_text
+from hotset.cachelayer.machine import Machine, put_lines
 from hotset.cachelayer.tier import Progress, Tier, Warmup
 from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
+
+if TYPE_CHECKING:
+    from hotset.cachelayer.dmcache import DmCache
+    from hotset.cachelayer.slots import Piece
 
 Method = Literal["fill", "read"]
 _RUNS = PurePosixPath("/run/hotset/runs")
@@ -69,9 +73,16 @@ def growth_limit(capacity: Blocks, origin: Blocks) -> Blocks:
 
 
 def by_reading(
-    tier: Tier, runs: Sequence[Run], passes: int, on_progress: Callable[[Progress], None]
+    tier: Tier,
+    runs: Sequence[Run],
+    passes: int,
+    on_progress: Callable[[Progress], None],
+    rate: Bytes | None = None,
 ) -> Warmup:
-    """Read the runs through the tier, ``passes`` times, and let the policy promote them."""
+    """Read the runs through the tier, ``passes`` times, and let the policy promote them.
+
+    :param rate: at most so many bytes a second.
+    """
     begun = time.monotonic()
     machine, block = tier.machine, tier.spec.block
     device = tier.create()
@@ -84,29 +95,53 @@ def by_reading(
         def on_bytes(done: Bytes, before: int = number * one_pass) -> None:
             progress(Bytes(before + done))
 
-        seconds += copy_runs(machine, runs, block, device, None, on_bytes)
+        seconds += read_runs(machine, runs, block, device, on_bytes, rate)
     return Warmup("read", total, seconds, time.monotonic() - begun, origin_rate, 0, 0)
 
 
-def copy_runs(
+def read_runs(
     machine: Machine,
-    runs: Sequence[Run],
+    runs: Iterable[Run],
     block: Bytes,
-    source: PurePosixPath,
-    target: PurePosixPath | None,
+    device: PurePosixPath,
+    on_bytes: Callable[[Bytes], None],
+    rate: Bytes | None = None,
+) -> float:
+    """Read the runs of a device once, at most so many bytes a second; returns the seconds."""
+    lines = (f"{run.start * block} {run.count * block}\n" for run in runs)
+    return _copied(machine, ["--from", str(device)], lines, on_bytes, rate)
+
+
+def copy_pieces(
+    tier: DmCache,
+    pieces: Iterable[Piece],
+    rate: Bytes | None,
     on_bytes: Callable[[Bytes], None],
 ) -> float:
-    """One sequential copy of the runs of a device; returns its seconds.
+    """Copy pieces of the origin to their slots of the cache; returns the seconds.
 
-    :param target: where to, laid one behind the other; None only reads them.
+    Both devices are claimed: nobody can mount the origin or activate the tier meanwhile.
     """
-    lines = (f"{run.start * block} {run.count * block}\n" for run in runs)
+    block = tier.spec.block
+    lines = (
+        f"{piece.run.start * block} {piece.run.count * block} {piece.slot * block}\n"
+        for piece in pieces
+    )
+    words = ["--from", str(tier.origin), "--to", str(tier.cache), "--exclusive"]
+    return _copied(tier.machine, words, lines, on_bytes, rate)
+
+
+def _copied(
+    machine: Machine,
+    words: list[str],
+    lines: Iterable[str],
+    on_bytes: Callable[[Bytes], None],
+    rate: Bytes | None,
+) -> float:
     machine.run(["mkdir", "-p", str(_RUNS.parent)])
-    put_text(machine, "".join(lines), _RUNS)
-    words = ["--from", str(source), "--runs", str(_RUNS)]
-    if target is not None:
-        words += ["--to", str(target)]
-    return flashdev.copy(machine, words, on_bytes)
+    put_lines(machine, lines, _RUNS)
+    limit = [] if rate is None else ["--rate", str(int(rate))]
+    return flashdev.copy(machine, [*words, "--runs", str(_RUNS), *limit], on_bytes)
 
 
 def progress_of(total: Bytes, on_progress: Callable[[Progress], None]) -> Callable[[Bytes], None]:

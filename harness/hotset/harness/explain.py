@@ -23,8 +23,8 @@ class NoSuchOwnerError(ValueError):
 class Explanation:
     """All that is known of one file or table.
 
-    ``resident`` is the share of its bytes that is in the cache. ``hotter_than`` is the share of
-    the disk's warm regions that are colder than its own on average. The ratios are of the regions
+    ``resident`` is the share of its bytes that is in the cache. ``times_average`` is its
+    heat a byte over that of the whole disk. The ratios are of the regions
     that it has for itself, since counting began; None: nothing counted, or nothing was asked.
     """
 
@@ -34,7 +34,7 @@ class Explanation:
     bytes: int
     resident: float
     heat: float | None
-    hotter_than: float | None
+    times_average: float | None
     read_hit_ratio: float | None
     write_hit_ratio: float | None
     bypassed: int | None
@@ -57,10 +57,10 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
     held = overlap.length(where)
     share = overlap.length(overlap.common(where, cached)) / held if held else 0.0
     tally, notes = _tally(target, found, mine)
-    heat, rank = _heat(target, mine)
+    heat, times = _heat(target, mine)
     words = forecast.of(tier.kind, tier.spec, tier.counters(), share)
     return Explanation(
-        mine.name, disk.name, tier.kind, int(held), share, heat, rank,
+        mine.name, disk.name, tier.kind, int(held), share, heat, times,
         None if tally is None else tally.read_ratio,
         None if tally is None else tally.write_ratio,
         None if tally is None else tally.bypassed,
@@ -73,9 +73,9 @@ def to_text(found: Explanation, form: str) -> str:
         return json.dumps({"schema_version": SCHEMA_VERSION, **asdict(found)}, indent=1)
     heat = "not read yet (`hotset heat start`, then `hotset heat top`)"
     if found.heat is not None:
-        rank = "" if found.hotter_than is None else (
-            f", hotter than {percent(found.hotter_than)} of what is warm on the disk")  # fmt: skip
-        heat = f"{found.heat:,.1f} requests, decayed{rank}"
+        times = "" if found.times_average is None else (
+            f", {found.times_average:,.1f} times the disk's average by size")  # fmt: skip
+        heat = f"{found.heat:,.1f} requests, decayed{times}"
     lines = [
         f"{found.name} on disk {found.disk} ({found.tier})",
         f"  size on disk    {size(found.bytes)}",
@@ -127,7 +127,7 @@ def _shares(grid: Grid, mine: Owner, whose: dict[int, str]) -> bool:
 
 
 def _heat(target: Target, mine: Owner) -> tuple[float | None, float | None]:
-    """Its heat by its part of each region, and how many of the warm regions are colder."""
+    """Its heat by its part of each region, and by size how many times the disk's average."""
     with target.store() as store:
         grid, heats = store.grid, store.heats(time.time())
     if grid is None:
@@ -139,7 +139,5 @@ def _heat(target: Target, mine: Owner) -> tuple[float | None, float | None]:
             part = int(overlap.length(overlap.common([extent], [region])))
             heat += heats.get(number, 0.0) * part / region.length
             bytes_ += part
-    densities = [value / grid.extent(number).length for number, value in heats.items()]
-    if not densities or not bytes_:
-        return heat, None
-    return heat, sum(one < heat / bytes_ for one in densities) / len(densities)
+    whole = sum(heats.values())
+    return heat, heat / bytes_ / (whole / grid.disk) if whole and bytes_ else None

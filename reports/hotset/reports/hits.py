@@ -69,7 +69,8 @@ def render(report: HitReport, form: str) -> str:
     if form == "csv":
         return csv_text(("disk", *_COLUMNS), [(report.disk, *_values(row)) for row in lines])
     shown = [column for column in _COLUMNS if column == "name" or _known(lines, column)]
-    heads = [report.by if one == "name" else _HEADS.get(one, one) for one in shown]
+    what = "disk" if report.by == "total" else report.by
+    heads = [what if one == "name" else _HEADS.get(one, one) for one in shown]
     cells = [[_cell(column, getattr(row, column)) for column in shown] for row in lines]
     since = "the tier's counters began" if report.begun is None else local(report.begun)
     return "\n".join(

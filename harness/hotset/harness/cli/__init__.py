@@ -27,6 +27,7 @@ from hotset.harness.cli import (
     tier,
     tpcc,
     tpch,
+    warmup,
 )
 from hotset.harness.cli.codes import FAILED, INTERRUPTED, USAGE, code_of
 
@@ -43,9 +44,10 @@ app.command("demo")(experiment.demo)
 app.add_typer(experiment.app, name="experiment")
 app.add_typer(runs.app, name="runs")
 app.add_typer(tpcc.app, name="tpcc")
-app.add_typer(tier.app, name="tier")
 app.add_typer(heat.app, name="heat")
 app.add_typer(report.app, name="report")
+app.add_typer(tier.app, name="tier")
+app.add_typer(warmup.app, name="warmup")
 app.add_typer(lab.app, name="lab")
 app.add_typer(disk.app, name="disk")
 app.add_typer(tpch.app, name="tpch")

@@ -191,12 +191,20 @@ def label_of(
 
 
 def _heats(target: Target) -> tuple[Grid, dict[int, float]]:
-    """Read the counters, fold them in, and give the heat of now."""
+    """Read the counters, fold them in, and give the heat of now; what was kept where nothing
+    counts any more."""
     from hotset.cachelayer import counting
+    from hotset.cachelayer.traced import NotCountedError
 
-    reading = counting.of(target.machine, target.disk).read()
     with target.store() as store:
         now = time.time()
+        try:
+            reading = counting.of(target.machine, target.disk).read()
+        except NotCountedError as error:
+            if store.grid is None:
+                raise
+            typer.echo(f"note: {error}; this is what was counted before", err=True)
+            return store.grid, store.heats(now)
         gained = store.fold(reading, now)
         if gained.dropped:
             typer.echo(f"note: {gained.dropped:,} requests found no room in the kernel's table and"

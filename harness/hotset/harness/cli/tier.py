@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from hotset.harness.cli import watching
 from hotset.harness.cli.options import DiskArgument, Format, FormatOption, HostOption, QuietOption
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="The flash cache of a server's disks: make it, look at it, take it away.",
                   no_args_is_help=True)  # fmt: skip
+watching.register(app)
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Give up what the message named.")]
 RehearseOption = Annotated[
     bool, typer.Option("--dry-run", help="Print every command that changes something; run none.")
@@ -170,13 +172,13 @@ def resize(
 
     The file system may stay mounted.
     """
-    from hotset.cachelayer import lifecycle
+    from hotset.cachelayer import resizing
     from hotset.harness.progress import FlushWatch, Reporter
 
     report = Reporter(quiet)
     with _found(machine, disk) as (there, card, one):
         watch = FlushWatch(report, one.spec.block)
-        lifecycle.resize(there, card, one, _maybe(cache, "--cache"), may_flush, watch, report.say)
+        resizing.resize(there, card, one, _maybe(cache, "--cache"), may_flush, watch, report.say)
 
 
 @app.command("detach")

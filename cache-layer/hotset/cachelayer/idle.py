@@ -1,0 +1,89 @@
+"""Is a device in use, and was it written to? What an off-line fill must know before and after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.units import Sectors
+
+_WRITTEN, _DISCARDED = 6, 13
+
+
+class InUseError(Exception):
+    """A device is in use; the message names who has it and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted file system: its device as ``major:minor``, where, and of which kind."""
+
+    device: str
+    folder: PurePosixPath
+    kind: str
+
+
+def device_number(machine: Machine, device: PurePosixPath) -> str:
+    """``major:minor`` of a block device."""
+    said = machine.run(["stat", "--dereference", "--format=%t %T", str(device)]).stdout.split()
+    major, minor = (int(word, 16) for word in said)
+    return f"{major}:{minor}"
+
+
+def mounts(machine: Machine) -> list[Mount]:
+    """What is mounted there (proc_pid_mountinfo(5))."""
+    found = []
+    for line in machine.run(["cat", "/proc/self/mountinfo"]).stdout.splitlines():
+        before, _, after = line.partition(" - ")
+        _, _, device, _, folder, *_ = before.split(" ")
+        found.append(Mount(device, PurePosixPath(_unescaped(folder)), after.split(" ")[0]))
+    return found
+
+
+def mounted_at(machine: Machine, device: PurePosixPath) -> list[Mount]:
+    """Where a device is mounted."""
+    number = device_number(machine, device)
+    return [mount for mount in mounts(machine) if mount.device == number]
+
+
+def require_idle(machine: Machine, device: PurePosixPath) -> None:
+    """:raises InUseError: the device-mapper device is mounted, built upon or open."""
+    fields = ["dmsetup", "info", "-c", "--noheadings", "-o", "open", device.name]
+    if int(machine.run(fields).stdout) == 0:
+        return
+    places = [str(mount.folder) for mount in mounted_at(machine, device)]
+    if places:
+        raise InUseError(
+            f"{device} is mounted on {', '.join(places)}: an off-line fill needs it idle. Stop the"
+            f" database and unmount it (umount {places[0]}), or fill it on line (--method online)"
+        )
+    holders = f"/sys/dev/block/{device_number(machine, device)}/holders"
+    above = machine.run(["ls", holders], check=False).stdout.split()
+    who = f"{', '.join(above)} is built on it" if above else "a process has it open"
+    raise InUseError(
+        f"{device} is in use ({who}): an off-line fill needs it idle. Close what uses it (`lsof"
+        f" {device}` names processes), or fill it on line (--method online)"
+    )
+
+
+def written(machine: Machine, device: PurePosixPath) -> Sectors:
+    """Sectors written to and discarded from a block device since the machine's start.
+
+    Source: Documentation/block/stat.rst of the kernel. It counts what goes through this very
+    device, a partition or a disk, on this machine.
+    """
+    path = f"/sys/dev/block/{device_number(machine, device)}/stat"
+    fields = [int(word) for word in machine.run(["cat", path]).stdout.split()]
+    return Sectors(fields[_WRITTEN] + (fields[_DISCARDED] if len(fields) > _DISCARDED else 0))
+
+
+def _unescaped(folder: str) -> str:
+    """The kernel writes space, tab, newline and backslash as octal.
+
+    >>> _unescaped("/srv/my\\\\040data")
+    '/srv/my data'
+    """
+    for code in ("040", "011", "012", "134"):
+        folder = folder.replace(f"\\{code}", chr(int(code, 8)))
+    return folder

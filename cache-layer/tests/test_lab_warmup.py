@@ -1,0 +1,205 @@
+"""Warm-up jobs on the kernel's own dm-cache: filled while it stands, broken off, resumed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import pytest
+
+from hotset.cachelayer import extents, idle, offline
+from hotset.cachelayer import lab as labs
+from hotset.cachelayer.dmcache import DmCache, metadata_bytes
+from hotset.cachelayer.extents import Run, difference
+from hotset.cachelayer.ground import alone
+from hotset.cachelayer.idle import InUseError
+from hotset.cachelayer.lab import Lab, LabSpec
+from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import CommandError
+from hotset.cachelayer.tier import Progress, TierSpec, WarmupFailedError, hits_between
+from hotset.cachelayer.units import Blocks, Bytes
+
+pytestmark = pytest.mark.lab
+
+MIB = 1024**2
+BLOCK = Bytes(64 * 1024)
+CACHE = Bytes(64 * MIB)
+DISK = Bytes(256 * MIB)
+MOUNT = PurePosixPath("/run/hotset/data")
+SPEC = TierSpec("writeback", "smq", BLOCK, metadata_bytes(CACHE, BLOCK), CACHE, Bytes(16 * MIB))
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A lab with a tier over a slow disk whose every block is another."""
+
+    lab: Lab
+    tier: DmCache
+
+    def dd(self, *words: str) -> None:
+        self.lab.machine.run(["dd", "bs=64k", "status=none", *words])
+
+    def read(self, run: Run) -> None:
+        """Through the tier, past the page cache."""
+        self.dd(f"if={self.tier.path}", "of=/dev/null", f"skip={run.start}", f"count={run.count}",
+                "iflag=direct")  # fmt: skip
+
+
+def runs(*pairs: tuple[int, int]) -> list[Run]:
+    return [Run(Blocks(start), Blocks(count)) for start, count in pairs]
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    previous = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    image = tmp_path_factory.mktemp("image") / "disk.img"
+    Local().run(["mke2fs", "-q", "-t", "ext4", "-E", "lazy_itable_init=0", str(image), "48m"])
+    with image.open("r+b") as file:
+        # A small file system, and data behind it: blocks 1024 to 3071.
+        file.seek(64 * MIB)
+        file.write(os.urandom(128 * MIB))
+    spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(128 * MIB))
+    try:
+        with labs.standing(spec, "test", print) as lab:
+            storage = lab.ground.slow_disk("nas-2014", DISK, 0.1)
+            storage.restore(image, lab.takedown)
+            origin = storage.attach(lab.takedown)
+            tier = DmCache(lab.machine, SPEC, alone(lab.machine, SPEC, labs.VM_FLASH, origin))
+            lab.takedown.call("remove the tier", tier.discard)
+            tier.prepare()
+            tier.create()
+            yield Ground(lab, tier)
+    finally:
+        del os.environ["XDG_STATE_HOME"]
+        if previous is not None:
+            os.environ["XDG_STATE_HOME"] = previous
+
+
+def every_read_hits(ground: Ground, wanted: list[Run]) -> bool:
+    start = ground.tier.counters()
+    for run in wanted:
+        ground.read(run)
+    hits = hits_between(start, ground.tier.counters(), ground.tier.counter_bits)
+    return hits.read_misses == 0 and hits.read_hits >= extents.count(wanted)
+
+
+def test_a_standing_tier_is_filled_and_keeps_what_it_held(ground: Ground) -> None:
+    tier = ground.tier
+    # Whole blocks written while slots are free are taken in at once, and are dirty.
+    ground.dd("if=/dev/urandom", f"of={tier.path}", "seek=2000", "count=40", "oflag=direct")
+    assert tier.status().dirty >= 40
+    held = tier.resident()
+    wanted = runs((1100, 300), (1700, 200), (1990, 20))
+    done = tier.warm(wanted, 20, lambda _: None)
+    assert extents.count(difference(wanted, tier.resident())) == 0
+    assert extents.count(difference(held, tier.resident())) == 0, "there was room for both"
+    assert done.bytes < extents.count(wanted).bytes(BLOCK), "what was there is not copied again"
+    assert every_read_hits(ground, wanted)
+    assert tier.status().dirty == 0
+    again = tier.warm(wanted, 20, lambda _: None)
+    assert again.bytes == 0
+
+
+def test_what_is_cached_gives_way_only_as_far_as_it_must(ground: Ground) -> None:
+    tier = ground.tier
+    held = tier.resident()
+    wanted = runs((1100, 100), (2100, 900))
+    tier.warm(wanted, 20, lambda _: None)
+    now = tier.resident()
+    assert extents.count(difference(wanted, now)) == 0
+    assert extents.count(now) == tier.capacity, "no more was given up than was needed"
+    assert extents.count(extents.intersection(held, now)) > 100
+    assert every_read_hits(ground, wanted)
+
+
+def test_a_fill_that_is_cut_off_goes_on_where_it_stopped(ground: Ground) -> None:
+    tier = ground.tier
+    wanted = runs((1024, 960))
+    seen: list[Progress] = []
+
+    def stop_in_the_middle(progress: Progress) -> None:
+        seen.append(progress)
+        if progress.done > 8 * MIB:
+            signal.raise_signal(signal.SIGINT)  # Ctrl-C: it comes to the main thread
+
+    with pytest.raises(KeyboardInterrupt):
+        offline.fill(tier, wanted, 20, stop_in_the_middle, rate=Bytes(8 * MIB))
+    assert tier.stands(), "the database can go on with what is there"
+    first = extents.count(extents.intersection(wanted, tier.resident()))
+    assert every_read_hits(ground, extents.intersection(wanted, tier.resident()))
+    done = tier.warm(wanted, 20, lambda _: None)
+    assert done.bytes == (960 - first) * BLOCK
+    assert first * BLOCK >= seen[-1].done > 8 * MIB
+    assert every_read_hits(ground, wanted)
+
+
+def test_a_tier_in_use_is_refused(ground: Ground) -> None:
+    machine, tier = ground.lab.machine, ground.tier
+    machine.run(["mkdir", "-p", str(MOUNT)])
+    machine.run(["mount", str(tier.path), str(MOUNT)])
+    try:
+        with pytest.raises(InUseError, match=f"mounted on {MOUNT}: .*umount {MOUNT}"):
+            tier.warm(runs((1024, 10)), 5, lambda _: None)
+    finally:
+        machine.run(["umount", str(MOUNT)])
+    assert tier.stands()
+
+
+def test_an_origin_that_changes_meanwhile_is_noticed(ground: Ground) -> None:
+    tier = ground.tier
+    tier.warm(runs((1024, 100)), 5, lambda _: None)
+    seek = ("seek=1050", "count=1", "oflag=direct")
+    write = threading.Thread(target=ground.dd, args=("if=/dev/urandom", f"of={tier.origin}", *seek))
+
+    def write_past_the_tier(_: Progress) -> None:
+        if not write.ident:
+            write.start()
+
+    with pytest.raises(WarmupFailedError, match=r"128 sectors were written to it") as refused:
+        offline.fill(tier, runs((1300, 500)), 5, write_past_the_tier, rate=Bytes(16 * MIB))
+    write.join()
+    assert "stands again" in str(refused.value.__notes__)
+    assert extents.count(tier.resident()) == 0, "block 1050 was cached and is stale now"
+
+
+def test_a_link_that_is_lost_costs_nothing_that_was_copied(ground: Ground) -> None:
+    machine, tier = ground.lab.machine, ground.tier
+    wanted = runs((1024, 960))
+    tier.warm(runs((2100, 900)), 5, lambda _: None)  # little of what is wanted is there
+    before = extents.count(extents.intersection(wanted, tier.resident()))
+    disk = PurePosixPath(machine.run(["readlink", "-f", str(tier.origin)]).stdout.strip()).name
+    state = f"/sys/block/{disk}/device/state"
+    cut = threading.Thread(target=machine.run, args=(["tee", state],), kwargs={"stdin": "offline"})
+
+    def cut_in_the_middle(progress: Progress) -> None:
+        if progress.done > 8 * MIB and not cut.ident:
+            cut.start()
+
+    with pytest.raises(CommandError, match="reading"):
+        offline.fill(tier, wanted, 20, cut_in_the_middle, rate=Bytes(8 * MIB))
+    cut.join()
+    machine.run(["tee", state], stdin="running")
+    done = tier.warm(wanted, 20, lambda _: None)
+    assert 0 < done.bytes <= (960 - before) * BLOCK - 8 * MIB
+    assert every_read_hits(ground, wanted)
+
+
+def test_after_a_crash_of_hotset_what_was_written_down_counts_unless_the_origin_moved(
+    ground: Ground,
+) -> None:
+    tier = ground.tier
+    wanted = runs((1024, 200))
+    tier.warm(wanted, 5, lambda _: None)
+    offline._taken_down(tier, offline.look(tier))  # and then hotset is killed
+    done = tier.warm(wanted, 5, lambda _: None)
+    assert done.bytes == 0
+    offline._taken_down(tier, offline.look(tier))
+    ground.dd("if=/dev/urandom", f"of={tier.origin}", "seek=1050", "count=1", "oflag=direct")
+    done = tier.warm(wanted, 5, lambda _: None)
+    assert done.bytes == 200 * BLOCK
+    assert idle.written(ground.lab.machine, tier.origin) > 0

@@ -1,0 +1,11 @@
+-- The folder of a database in each tablespace that holds something of it.
+SELECT CASE pg_tablespace_location(t.oid)
+       WHEN '' THEN current_setting('data_directory') || '/base/' || d.oid
+       ELSE pg_tablespace_location(t.oid) || '/PG_'
+            || current_setting('server_version_num')::int / 10000 || '_'
+            || (SELECT catalog_version_no FROM pg_control_system()) || '/' || d.oid
+       END
+  FROM pg_database AS d
+  JOIN pg_tablespace AS t ON d.oid IN (SELECT pg_tablespace_databases(t.oid))
+ WHERE d.datname = {name} AND t.spcname <> 'pg_global'
+ ORDER BY t.oid <> d.dattablespace, t.spcname

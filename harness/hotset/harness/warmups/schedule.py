@@ -1,0 +1,309 @@
+"""Warm-ups at set times, at the machine's start and at its shutdown: systemd units.
+
+Source: systemd.timer(5), systemd.time(7), systemd.unit(5), systemd.service(5).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from hotset.cachelayer.machine import EnvironmentLacksError, Machine, put_text
+from hotset.harness.engines import connect
+from hotset.harness.engines.connect import EngineName
+from hotset.harness.warmups.jobs import Method
+from hotset.harness.warmups.targets import parse
+
+FOLDER = PurePosixPath("/etc/systemd/system")
+SNAPSHOTS = PurePosixPath("/var/lib/hotset")
+PREFIX = "hotset-warmup-"
+BOOT_UNIT = "hotset-tier-{}.service"
+"""What activates a disk at boot (:mod:`hotset.cachelayer.bootunit`)."""
+_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
+_DAYS = re.compile(rf"^{_DAY}(?:(?:\.\.|,){_DAY})*$", re.IGNORECASE)
+_FIELD = r"(?:\*|\d{1,4}(?:\.\.\d{1,4})?(?:/\d{1,4})?)(?:,\d{1,4}(?:\.\.\d{1,4})?)*"
+_DATE = re.compile(rf"^{_FIELD}-{_FIELD}(?:-{_FIELD})?$")
+_TIME = re.compile(rf"^{_FIELD}:{_FIELD}(?::{_FIELD})?$")
+_WORDS = frozenset(("hourly", "daily", "weekly", "monthly", "quarterly", "yearly"))
+
+
+class ScheduleError(ValueError):
+    """What is asked for is no schedule; the message says what would be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a user wants done, and on which of three occasions."""
+
+    targets: tuple[str, ...]
+    at: str | None
+    on_boot: bool
+    on_shutdown: bool
+    name: str | None
+    method: Method
+    rate: str | None
+    engine: EngineName
+    dsn: str | None
+    password_file: str | None
+
+    @property
+    def occasion(self) -> str:
+        return "boot" if self.on_boot else "shutdown" if self.on_shutdown else "timed"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit's file: its name and text."""
+
+    name: str
+    text: str
+
+    @property
+    def path(self) -> PurePosixPath:
+        return FOLDER / self.name
+
+
+def calendar(text: str) -> str:
+    """An OnCalendar expression; ``07:00 Mon..Fri`` is taken as well as ``Mon..Fri 07:00``.
+
+    Only its form is looked at: systemd itself has the last word where it is at hand.
+
+    :raises ScheduleError: not of that form.
+
+    >>> calendar("07:00 Mon..Fri")
+    'Mon..Fri 07:00'
+    """
+    words = text.split()
+    if len(words) == 1 and words[0].lower() in _WORDS:
+        return text.strip()
+    words.sort(key=lambda word: 0 if _DAYS.match(word) else 1 if _DATE.match(word) else 2)
+    forms = {2: (_DAYS, _TIME), 1: (_TIME,), 3: (_DAYS, _DATE, _TIME)}.get(len(words), ())
+    if len(words) == 2 and not _DAYS.match(words[0]):
+        forms = (_DATE, _TIME)
+    if not forms or not all(form.match(word) for form, word in zip(forms, words, strict=True)):
+        raise ScheduleError(
+            f"--at {text!r} is no time: write for instance 'Mon..Fri 07:00', '06:30' or"
+            " '*-*-01 05:00' (systemd.time(7))"
+        )
+    return " ".join(words)
+
+
+def check(wanted: Wanted) -> None:
+    """:raises ScheduleError: occasion, targets or name do not go together; says what would."""
+    occasions = [wanted.at is not None, wanted.on_boot, wanted.on_shutdown]
+    if sum(occasions) != 1:
+        raise ScheduleError("give one of --at TIME, --on-boot and --on-shutdown")
+    if wanted.at is not None:
+        calendar(wanted.at)
+    if bool(wanted.targets) != (wanted.at is not None):
+        raise ScheduleError(
+            "--at needs TARGETs; --on-boot and --on-shutdown take none: they restore and save a"
+            " snapshot"
+        )
+    if wanted.name is not None and not _NAME.match(wanted.name):
+        raise ScheduleError(
+            f"--name {wanted.name!r}: letters, digits, '_', '.' and '-', at most 64"
+        )
+    for text in wanted.targets:
+        if parse(text).of_database and wanted.dsn is None:
+            raise ScheduleError(f"TARGET {text} needs --dsn")
+    if wanted.dsn is not None:
+        # Refuses one that holds a password.
+        connect.database(wanted.engine, wanted.dsn)
+
+
+def units(wanted: Wanted, disk: str, program: str) -> list[Unit]:
+    """The units of a schedule.
+
+    :param program: hotset's full path on the machine.
+    """
+    name = wanted.name or f"{disk}-{wanted.occasion}"
+    command = " ".join(quoted(word) for word in (program, *_words(wanted, disk)))
+    if wanted.at is not None:
+        what = f"warm up disk {disk}"
+        timer = _timer(name, what, calendar(wanted.at))
+        return [_service(name, what, f"ExecStart={command}\n"), timer]
+    # Devices and mounts come up before it; at shutdown they go down after it.
+    order = f"After=local-fs.target remote-fs.target {BOOT_UNIT.format(disk)}\n"
+    if wanted.on_boot:
+        what = f"cache what disk {disk} had cached when the machine went down"
+        needs = f"{order}ConditionPathExists={_snapshot(disk)}\n"
+        return [_service(name, what, f"ExecStart={command}\n", needs, "multi-user.target")]
+    run = f"RemainAfterExit=yes\nExecStart=/bin/true\nExecStop={command}\n"
+    what = f"save what disk {disk} has cached"
+    return [_service(name, what, run, order, "multi-user.target")]
+
+
+def _words(wanted: Wanted, disk: str) -> list[str]:
+    """hotset's arguments, which are for the machine the units are on."""
+    file = str(_snapshot(disk))
+    if wanted.on_shutdown:
+        return ["warmup", "snapshot", disk, "--output", file]
+    limit = [] if wanted.rate is None else ["--rate", wanted.rate]
+    how = ["--disk", disk, "--method", wanted.method, *limit]
+    if wanted.on_boot:
+        return ["warmup", "restore", file, *how]
+    server = [] if wanted.dsn is None else ["--engine", wanted.engine, "--dsn", wanted.dsn]
+    if wanted.password_file is not None:
+        server += ["--password-file", wanted.password_file]
+    return ["warmup", "run", *wanted.targets, *how, *server]
+
+
+def _snapshot(disk: str) -> PurePosixPath:
+    return SNAPSHOTS / f"{disk}.snapshot"
+
+
+def _service(name: str, what: str, run: str, order: str = "", wanted_by: str = "") -> Unit:
+    install = f"\n[Install]\nWantedBy={wanted_by}\n" if wanted_by else ""
+    return Unit(
+        f"{PREFIX}{name}.service",
+        f"[Unit]\nDescription=hotset: {what}\n{order}"
+        f"\n[Service]\nType=oneshot\nTimeoutStartSec=infinity\n{run}{install}",
+    )
+
+
+def _timer(name: str, what: str, at: str) -> Unit:
+    return Unit(
+        f"{PREFIX}{name}.timer",
+        f"[Unit]\nDescription=hotset: {what}\n"
+        f"\n[Timer]\nOnCalendar={at}\nPersistent=true\n\n[Install]\nWantedBy=timers.target\n",
+    )
+
+
+def quoted(word: str) -> str:
+    """A word of ExecStart: systemd takes specifiers, variables and escapes apart.
+
+    >>> quoted("/srv/100 %/$x")
+    '"/srv/100 %%/$$x"'
+    """
+    word = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{word}"' if re.search(r"[\s'\"\\;]", word) or not word else word
+
+
+def program_on(machine: Machine) -> str:
+    """hotset's full path on a machine.
+
+    :raises EnvironmentLacksError: it is not installed there.
+    """
+    for path in ("/usr/local/bin/hotset", "/usr/bin/hotset", "/opt/hotset/bin/hotset"):
+        if machine.run(["test", "-x", path], check=False).rc == 0:
+            return path
+    raise EnvironmentLacksError(
+        f"hotset is not installed on {machine.kind} (/usr/local/bin/hotset): the unit has to run"
+        " it there. Install it there, or say where it is (--program /full/path/hotset)"
+    )
+
+
+def check_program(machine: Machine, path: str) -> str:
+    """:raises EnvironmentLacksError: nothing that runs is there.
+
+    :raises ScheduleError: not a full path.
+    """
+    if not path.startswith("/"):
+        raise ScheduleError(f"--program {path!r}: a unit needs a full path")
+    if machine.run(["test", "-x", path], check=False).rc:
+        raise EnvironmentLacksError(f"--program {path}: there is no such program on {machine.kind}")
+    return path
+
+
+def install(machine: Machine, wanted: Sequence[Unit], *, enable: bool) -> None:
+    """Write the units and have systemd know them.
+
+    :raises ScheduleError: systemd finds fault with a unit.
+    :raises EnvironmentLacksError: systemd does not run there.
+    """
+    for unit in wanted:
+        put_text(machine, unit.text, unit.path)
+    if _has_systemd_analyze(machine):
+        paths = [str(unit.path) for unit in wanted]
+        checked = machine.run(["systemd-analyze", "verify", *paths], check=False)
+        if checked.rc:
+            _delete(machine, [unit.name for unit in wanted])
+            words = (checked.stderr.strip() or checked.stdout.strip()).splitlines()
+            raise ScheduleError(f"systemd finds fault with the units: {' / '.join(words[:3])}")
+    # A timer starts its service, which is not enabled itself; what is to be stopped at shutdown has
+    # to be started first; what is for the next boot is not for now.
+    last = wanted[-1]
+    now = ["--now"] if last.name.endswith(".timer") or _value(last, "ExecStop") else []
+    steps = [["daemon-reload"], *([["enable", *now, last.name]] if enable else [])]
+    for step in steps:
+        done = machine.run(["systemctl", *step], check=False)
+        if done.rc:
+            said = (done.stderr.strip() or "no reason given").splitlines()[0]
+            raise EnvironmentLacksError(
+                f"{', '.join(str(unit.path) for unit in wanted)}: written, but `systemctl"
+                f" {' '.join(step)}` fails on {machine.kind}: {said}"
+            )
+
+
+def check_calendar(machine: Machine, at: str) -> None:
+    """Ask systemd, where it is at hand.
+
+    :raises ScheduleError: it does not understand the time.
+    """
+    if not _has_systemd_analyze(machine):
+        return
+    checked = machine.run(["systemd-analyze", "calendar", at], check=False)
+    if checked.rc:
+        said = checked.stderr.strip().splitlines() or ["no reason given"]
+        raise ScheduleError(f"--at {at!r}: systemd does not take it: {said[0]}")
+
+
+def installed(machine: Machine) -> list[Unit]:
+    """The units of hotset's schedules."""
+    if machine.run(["test", "-d", str(FOLDER)], check=False).rc:
+        return []
+    names = machine.run(["ls", str(FOLDER)]).stdout.split()
+    found = [name for name in sorted(names) if name.startswith(PREFIX)]
+    return [Unit(name, machine.run(["cat", str(FOLDER / name)]).stdout) for name in found]
+
+
+def rows(found: Sequence[Unit]) -> list[tuple[str, str, str]]:
+    """Name, occasion and command of each schedule."""
+    timers = {unit.name: unit for unit in found if unit.name.endswith(".timer")}
+    listed = []
+    for unit in found:
+        if unit.name in timers:
+            continue
+        stem = unit.name.removesuffix(".service")
+        timer = timers.get(f"{stem}.timer")
+        key = "ExecStop" if _value(unit, "ExecStop") else "ExecStart"
+        occasion = "shutdown" if key == "ExecStop" else "boot"
+        when = _value(timer, "OnCalendar") if timer else occasion
+        listed.append((stem.removeprefix(PREFIX), when, _value(unit, key)))
+    return listed
+
+
+def _value(unit: Unit, key: str) -> str:
+    found = re.search(rf"^{key}=(.*)$", unit.text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def remove(machine: Machine, name: str) -> list[str]:
+    """Remove a schedule's units; returns their names.
+
+    :raises ScheduleError: there is none of that name; names those there are.
+    """
+    there = {unit.name for unit in installed(machine)}
+    names = [f"{PREFIX}{name}.{kind}" for kind in ("timer", "service")]
+    found = [one for one in names if one in there]
+    if not found:
+        known = sorted({one.removeprefix(PREFIX).rpartition(".")[0] for one in there})
+        raise ScheduleError(f"NAME {name!r}: there is no such schedule; there is:"
+                            f" {', '.join(known) or 'none'}")  # fmt: skip
+    machine.run(["systemctl", "disable", "--now", *found], check=False)
+    _delete(machine, found)
+    machine.run(["systemctl", "daemon-reload"])
+    return found
+
+
+def _delete(machine: Machine, names: Sequence[str]) -> None:
+    machine.run(["rm", "-f", *(str(FOLDER / name) for name in names)])
+
+
+def _has_systemd_analyze(machine: Machine) -> bool:
+    places = ("/usr/bin/systemd-analyze", "/bin/systemd-analyze")
+    return any(machine.run(["test", "-x", path], check=False).rc == 0 for path in places)
