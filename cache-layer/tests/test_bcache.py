@@ -198,7 +198,7 @@ def test_a_flush_ends_and_puts_all_back(monkeypatch: pytest.MonkeyPatch) -> None
     there.answers["sh -c"] = lambda: LINE.replace("12.5M", left.pop(0))
     seen: list[Blocks] = []
     assert tier(there).flush(seen.append) == 2
-    assert seen == [1, 0]
+    assert seen == [2, 1, 0]
     modes = [call.stdin for call in there.calls if call.argv[-1].endswith("cache_mode")]
     assert modes == ["writethrough\n", "writeback\n"]
     percents = [call.stdin for call in there.calls if call.argv[-1].endswith("writeback_percent")]

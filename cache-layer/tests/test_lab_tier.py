@@ -348,7 +348,7 @@ def test_the_unit_is_the_very_commands(bench: Bench, kind: KernelKind) -> None:
     bench.umount()
     path = bootunit.install(machine, *bench.found())
     lines = bench.sh(f"cat {path}").splitlines()
-    starts = [line.removeprefix("ExecStart=").replace("$$", "$") for line in lines
+    starts = [line.removeprefix("ExecStart=").lstrip("-").replace("$$", "$") for line in lines
               if line.startswith("ExecStart=")]  # fmt: skip
     bench.crash()
     for line in starts:

@@ -31,6 +31,7 @@ def server(up: bool = True, **more: str | int | Callable[[], str]) -> FakeMachin
         "dmsetup ls": UP if up else "No devices found\n",
         "dmsetup status": LINE,
         "lsblk": FREE,
+        "test -e /etc/systemd": 1,
         "blockdev --getsize64": str(1536 * MIB),
         **more,
     })  # fmt: skip
@@ -168,7 +169,7 @@ def test_the_unit_names_its_devices_and_carries_the_commands() -> None:
     text = there.files[str(path)][0]
     assert str(path) == "/etc/systemd/system/hotset-tier-data.service"
     assert "Requires=dev-disk-by\\x2did-flash.device dev-disk-by\\x2did-data.device\n" in text
-    assert "Before=remote-fs-pre.target\n" in text
+    assert "Before=remote-fs-pre.target shutdown.target\n" in text
     starts = [line for line in text.splitlines() if line.startswith("ExecStart=")]
     assert starts[-1] == (
         "ExecStart=dmsetup create --concise 'hotset-data,,,rw,0 3145728 cache"
@@ -176,9 +177,26 @@ def test_the_unit_names_its_devices_and_carries_the_commands() -> None:
         " 2 metadata2 writeback smq 0'"
     )
     assert starts[-2].startswith("ExecStart=cache_check ")
+    # Also a second disk's unit makes the volume, and may fail at that.
+    assert starts[1].startswith("ExecStart=-dmsetup create --concise 'hotset-volume,,,rw,0 ")
+    assert text.count("hotset-volume") == 1
+    assert "\nExecStop=-dmsetup remove --retry hotset-data\n" in text
     assert f"systemctl enable {path.name}" in there.commands
     plain = bootunit.text(disk(), CARD, [], remote=False)
-    assert "Before=local-fs-pre.target\n" in plain
+    assert "Before=local-fs-pre.target shutdown.target\n" in plain
+
+
+def test_a_unit_follows_a_resize_and_goes_with_the_disk() -> None:
+    there = server(**{"test -e /etc/systemd": 0, "lsblk": FREE})
+    path = str(bootunit.path_of(disk()))
+    resizing.resize(there, CARD, disk(), Bytes(80 * MIB), False, nothing, nothing)
+    assert f"hotset-data-cache,,,rw,0 {80 * 2048} linear" in there.files[path][0]
+    clean = LINE.replace(" 12 33 ", " 12 0 ")
+    there = server(**{"test -e /etc/systemd": 0, "dmsetup status": clean})
+    lifecycle.deactivate(there, CARD, disk(), nothing)
+    assert not saved(there).disks[0].clean, "a boot may make it dirty unseen"
+    lifecycle.detach(there, CARD, disk(), False, False, nothing, nothing)
+    assert f"rm -f {path}" in there.commands
 
 
 def test_device_units_are_escaped_as_systemd_does() -> None:

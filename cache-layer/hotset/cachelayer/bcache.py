@@ -248,9 +248,10 @@ class Bcache:
         self.kernel.set(("writeback_running", 1))
         try:
             while dirty:
+                progress(dirty)
                 time.sleep(_POLL_S)
                 dirty = self.counters().dirty
-                progress(dirty)
+            progress(Blocks(0))
         finally:
             if not going:
                 self._tune()

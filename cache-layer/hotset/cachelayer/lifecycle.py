@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from hotset.cachelayer import bootunit, devices, flash
 from hotset.cachelayer import card as cards
-from hotset.cachelayer import devices, flash
 from hotset.cachelayer.bcache import Bcache
 from hotset.cachelayer.card import Card, CardError, Disk, KernelTier
 from hotset.cachelayer.machine import Machine
@@ -97,7 +97,8 @@ def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
         return
     _unused(machine, disk)
     try:
-        clean = not tier.counters().dirty
+        # A unit would activate it at a boot, and nobody would know that it is clean no more.
+        clean = not tier.counters().dirty and not bootunit.installed(machine, disk)
     except TierFailedError:
         clean = False
     tier.deactivate()
@@ -180,6 +181,7 @@ def detach(
         # So that no old superblock is found there by what comes next.
         flash.wipe(machine, card.flash, disk.metadata)
         flash.wipe(machine, card.flash, disk.cache)
+    bootunit.remove(machine, disk)
     card = card.without(disk.name)
     cards.save(machine, card)
     say(f"{disk.origin} is a plain disk again: mount it instead of {disk.device}")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hotset.cachelayer import bootunit, dmcache
 from hotset.cachelayer import card as cards
-from hotset.cachelayer import dmcache
 from hotset.cachelayer.bcache import CACHE_MIN, Bcache
 from hotset.cachelayer.card import Card, CardError, Disk
 from hotset.cachelayer.dmcache import DmCache
@@ -55,6 +55,9 @@ def resize(
         say("the cache begins empty: bcache changes neither size while it has one")
     else:
         _dm_cache(machine, card, before, disk, tier, grows, progress)
+    if bootunit.installed(machine, disk):
+        # An old one would take flash at the next boot that may be another's by then.
+        bootunit.install(machine, card.with_disk(disk), disk)
     if grows:
         say(f"{disk.device} follows the origin to {now}; now enlarge its file system (resize2fs,"
             " xfs_growfs)")  # fmt: skip
