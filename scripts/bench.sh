@@ -15,11 +15,13 @@ run() { "${hotset[@]}" experiment run experiments/demo.toml --set repeats="$repe
 
 emulated() {
     run --set tier.kind=emulated
-    printf '\ncaches smaller than the databases (1 GiB, warmed as far as they go):\n'
+    printf '\ncaches smaller than the databases (1 GiB), warmed in disk order and by heat:\n'
     # 5, 10, 25, 50, 75 % of them
     for cache in 51 102 256 512 768; do
-        run --set tier.kind=emulated --set "tier.cache=${cache}MiB" --set 'arms=["accelerated"]' \
-            --set warmup.probe_hit_ratio=0 --quiet --format csv
+        for order in disk heat; do
+            run --set tier.kind=emulated --set "tier.cache=${cache}MiB" --set "warmup.order=$order" \
+                --set 'arms=["accelerated"]' --set warmup.probe_hit_ratio=0 --quiet --format csv
+        done
     done
     printf '\nthe engine itself:\n'
     uv run --no-sync python scripts/bench_tier.py
@@ -31,6 +33,8 @@ kernel() {
         run --set tier.kind=dm-cache --set "time_scale=$scale"
     done
     "${hotset[@]}" disk calibrate --machine vm --time-scale 4
+    printf '\na warehouse scan against a hot set:\n'
+    uv run --no-sync python scripts/bench_scan.py
 }
 
 drivers() { uv run --no-sync python scripts/bench_drivers.py --repeats "$repeats"; }

@@ -6,7 +6,7 @@ Status lines after Documentation/admin-guide/device-mapper/cache.rst.
 from __future__ import annotations
 
 import doctest
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import PurePosixPath
 
 import pytest
@@ -24,7 +24,14 @@ from hotset.cachelayer.dmcache import (
 )
 from hotset.cachelayer.dmstatus import CacheStatus, parse_dmsetup_status, parse_status
 from hotset.cachelayer.ground import alone
-from hotset.cachelayer.tier import Counters, TierFailedError, TierSpec, WriteMode
+from hotset.cachelayer.machine import CommandError
+from hotset.cachelayer.tier import (
+    Counters,
+    MetadataDamagedError,
+    TierFailedError,
+    TierSpec,
+    WriteMode,
+)
 from hotset.cachelayer.units import Blocks, Bytes, Sectors
 from tests.fake_machine import FakeMachine, dm_cache, place
 
@@ -319,17 +326,29 @@ def test_flush_waits_until_nothing_is_dirty(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(dmcache, "_FLUSH_POLL_S", 0)
     machine, seen = with_dirty(7, 5, 2, 0), list[int]()
     assert tier(machine).flush(seen.append) == 7
-    assert seen == [5, 2, 0]
-    steps = [line for line in machine.commands if "status" not in line]
-    assert steps == [
-        "blockdev --getsize64 /dev/origin",
-        "dmsetup suspend hotset-data",
-        "dmsetup reload hotset-data",
-        "dmsetup resume hotset-data",
+    assert seen == [7, 5, 2, 0]
+    tables = [call.stdin.split(" 2 metadata2 ")[1] for call in machine.calls
+              if call.stdin and "reload" in call.line]  # fmt: skip
+    assert tables == ["writethrough cleaner 0", "writeback smq 0"], "then as it was"
+    moved = [
+        line for line in machine.commands if line.startswith("dmsetup") and "status" not in line
     ]
-    reload = next(call for call in machine.calls if "reload" in call.line)
-    assert reload.stdin is not None
-    assert reload.stdin.endswith("metadata2 writeback cleaner 0")
+    swap = ["dmsetup suspend hotset-data", "dmsetup reload hotset-data",
+            "dmsetup resume hotset-data"]  # fmt: skip
+    assert moved == [*swap, *swap]
+
+
+def test_a_flush_that_is_cut_short_puts_the_policy_back() -> None:
+    machine = with_dirty(7)
+
+    def interrupt(_: Blocks) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tier(machine).flush(interrupt)
+    last = [call.stdin for call in machine.calls if "reload" in call.line][-1]
+    assert last is not None
+    assert last.endswith("metadata2 writeback smq 0")
 
 
 def test_flush_of_a_clean_tier_changes_nothing() -> None:
@@ -349,7 +368,7 @@ def test_destroy_writes_back_and_then_removes_what_stands(monkeypatch: pytest.Mo
     machine = with_dirty(3, 0)
     tier(machine).destroy()
     removed = [line.split()[-1] for line in machine.commands if "remove" in line]
-    assert removed == ["hotset-data", "hotset-volume", "hotset-data-meta", "hotset-data-cache"]
+    assert removed == ["hotset-data", "hotset-data-meta", "hotset-data-cache"]
     commands = machine.commands
     assert commands.index("dmsetup reload hotset-data") < commands.index(
         "dmsetup remove --retry hotset-data"
@@ -366,4 +385,60 @@ def test_discard_does_not_write_back() -> None:
     machine = with_dirty(3)
     tier(machine).discard()
     assert not [line for line in machine.commands if "reload" in line or "status" in line]
-    assert len([line for line in machine.commands if "remove" in line]) == 4
+    assert len([line for line in machine.commands if "remove" in line]) == 3, "not the volume"
+
+
+def test_activation_checks_the_metadata_first() -> None:
+    machine = FakeMachine({"dmsetup ls": "No devices found\n", "cache_check": 1,
+                           "blockdev --getsize64 /dev/origin": str(1536 * MIB)})  # fmt: skip
+    with pytest.raises(MetadataDamagedError, match="cache_check /dev/mapper/hotset-data-meta"):
+        tier(machine).activate()
+    assert "dmsetup create hotset-data" not in machine.commands
+    machine.answers["cache_check"] = ""
+    tier(machine).activate()
+    assert machine.commands.index(
+        "cache_check --clear-needs-check-flag /dev/mapper/hotset-data-meta"
+    ) < machine.commands.index("dmsetup create hotset-data")
+    assert not [line for line in machine.commands if line.startswith("dd ")]
+
+
+def test_a_report_names_what_is_wrong() -> None:
+    machine = with_dirty(0)
+    assert tier(machine).report().state == "active"
+    machine.answers["dmsetup status hotset-data"] = LINE.replace(" rw -", " ro needs_check")
+    report = tier(machine).report()
+    assert report.state == "degraded"
+    assert [word in " ".join(report.notes) for word in ("read-only", "needs a check")] == [True] * 2
+    machine.answers["dmsetup status hotset-data"] = "0 3145728 cache Fail\n"
+    report = tier(machine).report()
+    assert (report.state, report.counters) == ("failed", None)
+    machine.answers["dmsetup ls"] = "No devices found\n"
+    assert tier(machine).report().state == "inactive"
+
+
+def test_a_cache_of_another_size_is_taken_in_while_it_works() -> None:
+    machine = with_dirty(0)
+    large = replace(SPEC, cache=Bytes(960 * MIB))
+    DmCache(machine, large, place(large)).follow_cache(place(SPEC))
+    steps = [(call.line, call.stdin) for call in machine.calls if call.argv[0] == "dmsetup"]
+    grown = f"0 {960 * 2048} linear /dev/flash 10240"
+    assert steps == [
+        ("dmsetup suspend hotset-data", None),
+        ("dmsetup reload hotset-data-cache", grown),
+        ("dmsetup resume hotset-data-cache", None),
+        ("dmsetup reload hotset-data", table(large, place(large), Bytes(1536 * MIB))),
+        ("dmsetup resume hotset-data", None),
+    ]
+
+
+def test_a_cache_size_that_the_kernel_refuses_is_taken_back() -> None:
+    machine = with_dirty(0)
+    machine.answers["dmsetup reload hotset-data"] = 1
+    machine.answers = {"dmsetup reload hotset-data-cache": "", **machine.answers}
+    small = replace(SPEC, cache=Bytes(64 * MIB))
+    with pytest.raises(CommandError):
+        DmCache(machine, small, place(small)).follow_cache(place(SPEC))
+    tables = [call.stdin for call in machine.calls if "reload hotset-data-cache" in call.line]
+    assert tables == [f"0 {64 * 2048} linear /dev/flash 10240",
+                      f"0 {896 * 2048} linear /dev/flash 10240"]  # fmt: skip
+    assert machine.commands[-1] == "dmsetup resume hotset-data"

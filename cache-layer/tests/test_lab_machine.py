@@ -14,7 +14,8 @@ from hotset.cachelayer import lab as labs
 from hotset.cachelayer import offline, warmup
 from hotset.cachelayer.dmcache import DmCache, metadata_bytes
 from hotset.cachelayer.dmstatus import parse_dmsetup_status
-from hotset.cachelayer.ground import alone
+from hotset.cachelayer.flash import remove
+from hotset.cachelayer.ground import VOLUME, alone
 from hotset.cachelayer.hits import Sampler
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
@@ -120,6 +121,7 @@ def test_offline_fill_makes_every_read_a_hit(
 ) -> None:
     tier = on_flash(lab, tier_spec(mode), origin)
     with lab.takedown.part():
+        lab.takedown.call("remove the volume", lambda: remove(lab.machine, [VOLUME]))
         lab.takedown.call("remove the tier", tier.discard)
         tier.prepare()
         lab.machine.run(["mkdir", "-p", str(MOUNT)])
@@ -171,6 +173,7 @@ def test_offline_fill_makes_every_read_a_hit(
 def test_a_changed_origin_is_caught_by_the_samples(lab: Lab, origin: PurePosixPath) -> None:
     tier = on_flash(lab, tier_spec("writeback"), origin)
     with lab.takedown.part():
+        lab.takedown.call("remove the volume", lambda: remove(lab.machine, [VOLUME]))
         lab.takedown.call("remove the tier", tier.discard)
         tier.prepare()
         runs = warmup.database_runs(tier, origin, PurePosixPath("/run/hotset/origin"), ".")
@@ -183,6 +186,7 @@ def test_a_changed_origin_is_caught_by_the_samples(lab: Lab, origin: PurePosixPa
 def test_sampler_sees_the_tier_and_the_cpu(lab: Lab, origin: PurePosixPath) -> None:
     tier = on_flash(lab, tier_spec("writeback"), origin)
     with lab.takedown.part():
+        lab.takedown.call("remove the volume", lambda: remove(lab.machine, [VOLUME]))
         lab.takedown.call("remove the tier", tier.discard)
         tier.prepare()
         tier.create()

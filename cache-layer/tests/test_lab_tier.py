@@ -14,7 +14,17 @@ from pathlib import Path, PurePosixPath
 import asyncssh
 import pytest
 
-from hotset.cachelayer import bootunit, card, creation, devices, extents, flash, lifecycle, vm
+from hotset.cachelayer import (
+    bootunit,
+    card,
+    creation,
+    devices,
+    extents,
+    flash,
+    lifecycle,
+    resizing,
+    vm,
+)
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer.bcache import Bcache
 from hotset.cachelayer.card import Card, Disk
@@ -200,7 +210,7 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
 
     # The origin grows under the mounted file system.
     bench.cut(ORIGIN, SIZES[ORIGIN] + 32)
-    lifecycle.resize(machine, *bench.found(), None, True, left.append, bench.said.append)
+    resizing.resize(machine, *bench.found(), None, True, left.append, bench.said.append)
     assert device_size(machine, device) == (SIZES[ORIGIN] + 32) * MIB
     assert bench.sums() == now
 
@@ -209,9 +219,9 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
         bench.soil()
         if mib == 72 or kind == "bcache":
             with pytest.raises(lifecycle.TierRefusedError, match="--flush"):
-                lifecycle.resize(machine, *bench.found(), Bytes(mib * MIB), False, left.append,
+                resizing.resize(machine, *bench.found(), Bytes(mib * MIB), False, left.append,
                                  print)  # fmt: skip
-        lifecycle.resize(machine, *bench.found(), Bytes(mib * MIB), True, left.append, print)
+        resizing.resize(machine, *bench.found(), Bytes(mib * MIB), True, left.append, print)
         assert bench.found()[1].spec.cache == mib * MIB
         tier = card.tier_of(machine, None)
         assert tier.counters().total.bytes(tier.spec.block) == mib * MIB
@@ -324,7 +334,7 @@ def test_what_bcache_has_cached(bench: Bench) -> None:
     wanted = {at for run in runs for at in range(run.start, run.start + run.count)}
     assert len(wanted & kept) >= 0.99 * len(wanted)
     assert dict(tier.report().tunables)["sequential_cutoff"] == "4.0M"
-    assert not any(key.dirty for key in tier.cached_keys())
+    assert not any(key.dirty for key in tier.kernel.cached_keys())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -338,7 +348,7 @@ def test_the_unit_is_the_very_commands(bench: Bench, kind: KernelKind) -> None:
     bench.umount()
     path = bootunit.install(machine, *bench.found())
     lines = bench.sh(f"cat {path}").splitlines()
-    starts = [line.removeprefix("ExecStart=").replace("$$", "$") for line in lines
+    starts = [line.removeprefix("ExecStart=").lstrip("-").replace("$$", "$") for line in lines
               if line.startswith("ExecStart=")]  # fmt: skip
     bench.crash()
     for line in starts:

@@ -262,6 +262,20 @@ def test_the_database_is_looked_for_on_a_read_only_origin(machine: FakeMachine) 
     )
 
 
+def test_what_is_hot_comes_before_all_files(machine: FakeMachine) -> None:
+    machine.answers |= {"blkid": "ext4\n", "debugfs": "Block size: 4096\n",
+                        "dumpe2fs": "Block size: 4096\n"}  # fmt: skip
+    tier, look = dm_cache(machine, SPEC), PurePosixPath("/look")
+    hot = [Run(Blocks(9_000), Blocks(40)), Run(Blocks(5_000), Blocks(20)),
+           Run(Blocks(7_000), Blocks(50))]  # fmt: skip
+    runs = warmup.database_runs(tier, ORIGIN, look, "cluster", (), hot)
+    # The last one has room for four of its blocks; nothing is left for the file system's head.
+    assert runs == [Run(Blocks(5_000), Blocks(20)), Run(Blocks(7_000), Blocks(4)),
+                    Run(Blocks(9_000), Blocks(40))]  # fmt: skip
+    runs = warmup.database_runs(tier, ORIGIN, look, "cluster", (), hot[:1])
+    assert runs == [Run(Blocks(0), Blocks(24)), Run(Blocks(9_000), Blocks(40))]
+
+
 def test_the_origin_is_unmounted_also_when_looking_fails(machine: FakeMachine) -> None:
     machine.answers |= {"find": 1, "blkid": "ext4\n"}
     tier = dm_cache(machine, SPEC)

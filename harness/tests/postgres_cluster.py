@@ -12,8 +12,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -35,14 +35,30 @@ class Cluster:
     def database(self, name: str = "postgres") -> PostgresDatabase:
         return PostgresDatabase("127.0.0.1", self.port, "tester", PASSWORD, name)
 
+    @contextmanager
+    def fresh(self, name: str) -> Iterator[PostgresDatabase]:
+        """A database without tables; it is dropped at the end, whoever is still in it."""
+        with closing(self.database().session()) as owner:
+            owner.script(f"CREATE DATABASE {name}")
+        try:
+            yield self.database(name)
+        finally:
+            # A session of its own: a test may have started the server anew.
+            with closing(self.database().session()) as owner:
+                owner.script(f"DROP DATABASE {name} WITH (FORCE)")
+
     def initialise(self) -> None:
         password_file = self.root / "password"
         password_file.write_text(PASSWORD)
-        if os.geteuid() == 0:
-            for path in (self.root, password_file):
-                shutil.chown(path, _other_user())
+        for path in (self.root, password_file):
+            self.hand_over(path)
         self._as_user("initdb", "-D", str(self.root / "data"), "-U", "tester", "-N",
                       "-A", "scram-sha-256", "--pwfile", str(password_file))  # fmt: skip
+
+    def hand_over(self, path: Path) -> None:
+        """Make it the server's account's."""
+        if os.geteuid() == 0:
+            shutil.chown(path, _other_user())
 
     def start(self) -> None:
         settings = (
@@ -161,7 +177,5 @@ def session(database: PostgresDatabase) -> Iterator[PostgresSession]:
 @pytest.fixture
 def empty(cluster: Cluster) -> Iterator[PostgresDatabase]:
     """A database without tables."""
-    with closing(cluster.database().session()) as owner:
-        owner.script("CREATE DATABASE empty")
-        yield replace(cluster.database(), dbname="empty")
-        owner.script("DROP DATABASE empty WITH (FORCE)")
+    with cluster.fresh("empty") as database:
+        yield database

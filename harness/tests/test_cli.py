@@ -141,6 +141,10 @@ def test_exit_codes_stand_in_the_help(hotset: CommandLine) -> None:
         (["tpch", "run"], ["--dsn"]),
         (["tpch", "run", "--dsn", "nonsense"], ["--dsn is neither a URI"]),
         (["tpch", "run", "--dsn", "host=x password=s3"], ["--dsn holds a password"]),
+        (["tpch", "run", "--dsn", "host=x port=54x"], ["--dsn port '54x'", "1 to 65535"]),
+        (["tpch", "run", "--dsn", "host=x sslmod=no"], ["libpq does not know", "sslmod"]),
+        (["tpch", "run", "--dsn", "postgresql://h/d?sslmod=no"], ["does not know", "sslmod"]),
+        (["tpch", "run", "--dsn", "host=x sslpassword=s3"], ["--dsn holds sslpassword"]),
         (["tpch", "build", "--dsn", "host=x", "--scale", "0.00001"], ["--scale", "from 0.01"]),
         (["tpch", "build", "--dsn", "host=x", "--engine", "oracle"], ["--engine", "'oracle'"]),
         (["tpch", "run", "--dsn", "host=x", "--queries", "1,23"], ["--queries", "'23'", "1 to 22"]),
@@ -196,6 +200,32 @@ def test_a_list_of_runs(hotset: CommandLine, run: RunDocument) -> None:
     table = hotset("runs", "list")
     assert (table.code, table.err) == (0, "")
     assert run.run in table.out
+
+
+def test_runs_side_by_side(hotset: CommandLine, run: RunDocument) -> None:
+    spec = {**run.experiment.spec, "seed": 9}
+    other = run.model_copy(
+        update={
+            "run": f"{run.run}.2",
+            "experiment": run.experiment.model_copy(update={"spec": spec}),
+        }
+    )
+    archive = Archive.default()
+    archive.path(other.run).mkdir()
+    archive.save(other)
+    both = ("runs", "compare", run.run, other.run)
+    usage_error(hotset(*both), "seed: – / 9", "--force")
+    usage_error(hotset("runs", "compare", run.run), "two runs")
+    usage_error(hotset("runs", "compare", run.run, "nowhere"), "nowhere")
+    found = json.loads(hotset(*both, "--force", "--format", "json").out)
+    assert found["schema_version"] == SCHEMA_VERSION
+    assert found["differences"] == ["seed: – / 9"]
+    assert {line["verdict"] for line in found["lines"]} == {"not significant"}
+    rows = list(csv.DictReader(io.StringIO(hotset(*both, "--force", "-f", "csv").out)))
+    assert [row["arm"] for row in rows] == [line["arm"] for line in found["lines"]]
+    table = hotset(*both, "--force")
+    assert (table.code, table.err) == (0, "")
+    assert "not significant" in table.out
 
 
 def test_one_run(hotset: CommandLine, run: RunDocument) -> None:

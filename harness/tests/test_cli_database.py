@@ -133,6 +133,27 @@ def test_memory_is_set_for_the_next_start(verbs: Verbs, session: PostgresSession
 
 
 @pytest.mark.database
+def test_statistics_are_gathered_when_asked_for(verbs: Verbs, session: PostgresSession) -> None:
+    session.script("CREATE TABLE counted AS SELECT generate_series(1, 1000) AS n")
+    told = "SELECT reltuples::int FROM pg_class WHERE relname = 'counted'"
+    try:
+        dry = verbs("statistics", "--dry-run")
+        assert (dry.code, dry.out) == (0, "ANALYZE\n")
+        assert session.query(told) == [(-1,)]
+        assert verbs("statistics", "--yes").code == 0
+        assert session.query(told) == [(1000,)]
+    finally:
+        session.script("DROP TABLE counted")
+
+
+@pytest.mark.database
+def test_a_server_that_cannot_empty_its_buffers_says_so(verbs: Verbs) -> None:
+    done = verbs("clear-cache", "--yes")
+    assert (done.code, done.out) == (3, "")
+    assert "restart it" in done.err
+
+
+@pytest.mark.database
 def test_what_a_server_refuses_ends_with_code_4(verbs: Verbs) -> None:
     done = verbs("place", "--folder", "/nowhere", "--yes")
     assert done.code == 4

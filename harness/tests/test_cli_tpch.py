@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,24 +33,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def whole(cluster: Cluster, folder: Path) -> Iterator[PostgresTpch]:
     """A database with TPC-H at scale 0.01."""
-    owner = PostgresTpch(cluster.database())
-    with closing(owner.session()) as session:
-        session.script("CREATE DATABASE tpch")
-    made = PostgresTpch(replace(owner.where, dbname="tpch"))
-    load(made, 0.01, folder / "hotset" / "tpch")
-    yield made
-    # A session of its own: a test may have started the server anew.
-    with closing(owner.session()) as session:
-        session.script("DROP DATABASE tpch WITH (FORCE)")
+    with cluster.fresh("tpch") as where:
+        made = PostgresTpch(where)
+        load(made, 0.01, folder / "hotset" / "tpch")
+        yield made
 
 
 @pytest.fixture
 def empty(cluster: Cluster) -> Iterator[PostgresTpch]:
-    owner = PostgresTpch(cluster.database())
-    with closing(owner.session()) as session:
-        session.script("CREATE DATABASE nothing")
-        yield PostgresTpch(replace(owner.where, dbname="nothing"))
-        session.script("DROP DATABASE nothing WITH (FORCE)")
+    with cluster.fresh("nothing") as where:
+        yield PostgresTpch(where)
 
 
 class Tpch:

@@ -93,8 +93,9 @@ def test_drift_falls_on_all_arms_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    "override", ["tpcc.warehouses=4", "tpcc.seed=2", "storage.size=2100MiB", "tpch.scale=0.05"]
-)
+    "override", ["tpcc.warehouses=4", "tpcc.seed=2", "storage.size=2100MiB", "tpch.scale=0.05",
+     "tier.volume=128MiB"],
+)  # fmt: skip
 def test_what_decides_the_content_of_an_image_is_in_its_name(override: str) -> None:
     assert saved.path_for(spec(override), "vm") != saved.path_for(spec(), "vm")
 

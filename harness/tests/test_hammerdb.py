@@ -36,8 +36,10 @@ class SqlServer:
     encrypt: str = "yes"
     trust: bool = True
     trusted: bool = False
-    driver: str | None = None
     engine: str = "sqlserver"
+
+    def odbc_driver(self) -> str:
+        return "ODBC Driver 18 for SQL Server"
 
     def session(self) -> Session:
         raise NotImplementedError

@@ -6,6 +6,7 @@ The build and the run take some minutes: HammerDB's clock ticks in minutes.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -52,14 +53,12 @@ def test_this_release_has_exactly_our_keys(
 @pytest.fixture(scope="module")
 def built(
     cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[PostgresDatabase, Path]:
+) -> Iterator[tuple[PostgresDatabase, Path]]:
     """A database of one warehouse that HammerDB built, and the folder of the build."""
-    with closing(cluster.database().session()) as owner:
-        owner.script("CREATE DATABASE hammerdb")
-    database = replace(cluster.database(), dbname="hammerdb")
     folder = tmp_path_factory.mktemp("build")
-    assert tpcc.build(database, WAREHOUSES, folder).rows["stock"] == 100_000
-    return database, folder
+    with cluster.fresh("hammerdb") as database:
+        assert tpcc.build(database, WAREHOUSES, folder).rows["stock"] == 100_000
+        yield database, folder
 
 
 def test_a_timed_run_on_a_build(built: tuple[PostgresDatabase, Path], tmp_path: Path) -> None:
@@ -105,8 +104,6 @@ def test_a_wrong_password_is_told_and_not_shown(
 
 
 def test_a_dying_server_ends_a_build(cluster: Cluster, tmp_path: Path) -> None:
-    with closing(cluster.database().session()) as owner:
-        owner.script("CREATE DATABASE dies")
     died = False
 
     def kill(line: output.Line) -> None:
@@ -115,8 +112,9 @@ def test_a_dying_server_ends_a_build(cluster: Cluster, tmp_path: Path) -> None:
             died = True
             cluster.kill()
 
-    try:
-        with pytest.raises(HammerdbFailed, match="virtual user 1"):
-            tpcc.build(replace(cluster.database(), dbname="dies"), 1, tmp_path, observe=kill)
-    finally:
-        cluster.start()
+    with cluster.fresh("dies") as database:
+        try:
+            with pytest.raises(HammerdbFailed, match="virtual user 1"):
+                tpcc.build(database, 1, tmp_path, observe=kill)
+        finally:
+            cluster.start()

@@ -137,13 +137,17 @@ def test_a_whole_run_and_its_result(home: Path, machine: str, tier: str) -> None
 
 def test_a_cache_too_small_for_the_database_stops_at_the_probe(home: Path) -> None:
     done = hotset(home, "experiment", "run", "tiny.toml", "--format", "json",
-                  "--set", "tier.cache=32MiB", "--set", 'arms=["accelerated"]')  # fmt: skip
+                  "--set", "tier.cache=32MiB", "--set", 'arms=["accelerated"]',
+                  "--set", "warmup.order=heat", "--set", "warmup.learn_s=6")  # fmt: skip
     assert done.returncode == 5, done.stderr
     assert "probe_hit_ratio" in done.stderr
     result = json.loads(hotset(home, "runs", "show", "last", "--format", "json").stdout)
     assert result["state"] == "failed"
     assert result["arms"] == []
     assert result["warmup"]["probe_hit_ratio"] < 0.95
+    assert result["warmup"]["order"] == "heat"
+    assert [one["state"] for one in result["phases"] if one["name"] == "learn"] == ["done"]
+    assert "were asked for" in done.stderr
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(home: Path) -> None:

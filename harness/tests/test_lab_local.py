@@ -6,10 +6,11 @@ there slow disk, iSCSI, tier and database all stand on one kernel.
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -18,7 +19,9 @@ from hotset.cachelayer import flashdev
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer.lab import LabSpec
 from hotset.cachelayer.local import Local
+from hotset.cachelayer.machine import Machine, Result
 from hotset.cachelayer.units import Bytes
+from hotset.reports.document import RunDocument
 from hotset.tpcc import native
 
 pytestmark = pytest.mark.lab
@@ -49,6 +52,17 @@ samples = 10
 """
 
 
+REAL = (
+    "arms=['baseline', 'accelerated']",
+    "storage.device=/dev/disk/by-id/dm-name-slow",
+    "storage.log_device=/dev/disk/by-id/dm-name-log",
+    "flash.device=/dev/disk/by-id/virtio-flash",
+    "machine.kind=local",
+    "tpcc.duration_s=4",
+)
+"""Disks of the guest by their ids, as hardware has them."""
+
+
 def guest_disk(folder: Path) -> Path:
     """A disk with everything hotset needs inside."""
     content, disk = folder / "content", folder / "disk.img"
@@ -77,33 +91,99 @@ def guest_disk(folder: Path) -> Path:
     return disk
 
 
-def test_the_tier_on_this_computers_own_kernel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    disk = guest_disk(tmp_path)
-    spec = LabSpec("vm", 2, Bytes(3 * 1024**3), Bytes(64 * 1024**2), disk, False)
-    hotset = ["env", f"PYTHONPATH={THERE}/site", f"HOTSET_FLASHDEV={THERE}/flashdev",
-              f"HOTSET_TPCC_DRIVER={THERE}/{native.PROGRAM}", f"HOME={THERE}",
-              "PYTHONDONTWRITEBYTECODE=1", "python3", "-c",
-              "from hotset.harness.cli import main; main()"]  # fmt: skip
-    with labs.standing(spec, "test", print) as lab:
-        machine = lab.machine
-        assert lab.saved is not None
-        machine.run(["mount", str(lab.saved), str(THERE)])
-        words = ["experiment", "run", str(THERE / "inside.toml"), "--format", "json"]
-        done = machine.run([*hotset, *words], timeout_s=900, check=False)
+@dataclass(frozen=True)
+class Inside:
+    """hotset in the guest."""
+
+    machine: Machine
+
+    def run(self, *more: str, yes: bool = False) -> RunDocument:
+        """The tiny experiment; nothing of it stands afterwards."""
+        done = self.hotset(*more, yes=yes)
         assert done.rc == 0, done.stderr[-3000:]
-        left = machine.run(["dmsetup", "ls"]).stdout + machine.run(["losetup", "-a"]).stdout
+        left = self.machine.run(["dmsetup", "ls"]).stdout
+        left += self.machine.run(["losetup", "-a"]).stdout
         assert "hotset" not in left
         assert "flash.img" not in left
-        mounts = machine.run(["cat", "/proc/mounts"]).stdout
-        assert "/run/hotset" not in mounts
-        machine.run(["umount", str(THERE)])
+        assert "/run/hotset" not in self.machine.run(["cat", "/proc/mounts"]).stdout
+        return RunDocument.model_validate_json(done.stdout)
+
+    def hotset(self, *more: str, yes: bool = False) -> Result:
+        words = [f"PYTHONPATH={THERE}/site", f"HOTSET_FLASHDEV={THERE}/flashdev",
+                 f"HOTSET_TPCC_DRIVER={THERE}/{native.PROGRAM}", f"HOME={THERE}",
+                 "PYTHONDONTWRITEBYTECODE=1", "python3", "-c",
+                 "from hotset.harness.cli import main; main()",
+                 "experiment", "run", str(THERE / "inside.toml"), "--format", "json",
+                 *(word for one in more for word in ("--set", one)),
+                 *(["--yes"] if yes else [])]  # fmt: skip
+        return self.machine.run(["env", *words], timeout_s=900, check=False)
+
+
+@pytest.fixture(scope="module")
+def inside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inside]:
+    folder = tmp_path_factory.mktemp("inside")
+    disk = guest_disk(folder)
+    spec = LabSpec("vm", 2, Bytes(3 * 1024**3), Bytes(640 * 1024**2), disk, False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        with labs.standing(spec, "test", print) as lab:
+            assert lab.saved is not None
+            lab.machine.run(["mount", str(lab.saved), str(THERE)])
+            yield Inside(lab.machine)
+            lab.machine.run(["umount", str(THERE)])
     disk.unlink()
-    result = json.loads(done.stdout)
-    assert (result["machine"]["kind"], result["machine"]["accel"]) == ("local", None)
-    assert result["state"] == "complete"
-    accelerated = next(arm for arm in result["arms"] if arm["name"] == "accelerated")
-    assert accelerated["repeats"][0]["hit_ratio"] > 0.95
-    assert result["warmup"]["differing_blocks"] == 0
+
+
+def test_the_tier_on_this_computers_own_kernel(inside: Inside) -> None:
+    result = inside.run()
+    assert result.machine is not None
+    assert (result.machine.kind, result.machine.accel) == ("local", None)
+    assert result.state == "complete"
+    assert hit_ratio(result) > 0.95
+    assert result.storage is not None
+    assert result.storage.kind == "modelled"
+
+
+def test_real_disks_by_their_names(inside: Inside) -> None:
+    slow_disk(inside.machine, "slow", 700)
+    slow_disk(inside.machine, "log", 200)
+    inside.machine.run(["mke2fs", "-q", "-L", "precious", "/dev/mapper/log"])
+    refused = inside.hotset(*REAL)
+    assert refused.rc == 2
+    assert "storage.log_device = /dev/disk/by-id/dm-name-log is not empty: ext2" in refused.stderr
+    label = ["blkid", "--probe", "--match-tag", "LABEL", "--output", "value", "/dev/mapper/log"]
+    assert inside.machine.run(label).stdout.strip() == "precious"
+    result = inside.run(*REAL, yes=True)
+    assert result.state == "complete"
+    assert hit_ratio(result) > 0.95
+    assert result.storage is not None
+    assert (result.storage.kind, result.storage.name) == ("device", "/dev/disk/by-id/dm-name-slow")
+    assert result.tier is not None
+    assert result.tier.flash == "/dev/disk/by-id/virtio-flash, as fast as it is"
+    baseline = result.arm("baseline")
+    assert baseline is not None
+    assert baseline.repeats[0].nopm > 0
+    for name in ("slow", "log"):
+        inside.machine.run(["dmsetup", "remove", name])
+        inside.machine.run(["losetup", "--detach", loop_of(inside.machine, name)])
+
+
+def hit_ratio(result: RunDocument) -> float:
+    accelerated = result.arm("accelerated")
+    assert accelerated is not None
+    assert result.warmup is not None
+    assert result.warmup.differing_blocks == 0
+    return accelerated.repeats[0].hit_ratio or 0
+
+
+def slow_disk(machine: Machine, name: str, mib: int) -> None:
+    """A disk that udev gives a name by its id, as it does to hardware."""
+    file = str(THERE / f"{name}.img")
+    machine.run(["truncate", "-s", f"{mib}M", file])
+    loop = machine.run(["losetup", "--find", "--show", "--direct-io=on", file]).stdout.strip()
+    machine.run(["dmsetup", "create", name], stdin=f"0 {mib * 2048} linear {loop} 0")
+    machine.run(["udevadm", "settle"])
+
+
+def loop_of(machine: Machine, name: str) -> str:
+    return machine.run(["losetup", "-j", str(THERE / f"{name}.img")]).stdout.partition(":")[0]

@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 
+from hotset.harness.engines import connect
 from hotset.harness.engines.postgres import PostgresDatabase, _meaning
 from hotset.tpcc.database import (
     Aborted,
@@ -14,6 +15,7 @@ from hotset.tpcc.database import (
     IntendedRollback,
     ServerGone,
 )
+from tests.postgres_cluster import PASSWORD, Cluster
 
 DATABASE = PostgresDatabase("127.0.0.1", 1, "someone", "s3cret", "tpcc")
 
@@ -35,6 +37,29 @@ def test_refused_connection_is_one_clear_line() -> None:
     assert "refused" in message
     assert "s3cret" not in message
     assert "\n" not in message
+
+
+def test_what_else_a_dsn_says_reaches_libpq(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPORT", "5433")
+    named = connect.database("postgres", "host=h sslmode=verify-full options='-c work_mem=1MB'")
+    assert isinstance(named, PostgresDatabase)
+    given = named.libpq().parameters
+    assert (given["port"], given["sslmode"]) == ("5433", "verify-full")
+    assert given["options"].startswith("-c work_mem=1MB -c plan_cache_mode=")
+    of_service = connect.database("postgres", "service=sales")
+    assert isinstance(of_service, PostgresDatabase)
+    assert "port" not in of_service.libpq().parameters, "its file names it"
+
+
+@pytest.mark.database
+def test_a_server_without_tls_is_refused_where_the_dsn_asks_for_it(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOTSET_PASSWORD", PASSWORD)
+    dsn = f"host=127.0.0.1 port={cluster.port} user=tester dbname=postgres"
+    connect.database("postgres", dsn).session().close()
+    with pytest.raises(CannotConnect, match="SSL"):
+        connect.database("postgres", f"{dsn} sslmode=require").session()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hotset.harness.engines.postgres_server import (
     Place,
     PostgresServer,
     load_settings,
+    log_size,
     run_settings,
 )
 from tests.fake_machine import FakeMachine
@@ -113,6 +114,10 @@ def test_a_measured_run_bypasses_the_page_cache_and_is_durable(
     assert machine.files[CONF][1] == 0o644
 
 
+def test_twice_the_log_fits_its_volume_beside_temporary_space() -> None:
+    assert [log_size(Bytes(size * MIB)) // MIB for size in (128, 143, 768)] == [32, 39, 352]
+
+
 def test_only_the_socket_goes_without_a_password(
     machine: FakeMachine, server: PostgresServer
 ) -> None:
@@ -141,7 +146,7 @@ def test_small_buffers_are_what_the_server_takes_at_least() -> None:
 
 
 def test_a_load_may_be_unsafe_but_leaves_no_setting_to_the_run() -> None:
-    assert load_settings(Bytes(384 * MIB), 20)["fsync"] == "off"
+    assert load_settings(Bytes(384 * MIB), 20, Bytes(256 * MIB))["fsync"] == "off"
     assert "fsync" not in SETTINGS
 
 

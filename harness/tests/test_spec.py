@@ -141,6 +141,44 @@ def test_more_than_the_flash(file: Path) -> None:
     assert "\n" not in message
 
 
+REAL = ("machine.kind=local", "time_scale=1", "storage.device=/dev/disk/by-id/ata-HDD_1")
+
+
+def test_real_disks_are_named_by_their_keys(file: Path) -> None:
+    more = ("flash.device=/dev/disk/by-id/nvme-F", "storage.log_device=/dev/disk/by-id/ata-HDD_2")
+    assert read(file, (*REAL, *more)).devices == {
+        "storage.device": "/dev/disk/by-id/ata-HDD_1",
+        "storage.log_device": "/dev/disk/by-id/ata-HDD_2",
+        "flash.device": "/dev/disk/by-id/nvme-F",
+    }
+    assert read(file).devices == {}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (("storage.device=sdb",), ("storage.device", "sdb: name a device", "/dev/disk/by-id/")),
+        (("machine.kind=vm",), ("storage.device = /dev/disk/by-id/ata-HDD_1", "'vm' does not see")),
+        (("time_scale=2",), ("time_scale = 2", "set it to 1")),
+        (("time_scale=auto",), ("time_scale = auto", "set it to 1")),
+        (("flash.device=/dev/disk/by-id/ata-HDD_1",), ("ata-HDD_1: it is named twice",)),
+        (("arms=['split-disks']",), ("name them in storage.split_devices",)),
+    ],
+)
+def test_real_disks_that_cannot_be(
+    file: Path, overrides: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    message = refused(file, *REAL, *overrides)
+    assert "\n" not in message
+    for word in words:
+        assert word in message
+
+
+def test_a_volume_too_small_for_the_log(file: Path) -> None:
+    message = refused(file, "tier.volume=100MiB")
+    assert "volume = 100.0 MiB: the log and temporary space need 128.0 MiB" in message
+
+
 def test_the_flash_may_be_used_up_to_the_last_block(file: Path) -> None:
     metadata = read(file).tier.resolved().metadata
     exact = f"flash.size={256 * MIB + 128 * MIB + metadata}"

@@ -1,8 +1,12 @@
 """Loading into a real server, and the twelve conditions on what it holds."""
 
-from contextlib import closing
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +16,8 @@ from hotset.tpcc.consistency import ConditionResult, Violated, check, require
 from hotset.tpcc.database import CannotConnect
 from hotset.tpcc.load import LoadResult, load
 from hotset.tpcc.record import LoadFailed, LoadProgress
-from hotset.tpcc.schema import TABLES, SetupError, batches, estimated_bytes
+from hotset.tpcc.schema import TABLES, SetupError, batches, drop, estimated_bytes
+from tests.postgres_cluster import Cluster
 
 pytestmark = pytest.mark.database
 
@@ -158,6 +163,33 @@ def test_a_failing_worker_fails_the_load(
     monkeypatch.setattr("hotset.tpcc.schema.create", lambda *_: None)
     with pytest.raises(LoadFailed, match=r'error 42P01: .*"item" does not exist'):
         load(empty, 1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
+def test_a_full_disk_is_named(cluster: Cluster, empty: PostgresDatabase) -> None:
+    with small_disk(cluster.root / "small") as small:
+        cluster.hand_over(small)
+        with closing(cluster.database().session()) as owner:
+            owner.script(f"CREATE TABLESPACE small LOCATION '{small}'")
+            owner.script(f"ALTER DATABASE {empty.dbname} SET default_tablespace = small")
+            try:
+                with pytest.raises(LoadFailed, match=r"disk full: .*No space left on device"):
+                    load(empty, 2)
+            finally:
+                with closing(empty.session()) as session:
+                    drop(empty, session)
+                owner.script("DROP TABLESPACE small")
+
+
+@contextmanager
+def small_disk(at: Path) -> Iterator[Path]:
+    """32 MiB, in memory."""
+    at.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "small", str(at)], check=True)
+    try:
+        yield at
+    finally:
+        subprocess.run(["umount", "--lazy", str(at)], check=True)
 
 
 def test_no_server_no_warehouses_no_dialect(database: PostgresDatabase) -> None:

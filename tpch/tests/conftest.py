@@ -1,17 +1,14 @@
-"""TPC-H at scale 0.01, loaded once into a server of the tests' own."""
+"""TPC-H at scale 0.01, loaded once into a database of its own."""
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hotset.harness.engines.postgres_tpch import PostgresTpch, PostgresTpchSession
 from hotset.tpch.load import LoadResult, load
-from tests.postgres_cluster import Cluster, cluster
-
-__all__ = ["Cluster", "cluster"]
+from tests.postgres_cluster import Cluster
 
 SCALE = 0.01
 
@@ -23,10 +20,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def loaded(cluster: Cluster, folder: Path) -> tuple[PostgresTpch, LoadResult]:
+def loaded(cluster: Cluster, folder: Path) -> Iterator[tuple[PostgresTpch, LoadResult]]:
     """A database with TPC-H, loaded by two processes, and what loading said."""
-    database = PostgresTpch(cluster.database())
-    return database, load(database, SCALE, folder, processes=2)
+    with cluster.fresh("loaded_tpch") as where:
+        database = PostgresTpch(where)
+        yield database, load(database, SCALE, folder, processes=2)
 
 
 @pytest.fixture
@@ -45,8 +43,5 @@ def session(database: PostgresTpch) -> Iterator[PostgresTpchSession]:
 @pytest.fixture
 def empty(cluster: Cluster) -> Iterator[PostgresTpch]:
     """A database without tables."""
-    owner = PostgresTpch(cluster.database())
-    with closing(owner.session()) as opened:
-        opened.script("CREATE DATABASE empty")
-        yield PostgresTpch(replace(owner.where, dbname="empty"))
-        opened.script("DROP DATABASE empty WITH (FORCE)")
+    with cluster.fresh("empty_tpch") as where:
+        yield PostgresTpch(where)

@@ -16,13 +16,12 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from hotset.cachelayer import flash, warmup
+from hotset.cachelayer.bcachekernel import Kernel
 from hotset.cachelayer.bcachesys import (
     STATUS_PROGRAM,
-    Key,
     Line,
     extents_of,
     parse_choice,
-    parse_key,
     parse_line,
 )
 from hotset.cachelayer.extents import Extent, Run, count, difference
@@ -51,12 +50,9 @@ _BUCKET_MIN = Bytes(64 * 1024)
 _BUCKETS = 1024
 CACHE_MIN = Bytes(_BUCKETS * _BUCKET_MIN)
 """``cache_alloc`` (super.c) wants more than 512 buckets."""
-_SYS, _DEBUG = PurePosixPath("/sys/fs/bcache"), PurePosixPath("/sys/kernel/debug")
 _POLL_S = 0.5
 _PASSES_MAX = 12
 _MISSING_MAX = 0.005
-_STOP_LIMIT_S = 30.0
-_START_LIMIT_S = 10.0
 _WRITEBACK_PERCENT = 10
 _WRITEBACK_DELAY_S = 5
 
@@ -81,6 +77,7 @@ class Bcache:
         self.spec = spec
         self.place = place
         self.set_uuid = set_uuid
+        self.kernel = Kernel(machine, f"{place.top}-backing", set_uuid)
         self._fresh = False
 
     @property
@@ -178,7 +175,7 @@ class Bcache:
         """
         del samples  # every block that is cached was read through the tier itself
         self.create()
-        self._set("sequential_cutoff", 0)
+        self.kernel.set(("sequential_cutoff", 0))
         try:
             done = warmup.by_reading(self, runs, 1, on_progress, rate)
             begun = time.monotonic()
@@ -237,19 +234,7 @@ class Bcache:
 
     def resident_extents(self) -> list[Extent]:
         """What is cached, to the sector, in order; dirty data among it."""
-        return extents_of(self.cached_keys(), HEADER.sectors)
-
-    def cached_keys(self) -> list[Key]:
-        """All keys of the cache set, by debugfs.
-
-        Debugfs is mounted for the purpose where it is not.
-        """
-        folder = _DEBUG / "bcache"
-        if self.machine.run(["test", "-d", str(folder)], check=False).rc:
-            self.machine.run(["mount", "-t", "debugfs", "debugfs", str(_DEBUG)])
-        dump = self.machine.run(["cat", str(folder / f"bcache-{self.set_uuid}")]).stdout
-        # Written while the cache works: a line may be seen twice, which merging takes care of.
-        return [key for line in dump.splitlines() if (key := parse_key(line)) is not None]
+        return extents_of(self.kernel.cached_keys(), HEADER.sectors)
 
     def flush(
         self, progress: Callable[[Blocks], None] = lambda _: None, *, going: bool = False
@@ -258,14 +243,15 @@ class Bcache:
         if not first:
             return 0
         # Nothing becomes dirty any more, and the rest is written back as fast as the origin goes.
-        self._set("cache_mode", "writethrough")
-        self._set("writeback_percent", 0)
-        self._set("writeback_running", 1)
+        self.kernel.set(("cache_mode", "writethrough"))
+        self.kernel.set(("writeback_percent", 0))
+        self.kernel.set(("writeback_running", 1))
         try:
             while dirty:
+                progress(dirty)
                 time.sleep(_POLL_S)
                 dirty = self.counters().dirty
-                progress(dirty)
+            progress(Blocks(0))
         finally:
             if not going:
                 self._tune()
@@ -273,36 +259,35 @@ class Bcache:
 
     def detach_cache(self) -> None:
         """Let go of the cache set while the device stays; what was dirty is written back first."""
-        self._set("cache_mode", "writethrough")
+        self.kernel.set(("cache_mode", "writethrough"))
         self.flush(going=True)
-        self._set("detach", 1)
-        self._wait(lambda: self.status().state == "no cache", "bcache did not let go of its cache")
-        self._stop_set()
+        self.kernel.set(("detach", 1))
+        self.kernel.wait(
+            lambda: self.status().state == "no cache", "bcache did not let go of its cache"
+        )
+        self.kernel.stop_set()
         flash.remove(self.machine, [self.place.slice("cache").name])
 
     def attach_cache(self) -> None:
         """Take the (new) cache set into use."""
-        self._register(self.place.slice("cache").path)
-        self._wait(lambda: not self._absent(_SYS / self.set_uuid), "bcache refuses the cache set")
-        self._set("attach", self.set_uuid)
+        self.kernel.register(self.place.slice("cache").path)
+        self.kernel.await_set()
+        self.kernel.set(("attach", self.set_uuid))
         self._tune()
 
     def follow_origin(self) -> Bytes:
-        """Take in an origin that has grown, without an interruption; returns its size.
+        """Take in an origin that has grown, the cache let go of and I/O going on; returns its size.
 
-        bcache learns a backing device's size only when it starts. So the cache is emptied and let
-        go of, I/O goes to the origin itself meanwhile, and the cache starts cold afterwards.
+        bcache learns a backing device's size only when it starts, so I/O goes to the origin itself
+        meanwhile.
         """
         size = device_size(self.machine, self.origin)
-        self.detach_cache()
         direct = linear_table([(self.origin, Part(Bytes(0), size))])
         flash.swap(self.machine, self.place.top, direct)
-        self._stop_backing()
+        self.kernel.stop()
         flash.swap(self.machine, self.backing, self.backing_table())
-        self._register(mapper_path(self.backing))
-        self._wait(lambda: self._bcache() is not None, "bcache did not take the device back")
-        self.format_cache()
-        self.attach_cache()
+        self.kernel.register(mapper_path(self.backing))
+        self.kernel.await_device()
         flash.swap(self.machine, self.place.top, self._top_table())
         return size
 
@@ -315,27 +300,13 @@ class Bcache:
         """Remove the tier's devices without writing back; the card's volume stays."""
         place = self.place
         flash.remove(self.machine, [place.top])
-        self._stop_backing()
-        self._stop_set()
+        self.kernel.stop()
+        self.kernel.stop_set()
         flash.remove(self.machine, [self.backing, place.slice("cache").name])
 
     def stands(self) -> bool:
         """Whether the accelerated device is there."""
         return self.place.top in flash.standing(self.machine)
-
-    def start_script(self) -> str:
-        """Activation for a shell, without hotset: one command a line. What a shell must expand is
-        found there, since neither ``dm-N`` nor ``bcacheN`` is the same after a boot."""
-        name, cache = self.backing, self.place.slice("cache").path
-        sys = f'/sys/block/"$$(dmsetup info -c --noheadings -o blkdevname {name})"/bcache'
-        lines = [f"echo {one} > {_SYS}/register_quiet || :" for one in (cache, mapper_path(name))]
-        lines.append(f"n=0; until [ -e {sys}/dev ]; do n=$$((n + 1)); [ $$n -lt 50 ];"
-                     " sleep 0.2; done")  # fmt: skip
-        lines += [f"echo {value} > {sys}/{key}" for key, value in self._wanted()]
-        size = int(device_size(self.machine, self.origin).sectors)
-        lines.append(f'dmsetup create {self.place.top} --table "0 {size} linear'
-                     f' /dev/$$(basename "$$(readlink -f {sys}/dev)") 0"')  # fmt: skip
-        return "\n".join(lines)
 
     def _make(self, name: str, table: str) -> None:
         if table and name not in flash.standing(self.machine):
@@ -348,58 +319,30 @@ class Bcache:
 
     def _top_table(self) -> str:
         size = device_size(self.machine, self.origin)
-        device = self._bcache()
+        device = self.kernel.device()
         if device is None:
             raise TierFailedError(f"bcache has no device for {mapper_path(self.backing)}")
         return linear_table([(device, Part(Bytes(0), size))])
 
     def _start(self) -> None:
         """Register both devices, attach the one to the other and put the linear one on top."""
-        self._register(self.place.slice("cache").path)
-        self._register(mapper_path(self.backing))
-        self._wait(lambda: not self._absent(_SYS / self.set_uuid), "bcache refuses the cache set")
-        self._wait(lambda: self._bcache() is not None, "bcache does not start the device")
+        self.kernel.register(self.place.slice("cache").path)
+        self.kernel.register(mapper_path(self.backing))
+        self.kernel.await_set()
+        self.kernel.wait(
+            lambda: self.kernel.device() is not None, "bcache does not start the device"
+        )
         if self._fresh or self.status().state == "no cache":
-            self._set("attach", self.set_uuid)
+            self.kernel.set(("attach", self.set_uuid))
         self._fresh = False
         self._tune()
         flash.make(self.machine, self.place.top, self._top_table())
 
-    def _register(self, device: PurePosixPath) -> None:
-        """udev may have done so already, which ``register_quiet`` takes for success."""
-        self.machine.run(["tee", str(_SYS / "register_quiet")], stdin=f"{device}\n", check=False)
-
-    def _wait(self, ready: Callable[[], bool], otherwise: str) -> None:
-        """:raises MetadataDamagedError: not within the limit; shows the kernel's last words."""
-        deadline = time.monotonic() + _START_LIMIT_S
-        while not ready():
-            if time.monotonic() > deadline:
-                log = self.machine.run(["dmesg"], check=False).stdout.splitlines()
-                words = [line for line in log if "bcache" in line][-3:]
-                raise MetadataDamagedError(f"{otherwise}; the kernel says: {' / '.join(words)}")
-            time.sleep(_POLL_S / 5)
-
-    def _bcache(self) -> PurePosixPath | None:
-        """``/dev/bcacheN``, which bcache gives a running backing device; None while it has none."""
-        link = self._sysfs() / "dev"
-        name = PurePosixPath(self.machine.run(["readlink", "-f", str(link)]).stdout.strip()).name
-        return None if name == link.name else PurePosixPath("/dev") / name
-
-    def _sysfs(self) -> PurePosixPath:
-        """The attributes of the backing device (its kernel name changes from boot to boot)."""
-        argv = ["dmsetup", "info", "--columns", "--noheadings", "-o", "blkdevname", self.backing]
-        return PurePosixPath("/sys/block") / self.machine.run(argv).stdout.strip() / "bcache"
-
-    def _set(self, attribute: str, value: str | int) -> None:
-        self.machine.run(["tee", str(self._sysfs() / attribute)], stdin=f"{value}\n")
-
     def _tune(self) -> None:
         """Set what the kernel forgets at every start, and what a flush changed."""
-        folder = self._sysfs()
-        for attribute, value in self._wanted():
-            self.machine.run(["tee", str(folder / attribute)], stdin=f"{value}\n")
+        self.kernel.set(*self.wanted())
 
-    def _wanted(self) -> tuple[tuple[str, str], ...]:
+    def wanted(self) -> tuple[tuple[str, str], ...]:
         """Attributes in their order. A congested flash must not bypass, or a warm-up on a slow
         origin is skipped without a word; a short delay lets a flush begin soon."""
         mode: WriteMode = self.spec.mode
@@ -415,11 +358,10 @@ class Bcache:
 
     def _tunables(self) -> tuple[tuple[str, str], ...]:
         """What they are by the kernel's word."""
-        folder, found = self._sysfs(), []
-        for attribute, _ in self._wanted():
-            text = self.machine.run(["cat", str(folder / attribute)], check=False).stdout.strip()
-            found.append((attribute, parse_choice(text) if "[" in text else text or "-"))
-        return tuple(found)
+        names = [name for name, _ in self.wanted()]
+        found = zip(names, self.kernel.get(*names), strict=True)
+        return tuple((name, parse_choice(text) if "[" in text else text or "-")
+                     for name, text in found)  # fmt: skip
 
     def _has_superblock(self, device: PurePosixPath) -> bool:
         shown = self.machine.run(["bcache-super-show", str(device)], check=False)
@@ -430,28 +372,3 @@ class Bcache:
         devices = (self.origin, self.place.flash)
         return max(int(self.machine.run(["blockdev", "--getss", str(one)]).stdout)
                    for one in devices)  # fmt: skip
-
-    def _stop_backing(self) -> None:
-        if self.backing not in flash.standing(self.machine):
-            return
-        folder = self._sysfs()
-        if not self._absent(folder):
-            self.machine.run(["tee", str(folder / "stop")], stdin="1\n", check=False)
-            self._gone(folder)
-
-    def _stop_set(self) -> None:
-        folder = _SYS / self.set_uuid
-        if not self._absent(folder):
-            self.machine.run(["tee", str(folder / "stop")], stdin="1\n", check=False)
-            self._gone(folder)
-
-    def _gone(self, folder: PurePosixPath) -> None:
-        deadline = time.monotonic() + _STOP_LIMIT_S
-        while not self._absent(folder):
-            if time.monotonic() > deadline:
-                raise TierFailedError(f"bcache does not stop: {folder} is still there; is"
-                                      f" {self.path} in use?")  # fmt: skip
-            time.sleep(_POLL_S / 5)
-
-    def _absent(self, path: PurePosixPath) -> bool:
-        return self.machine.run(["test", "-e", str(path)], check=False).rc != 0

@@ -11,9 +11,11 @@ from pathlib import PurePosixPath
 
 from hotset.cachelayer import dmcache
 from hotset.cachelayer.bcache import Bcache
+from hotset.cachelayer.bcachekernel import SYS
 from hotset.cachelayer.card import Card, Disk, built
-from hotset.cachelayer.flash import device_size
+from hotset.cachelayer.flash import Place, device_size, mapper_path
 from hotset.cachelayer.machine import Machine, put_text
+from hotset.cachelayer.units import Bytes
 
 FOLDER = PurePosixPath("/etc/systemd/system")
 _REMOTE = frozenset(("iscsi", "fc", "fcoe", "nvme-tcp"))
@@ -35,10 +37,15 @@ def install(machine: Machine, card: Card, disk: Disk) -> PurePosixPath:
     return path
 
 
+def installed(machine: Machine, disk: Disk) -> bool:
+    """Whether a boot activates the disk without hotset being asked."""
+    return machine.run(["test", "-e", str(path_of(disk))], check=False).rc == 0
+
+
 def remove(machine: Machine, disk: Disk) -> None:
     """Take the unit away, if there is one."""
     path = path_of(disk)
-    if machine.run(["test", "-e", str(path)], check=False).rc:
+    if not installed(machine, disk):
         return
     machine.run(["systemctl", "disable", path.name], check=False)
     machine.run(["rm", "-f", str(path)])
@@ -47,15 +54,19 @@ def remove(machine: Machine, disk: Disk) -> None:
 def commands(machine: Machine, card: Card, disk: Disk) -> list[str]:
     """The commands, in their order, as systemd takes them."""
     tier, place = built(machine, card, disk), card.place(disk)
-    slices = [place.slice("cache"), *([card.volume_slice] if card.volume else ())]
+    cache, volume = place.slice("cache"), card.volume_slice
+    # The card's disks share the volume: whoever comes second finds it there.
+    shared = [f"-{_create({volume.name: volume.table(card.flash)})}"] if card.volume else []
+    tables = {cache.name: cache.table(card.flash)}
     if isinstance(tier, Bcache):
-        tables = {one.name: one.table(card.flash) for one in slices}
         tables[tier.backing] = tier.backing_table()
-        return ["modprobe bcache", _create(tables), *_shell(tier.start_script())]
-    tables = {one.name: one.table(card.flash) for one in (place.slice("meta"), *slices)}
+        size = device_size(machine, disk.origin)
+        return ["modprobe bcache", *shared, _create(tables), *_bcache_start(tier, place, size)]
+    tables[place.slice("meta").name] = place.slice("meta").table(card.flash)
     top = dmcache.table(disk.spec, place, device_size(machine, disk.origin))
     return [
         "modprobe -a dm-cache dm-cache-smq",
+        *shared,
         _create(tables),
         f"cache_check --clear-needs-check-flag {tier.metadata}",
         _create({place.top: top}),
@@ -68,8 +79,20 @@ def _create(tables: dict[str, str]) -> str:
     return f"dmsetup create --concise '{';'.join(parts)}'"
 
 
-def _shell(script: str) -> list[str]:
-    return [f"/bin/sh -ec '{line}'" for line in script.splitlines()]
+def _bcache_start(tier: Bcache, place: Place, size: Bytes) -> list[str]:
+    """What registers, tunes and stacks. A shell finds what cannot be known before: neither
+    ``dm-N`` nor ``bcacheN`` is the same after a boot. (``$$`` is systemd's way to write ``$``.)"""
+    name = tier.backing
+    sys = f'/sys/block/"$$(dmsetup info -c --noheadings -o blkdevname {name})"/bcache'
+    devices = (place.slice("cache").path, mapper_path(name))
+    top = f'"0 {int(size.sectors)} linear /dev/$$(basename "$$(readlink -f {sys}/dev)") 0"'
+    lines = [
+        *(f"echo {one} > {SYS}/register_quiet || :" for one in devices),
+        f"n=0; until [ -e {sys}/dev ]; do n=$$((n + 1)); [ $$n -lt 50 ]; sleep 0.2; done",
+        *(f"echo {value} > {sys}/{key}" for key, value in tier.wanted()),
+        f"dmsetup create {place.top} --table {top}",
+    ]
+    return [f"/bin/sh -ec '{line}'" for line in lines]
 
 
 def text(disk: Disk, card: Card, lines: list[str], remote: bool) -> str:
@@ -82,6 +105,10 @@ def text(disk: Disk, card: Card, lines: list[str], remote: bool) -> str:
     wanted = "remote-fs.target" if remote else "local-fs.target"
     devices = " ".join(device_unit(one) for one in (card.flash, disk.origin))
     starts = "\n".join(f"ExecStart={line}" for line in lines)
+    # Removed in good order, dm-cache writes down what is dirty; else every block counts as dirty
+    # after the boot. bcache does so by itself (bcache_reboot, drivers/md/bcache/super.c).
+    stop = f"dmsetup remove --retry {disk.device.name}"
+    stops = f"\nExecStop=-{stop}" if disk.kind == "dm-cache" else ""
     return f"""\
 # Written by hotset: the commands of `hotset tier activate {disk.name}`. Made anew with --unit.
 [Unit]
@@ -89,14 +116,14 @@ Description=hotset tier {disk.name} ({disk.kind} over {disk.origin})
 DefaultDependencies=no
 Requires={devices}
 After={devices} {after}
-Before={before}
+Before={before} shutdown.target
 Conflicts=shutdown.target
 ConditionPathExists=!{disk.device}
 
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-{starts}
+{starts}{stops}
 
 [Install]
 WantedBy={wanted}

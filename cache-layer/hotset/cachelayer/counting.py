@@ -8,9 +8,11 @@ from typing import Any
 
 from hotset.cachelayer import flashdev, traced
 from hotset.cachelayer.card import Disk
+from hotset.cachelayer.dmcache import DmCache
+from hotset.cachelayer.emulated import Emulated
 from hotset.cachelayer.heat import Grid, Reading, Tally
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.tier import TierFailedError
+from hotset.cachelayer.tier import Tier, TierFailedError
 from hotset.cachelayer.traced import RegionCounters
 from hotset.cachelayer.units import Bytes
 
@@ -26,6 +28,14 @@ def of(machine: Machine, disk: Disk) -> RegionCounters:
     if disk.kind == "bcache":
         return traced.bcache(machine, disk.name, disk.device, _BCACHE_REGION)
     return traced.dm_cache(machine, disk.name, disk.device)
+
+
+def of_tier(tier: Tier) -> RegionCounters:
+    """What counts the regions of a lab's tier, which is on no card."""
+    if isinstance(tier, Emulated):
+        return EngineCounters(tier.machine, PurePosixPath(tier.control))
+    assert isinstance(tier, DmCache), f"a lab has no {tier.kind}"
+    return traced.dm_cache(tier.machine, "lab", tier.path)
 
 
 class EngineCounters:

@@ -82,9 +82,10 @@ def _uses(tree: dict[str, Any]) -> Iterator[str]:
         yield from _uses(child)
 
 
-def named_by_id(device: Device, role: Role, yes: bool) -> None:
+def named_by_id(device: Device, option: str, yes: bool) -> None:
     """See that the name stays with the disk: /dev/sda may be another one after a reboot.
 
+    :param option: where the name was given, with what stands before it: ``--flash `` .
     :raises DeviceRefusedError: another name was given; offers the right one. ``--yes`` helps only
         where the device has no name by id.
     """
@@ -92,23 +93,26 @@ def named_by_id(device: Device, role: Role, yes: bool) -> None:
         return
     if device.by_id:
         raise DeviceRefusedError(
-            f"--{role} {device.path}: that name may lead to another disk after a reboot;"
-            f" write --{role} {_best(device.by_id)}"
+            f"{option}{device.path}: that name may lead to another disk after a reboot;"
+            f" write {option}{_best(device.by_id)}"
         )
     if not yes:
         raise DeviceRefusedError(
-            f"--{role} {device.path} has no name in {BY_ID}: it may be another device after a"
+            f"{option}{device.path} has no name in {BY_ID}: it may be another device after a"
             " reboot; if you know better, add --yes"
         )
 
 
-def check(device: Device, role: Role, yes: bool) -> None:
-    """See that a device may be used as the origin (where a file system is welcome) or as flash.
+def check(device: Device, role: Role, yes: bool, option: str | None = None) -> None:
+    """See that a device may be used as the origin (where a file system is welcome) or as flash
+    (where all is written over).
 
+    :param option: where the name was given, if not by an option of the role's name.
     :raises DeviceRefusedError: says what is on it and what to do.
     """
-    option = f"--{role} {device.path}"
-    named_by_id(device, role, yes)
+    given = f"--{role} " if option is None else option
+    named_by_id(device, given, yes)
+    option = f"{given}{device.path}"
     if device.uses:
         remedy = "unmount it first" if role == "origin" else "free it first"
         raise DeviceRefusedError(f"{option} is in use: {'; '.join(device.uses)}: {remedy}")

@@ -153,9 +153,10 @@ class DmCache:
         try:
             self._reload(replace(self.spec, policy="cleaner", mode="writethrough"))
             while dirty:
+                progress(Blocks(dirty))
                 time.sleep(_FLUSH_POLL_S)
                 dirty = int(self.status().dirty)
-                progress(Blocks(dirty))
+            progress(Blocks(0))
         finally:
             if not going:
                 self._reload(self.spec)

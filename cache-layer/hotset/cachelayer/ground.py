@@ -25,7 +25,14 @@ from hotset.cachelayer.flash import (
 from hotset.cachelayer.flashdev import Model
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.storage import DISK_NAME, Iscsi, LoopDevice, ModelledStorage, Target
+from hotset.cachelayer.storage import (
+    DISK_NAME,
+    Iscsi,
+    LoopDevice,
+    ModelledStorage,
+    SlowDisk,
+    Target,
+)
 from hotset.cachelayer.takedown import Takedown
 from hotset.cachelayer.tier import Tier, TierKind, TierSpec
 from hotset.cachelayer.units import Bytes
@@ -63,10 +70,10 @@ class Ground(Protocol):
 
     def slow_disk(
         self, model: Model, size: Bytes, time_scale: float, name: str = "slow"
-    ) -> ModelledStorage:
-        """A slow disk, not attached yet; those that stand at one time have different names."""
+    ) -> SlowDisk:
+        """A modelled disk, not attached yet; those that stand at one time have different names."""
 
-    def tier(self, spec: TierSpec, origin: ModelledStorage, takedown: Takedown) -> Tier:
+    def tier(self, spec: TierSpec, origin: SlowDisk, takedown: Takedown) -> Tier:
         """A tier over a slow disk that is restored but not attached."""
 
     def all_flash(
@@ -92,12 +99,18 @@ class KernelGround:
     """dm-cache of the machine's kernel; the slow disk comes over real iSCSI."""
 
     tier_kind: TierKind = "dm-cache"
-    flash_description = "a disk of this computer's, as fast as it is"
 
     def __init__(
-        self, local: Local, machine: Machine, target: Target, flash: PurePosixPath, folder: Path
+        self,
+        local: Local,
+        machine: Machine,
+        target: Target,
+        flash: PurePosixPath,
+        folder: Path,
+        flash_description: str = "a disk of this computer's, as fast as it is",
     ) -> None:
         self.flash = flash
+        self.flash_description = flash_description
         self.target = target
         self._local = local
         self._machine = machine
@@ -109,7 +122,7 @@ class KernelGround:
         way = Iscsi(self._machine, self.target)
         return ModelledStorage(self._local, way, model, size, time_scale, self._folder, name)
 
-    def tier(self, spec: TierSpec, origin: ModelledStorage, takedown: Takedown) -> Tier:
+    def tier(self, spec: TierSpec, origin: SlowDisk, takedown: Takedown) -> Tier:
         place = alone(self._machine, spec, self.flash, origin.attach(takedown))
         tier = DmCache(self._machine, spec, place)
         takedown.call("remove the volume", lambda: remove(self._machine, [VOLUME]))
@@ -173,7 +186,8 @@ class EmulatedGround:
         way = LoopDevice(self._local)
         return ModelledStorage(self._local, way, model, size, time_scale, self._folder, name)
 
-    def tier(self, spec: TierSpec, origin: ModelledStorage, takedown: Takedown) -> Tier:
+    def tier(self, spec: TierSpec, origin: SlowDisk, takedown: Takedown) -> Tier:
+        assert isinstance(origin, ModelledStorage), "the engine has no other origin"
         self._lay_out(Bytes(spec.metadata + spec.cache + spec.volume), takedown)
         return Emulated(self._local, self._machine, spec, origin, self._flash, self._flash_model,
                         self._folder, takedown)  # fmt: skip

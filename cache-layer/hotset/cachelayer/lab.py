@@ -52,7 +52,10 @@ LEFT_UP = "lab up"
 
 @dataclass(frozen=True, slots=True)
 class LabSpec:
-    """What the lab is made of. ``saved`` is the file of the saved database image."""
+    """What the lab is made of. ``saved`` is the file of the saved database image.
+
+    ``flash_device``: a device that the user named, in place of a file (``local`` alone).
+    """
 
     machine: MachineChoice
     cores: int
@@ -62,6 +65,7 @@ class LabSpec:
     saved_readonly: bool = True
     tier: TierChoice = "auto"
     flash_model: Model = FLASH_MODEL
+    flash_device: PurePosixPath | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +307,12 @@ def _local_lab(spec: LabSpec, folder: Path, takedown: Takedown, local: Local) ->
     local.run(["modprobe", "-a", "loop", "fuse"])
     target = Target(local, local_portal(), folder)
     target.start(takedown)
-    file = _sparse(local, folder / "flash.img", spec.flash, takedown)
-    ground = KernelGround(local, local, target, loop.attach(local, file, takedown), folder)
+    if spec.flash_device is not None:
+        named = f"{spec.flash_device}, as fast as it is"
+        ground = KernelGround(local, local, target, spec.flash_device, folder, named)
+    else:
+        file = _sparse(local, folder / "flash.img", spec.flash, takedown)
+        ground = KernelGround(local, local, target, loop.attach(local, file, takedown), folder)
     return Lab("local", local, local, None, ground, _saved(spec, local, takedown), folder, takedown)
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from hotset.cachelayer import bootunit, devices, flash
 from hotset.cachelayer import card as cards
-from hotset.cachelayer import devices, dmcache, flash
-from hotset.cachelayer.bcache import CACHE_MIN, Bcache
+from hotset.cachelayer.bcache import Bcache
 from hotset.cachelayer.card import Card, CardError, Disk, KernelTier
-from hotset.cachelayer.flash import UNIT, Part, device_size
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.tier import MetadataDamagedError, Report, TierFailedError
-from hotset.cachelayer.units import Blocks, Bytes
+from hotset.cachelayer.units import Blocks
 
 Say = Callable[[str], None]
 OnFlush = Callable[[Blocks], None]
@@ -98,7 +97,8 @@ def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
         return
     _unused(machine, disk)
     try:
-        clean = not tier.counters().dirty
+        # A unit would activate it at a boot, and nobody would know that it is clean no more.
+        clean = not tier.counters().dirty and not bootunit.installed(machine, disk)
     except TierFailedError:
         clean = False
     tier.deactivate()
@@ -110,111 +110,8 @@ def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
 
 def flush(machine: Machine, card: Card, disk: Disk, progress: OnFlush) -> int:
     """Write everything back and go on as before; returns how many blocks were dirty."""
-    tier = _active(machine, card, disk)
+    tier = active(machine, card, disk)
     return tier.flush(progress)
-
-
-def resize(
-    machine: Machine, card: Card, disk: Disk, cache: Bytes | None, may_flush: bool,
-    progress: OnFlush, say: Say,
-) -> None:  # fmt: skip
-    """Follow an origin that has grown, and give the cache another size.
-
-    :raises TierRefusedError: the origin has shrunk, or blocks are dirty and may not be flushed.
-    :raises CardError: the flash has no room for the new size.
-    """
-    tier = _active(machine, card, disk)
-    known, now = device_size(machine, disk.device), device_size(machine, disk.origin)
-    if now < known:
-        raise TierRefusedError(
-            f"{disk.origin} has shrunk from {known} to {now}: grow it again, or restore it;"
-            " nothing was changed"
-        )
-    grows = now > known
-    wanted = cache.align_up(max(int(UNIT), int(disk.spec.block))) if cache is not None else None
-    changes = wanted is not None and wanted != disk.spec.cache
-    dirty = tier.counters().dirty
-    # dm-cache grows without a flush; bcache and a smaller cache begin with one.
-    empties = changes and wanted is not None and wanted < disk.spec.cache
-    if isinstance(tier, Bcache):
-        empties = grows or changes
-    if empties and dirty and not may_flush:
-        size = dirty.bytes(disk.spec.block)
-        raise TierRefusedError(
-            f"{disk.device} has {int(dirty)} dirty blocks ({size}), which that would drop:"
-            " --flush writes them back first"
-        )
-    if grows:
-        if isinstance(tier, Bcache):
-            tier.flush(progress, going=True)
-            say("bcache learns a new size only when it starts: its cache begins empty")
-        say(f"{disk.device} follows the origin to {tier.follow_origin()}; now enlarge its file"
-            " system (resize2fs, xfs_growfs)")  # fmt: skip
-    if changes and wanted is not None:
-        _resize_cache(machine, card, disk, wanted, progress, say)
-    if not (grows or changes):
-        say("the origin and the cache are as they were: nothing changed")
-
-
-def _resize_cache(
-    machine: Machine, card: Card, disk: Disk, size: Bytes, progress: OnFlush, say: Say
-) -> None:
-    old = disk.spec.cache
-    disk = replace(disk, spec=replace(disk.spec, cache=size), cache=_parts(card, disk, size))
-    before, after = card, card.with_disk(disk)
-    tier = cards.built(machine, after, disk)
-    if isinstance(tier, Bcache):
-        # The same flash as before may be part of the new slice, so the old set has to go first.
-        tier.flush(progress, going=True)
-        tier.detach_cache()
-        cards.save(machine, after)
-        tier.format_cache()
-        tier.attach_cache()
-        say(f"cache {old} -> {size}, empty: bcache cannot change a cache's size")
-        return
-    place = before.place(next(one for one in before.disks if one.name == disk.name))
-    if size > old:
-        needs = dmcache.metadata_bytes(size, disk.spec.block)
-        if needs > disk.spec.metadata:
-            raise CardError(
-                f"--cache {size} needs {needs} of metadata, there are {disk.spec.metadata}:"
-                " detach the disk and create it again"
-            )
-        # A larger slice harms nobody if this is cut short; the next activation takes it in.
-        cards.save(machine, after)
-        tier.follow_cache(place)
-    else:
-        tier.flush(progress, going=True)
-        tier.follow_cache(place)
-        cards.save(machine, after)
-    say(f"cache {old} -> {size}; what still fits stayed cached")
-
-
-def _parts(card: Card, disk: Disk, size: Bytes) -> tuple[Part, ...]:
-    """The parts of the flash for a CACHE of another size: more behind, or cut off from the end."""
-    if disk.kind == "bcache" and size < CACHE_MIN:
-        raise CardError(f"--cache {size}: bcache needs at least {CACHE_MIN}")
-    if size < disk.spec.block or not size:
-        raise CardError(f"--cache {size}: less than one block of {disk.spec.block}")
-    more = size - disk.spec.cache
-    if more > 0:
-        return joined([*disk.cache, *cards.take(card.free(), Bytes(more), "more CACHE")])
-    return cards.take(disk.cache, size, "CACHE")
-
-
-def joined(parts: list[Part]) -> tuple[Part, ...]:
-    """Neighbours put together, the order kept.
-
-    >>> joined([Part(Bytes(0), Bytes(2)), Part(Bytes(2), Bytes(1))])
-    (Part(start=Bytes(0), size=Bytes(3)),)
-    """
-    merged: list[Part] = []
-    for part in parts:
-        if merged and merged[-1].end == part.start:
-            merged[-1] = Part(merged[-1].start, Bytes(merged[-1].size + part.size))
-        else:
-            merged.append(part)
-    return tuple(merged)
 
 
 def repair(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
@@ -284,6 +181,7 @@ def detach(
         # So that no old superblock is found there by what comes next.
         flash.wipe(machine, card.flash, disk.metadata)
         flash.wipe(machine, card.flash, disk.cache)
+    bootunit.remove(machine, disk)
     card = card.without(disk.name)
     cards.save(machine, card)
     say(f"{disk.origin} is a plain disk again: mount it instead of {disk.device}")
@@ -355,7 +253,7 @@ def destroy(machine: Machine, card: Card, yes: bool, progress: OnFlush, say: Say
     say(f"the card {card.name} is gone: {card.flash} is free")
 
 
-def _active(machine: Machine, card: Card, disk: Disk) -> KernelTier:
+def active(machine: Machine, card: Card, disk: Disk) -> KernelTier:
     tier = cards.built(machine, card, disk)
     if not tier.stands():
         raise TierRefusedError(f"{disk.device} does not stand: `hotset tier activate {disk.name}`")

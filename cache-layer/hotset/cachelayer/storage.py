@@ -157,6 +157,46 @@ class LoopDevice:
         return loop.attach(self._local, file, takedown)
 
 
+class SlowDisk(Protocol):
+    """The origin of a tier, or a slow disk beside it."""
+
+    time_scale: float
+
+    @property
+    def description(self) -> str:
+        """What it is, for reports."""
+
+    def restore(self, image: Path, takedown: Takedown) -> None:
+        """Put a saved disk image on it (only while it is not attached)."""
+
+    def attach(self, takedown: Takedown) -> PurePosixPath:
+        """Make the disk appear on the machine; ``takedown`` holds how it goes away again."""
+
+
+class RealDisk:
+    """A disk that the user named. Everything on it is written over."""
+
+    time_scale = 1.0
+
+    def __init__(self, machine: Machine, device: PurePosixPath) -> None:
+        self.device = device
+        self._machine = machine
+        self._image: Path | None = None
+
+    @property
+    def description(self) -> str:
+        return f"{self.device}, as fast as it is"
+
+    def restore(self, image: Path, takedown: Takedown) -> None:  # noqa: ARG002 - it stays
+        self._image = image
+
+    def attach(self, takedown: Takedown) -> PurePosixPath:  # noqa: ARG002 - it is there
+        if self._image is not None:
+            words = ["--from", str(self._image), "--to", str(self.device)]
+            flashdev.copy(self._machine, words)
+        return self.device
+
+
 class ModelledStorage:
     """A modelled disk: the origin of the tier, as the machine sees it."""
 
@@ -180,8 +220,11 @@ class ModelledStorage:
         self._local = local
         self._folder = folder
 
+    @property
+    def description(self) -> str:
+        return f"modelled disk {self.way.description}"
+
     def restore(self, image: Path, takedown: Takedown) -> None:
-        """Put a saved disk image on it (only while it is not attached)."""
         if image.stat().st_size > self.size:
             raise ValueError(
                 f"the database image ({Bytes(image.stat().st_size)}) is larger than the origin"
@@ -206,7 +249,6 @@ class ModelledStorage:
         return [option, model, "--time-scale", f"{self.time_scale:g}"]
 
     def attach(self, takedown: Takedown) -> PurePosixPath:
-        """Make the disk appear on the machine; ``takedown`` holds how it goes away again."""
         backing, mount = self.lay_out(takedown), self._folder / self.name
         # Volatile: the disk is thrown away after the run, and this computer's own disk must not
         # add its flushes to the model's.

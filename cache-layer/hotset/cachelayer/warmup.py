@@ -33,12 +33,14 @@ def database_runs(
     mount_point: PurePosixPath,
     folder: str,
     first: Sequence[str] = (),
+    hottest: Iterable[Run] = (),
 ) -> list[Run]:
     """The origin's blocks that hold the files of a folder, as far as the cache has room; what is
     left of it takes free space, so that the files' growth hits as well.
 
     :param look: what :meth:`Tier.prepare` returned.
     :param first: folders in it whose files come before the others.
+    :param hottest: blocks that come before all files, in that order.
     """
     machine, block = tier.machine, tier.spec.block
     capacity = tier.spec.cache.blocks(block)
@@ -48,7 +50,8 @@ def database_runs(
     try:
         base = mount_point / folder
         size = device_size(machine, look)
-        kept: list[Run] = []
+        whole = [Run(Blocks(0), size.blocks(block))]
+        kept = extents.intersection(extents.union(extents.first(hottest, capacity)), whole)
         for one in (*(base / name for name in first), base):
             found = extents.of_files(machine, extents.files_under(machine, one))
             if one == base:

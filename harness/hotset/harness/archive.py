@@ -31,6 +31,17 @@ class NoSuchRunError(Exception):
     """The archive has no such run; the message says how to see those it has."""
 
 
+def new_folder(base: Path, name: str, at: datetime, mode: int = 0o777) -> Path:
+    """Make a folder named after its time and what it is for, as there was none before."""
+    stem = f"{at.astimezone(UTC):%Y%m%d-%H%M%S}-{name}"
+    for suffix in ("", *(f".{number}" for number in range(2, 100))):
+        folder = base / (stem + suffix)
+        with suppress(FileExistsError):
+            folder.mkdir(mode, parents=True)
+            return folder
+    raise FileExistsError(f"{base / stem} and 98 more exist")
+
+
 @dataclass(frozen=True, slots=True)
 class Archive:
     """All runs of this user."""
@@ -43,15 +54,7 @@ class Archive:
 
     def new(self, name: str, at: datetime) -> str:
         """Make the folder of a new run and return the run's id, which no other run has."""
-        stem = f"{at.astimezone(UTC):%Y%m%d-%H%M%S}-{name}"
-        for suffix in ("", *(f".{number}" for number in range(2, 100))):
-            folder = self.folder / (stem + suffix)
-            try:
-                folder.mkdir(parents=True)
-            except FileExistsError:
-                continue
-            return folder.name
-        raise FileExistsError(f"{self.folder / stem} and 98 more exist")
+        return new_folder(self.folder, name, at).name
 
     def path(self, run: str) -> Path:
         return self.folder / run

@@ -30,12 +30,13 @@ from hotset.cachelayer import filesystem, warmup
 from hotset.cachelayer.ground import SavedDisk
 from hotset.cachelayer.tier import Tier, Warmup
 from hotset.cachelayer.units import Bytes
-from hotset.harness.engines.postgres_server import USER, PostgresServer, run_settings
+from hotset.harness.engines.postgres_server import PostgresServer, log_size, run_settings
 from hotset.harness.site import (
     PLACE,
     VOLUME_IN_DATA,
     Site,
     mount,
+    slow_disk,
     volume_on_data,
 )
 from hotset.harness.spec import IN_MEMORY_ROOM
@@ -71,12 +72,12 @@ def split_disks(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """The databases' files shared out over several slow disks."""
     with site.takedown.part():
         want = site.spec.storage
+        devices: Sequence[str | None] = want.split_devices or [None] * want.split_disks
         disks = [
-            site.lab.ground.slow_disk(
-                want.split_model, want.size, site.storage.time_scale, f"slow{number}"
-            )
-            for number in range(1, want.split_disks + 1)
-        ]
+            slow_disk(site.lab, device, want.split_model, want.size, site.storage.time_scale,
+                      f"slow{number}")
+            for number, device in enumerate(devices, 1)
+        ]  # fmt: skip
         disks[0].restore(site.saved.path, site.takedown)
         first, *others = (disk.attach(site.takedown) for disk in disks)
         mount(site.machine, site.takedown, first, PLACE.data, "-o", "noatime")
@@ -126,6 +127,18 @@ def accelerated(site: Site, workloads: Workloads) -> Iterator[Placed]:
 
 
 @contextmanager
+def cold(site: Site, workloads: Workloads) -> Iterator[Placed]:
+    """As `accelerated`, the cache empty."""
+    with site.takedown.part():
+        site.storage.restore(site.saved.path, site.takedown)
+        tier = site.lab.ground.tier(site.tier, site.storage, site.takedown)
+        tier.prepare()
+        mount(site.machine, site.takedown, tier.create(), PLACE.data, "-o", "noatime")
+        _own_volume(site, tier.volume)
+        yield Placed(_started(site, site.buffers(workloads)), tier)
+
+
+@contextmanager
 def all_flash(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """Everything on flash: the ceiling."""
     with site.takedown.part():
@@ -169,17 +182,16 @@ def _share_out(site: Site, others: Sequence[PurePosixPath]) -> None:
         moved = to / path.removeprefix(f"{PLACE.cluster}/").replace("/", "-")
         machine.run(["cp", "-a", path, str(moved)], timeout_s=3600)
         machine.run(["ln", "-sf", str(moved), path])
-    for disk in others:
-        machine.run(["chown", f"{USER}:{USER}", str(disk)])
 
 
 def _slow_volume(site: Site) -> None:
     """Log and temporary space beside the data, or on a slow disk of their own."""
-    model = site.spec.storage.log_model
-    if model is None:
+    device, model = site.spec.storage.log_device, site.spec.storage.log_model
+    if device is None and model is None:
         volume_on_data(site.machine, site.takedown)
         return
-    disk = site.lab.ground.slow_disk(model, site.tier.volume, site.storage.time_scale, "log")
+    disk = slow_disk(site.lab, device, model, site.tier.volume, site.storage.time_scale,
+                     "log")  # fmt: skip
     _own_volume(site, disk.attach(site.takedown))
 
 
@@ -194,7 +206,8 @@ def _warm(site: Site, tier: Tier, workloads: Workloads) -> Warmup:
     want = site.spec.warmup
     look = tier.prepare()
     first = [site.saved.databases[workload].folder for workload in workloads]
-    runs = warmup.database_runs(tier, look, _ORIGIN_LOOK, PLACE.cluster.name, first)
+    runs = warmup.database_runs(tier, look, _ORIGIN_LOOK, PLACE.cluster.name, first,
+                                  site.hottest)  # fmt: skip
     with site.report.task(f"warm-up ({want.method})"):
         if want.method == "fill":
             return tier.warm(runs, want.samples, site.report.on_warmup)
@@ -212,8 +225,8 @@ def _own_volume(site: Site, volume: PurePosixPath) -> None:
 def _started(site: Site, buffers: Bytes) -> PostgresServer:
     site.lab.settle()
     server = site.server()
-    log_size = Bytes(site.tier.volume // 2)
-    server.start(run_settings(buffers, site.spec.tpcc.users, log_size))
+    log_room = log_size(site.tier.volume)
+    server.start(run_settings(buffers, site.spec.tpcc.users, log_room))
     # Immediate: the arm's disks are thrown away, nothing has to be written back.
     site.takedown.call("stop the server", lambda: server.stop("immediate"))
     return server

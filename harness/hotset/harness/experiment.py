@@ -7,24 +7,26 @@ import platform
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
 from hotset.cachelayer import flashdev
 from hotset.cachelayer import lab as labs
+from hotset.cachelayer.extents import Run
 from hotset.cachelayer.hits import Window
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.tier import Warmup
-from hotset.harness import calibrate, saved
+from hotset.harness import calibrate, learning, real_disks, saved
 from hotset.harness import workload as checks
 from hotset.harness.archive import Archive
 from hotset.harness.arms import ARMS, Placed, Workloads
 from hotset.harness.journal import Journal, ThresholdMissedError
 from hotset.harness.measure import measure, power_record, repeat_record, run_queries
 from hotset.harness.progress import Reporter
-from hotset.harness.site import Site
-from hotset.harness.spec import Spec
+from hotset.harness.site import Site, slow_disk
+from hotset.harness.spec import Spec, WarmupTable
 from hotset.reports import document
 from hotset.reports.document import ArmName, RunDocument
 from hotset.tpcc import consistency
@@ -33,12 +35,21 @@ _PROBE_SEED = 10_000
 _PROBE_QUERIES = (6, 12)
 
 
-def run(spec: Spec, archive: Archive, report: Reporter, resume: str | None = None) -> RunDocument:
+def run(
+    spec: Spec,
+    archive: Archive,
+    report: Reporter,
+    resume: str | None = None,
+    yes: bool = False,
+) -> RunDocument:
     """Run an experiment and return its document.
 
     :param resume: id of a failed or interrupted run to go on with.
+    :param yes: give up what lies on the real disks that the experiment names.
+    :raises DeviceRefusedError: one of those may not be written over.
     :raises ThresholdMissedError: the probe's hit ratio stayed below the asked one.
     """
+    real_disks.take(Local(), spec, yes)
     journal = Journal.resume(archive, spec, resume) if resume else Journal.begin(archive, spec)
     report.say(f"run {journal.document.run}")
     try:
@@ -50,10 +61,13 @@ def run(spec: Spec, archive: Archive, report: Reporter, resume: str | None = Non
             with journal.phase("database"):
                 site = _site(lab, spec, image_path, time_scale, report)
                 _describe(site, journal)
+            hottest: dict[Workloads, tuple[Run, ...]] = {}
             for repeat, arm in order(spec):
                 for workloads in spec.placements:
                     if all(journal.has(arm, repeat, workload) for workload in workloads):
                         continue
+                    if arm == "accelerated":
+                        site = _learned(site, journal, hottest, workloads)
                     with journal.phase(" ".join((arm, str(repeat), *_named(spec, workloads)))):
                         _measure_arm(site, journal, arm, repeat, workloads)
         journal.finish(spec)
@@ -90,6 +104,7 @@ def _raise(stack: ExitStack, spec: Spec, report: Reporter) -> tuple[Lab, Path]:
         saved_readonly=there,
         tier=spec.tier.wanted,
         flash_model=spec.flash.model,
+        flash_device=PurePosixPath(spec.flash.device) if spec.flash.device else None,
     )
     lab = stack.enter_context(labs.standing(wanted, f"experiment {spec.name}", report.say))
     return lab, image_path
@@ -114,9 +129,22 @@ def _ground(lab: Lab, spec: Spec, journal: Journal, report: Reporter) -> float:
 
 def _site(lab: Lab, spec: Spec, path: Path, time_scale: float, report: Reporter) -> Site:
     password = secrets.token_urlsafe(24)
-    storage = lab.ground.slow_disk(spec.storage.model, spec.storage.size, time_scale)
+    want = spec.storage
+    storage = slow_disk(lab, want.device, want.model, want.size, time_scale)
     image = saved.cached(path) or saved.build(lab, spec, path, password, report)
     return Site(spec, spec.tier.resolved(), lab, storage, image, password, report)
+
+
+def _learned(
+    site: Site, journal: Journal, known: dict[Workloads, tuple[Run, ...]], workloads: Workloads
+) -> Site:
+    """The site with what these workloads' warm-up takes first, learned once."""
+    if not learning.wanted(site.spec):
+        return site
+    if workloads not in known:
+        with journal.phase(" ".join(("learn", *_named(site.spec, workloads)))):
+            known[workloads] = learning.hottest(site, workloads)
+    return replace(site, hottest=known[workloads])
 
 
 def _named(spec: Spec, workloads: Workloads) -> Workloads:
@@ -185,7 +213,7 @@ def _probe(
     with site.report.task("probing the hit ratio"):
         window, seconds = _probed(site, placed, repeat, workloads)
     ratio = window.hits.ratio if window.hits else None
-    journal.add_warmup(_warmup_record(warmed, ratio, seconds, want.probe_hit_ratio, repeat))
+    journal.add_warmup(_warmup_record(warmed, ratio, seconds, want, repeat))
     site.report.say(
         f"warm-up {warmed.bytes} in {warmed.seconds:.1f} s, {warmed.mb_per_s:.1f} MB/s of the"
         f" origin's {warmed.origin_mb_per_s:.1f}; probe hit ratio {ratio or 0:.1%}"
@@ -210,11 +238,12 @@ def _probed(site: Site, placed: Placed, repeat: int, workloads: Workloads) -> tu
 
 
 def _warmup_record(
-    warmed: Warmup, ratio: float | None, probe_s: float, threshold: float, repeat: int
+    warmed: Warmup, ratio: float | None, probe_s: float, want: WarmupTable, repeat: int
 ) -> document.WarmUpRepeat:
     return document.WarmUpRepeat(
         repeat=repeat,
         method=warmed.method,
+        order=want.order,
         bytes=int(warmed.bytes),
         seconds=warmed.seconds,
         mb_per_s=warmed.mb_per_s,
@@ -222,7 +251,7 @@ def _warmup_record(
         sampled_blocks=warmed.sampled_blocks,
         differing_blocks=warmed.differing_blocks,
         probe_hit_ratio=ratio,
-        probe_hit_ratio_min=threshold,
+        probe_hit_ratio_min=want.probe_hit_ratio,
         probe_seconds=probe_s,
     )
 
@@ -230,9 +259,6 @@ def _warmup_record(
 def _describe(site: Site, journal: Journal) -> None:
     """Tier, storage and database as they are set up, into the record."""
     spec, tier = site.spec, site.tier
-    model = spec.storage.model
-    promise = flashdev.expected(Local(), model, ["--size", str(int(spec.storage.size))])
-    depths = {one["queue_depth"]: one for one in promise["random_read_8k"]}
     journal.change(
         tier=document.Tier(
             kind=site.lab.ground.tier_kind,
@@ -245,21 +271,35 @@ def _describe(site: Site, journal: Journal) -> None:
             emulated=site.lab.ground.tier_kind == "emulated",
             flash=site.lab.ground.flash_description,
         ),
-        storage=document.Storage(
-            kind="modelled",
-            name=promise["model"],
-            description=(
-                f"modelled disk {site.storage.way.description}; 8 KiB random reads"
-                f" {depths[1]['iops']:.0f} IOPS at queue depth 1, {depths[32]['iops']:.0f} at 32"
-                " (before time scaling)"
-            ),
-            size_bytes=int(spec.storage.size),
-            expected=document.Calibration(
-                seq_read_mb_per_s=promise["sequential_read_mb_per_s"],
-                seq_write_mb_per_s=promise["sequential_write_mb_per_s"],
-            ),
-        ),
+        storage=_storage(site),
         database=_database(site, spec),
+    )
+
+
+def _storage(site: Site) -> document.Storage:
+    want = site.spec.storage
+    if want.device is not None:
+        return document.Storage(
+            kind="device",
+            name=want.device,
+            description=site.storage.description,
+            size_bytes=int(want.size),
+        )
+    promise = flashdev.expected(Local(), want.model, ["--size", str(int(want.size))])
+    depths = {one["queue_depth"]: one for one in promise["random_read_8k"]}
+    return document.Storage(
+        kind="modelled",
+        name=promise["model"],
+        description=(
+            f"{site.storage.description}; 8 KiB random reads"
+            f" {depths[1]['iops']:.0f} IOPS at queue depth 1, {depths[32]['iops']:.0f} at 32"
+            " (before time scaling)"
+        ),
+        size_bytes=int(want.size),
+        expected=document.Calibration(
+            seq_read_mb_per_s=promise["sequential_read_mb_per_s"],
+            seq_write_mb_per_s=promise["sequential_write_mb_per_s"],
+        ),
     )
 
 

@@ -215,6 +215,7 @@ def _over_all(repeats: tuple[WarmUpRepeat, ...]) -> WarmUp:
     probes = [one.probe_hit_ratio for one in repeats if one.probe_hit_ratio is not None]
     return WarmUp(
         method=repeats[0].method,
+        order=repeats[0].order,
         bytes=round(mean("bytes")),
         seconds=mean("seconds"),
         mb_per_s=mean("mb_per_s"),

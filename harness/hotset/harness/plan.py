@@ -30,7 +30,7 @@ from hotset.harness.arms import ARMS, Workloads
 from hotset.harness.experiment import order
 from hotset.harness.progress import Reporter, to_stdout
 from hotset.harness.saved import path_for
-from hotset.harness.site import SavedDatabase, SavedImage, Site
+from hotset.harness.site import SavedDatabase, SavedImage, Site, slow_disk
 from hotset.harness.spec import Spec
 
 _LOOP = PurePosixPath("/dev/loop0")
@@ -145,7 +145,8 @@ def plan(spec: Spec) -> None:
         takedown = _PrintingTakedown(folder, local)
         lab = _lab(spec, kind, folder, takedown, local)
         scale = 1.0 if spec.time_scale == "auto" else spec.time_scale
-        storage = lab.ground.slow_disk(spec.storage.model, spec.storage.size, scale)
+        want = spec.storage
+        storage = slow_disk(lab, want.device, want.model, want.size, scale)
         databases = {
             workload: SavedDatabase(spec.database_bytes, f"base/{number}")
             for number, workload in enumerate(chain.from_iterable(spec.placements), 1)
@@ -179,7 +180,12 @@ def _lab(spec: Spec, kind: MachineKind, folder: Path, takedown: Takedown, local:
         _vm_commands(spec, folder, root, local)
     local.run(target.daemon_argv())
     machine = _Printing(kind, _answers(spec))
-    flash = labs.VM_FLASH if kind == "vm" else loop.attach(local, folder / "flash.img", takedown)
+    if spec.flash.device is not None:
+        flash = PurePosixPath(spec.flash.device)
+    elif kind == "vm":
+        flash = labs.VM_FLASH
+    else:
+        flash = loop.attach(local, folder / "flash.img", takedown)
     kernel = KernelGround(local, machine, target, flash, folder)
     return Lab(kind, local, machine, None, kernel, saved, folder, takedown)
 

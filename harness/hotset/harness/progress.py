@@ -128,28 +128,33 @@ class Reporter:
 
 
 class FlushWatch:
-    """Progress of a flush, with the time it will still take by the rate measured so far."""
+    """Progress of a flush, with the time it will still take by the rate measured so far.
+
+    The kernel writes back, and counts, in batches: a rate is taken where the count has just
+    dropped, from the first drop on, and between drops the estimate only counts down.
+    """
 
     def __init__(self, reporter: Reporter, block: Bytes) -> None:
         self._reporter = reporter
         self._block = block
-        self._start: tuple[float, int] | None = None
+        self._drops: list[tuple[float, int]] = []
         self.estimates: list[tuple[float, float]] = []
         """(when by ``time.monotonic()``, seconds it will still take)."""
 
     def __call__(self, left: Blocks) -> None:
-        """:param left: dirty blocks."""
+        """:param left: dirty blocks; the first call says how many there were."""
         now = time.monotonic()
-        # The clock starts with the first block that is written back: until then there is no rate.
-        if self._start is None or left >= self._start[1]:
-            self._start = (now, int(left))
-        begun, first = self._start
+        if not self._drops or left < self._drops[-1][1]:
+            self._drops.append((now, int(left)))
         text = f"{left.bytes(self._block)} dirty"
-        if left < first:
-            rate = (first - left) / (now - begun)
-            self.estimates.append((now, left / rate))
-            speed = mb_per_s(Bytes((first - left) * self._block), now - begun)
-            text += f", {speed:.1f} MB/s, ETA {left / rate:.0f} s"
+        if len(self._drops) > 1:
+            # Not from the first call on, where there are more: a kernel may take its time to begin.
+            (begun, first), (last, known) = self._drops[len(self._drops) > 2], self._drops[-1]
+            rate = (first - known) / (last - begun)
+            rest = max(0.0, known / rate - (now - last))
+            self.estimates.append((now, rest))
+            speed = mb_per_s(Blocks(first - known).bytes(self._block), last - begun)
+            text += f", {speed:.1f} MB/s, ETA {rest:.0f} s"
         self._reporter.figure(text)
 
 

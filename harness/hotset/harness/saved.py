@@ -13,7 +13,6 @@ import os
 import shutil
 from contextlib import closing
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from hotset.cachelayer import filesystem, image
@@ -23,7 +22,7 @@ from hotset.cachelayer.machine import EnvironmentLacksError, Machine
 from hotset.cachelayer.paths import cache_dir
 from hotset.cachelayer.units import Bytes
 from hotset.harness import workload
-from hotset.harness.engines.postgres_server import PostgresServer, load_settings
+from hotset.harness.engines.postgres_server import PostgresServer, load_settings, log_size
 from hotset.harness.engines.postgres_tpch import PostgresTpch
 from hotset.harness.progress import Reporter
 from hotset.harness.site import (
@@ -40,8 +39,11 @@ from hotset.tpcc.record import LoadFailed
 from hotset.tpch import load as tpch_load
 
 _LOADERS = ("rows.py", "load.py", "nurand.py")
+_TPCC_SQL = ("schema.sql", "indexes.sql", "statistics.sql")
+_PROCEDURES = "procedures"
 _TPCH_SQL = ("schema.sql", "indexes.sql", "foreign_keys.sql", "statistics.sql", "finish.sql")
 _LOAD_BUFFERS = Bytes(384 * 1024**2)
+_LOAD_LOG = Bytes(256 * 1024**2)
 
 
 def path_for(spec: Spec, ground: str) -> Path:
@@ -55,6 +57,7 @@ def path_for(spec: Spec, ground: str) -> Path:
         str(spec.tpcc.warehouses),
         str(spec.tpcc.seed),
         f"{spec.tpch.scale:g}" if spec.tpch else "",
+        str(int(_log_size(spec))),
         _fingerprint(spec),
     ]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -112,7 +115,7 @@ def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> 
         volume_on_data(machine, takedown)
         server = PostgresServer(machine, PLACE, password)
         server.create()
-        server.start(load_settings(_LOAD_BUFFERS, 20))
+        server.start(load_settings(_LOAD_BUFFERS, 20, _log_size(spec)))
         mark = takedown.mark()
         takedown.call("stop the server", lambda: server.stop("immediate"))
         server.make_temporary_space()
@@ -177,6 +180,11 @@ def _write_out(machine: Machine, folder: Path) -> None:
         )
 
 
+def _log_size(spec: Spec) -> Bytes:
+    """The load's log must fit each arm's volume, as theirs does."""
+    return min(_LOAD_LOG, log_size(spec.tier.volume))
+
+
 def _building(path: Path) -> Path:
     return path.with_suffix(f".{os.getpid()}.building")
 
@@ -193,21 +201,17 @@ def _looked_up(server: PostgresServer, name: str) -> SavedDatabase:
 
 
 def _fingerprint(spec: Spec) -> str:
-    """Hash of the files that decide what a load writes."""
+    """Hash of the files that decide what a load writes; checks and queries leave nothing."""
     sql = files("hotset.tpcc") / "sql" / spec.database.engine
-    found = [*_walk(sql), *(files("hotset.tpcc") / name for name in _LOADERS)]
+    found = [
+        *(files("hotset.tpcc") / name for name in _LOADERS),
+        *(sql / name for name in _TPCC_SQL),
+        *sorted((sql / _PROCEDURES).iterdir(), key=str),
+    ]
     if spec.tpch is not None:
-        # The queries and the refresh functions write nothing that lasts.
         sql = files("hotset.tpch") / "sql" / spec.database.engine
-        found += [item for item in _walk(sql) if item.name in _TPCH_SQL]
+        found += [sql / name for name in _TPCH_SQL]
     digest = hashlib.sha256()
-    for item in sorted(found, key=str):
+    for item in found:
         digest.update(item.read_bytes())
     return digest.hexdigest()
-
-
-def _walk(folder: Traversable) -> list[Traversable]:
-    found: list[Traversable] = []
-    for item in folder.iterdir():
-        found += _walk(item) if item.is_dir() else [item]
-    return found

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from hotset.cachelayer.extents import Run
+from hotset.cachelayer.flashdev import Model
 from hotset.cachelayer.lab import Lab
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.storage import ModelledStorage
+from hotset.cachelayer.storage import RealDisk, SlowDisk
 from hotset.cachelayer.takedown import Takedown
 from hotset.cachelayer.tier import TierSpec
 from hotset.cachelayer.units import Bytes
@@ -51,10 +53,12 @@ class Site:
     spec: Spec
     tier: TierSpec
     lab: Lab
-    storage: ModelledStorage
+    storage: SlowDisk
     saved: SavedImage
     password: str
     report: Reporter
+    hottest: tuple[Run, ...] = ()
+    """Blocks that a warm-up takes first."""
 
     @property
     def machine(self) -> Machine:
@@ -70,6 +74,21 @@ class Site:
 
     def server(self) -> PostgresServer:
         return PostgresServer(self.machine, PLACE, self.password)
+
+
+def slow_disk(
+    lab: Lab,
+    device: str | None,
+    model: Model | None,
+    size: Bytes,
+    time_scale: float,
+    name: str = "slow",
+) -> SlowDisk:
+    """The real disk that was named, or a modelled one."""
+    if device is not None:
+        return RealDisk(lab.machine, PurePosixPath(device))
+    assert model is not None
+    return lab.ground.slow_disk(model, size, time_scale, name)
 
 
 def mount(

@@ -27,7 +27,7 @@ from hotset.cachelayer.lab import FLASH_MODEL, MachineChoice, TierChoice
 from hotset.cachelayer.tier import TierSpec, WriteMode
 from hotset.cachelayer.units import Bytes
 from hotset.cachelayer.warmup import Method
-from hotset.reports.document import ArmName, CheckedAfter, Published, Workload
+from hotset.reports.document import ArmName, CheckedAfter, Published, WarmupOrder, Workload
 from hotset.tpch import load as tpch
 from hotset.tpch.schema import estimated_bytes
 
@@ -47,6 +47,15 @@ def _checked_scale(scale: float) -> float:
     return scale
 
 
+def _checked_device(device: str) -> str:
+    if not device.startswith("/dev/"):
+        raise ValueError(f"{device}: name a device, best by its id: /dev/disk/by-id/…")
+    return device
+
+
+Device = Annotated[str, AfterValidator(_checked_device)]
+_SMALLEST_VOLUME = Bytes(128 * 1024**2)
+"""Some log files of PostgreSQL's, 16 MiB each, and as much temporary space."""
 _SCALED_SIZES = (("storage", "size"), ("flash", "size"), ("tier", "cache"), ("tier", "volume"))
 
 
@@ -72,6 +81,9 @@ class StorageTable(_Table):
     ``log_model``: where it is given, log and temporary space of the arms without flash lie on a
     disk of their own of that model, as large as ``tier.volume``; else beside the data.
     ``split_model``, ``split_disks``: the disks that share the files in the ``split-disks`` arm.
+
+    ``device``, ``log_device``, ``split_devices``: real disks in their place. All that is on them
+    is written over.
     """
 
     model: Model = "nas-2014"
@@ -79,14 +91,19 @@ class StorageTable(_Table):
     log_model: Model | None = None
     split_model: Model = "hdd-7200"
     split_disks: Annotated[int, Field(ge=2, le=8)] = 2
+    device: Device | None = None
+    log_device: Device | None = None
+    split_devices: Annotated[tuple[Device, ...], Field(max_length=8)] = ()
 
 
 class FlashTable(_Table):
     """``[flash]``: the flash device that is split into cache and volume. ``model`` is its timing
-    where the tier is emulated; elsewhere it is as fast as what holds it."""
+    where the tier is emulated; elsewhere it is as fast as what holds it. ``device``: a real one,
+    which is written over."""
 
     size: Bytes
     model: Model = FLASH_MODEL
+    device: Device | None = None
 
 
 class TierTable(_Table):
@@ -101,11 +118,16 @@ class TierTable(_Table):
     volume: Bytes
 
     @model_validator(mode="after")
-    def _policy_is_there(self) -> Self:
+    def _is_possible(self) -> Self:
         if self.kind == "dm-cache" and self.policy != "smq":
             raise ValueError(
                 f"policy = {self.policy!r}: dm-cache has 'smq' alone; the others come with"
                 " tier.kind = 'emulated'"
+            )
+        if self.volume < _SMALLEST_VOLUME:
+            raise ValueError(
+                f"volume = {self.volume}: the log and temporary space need {_SMALLEST_VOLUME} at"
+                " the least"
             )
         return self
 
@@ -159,9 +181,16 @@ class TpchTable(_Table):
 
 
 class WarmupTable(_Table):
-    """``[warmup]``: how the cache is filled and what its probe must reach."""
+    """``[warmup]``: how the cache is filled and what its probe must reach.
+
+    ``order``: what a cache that is smaller than the databases takes first. ``disk``: files as they
+    lie on the origin; ``heat``: the blocks that ``learn_s`` seconds of TPC-C (or the 22 queries),
+    run beforehand on a cold tier, asked for most often.
+    """
 
     method: Method = "fill"
+    order: WarmupOrder = "disk"
+    learn_s: PositiveFloat = 60
     passes: PositiveInt = 4
     samples: PositiveInt = 40
     probe_s: PositiveFloat = 10
@@ -209,9 +238,43 @@ class Spec(_Table):
         tables = f"tpcc.warehouses = {self.tpcc.warehouses}"
         return f"{tables}, tpch.scale = {self.tpch.scale:g}" if self.tpch else tables
 
+    @property
+    def devices(self) -> dict[str, str]:
+        """The real devices that a run writes over, by their keys."""
+        storage = self.storage
+        named = {"storage.device": storage.device, "storage.log_device": storage.log_device,
+                 "flash.device": self.flash.device}  # fmt: skip
+        split = {f"storage.split_devices[{n}]": one for n, one in enumerate(storage.split_devices)}
+        return {key: device for key, device in (named | split).items() if device is not None}
+
     @model_validator(mode="after")
     def _machine_has_the_tier(self) -> Self:
         labs.check(self.machine.kind, self.tier.wanted)
+        return self
+
+    @model_validator(mode="after")
+    def _devices_are_possible(self) -> Self:
+        for key, device in self.devices.items():
+            if self.machine.kind != "local":
+                raise ValueError(
+                    f"{key} = {device}: real devices are this computer's own, machine.kind ="
+                    f" {self.machine.kind!r} does not see them: set it to 'local'"
+                )
+            if list(self.devices.values()).count(device) > 1:
+                raise ValueError(f"{key} = {device}: it is named twice")
+        if self.storage.device and self.time_scale != 1:
+            raise ValueError(
+                f"time_scale = {self.time_scale}: a real disk runs at its own speed: set it to 1"
+            )
+        if (
+            self.storage.device
+            and "split-disks" in self.arms
+            and len(self.storage.split_devices) < 2
+        ):
+            raise ValueError(
+                "arms: split-disks beside a real storage.device needs two or more real disks:"
+                " name them in storage.split_devices, or leave the arm out"
+            )
         return self
 
     @model_validator(mode="after")

@@ -17,9 +17,6 @@ from hotset.tpcc.database import Aborted, Database
 from hotset.tpcc.load import LoadResult, load
 from hotset.tpcc.record import RunFailed, RunOptions, RunResult
 
-ALL = tuple(range(1, 13))
-"""The conditions of clause 3.3.2."""
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -55,7 +52,7 @@ def build(
     return done, check(database, report)
 
 
-HAMMERDB_KEEPS = tuple(number for number in ALL if number not in (10, 12))
+HAMMERDB_KEEPS = tuple(number for number in consistency.ALL if number not in (10, 12))
 """HammerDB loads delivered orders with amounts, and customers who owe nothing for them: of the
 conditions its databases break these two from the start."""
 
@@ -73,9 +70,7 @@ def build_by_hammerdb(
             f"the database has TPC-C tables already ({', '.join(there)}): HammerDB builds in an"
             " empty one; `hotset tpcc drop` empties it"
         )
-    folder = kept.new_folder("tpcc-build")
-    report.say(f"HammerDB's script, output and record: {folder}")
-    with report.task(f"HammerDB builds {warehouses} warehouses"):
+    with kept.task(report, "tpcc-build", f"HammerDB builds {warehouses} warehouses") as folder:
         done = hammerdb.build(database, warehouses, folder, observe=report.on_hammerdb)
     report.say(f"loaded {sum(done.rows.values()):,} rows in {done.seconds:.1f} s")
     return check(database, report, HAMMERDB_KEEPS)
@@ -92,21 +87,20 @@ def run(database: Database, options: RunOptions, report: Reporter) -> Outcome:
 
 def run_by_hammerdb(database: SqlDatabase, options: RunOptions, report: Reporter) -> Outcome:
     """Run HammerDB, whose result is whole or none."""
-    folder = kept.new_folder("tpcc-run")
-    report.say(f"HammerDB's script, output and record: {folder}")
-    with report.task(f"HammerDB, {options.users} users, {options.warehouses} warehouses"):
+    title = f"HammerDB, {options.users} users, {options.warehouses} warehouses"
+    with kept.task(report, "tpcc-run", title) as folder:
         return Outcome(hammerdb.run(database, options, folder, observe=report.on_hammerdb))
 
 
 def checked(
-    outcome: Outcome, database: Database, report: Reporter, numbers: Sequence[int] = ALL
+    outcome: Outcome, database: Database, report: Reporter, numbers: Sequence[int] = consistency.ALL
 ) -> Outcome:
     """The outcome with the conditions."""
     return replace(outcome, conditions=tuple(check(database, report, numbers)))
 
 
 def check(
-    database: Database, report: Reporter, numbers: Sequence[int] = ALL
+    database: Database, report: Reporter, numbers: Sequence[int] = consistency.ALL
 ) -> list[ConditionResult]:
     """The twelve conditions, or some of them, with progress."""
 

@@ -184,9 +184,10 @@ def warmup_line(document: RunDocument) -> str | None:
     warmup = document.warmup
     if warmup is None:
         return None
+    first = ", hottest blocks first" if warmup.order == "heat" else ""
     share = words.percent(warmup.mb_per_s / warmup.origin_mb_per_s, 0)
     parts = [
-        f"Warm-up ({warmup.method}): {words.size(warmup.bytes)} in "
+        f"Warm-up ({warmup.method}{first}): {words.size(warmup.bytes)} in "
         f"{words.duration(warmup.seconds)}, {words.rate(warmup.mb_per_s)} "
         f"= {share} of the slow storage's sequential {words.rate(warmup.origin_mb_per_s)}",
         f"{warmup.differing_blocks:,} of {warmup.sampled_blocks:,} sampled blocks differ",

@@ -45,6 +45,7 @@ ArmName = Literal[
     "baseline", "split-disks", "in-memory", "flash-volume", "accelerated", "all-flash"
 ]
 CheckedAfter = Literal["load", "every-arm"]
+WarmupOrder = Literal["disk", "heat"]
 State = Literal["complete", "failed", "interrupted"]
 Workload = Literal["tpcc", "tpch"]
 
@@ -323,6 +324,7 @@ class Arm(Record):
 
 class WarmUpFigures(Record):
     method: Literal["offline", "read", "insert"]
+    order: WarmupOrder = "disk"  # what a cache smaller than the databases took first
     bytes: NonNegativeInt
     seconds: NonNegativeFloat
     mb_per_s: NonNegativeFloat

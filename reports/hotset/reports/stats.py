@@ -36,6 +36,7 @@ spread, so no interval, and is never called significant.
 from __future__ import annotations
 
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,8 @@ POWER_METHOD = (
 )
 
 Floats = NDArray[np.float64]
+Interval: TypeAlias = tuple[float, float, float]
+"""(value, low, high)."""
 
 
 class NoFactor(ValueError):
@@ -65,21 +68,10 @@ class NoFactor(ValueError):
 
 def factor(accelerated: Arm, baseline: Arm, all_flash: Arm | None = None) -> Factor:
     """Accelerated against baseline, and as a share of all-flash where that was measured."""
-    ratio, low, high = ratio_with_interval(accelerated, baseline)
-    of_flash = low_of_flash = high_of_flash = None
+    gain, of_flash = ratio_with_interval(accelerated, baseline), None
     if all_flash is not None and all_flash.repeats:
-        of_flash, low_of_flash, high_of_flash = ratio_with_interval(accelerated, all_flash)
-    return Factor(
-        ratio=ratio,
-        ci_low=low,
-        ci_high=high,
-        ci_method=METHOD,
-        significant=not low <= 1 <= high,
-        of_all_flash=of_flash,
-        of_all_flash_ci_low=low_of_flash,
-        of_all_flash_ci_high=high_of_flash,
-        cpu_bound=accelerated.cpu_bound,
-    )
+        of_flash = ratio_with_interval(accelerated, all_flash)
+    return _factor(gain, of_flash, METHOD, accelerated.cpu_bound)
 
 
 def power_factor(
@@ -89,25 +81,31 @@ def power_factor(
 
     Raises NoFactor when a query did not come to its end: then there is no total.
     """
-    ratio, low, high = _ratio_of_totals(baseline, accelerated)
-    of_flash = low_of_flash = high_of_flash = None
+    gain, of_flash = ratio_of_totals(baseline, accelerated), None
     if all_flash is not None and all_flash.complete:
-        of_flash, low_of_flash, high_of_flash = _ratio_of_totals(all_flash, accelerated)
+        of_flash = ratio_of_totals(all_flash, accelerated)
+    return _factor(gain, of_flash, POWER_METHOD, accelerated.cpu_bound)
+
+
+def _factor(gain: Interval, of_flash: Interval | None, method: str, cpu_bound: bool) -> Factor:
+    """A ratio without a spread (one repeat of the queries) is not significant."""
+    ratio, low, high = gain
+    flash_ratio, flash_low, flash_high = of_flash or (None, None, None)
     return Factor(
         ratio=ratio,
         ci_low=low,
         ci_high=high,
-        ci_method=POWER_METHOD,
+        ci_method=method,
         significant=low != high and not low <= 1 <= high,
-        of_all_flash=of_flash,
-        of_all_flash_ci_low=low_of_flash,
-        of_all_flash_ci_high=high_of_flash,
-        cpu_bound=accelerated.cpu_bound,
+        of_all_flash=flash_ratio,
+        of_all_flash_ci_low=flash_low,
+        of_all_flash_ci_high=flash_high,
+        cpu_bound=cpu_bound,
     )
 
 
-def _ratio_of_totals(numerator: PowerArm, denominator: PowerArm) -> tuple[float, float, float]:
-    """(ratio, low, high) of the arms' mean total seconds."""
+def ratio_of_totals(numerator: PowerArm, denominator: PowerArm) -> Interval:
+    """Of the arms' mean total seconds."""
     for arm in (numerator, denominator):
         if not arm.complete:
             raise NoFactor(f"a query of the {arm.name} arm did not come to its end: no total")
@@ -141,8 +139,8 @@ def _resampled_totals(seconds: Floats, random: np.random.Generator) -> Floats:
     return totals
 
 
-def ratio_with_interval(numerator: Arm, denominator: Arm) -> tuple[float, float, float]:
-    """(ratio, low, high) of the arms' mean NOPM."""
+def ratio_with_interval(numerator: Arm, denominator: Arm) -> Interval:
+    """Of the arms' mean NOPM."""
     above, below = _observed_mean(numerator), _observed_mean(denominator)
     # One generator per arm: an arm's resamples do not depend on the length of the other's series.
     above_means = _resampled_means(numerator, np.random.default_rng((SEED, 0)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
@@ -13,6 +15,9 @@ from hotset.reports import answer, caveats, power, published, words
 from hotset.reports.answer import ArmFigures
 from hotset.reports.document import Repeat, RunDocument
 from hotset.reports.tables import ListingRow
+
+if TYPE_CHECKING:  # it calculates, and a list of runs should not wait for numpy
+    from hotset.reports.compare import Difference, Line
 
 WIDE_COLUMNS = 104  # from here on, the hit ratio is split into reads and writes
 WIDE_LIST_COLUMNS = 140
@@ -41,6 +46,36 @@ def summary(document: RunDocument, console: Console) -> None:
         console.print(warmup, highlight=False)
     _print_gaps(document, console)
     _print_caveats(document, console)
+
+
+def comparison(lines: Iterable[Line], differing: Iterable[Difference], console: Console) -> None:
+    """`hotset runs compare`: what is not the same, then arm by arm, a table for each run."""
+    differing = list(differing)
+    if differing:
+        console.print(Text("The set-ups differ:", style="yellow"))
+        for one in differing:
+            console.print(_item(Text(str(one))))
+    for run, of_run in groupby(lines, key=lambda line: line.run):
+        shown = list(of_run)
+        console.print(_compared(f"{run} against {shown[0].against}", shown))
+
+
+def _compared(title: str, lines: Iterable[Line]) -> Table:
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("")
+    for name in ("before", "after", "speed", "hit ratio"):
+        table.add_column(name, justify="right", no_wrap=name != "hit ratio")
+    table.add_column("verdict")
+    for line in lines:
+        speed = words.factor(line.speed_ratio)
+        if line.ci_low is not None and line.ci_high is not None:
+            speed += f" ({words.interval(line.ci_low, line.ci_high)})"
+        table.add_row(
+            f"{line.arm}, {line.figure}", words.count(line.value_against), words.count(line.value),
+            speed, f"{words.percent(line.hit_ratio_against)} → {words.percent(line.hit_ratio)}",
+            line.note or line.verdict,
+        )  # fmt: skip
+    return table
 
 
 def listing(rows: Iterable[ListingRow], console: Console) -> None:

@@ -16,6 +16,10 @@ _TITLE = re.compile(r"^-- (\d+): (.+)$", re.MULTILINE)
 _LIMIT = 3
 
 
+ALL = tuple(range(1, 13))
+"""The conditions of clause 3.3.2."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConditionResult:
     """One condition: how many keys violate it, and the first of them with the differing values."""
@@ -53,7 +57,7 @@ class Violated(Exception):
 def check(
     database: Database,
     session: Session,
-    numbers: Collection[int] = range(1, 13),
+    numbers: Collection[int] = ALL,
     observe: Callable[[ConditionResult], None] = lambda _: None,
 ) -> list[ConditionResult]:
     """Check the conditions of `sql/<engine>/consistency.sql` (all twelve, or some), in order.

@@ -8,7 +8,7 @@ from contextlib import closing
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
-from hotset.tpcc.database import Aborted, Database, LibpqDatabase, Row, ServerGone
+from hotset.tpcc.database import Aborted, Database, LibpqDatabase, Row, ServerGone, Session
 from hotset.tpcc.native import NativeCrew, settings
 from hotset.tpcc.nurand import Constants
 from hotset.tpcc.processes import Crew, WorkerDied
@@ -60,22 +60,20 @@ def check_setup(database: Database, options: RunOptions) -> None:
             count, highest = session.query(statement(database.engine, "count_warehouses"))[0]
         except Aborted as error:
             raise SetupError(f"no TPC-C tables here ({error}): load the database first") from None
-    if count != highest or not isinstance(highest, int):
-        raise SetupError(f"{count} warehouses, but numbered up to {highest}: load again")
-    if highest < options.warehouses:
-        raise SetupError(
-            f"the database has {highest} warehouses, the run asks for {options.warehouses}:"
-            " load more or ask for less"
-        )
-    _check_room(database, options.users)
+        if count != highest or not isinstance(highest, int):
+            raise SetupError(f"{count} warehouses, but numbered up to {highest}: load again")
+        if highest < options.warehouses:
+            raise SetupError(
+                f"the database has {highest} warehouses, the run asks for {options.warehouses}:"
+                " load more or ask for less"
+            )
+        if has_statement(database.engine, "connections"):
+            _check_room(session, statement(database.engine, "connections"), options.users)
 
 
-def _check_room(database: Database, users: int) -> None:
-    """A connection per user and the order counter's, asked of engines that tell."""
-    if not has_statement(database.engine, "connections"):
-        return
-    with closing(database.session()) as session:
-        setting, limit, free = session.query(statement(database.engine, "connections"))[0]
+def _check_room(session: Session, connections: str, users: int) -> None:
+    """A connection per user and the order counter's."""
+    setting, limit, free = session.query(connections)[0]
     assert isinstance(free, int)
     if users > free:  # the order counter takes the connection that asked
         raise SetupError(

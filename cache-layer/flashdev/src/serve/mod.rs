@@ -81,16 +81,15 @@ pub fn serve(options: ServeOptions) -> anyhow::Result<()> {
 
     let recorder = options.trace.as_deref().map(Recorder::start).transpose()?;
     let recorder = recorder.map(Arc::new);
-    let files = match &recorder {
-        Some(recorder) => vec![ServedFile {
-            look: backing.look(options.name)?,
-            handler: Arc::new(Recorded {
-                handler: running.handler(),
+    let mut files = running.files(&backing, &options)?;
+    if let Some(recorder) = &recorder {
+        for file in &mut files {
+            file.handler = Arc::new(Recorded {
+                handler: file.handler.clone(),
                 recorder: recorder.clone(),
-            }),
-        }],
-        None => running.files(&backing, &options)?,
-    };
+            });
+        }
+    }
     let result = daemon.run(&dir, files, options.allow_other);
     let counters = running.rest();
     if let Some(recorder) = recorder {
@@ -126,19 +125,15 @@ impl Running {
         })
     }
 
-    fn handler(&self) -> Arc<dyn Handler> {
-        match self {
-            Running::Disk(engine) => engine.clone(),
-            Running::Flash(flash) => slice(flash, 0),
-        }
-    }
-
     /// The whole device as one file, or as two: the kernel lets a flush of a file wait for the
     /// writes to it, and those to one part of a flash card are none of the other's business.
     fn files(&self, backing: &Backing, options: &ServeOptions) -> anyhow::Result<Vec<ServedFile>> {
         let mut first = backing.look(options.name.clone())?;
         if options.volume_bytes == 0 {
-            let handler = self.handler();
+            let handler: Arc<dyn Handler> = match self {
+                Running::Disk(engine) => engine.clone(),
+                Running::Flash(flash) => slice(flash, 0),
+            };
             return Ok(vec![ServedFile {
                 look: first,
                 handler,

@@ -21,6 +21,7 @@ CODES = {
     "hotset.harness.spec.SpecError": USAGE,
     "hotset.harness.archive.NoSuchRunError": USAGE,
     "hotset.harness.engines.connect.DsnError": USAGE,
+    "hotset.reports.compare.SetUpsDiffer": USAGE,
     "hotset.tpcc.schema.AlreadyLoaded": USAGE,
     "hotset.cachelayer.flashdev.RefusedError": USAGE,
     "hotset.cachelayer.card.CardError": USAGE,

@@ -99,6 +99,32 @@ def memory(
         _change(server, [change], dry_run=dry_run, yes=yes)
 
 
+@app.command("statistics")
+def statistics(
+    engine: EngineOption,
+    dsn: DsnOption,
+    password_file: PasswordFileOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Let the planner know the tables of the database, as after a load."""
+    with _opened(engine, dsn, password_file) as server:
+        _change(server, [server.statistics()], dry_run=dry_run, yes=yes)
+
+
+@app.command("clear-cache")
+def clear_cache(
+    engine: EngineOption,
+    dsn: DsnOption,
+    password_file: PasswordFileOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Empty the server's own buffers, so that the next run reads from the disk."""
+    with _opened(engine, dsn, password_file) as server:
+        _change(server, [server.clear_cache()], dry_run=dry_run, yes=yes)
+
+
 @app.command("counters")
 def counters(
     engine: EngineOption,

@@ -34,11 +34,15 @@ def run_command(
     file: FileArgument,
     set_: SetOption = [],  # noqa: B006
     resume: ResumeOption = None,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="Give up what lies on the real disks that it names."),
+    ] = False,
     format_: FormatOption = Format.TABLE,
     quiet: QuietOption = False,
 ) -> None:
     """Run an experiment: baseline, warm-up, accelerated, all-flash, report."""
-    _run(file, set_, resume, format_, quiet)
+    _run(file, set_, resume, yes, format_, quiet)
 
 
 def demo(
@@ -48,10 +52,12 @@ def demo(
     quiet: QuietOption = False,
 ) -> None:
     """Run the shipped demonstration experiment (experiments/demo.toml)."""
-    _run(repository_file("experiments/demo.toml"), set_, resume, format_, quiet)
+    _run(repository_file("experiments/demo.toml"), set_, resume, False, format_, quiet)
 
 
-def _run(file: Path, set_: list[str], resume: str | None, format_: Format, quiet: bool) -> None:
+def _run(
+    file: Path, set_: list[str], resume: str | None, yes: bool, format_: Format, quiet: bool
+) -> None:
     from rich.console import Console
 
     from hotset.cachelayer import lab
@@ -61,7 +67,7 @@ def _run(file: Path, set_: list[str], resume: str | None, format_: Format, quiet
 
     archive, wanted = Archive.default(), spec.read(file, tuple(set_))
     doctor.require(lab.choose(wanted.machine.kind, wanted.tier.wanted))
-    document = experiment.run(wanted, archive, Reporter(quiet), resume)
+    document = experiment.run(wanted, archive, Reporter(quiet), resume, yes)
     show_document(document, format_)
     if format_ is Format.TABLE and not quiet:
         page = archive.path(document.run) / REPORT

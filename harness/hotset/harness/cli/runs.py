@@ -1,7 +1,8 @@
-"""``hotset runs list|show|rm``: the archive."""
+"""``hotset runs list|show|compare|rm``: the archive."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -62,6 +63,47 @@ def show(
         to_stdout(tables.queries_csv(document))
     else:
         show_document(document, format_)
+
+
+@app.command("compare")
+def compare_runs(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN RUN…", help="The first is what others stand beside.")
+    ],
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare runs with different set-ups, too.")
+    ] = False,
+    format_: FormatOption = Format.TABLE,
+) -> None:
+    """How many times faster each arm became, with its interval; different set-ups are refused."""
+    from rich.console import Console
+
+    from hotset.harness.archive import Archive
+    from hotset.harness.progress import to_stdout
+    from hotset.reports import compare, tables, terminal
+    from hotset.reports.document import SCHEMA_VERSION
+
+    archive = Archive.default()
+    first, *others = documents = [archive.load(run) for run in runs]
+    if not others:
+        raise typer.BadParameter("name two runs or more", param_hint="RUN")
+    if not force:
+        for other in others:
+            compare.require_same(first, other)
+    lines = compare.lines(documents)
+    differing = [one for other in others for one in compare.differences(first, other)]
+    if format_ is Format.JSON:
+        found = {
+            "schema_version": SCHEMA_VERSION,
+            "differences": [str(one) for one in differing],
+            "lines": [compare.as_dict(line) for line in lines],
+        }
+        to_stdout(json.dumps(found, indent=1))
+    elif format_ is Format.CSV:
+        rows = ([compare.as_dict(line)[name] for name in compare.COLUMNS] for line in lines)
+        to_stdout(tables.csv_text(compare.COLUMNS, rows))
+    else:
+        terminal.comparison(lines, differing, Console())
 
 
 @app.command("rm")

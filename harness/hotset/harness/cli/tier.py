@@ -172,13 +172,13 @@ def resize(
 
     The file system may stay mounted.
     """
-    from hotset.cachelayer import lifecycle
+    from hotset.cachelayer import resizing
     from hotset.harness.progress import FlushWatch, Reporter
 
     report = Reporter(quiet)
     with _found(machine, disk) as (there, card, one):
         watch = FlushWatch(report, one.spec.block)
-        lifecycle.resize(there, card, one, _maybe(cache, "--cache"), may_flush, watch, report.say)
+        resizing.resize(there, card, one, _maybe(cache, "--cache"), may_flush, watch, report.say)
 
 
 @app.command("detach")
@@ -193,14 +193,13 @@ def detach(
     quiet: QuietOption = False,
 ) -> None:
     """Write back what is dirty and give the origin back as a plain disk."""
-    from hotset.cachelayer import bootunit, lifecycle
+    from hotset.cachelayer import lifecycle
     from hotset.harness.progress import FlushWatch, Reporter
 
     report = Reporter(quiet)
     with _found(machine, disk) as (there, card, one):
         watch = FlushWatch(report, one.spec.block)
         lifecycle.detach(there, card, one, dead, yes, watch, report.say)
-        bootunit.remove(there, one)
 
 
 @app.command("repair")
@@ -223,14 +222,12 @@ def destroy(
     quiet: QuietOption = False,
 ) -> None:
     """Detach all disks of the card that DISK is on, and give up its volume."""
-    from hotset.cachelayer import bootunit, lifecycle
+    from hotset.cachelayer import lifecycle
     from hotset.harness.progress import FlushWatch, Reporter
 
     report = Reporter(quiet)
     with _found(machine, disk, of_card=True) as (there, card, one):
         lifecycle.destroy(there, card, yes, FlushWatch(report, one.spec.block), report.say)
-        for other in card.disks:
-            bootunit.remove(there, other)
 
 
 @app.command("resident")

@@ -118,7 +118,7 @@ def run(
     outcome = drive(database, options, report)
     _write(outcome, output)
     if check and outcome.cause is None:
-        numbers = workload.HAMMERDB_KEEPS if driver == "hammerdb" else workload.ALL
+        numbers = workload.HAMMERDB_KEEPS if driver == "hammerdb" else consistency.ALL
         outcome = workload.checked(outcome, database, report, numbers)
         _write(outcome, output)
     _print(outcome, format_)

@@ -228,26 +228,12 @@ def _refuse(given: dict[str, object]) -> None:
             raise typer.BadParameter("HammerDB has no such option", param_hint=option)
 
 
-def _whole(scale: float | None) -> int:
-    from hotset.harness.hammerdb.settings import SCALES
-
-    if scale is None:
-        raise typer.BadParameter("HammerDB must be told what is loaded", param_hint="--scale")
-    if scale not in SCALES:
-        raise typer.BadParameter(
-            f"HammerDB has the scales {', '.join(map(str, SCALES))}", param_hint="--scale"
-        )
-    return int(scale)
-
-
 def _build_by_hammerdb(connection: Connection, scale: float, report: Reporter) -> None:
     from hotset.harness.hammerdb import kept
     from hotset.harness.hammerdb import tpch as hammerdb
 
-    folder = kept.new_folder("tpch-build")
-    report.say(f"HammerDB's script, output and record: {folder}")
-    with report.task(f"HammerDB builds TPC-H at scale {scale:g}"):
-        done = hammerdb.build(connection, _whole(scale), folder, observe=report.on_hammerdb)
+    with kept.task(report, "tpch-build", f"HammerDB builds TPC-H at scale {scale:g}") as folder:
+        done = hammerdb.build(connection, scale, folder, observe=report.on_hammerdb)
     report.say(f"loaded {sum(done.rows.values()):,} rows in {done.seconds:.1f} s")
 
 
@@ -257,12 +243,10 @@ def _run_by_hammerdb(
     from hotset.harness.hammerdb import kept
     from hotset.harness.hammerdb import tpch as hammerdb
 
-    folder = kept.new_folder("tpch-run")
-    report.say(f"HammerDB's script, output and record: {folder}")
-    with report.task("HammerDB, 22 queries"):
-        return hammerdb.run(
-            connection, _whole(scale), folder, refresh=refresh, observe=report.on_hammerdb
-        )
+    if scale is None:
+        raise typer.BadParameter("HammerDB must be told what is loaded", param_hint="--scale")
+    with kept.task(report, "tpch-run", "HammerDB, 22 queries") as folder:
+        return hammerdb.run(connection, scale, folder, refresh=refresh, observe=report.on_hammerdb)
 
 
 def _plain(engine: EngineName, dsn: str, password_file: Path | None) -> Connection:

@@ -7,6 +7,7 @@ it comes from the environment (HOTSET_PASSWORD), from a file, or from libpq's ow
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -25,6 +26,8 @@ from hotset.harness.engines.sqlserver_tpch import SqlServerTpch
 
 SqlDatabase = PostgresDatabase | SqlServerDatabase
 EngineName = Literal["postgres", "sqlserver"]
+_PORT = 5432
+_UNKNOWN = re.compile(r'^invalid (?:connection option|URI query parameter):? (".*")')
 PASSWORD_VARIABLE = "HOTSET_PASSWORD"  # noqa: S105 - a variable's name
 
 
@@ -61,8 +64,11 @@ def _sqlserver(dsn: str, password_file: Path | None) -> SqlServerDatabase:
 def _postgres(dsn: str, password_file: Path | None) -> PostgresDatabase:
     try:
         parts = conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError:
-        # The library's message quotes the DSN, secrets included.
+    except psycopg.ProgrammingError as error:
+        unknown = _UNKNOWN.search(str(error))
+        if unknown:
+            raise DsnError(f"--dsn has a keyword that libpq does not know: {unknown[1]}") from None
+        # The library's other messages quote the DSN, secrets included.
         raise DsnError(
             "--dsn is neither a URI such as postgresql://user@host:5432/dbname nor keywords such"
             " as 'host=… user=… dbname=…'"
@@ -72,13 +78,27 @@ def _postgres(dsn: str, password_file: Path | None) -> PostgresDatabase:
             f"--dsn holds a password, which the process list shows to everyone: set"
             f" {PASSWORD_VARIABLE} or give --password-file"
         )
+    if "sslpassword" in parts:
+        raise DsnError("--dsn holds sslpassword, which the process list shows to everyone:"
+                       " use a key without one")  # fmt: skip
     return PostgresDatabase(
         host=str(parts.pop("host", "")),
-        port=int(str(parts.pop("port", 5432))),
+        port=_port(parts.pop("port", None), in_service="service" in parts),
         user=str(parts.pop("user", "")),
         password=_password(password_file),
         dbname=str(parts.pop("dbname", "")),
+        more=tuple((key, str(value)) for key, value in parts.items()),
     )
+
+
+def _port(given: object, *, in_service: bool) -> int:
+    """0 leaves the choice to libpq, which takes a service's from its file."""
+    if given is None:
+        given = 0 if in_service else os.environ.get("PGPORT", _PORT)
+    text = str(given)
+    if not text.isdecimal() or int(text) > 65535:
+        raise DsnError(f"--dsn port {text!r}: give one number from 1 to 65535")
+    return int(text)
 
 
 def tpch_database(

@@ -49,10 +49,11 @@ class DatabaseFile:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the server's machine has (as far as the server knows) and what the server may take."""
+    """What the server's machine has (as far as the server knows) and what the server may take
+    (None: as much as it likes)."""
 
     machine: Bytes | Unavailable
-    cap: Bytes
+    cap: Bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,19 +166,40 @@ class Engine(Protocol):
         """Close the connection."""
 
 
+class Adapter:
+    """What adapters have in common: one connection, and their statements in files."""
+
+    name: str
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def databases(self) -> list[str]:
+        return [str(row[0]) for row in self._connection.query(self._sql("databases"))]
+
+    def apply(self, change: Change) -> None:
+        for statement in change.statements:
+            self._connection.script(statement)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _rows(self, name: str, view: str) -> list[Row] | Unavailable:
+        """Rows of a view that may be missing or forbidden."""
+        try:
+            return self._connection.query(self._sql(name))
+        except Aborted as refused:
+            return Unavailable(f"{view}: {refused.detail or refused.cause}")
+
+    def _sql(self, name: str) -> str:
+        return sql(self.name, name)
+
+
 @cache
 def sql(engine: str, name: str) -> str:
     """The statement of ``sql/<engine>/<name>.sql``; what stands in braces is filled in."""
     folder = files("hotset.harness.engines") / "sql" / engine
     return (folder / f"{name}.sql").read_text(encoding="utf-8").strip()
-
-
-def read(connection: Connection, statement: str, what: str) -> list[Row] | Unavailable:
-    """Rows of a view that may be missing or forbidden."""
-    try:
-        return connection.query(statement)
-    except Aborted as refused:
-        return Unavailable(f"{what}: {refused.detail or refused.cause}")
 
 
 def number(value: object) -> int:

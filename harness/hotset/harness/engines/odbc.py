@@ -141,7 +141,7 @@ def connect(database: SqlServerDatabase) -> tuple[pyodbc.Connection, bool]:
 
     :raises ConnectionError: says to what, as whom and why not, in one line without the password.
     """
-    name, module = driver(database.driver), _module()
+    name, module = database.odbc_driver(), _module()
     try:
         connection = module.connect(
             connection_string(database, name), autocommit=True, timeout=CONNECT_TIMEOUT_S

@@ -53,13 +53,15 @@ _SETTINGS = "-c plan_cache_mode=force_generic_plan -c jit=off"
 
 @dataclass(frozen=True, slots=True)
 class PostgresDatabase:
-    """Where a PostgreSQL database is and who asks; `host` may be a socket directory."""
+    """Where a PostgreSQL database is and who asks; `host` may be a socket directory, `port` 0 is
+    left to libpq, `more` are other connection parameters by libpq's names (`sslmode`)."""
 
     host: str
     port: int
     user: str
     password: str = field(repr=False)
     dbname: str
+    more: tuple[tuple[str, str], ...] = ()
     engine: str = field(default="postgres", init=False)
 
     def session(self) -> "PostgresSession":
@@ -93,15 +95,16 @@ class PostgresDatabase:
 
     def _parameters(self, settings: str) -> dict[str, str]:
         """Connection parameters by libpq's names; an empty one leaves the choice to libpq."""
+        more = dict(self.more)
         given = {
-            "options": settings,
+            "options": f"{more.pop('options', '')} {settings}".strip(),
             "host": self.host,
-            "port": str(self.port),
+            "port": str(self.port or ""),
             "user": self.user,
             "password": self.password,
             "dbname": self.dbname,
         }
-        return {name: value for name, value in given.items() if value} | _CONNECTION
+        return _CONNECTION | more | {name: value for name, value in given.items() if value}
 
 
 @cache

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from hotset.cachelayer.units import Bytes
 from hotset.harness.engines import naming
 from hotset.harness.engines.engine import (
+    Adapter,
     Change,
     Counter,
     DatabaseFile,
@@ -21,33 +22,27 @@ from hotset.harness.engines.engine import (
     Version,
     Wait,
     number,
-    read,
-    sql,
 )
 
 if TYPE_CHECKING:
     from hotset.harness.engines.engine import Connection
     from hotset.harness.engines.naming import Label, Level
-    from hotset.tpcc.database import Row
 
 _MIB = 1024**2
 
 
-class PostgresEngine:
+class PostgresEngine(Adapter):
     """One PostgreSQL server."""
 
     name = "postgres"
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._version, number_ = connection.query(self._sql("version"))[0]
         self._major = number(number_) // 10_000
 
     def version(self) -> Version:
         return Version("PostgreSQL", str(self._version), None)
-
-    def databases(self) -> list[str]:
-        return [str(row[0]) for row in self._connection.query(self._sql("databases"))]
 
     def placement(self) -> list[DatabaseFile] | Unavailable:
         rows = self._rows("placement", "files (role pg_monitor is needed)")
@@ -148,22 +143,9 @@ class PostgresEngine:
             return rows
         return [Counter(str(name), float(number(value or 0)), gauge=False) for name, value in rows]
 
-    def apply(self, change: Change) -> None:
-        for statement in change.statements:
-            self._connection.script(statement)
-
-    def close(self) -> None:
-        self._connection.close()
-
     def _has(self, extension: str) -> bool:
         rows = self._connection.query(self._sql("has_extension").format(name=extension))
         return number(rows[0][0]) > 0
-
-    def _rows(self, name: str, view: str) -> list[Row] | Unavailable:
-        return read(self._connection, self._sql(name), view)
-
-    def _sql(self, name: str) -> str:
-        return sql(self.name, name)
 
 
 def _ms(value: object) -> float | None:

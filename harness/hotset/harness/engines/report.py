@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TypeVar
 
 from hotset.harness.engines.engine import (
     Counter,
     Engine,
+    Figure,
     FileIo,
     Memory,
     Unavailable,
@@ -21,7 +21,6 @@ from hotset.reports.tables import csv_text
 SCHEMA_VERSION = 1
 """Of the JSON of `hotset database`. 1: first."""
 _WAITS_SHOWN = 15
-Figure = TypeVar("Figure", FileIo, Wait, Counter)
 Cell = str | int | float | None
 
 
@@ -134,7 +133,7 @@ def _plain(part: object) -> object:
     assert isinstance(part, Memory)
     machine = part.machine
     return {"machine": _plain(machine) if isinstance(machine, Unavailable) else int(machine),
-            "cap": int(part.cap)}  # fmt: skip
+            "cap": None if part.cap is None else int(part.cap)}  # fmt: skip
 
 
 def _memory(memory: Memory | Unavailable) -> str:
@@ -142,7 +141,8 @@ def _memory(memory: Memory | Unavailable) -> str:
         return f"unavailable: {memory.reason}"
     machine = memory.machine
     known = f"unknown ({machine.reason})" if isinstance(machine, Unavailable) else str(machine)
-    return f"cap {memory.cap}, machine {known}"
+    cap = "no cap" if memory.cap is None else f"cap {memory.cap}"
+    return f"{cap}, machine {known}"
 
 
 def _json(parts: dict[str, object]) -> str:

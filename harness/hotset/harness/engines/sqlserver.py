@@ -57,6 +57,10 @@ class SqlServerDatabase:
         who = "with a trusted connection" if self.trusted else f"as {self.user!r}"
         return f"SQL Server database {self.dbname!r} at {self.host}:{self.port} {who}"
 
+    def odbc_driver(self) -> str:
+        """The driver's name or path, as this computer has it; raises EnvironmentLacksError."""
+        return odbc.driver(self.driver)
+
     def session(self) -> SqlServerSession:
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""
         try:

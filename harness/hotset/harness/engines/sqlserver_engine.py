@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from hotset.cachelayer.units import Bytes
 from hotset.harness.engines import naming
 from hotset.harness.engines.engine import (
+    Adapter,
     Change,
     Counter,
     DatabaseFile,
@@ -23,14 +24,11 @@ from hotset.harness.engines.engine import (
     Version,
     Wait,
     number,
-    read,
-    sql,
 )
 
 if TYPE_CHECKING:
     from hotset.harness.engines.engine import Connection
     from hotset.harness.engines.naming import Label, Level
-    from hotset.tpcc.database import Row
 
 _MIB = 1024**2
 _UNLIMITED = Bytes(2147483647 * _MIB)
@@ -41,13 +39,13 @@ _GROWING = 272696576
 """PERF_COUNTER_BULK_COUNT: a value that only grows, though its name says "/sec"."""
 
 
-class SqlServerEngine:
+class SqlServerEngine(Adapter):
     """One SQL Server; ``database`` is the one whose files are meant."""
 
     name = "sqlserver"
 
     def __init__(self, connection: Connection, database: str) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._database = database or str(connection.query("SELECT DB_NAME()")[0][0])
 
     def version(self) -> Version:
@@ -55,9 +53,6 @@ class SqlServerEngine:
         # "Microsoft SQL Server 2022 (RTM-CU15) …", "Babelfish for PostgreSQL with SQL Server …".
         product = str(text).splitlines()[0].split(" - ")[0].strip()
         return Version(product, str(number_), None if edition is None else str(edition))
-
-    def databases(self) -> list[str]:
-        return [str(row[0]) for row in self._connection.query(self._sql("databases"))]
 
     def placement(self) -> list[DatabaseFile] | Unavailable:
         rows = self._rows("placement", "sys.master_files")
@@ -86,7 +81,8 @@ class SqlServerEngine:
             return cap
         if not cap:
             return Unavailable("sys.configurations: no 'max server memory (MB)'")
-        return Memory(self._machine(), Bytes(number(cap[0][0])))
+        size = Bytes(number(cap[0][0]))
+        return Memory(self._machine(), None if size >= _UNLIMITED else size)
 
     def move(self, folder: str, *, log: bool = False) -> Change | Unavailable:
         placement = self.placement()
@@ -180,13 +176,6 @@ class SqlServerEngine:
         ]
         return _with_ratio(found)
 
-    def apply(self, change: Change) -> None:
-        for statement in change.statements:
-            self._connection.script(statement)
-
-    def close(self) -> None:
-        self._connection.close()
-
     def _machine(self) -> Bytes | Unavailable:
         rows = self._rows("memory", "sys.dm_os_sys_info")
         if isinstance(rows, Unavailable):
@@ -197,17 +186,6 @@ class SqlServerEngine:
 
     def _own_log(self, file: DatabaseFile) -> bool:
         return file.kind == "log" and file.database == self._database
-
-    def _rows(self, name: str, view: str) -> list[Row] | Unavailable:
-        return read(self._connection, self._sql(name), view)
-
-    def _sql(self, name: str) -> str:
-        return sql(self.name, name)
-
-
-def unlimited(memory: Memory) -> bool:
-    """Nobody has set `max server memory`."""
-    return memory.cap >= _UNLIMITED
 
 
 def _with_ratio(found: list[Counter]) -> list[Counter]:

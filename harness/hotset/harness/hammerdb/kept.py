@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from hotset.cachelayer.paths import data_dir
+from hotset.harness.archive import new_folder
+from hotset.harness.progress import Reporter
 
 
-def new_folder(what: str) -> Path:
-    """A new folder for one build or run, named after its time."""
-    stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{what}"
-    base = data_dir() / "hammerdb"
-    base.mkdir(exist_ok=True)
-    for number in range(1, 100):
-        folder = base / (stamp if number == 1 else f"{stamp}-{number}")
-        try:
-            folder.mkdir(mode=0o700)
-        except FileExistsError:
-            continue
-        return folder
-    raise FileExistsError(f"{base / stamp} and a hundred like it")
+@contextmanager
+def task(report: Reporter, name: str, title: str) -> Iterator[Path]:
+    """A step of the work with a new folder of its own, which goes again if nothing came into it."""
+    folder = new_folder(data_dir() / "hammerdb", name, datetime.now(UTC), mode=0o700)
+    report.say(f"HammerDB's script, output and record: {folder}")
+    try:
+        with report.task(title):
+            yield folder
+    finally:
+        with suppress(OSError):
+            folder.rmdir()

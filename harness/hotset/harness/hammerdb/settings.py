@@ -57,7 +57,6 @@ class SqlServerConnection(Connection, Protocol):
     encrypt  the driver's own words: yes, no, strict, mandatory, optional
     trust    take the server's certificate unseen
     trusted  log in as who runs this
-    driver   the ODBC driver's name or path; None: Microsoft's driver 18 by name
     """
 
     @property
@@ -66,8 +65,8 @@ class SqlServerConnection(Connection, Protocol):
     def trust(self) -> bool: ...
     @property
     def trusted(self) -> bool: ...
-    @property
-    def driver(self) -> str | None: ...
+    def odbc_driver(self) -> str:
+        """The ODBC driver's name or path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,6 @@ class Tpch:
 
     scale: int
     build_users: int = 1
-    query_sets: int = 1
     refresh: bool = False
     parallel: int = 2
 
@@ -113,7 +111,9 @@ def dictionary(connection: Connection, asked: Tpcc | Tpch) -> Dictionary:
         common = _mssqls_connection(connection)
         of_tpcc, of_tpch = _mssqls_tpcc, _mssqls_tpch
     else:
-        common = {"host": connection.host, "port": str(connection.port), "sslmode": "prefer"}
+        more = dict(getattr(connection, "more", ()))
+        common = {"host": connection.host, "port": str(connection.port),
+                  "sslmode": more.get("sslmode", "prefer")}  # fmt: skip
         of_tpcc, of_tpch = _pg_tpcc, _pg_tpch
     if isinstance(asked, Tpcc):
         section, keys = "tpcc", of_tpcc(connection, asked) | _tpcc_driver(asked)
@@ -180,7 +180,7 @@ def _tpch_driver(asked: Tpch) -> dict[str, str]:
     return {
         "scale_fact": str(asked.scale),
         "num_tpch_threads": str(asked.build_users),
-        "total_querysets": str(asked.query_sets),
+        "total_querysets": "1",
         "raise_query_error": "true",  # a query that failed would be timed like any other
         "verbose": "false",
         "refresh_on": _word(asked.refresh),
@@ -226,7 +226,7 @@ def _pg_tpch(connection: Connection, asked: Tpch) -> dict[str, str]:
 
 
 def _mssqls_connection(connection: SqlServerConnection) -> dict[str, str]:
-    driver = connection.driver or "ODBC Driver 18 for SQL Server"
+    driver = connection.odbc_driver()
     authentication = "windows" if connection.trusted else "sql"
     return {
         "server": connection.host,

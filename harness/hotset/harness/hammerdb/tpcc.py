@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from hotset.harness.hammerdb import script, settings, tables
 from hotset.harness.hammerdb.batch import Batch, Observer, Outcome, execute
+from hotset.harness.hammerdb.build import BuildResult, loaders
+from hotset.harness.hammerdb.build import build as build_schema
 from hotset.harness.hammerdb.failures import HammerdbFailed, HammerdbRefused
 from hotset.harness.hammerdb.jobs import Timing
 from hotset.harness.hammerdb.release import Release, find
@@ -26,14 +25,6 @@ _KINDS = {
 }
 """Our names and those of HammerDB's client procedures, in capitals in its time profile."""
 _BUILD_STALL_S = 900.0
-
-
-@dataclass(frozen=True, slots=True)
-class BuildResult:
-    """A database HammerDB built: rows by table as counted afterwards, seconds without counting."""
-
-    rows: dict[str, int]
-    seconds: float
 
 
 def build(
@@ -56,19 +47,9 @@ def build(
     """
     if warehouses < 1:
         raise HammerdbRefused(f"warehouses must be at least 1, not {warehouses}")
-    users = min(users or os.cpu_count() or 1, warehouses)
     batch = Batch(release or find(), connection, folder, stall_s, observe)
-    dictionary = settings.dictionary(connection, settings.Tpcc(warehouses, build_users=users))
-    begun = time.monotonic()
-    execute(
-        batch,
-        dictionary,
-        script.build(connection.engine, "TPC-C", dictionary),
-        users=1 if users == 1 else users + 1,  # more than one have a monitor
-    )
-    seconds = time.monotonic() - begun
-    rows = tables.check(connection, "tpcc_rows", tables.tpcc_rows(warehouses))
-    return BuildResult(rows, seconds)
+    asked = settings.Tpcc(warehouses, build_users=min(loaders(users), warehouses))
+    return build_schema(batch, asked)
 
 
 def run(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
-from hotset.harness.hammerdb import script, settings, tables
+from hotset.harness.hammerdb import script, settings
 from hotset.harness.hammerdb.batch import Batch, Observer, execute
+from hotset.harness.hammerdb.build import BuildResult, loaders
+from hotset.harness.hammerdb.build import build as build_schema
 from hotset.harness.hammerdb.failures import HammerdbFailed, HammerdbRefused
 from hotset.harness.hammerdb.output import Line, Query, Refresh
 from hotset.harness.hammerdb.release import Release, find
 from hotset.harness.hammerdb.settings import SCALES, Connection
-from hotset.harness.hammerdb.tpcc import BuildResult
-from hotset.harness.hammerdb.watch import query_sets_of
+from hotset.harness.hammerdb.watch import queries_of
 from hotset.tpch.record import PowerResult, QueryResult
 
 _BUILD_STALL_S = 3600.0
@@ -24,7 +24,7 @@ _RUN_STALL_S = 4 * 3600.0
 
 def build(
     connection: Connection,
-    scale: int,
+    scale: float,
     folder: Path,
     *,
     users: int | None = None,
@@ -44,25 +44,14 @@ def build(
     :raises HammerdbRefused: an option that HammerDB cannot take.
     :raises EnvironmentLacksError: no HammerDB (see `release.find`).
     """
-    _check_scale(scale)
-    users = users or os.cpu_count() or 1
     batch = Batch(release or find(), connection, folder, stall_s, observe)
-    dictionary = settings.dictionary(connection, settings.Tpch(scale, build_users=users))
-    begun = time.monotonic()
-    execute(
-        batch,
-        dictionary,
-        script.build(connection.engine, "TPC-H", dictionary),
-        users=1 if users == 1 else users + 1,  # more than one have a monitor
-    )
-    seconds = time.monotonic() - begun
-    rows = tables.check(connection, "tpch_rows", tables.tpch_rows(scale))
-    return BuildResult(rows, seconds)
+    asked = settings.Tpch(whole(scale), build_users=loaders(users))
+    return build_schema(batch, asked)
 
 
 def run(
     connection: Connection,
-    scale: int,
+    scale: float,
     folder: Path,
     *,
     refresh: bool = False,
@@ -81,67 +70,34 @@ def run(
     :raises HammerdbRefused: an option that HammerDB cannot take.
     :raises EnvironmentLacksError: no HammerDB (see `release.find`).
     """
-    asked = settings.Tpch(scale, refresh=refresh, parallel=parallel)
-    (result,) = _run(connection, asked, folder, stall_s, observe, release)
-    return result
-
-
-def run_sets(
-    connection: Connection,
-    scale: int,
-    sets: int,
-    folder: Path,
-    *,
-    parallel: int = 2,
-    stall_s: float = _RUN_STALL_S,
-    observe: Observer = lambda _: None,
-    release: Release | None = None,
-) -> tuple[PowerResult, ...]:
-    """`sets` times the 22 queries, one after another by one user; else as `run`."""
-    if sets < 1:
-        raise HammerdbRefused(f"sets must be at least 1, not {sets}")
-    asked = settings.Tpch(scale, query_sets=sets, parallel=parallel)
-    return _run(connection, asked, folder, stall_s, observe, release)
-
-
-def _check_scale(scale: int) -> None:
-    if scale not in SCALES:
-        known = ", ".join(map(str, SCALES))
-        raise HammerdbRefused(
-            f"scale {scale}: HammerDB knows {known} only: give one of these, or use hotset's own"
-        )
-
-
-def _run(
-    connection: Connection,
-    asked: settings.Tpch,
-    folder: Path,
-    stall_s: float,
-    observe: Observer,
-    release: Release | None,
-) -> tuple[PowerResult, ...]:
-    _check_scale(asked.scale)
+    asked = settings.Tpch(whole(scale), refresh=refresh, parallel=parallel)
     dictionary = settings.dictionary(connection, asked)
     clock = _Clock(observe)
     batch = Batch(release or find(), connection, folder, stall_s, clock.observe)
     text = script.power(connection.engine, dictionary)
     outcome = execute(batch, dictionary, text, users=1)
-    sets = query_sets_of(outcome.lines, asked.query_sets)
+    queries = queries_of(outcome.lines)
     refreshes = [one for one in outcome.lines if isinstance(one, Refresh)]
-    if [one.function for one in refreshes] != ([1, 2] if asked.refresh else []):
+    if [one.function for one in refreshes] != ([1, 2] if refresh else []):
         raise HammerdbFailed(f"refresh functions that ran: {[one.function for one in refreshes]}")
-    refresh_s = (refreshes[0].seconds, refreshes[1].seconds) if asked.refresh else None
-    return tuple(
-        PowerResult(
-            scale=float(asked.scale),
-            seed=None,
-            started=clock.ends[number * 22] - queries[0].seconds,
-            ended=clock.ends[number * 22 + 21],
-            queries=tuple(QueryResult(one.number, one.seconds, "ok") for one in queries),
-            refresh_s=refresh_s,
-        )
-        for number, queries in enumerate(sets)
+    return PowerResult(
+        scale=float(asked.scale),
+        seed=None,
+        started=clock.ends[0] - queries[0].seconds,
+        ended=clock.ends[-1],
+        queries=tuple(QueryResult(one.number, one.seconds, "ok") for one in queries),
+        refresh_s=(refreshes[0].seconds, refreshes[1].seconds) if refresh else None,
     )
+
+
+def whole(scale: float) -> int:
+    """A scale factor that HammerDB has; raises HammerdbRefused for any other."""
+    if scale not in SCALES:
+        known = ", ".join(map(str, SCALES))
+        raise HammerdbRefused(
+            f"scale {scale:g}: HammerDB knows {known} only: give one of these, or use hotset's own"
+        )
+    return int(scale)
 
 
 class _Clock:

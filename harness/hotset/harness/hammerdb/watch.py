@@ -167,30 +167,23 @@ def result_of(lines: Iterable[Line]) -> TestResult:
     return results[0]
 
 
-def query_sets_of(lines: Iterable[Line], sets: int) -> list[list[Query]]:
-    """The queries of each set, in the order they ran.
+def queries_of(lines: Iterable[Line]) -> list[Query]:
+    """The 22 queries, in the order they ran.
 
-    :raises HammerdbFailed: a set is not whole.
+    :raises HammerdbFailed: some did not run, or returned no rows.
     """
-    found: list[list[Query]] = [[]]
-    returned: list[int] = []
-    for line in lines:
-        if isinstance(line, Query):
-            found[-1].append(line)
-        elif isinstance(line, QuerySet):
-            found.append([])
-        elif isinstance(line, GeometricMean):
-            returned.append(line.queries)
-    whole = [one for one in found if sorted(query.number for query in one) == list(range(1, 23))]
-    if len(whole) != sets or found[-1]:
-        numbers = [len(one) for one in found if one]
-        raise HammerdbFailed(f"{sets} sets of 22 queries were asked for, these ran: {numbers}")
-    if returned != [22] * sets:
+    lines = list(lines)
+    queries = [line for line in lines if isinstance(line, Query)]
+    ended = [line for line in lines if isinstance(line, QuerySet)]
+    if sorted(one.number for one in queries) != list(range(1, 23)) or len(ended) != 1:
+        raise HammerdbFailed(f"the 22 queries were asked for, {len(queries)} ran")
+    returned = [line.queries for line in lines if isinstance(line, GeometricMean)]
+    if returned != [22]:
         raise HammerdbFailed(
             f"not all 22 queries returned rows, HammerDB counts {returned}: the database is not"
             " whole"
         )
-    return whole
+    return queries
 
 
 def _users(lines: Iterable[Line], state: UserState) -> list[int]:

@@ -1,0 +1,173 @@
+"""Runs side by side: each arm of a run against the same arm of the first one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from pydantic import JsonValue
+
+from hotset.reports import answer, power, stats, words
+from hotset.reports.document import ArmName, RunDocument, Workload
+
+_NO_SETUP = ("name", "title", "repeats", "arms", "published")
+"""Keys of an experiment that change nothing in what is measured."""
+_FIGURES: dict[Workload, str] = {"tpcc": "NOPM", "tpch": "TPROC-H s"}
+COLUMNS = (
+    "run", "against", "workload", "arm", "figure", "value_against", "value",
+    "speed_ratio", "ci_low", "ci_high", "verdict", "hit_ratio_against", "hit_ratio",
+)  # fmt: skip
+Verdict = Literal["faster", "slower", "not significant", "no ratio"]
+
+
+class SetUpsDiffer(ValueError):
+    """What the runs measured is not the same thing; the text names the differences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A setting that two runs do not share."""
+
+    key: str
+    first: str
+    other: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.first} / {self.other}"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One arm of a run beside that of the first run.
+
+    ``speed_ratio`` is how many times faster ``run`` was, whichever way the figure points; its
+    interval is 95 %. ``note`` says why there is no ratio.
+    """
+
+    run: str
+    against: str
+    workload: Workload
+    arm: ArmName
+    figure: str
+    value_against: float
+    value: float
+    speed_ratio: float | None
+    ci_low: float | None
+    ci_high: float | None
+    verdict: Verdict
+    hit_ratio_against: float | None
+    hit_ratio: float | None
+    note: str = ""
+
+
+def differences(first: RunDocument, other: RunDocument) -> list[Difference]:
+    """Everything of the set-up that is not the same: settings, machine, tier, storage, server."""
+    left, right = dict(_setup(first)), dict(_setup(other))
+    keys = [*left, *(key for key in right if key not in left)]
+    return [
+        Difference(key, left.get(key, words.ABSENT), right.get(key, words.ABSENT))
+        for key in keys
+        if left.get(key) != right.get(key)
+    ]
+
+
+def require_same(first: RunDocument, other: RunDocument) -> None:
+    """:raises SetUpsDiffer: names what is not the same."""
+    found = differences(first, other)
+    if found:
+        raise SetUpsDiffer(
+            f"{first.run} and {other.run} have different set-ups: {'; '.join(map(str, found))};"
+            " --force compares them all the same"
+        )
+
+
+def lines(documents: Sequence[RunDocument]) -> list[Line]:
+    """Every arm that both have, of each run against the first."""
+    first, *others = documents
+    return [line for other in others for line in (*_tpcc(first, other), *_tpch(first, other))]
+
+
+def as_dict(line: Line) -> dict[str, object]:
+    return asdict(line)
+
+
+def _tpcc(first: RunDocument, other: RunDocument) -> Iterator[Line]:
+    for name in answer.ARM_ORDER:
+        before, after = first.arm(name), other.arm(name)
+        if before is None or after is None:
+            continue
+        old, new = answer.figures(before), answer.figures(after)
+        try:
+            interval: stats.Interval | str = stats.ratio_with_interval(after, before)
+        except stats.NoFactor as reason:
+            interval = str(reason)
+        yield _line(first, other, "tpcc", name, (old.nopm, new.nopm), interval,
+                    (old.hit_ratio, new.hit_ratio))  # fmt: skip
+
+
+def _tpch(first: RunDocument, other: RunDocument) -> Iterator[Line]:
+    for name in answer.ARM_ORDER:
+        before, after = first.power_arm(name), other.power_arm(name)
+        if before is None or after is None:
+            continue
+        old, new = power.figures(before), power.figures(after)
+        try:
+            interval: stats.Interval | str = stats.ratio_of_totals(before, after)
+        except stats.NoFactor as reason:
+            interval = str(reason)
+        yield _line(first, other, "tpch", name, (old.total_s, new.total_s), interval,
+                    (old.hit_ratio, new.hit_ratio))  # fmt: skip
+
+
+def _line(
+    first: RunDocument,
+    other: RunDocument,
+    workload: Workload,
+    arm: ArmName,
+    values: tuple[float, float],
+    interval: stats.Interval | str,
+    hits: tuple[float | None, float | None],
+) -> Line:
+    known = None if isinstance(interval, str) else interval
+    ratio, low, high = known or (None, None, None)
+    return Line(
+        other.run, first.run, workload, arm, _FIGURES[workload], *values, ratio, low, high,
+        _verdict(known), *hits, note=interval if isinstance(interval, str) else "",
+    )  # fmt: skip
+
+
+def _verdict(interval: stats.Interval | None) -> Verdict:
+    """An interval without a width (one repeat of the queries) decides nothing."""
+    if interval is None:
+        return "no ratio"
+    ratio, low, high = interval
+    if low == high or low <= 1 <= high:
+        return "not significant"
+    return "faster" if ratio > 1 else "slower"
+
+
+def _setup(document: RunDocument) -> Iterator[tuple[str, str]]:
+    """Every setting by its key, as text."""
+    for key, value in document.experiment.spec.items():
+        if key not in _NO_SETUP:
+            yield from _flat(key, value)
+    yield "hotset", document.hotset_version
+    yield "time_scale in use", f"{document.time_scale:g}"
+    # What `auto` came to; the rest of these records follows from the settings.
+    for name, record, kept in (
+        ("machine", document.machine, {"kind", "accel", "cores", "memory_bytes", "kernel", "host"}),
+        ("tier", document.tier, {"kind", "flash"}),
+        ("storage", document.storage, {"kind", "name"}),
+        ("database", document.database, {"version"}),
+    ):
+        if record is not None:
+            yield from _flat(f"{name} in use", record.model_dump(mode="json", include=kept))
+
+
+def _flat(key: str, value: JsonValue) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _flat(f"{key}.{name}", part)
+    elif value is not None:
+        yield key, ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,112 @@
+"""Runs side by side: what is compared, what is refused, and how it is said."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from hotset.reports import compare, terminal
+from hotset.reports.document import PowerRun, RunDocument
+from tests import documents
+from tests.test_terminal import pinned, text_of
+
+FIRST = documents.with_queries()
+
+
+def other(spec: dict[str, Any] | None = None, **changes: object) -> RunDocument:
+    """The same run once more, with changes."""
+    experiment = FIRST.experiment.model_copy(update={"spec": FIRST.experiment.spec | (spec or {})})
+    return FIRST.model_copy(update={"run": "second", "experiment": experiment, **changes})
+
+
+def faster(times: float) -> RunDocument:
+    """All of TPC-C so many times faster."""
+    arms = [
+        arm.model_copy(
+            update={
+                "repeats": tuple(
+                    documents.repeat(arm.name, one.repeat, documents.LEVELS[arm.name] * times)
+                    for one in arm.repeats
+                )
+            }
+        )
+        for arm in FIRST.arms
+    ]
+    return other(arms=tuple(arms))
+
+
+def test_a_run_beside_itself_is_no_different() -> None:
+    lines = compare.lines([FIRST, other()])
+    assert {(line.workload, line.arm) for line in lines} == {
+        *(("tpcc", arm.name) for arm in FIRST.arms),
+        *(("tpch", arm.name) for arm in FIRST.power_arms),
+    }
+    assert {line.verdict for line in lines} == {"not significant"}
+    assert all(line.speed_ratio == 1 for line in lines)
+    compare.require_same(FIRST, other())
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(2.0, "faster"), (0.5, "slower")])
+def test_what_became_faster_or_slower(times: float, verdict: str) -> None:
+    lines = [one for one in compare.lines([FIRST, faster(times)]) if one.workload == "tpcc"]
+    assert lines
+    for line in lines:
+        assert line.verdict == verdict
+        assert line.speed_ratio == pytest.approx(times, rel=0.1)
+        assert line.ci_low is not None
+        assert line.ci_low <= (line.speed_ratio or 0)
+        assert line.value == pytest.approx(line.value_against * times, rel=0.1)
+
+
+def test_fewer_seconds_are_faster() -> None:
+    arms = tuple(
+        arm.model_copy(update={"repeats": tuple(halved(run) for run in arm.repeats)})
+        for arm in FIRST.power_arms
+    )
+    changed = other(power_arms=arms)
+    lines = [one for one in compare.lines([FIRST, changed]) if one.workload == "tpch"]
+    assert lines
+    assert all(line.speed_ratio == pytest.approx(2) for line in lines)
+    assert all(line.verdict == "faster" for line in lines)
+
+
+def halved(run: PowerRun) -> PowerRun:
+    queries = [one.model_copy(update={"seconds": one.seconds / 2}) for one in run.queries]
+    return run.model_copy(update={"queries": tuple(queries)})
+
+
+def test_an_arm_that_one_run_lacks_is_left_out() -> None:
+    lines = compare.lines([FIRST, other(arms=FIRST.arms[:1], power_arms=())])
+    assert [line.arm for line in lines] == [FIRST.arms[0].name]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (other({"tpcc": {"users": 99}}), ["tpcc.users: 16 / 99", "--force"]),
+        (other({"new": True}), ["new: – / True"]),
+        (other(time_scale=4.0), ["time_scale in use"]),
+        (other(hotset_version="0.0.1"), ["hotset: "]),
+    ],
+)
+def test_different_set_ups_are_named_and_refused(changed: RunDocument, words: list[str]) -> None:
+    with pytest.raises(compare.SetUpsDiffer) as refused:
+        compare.require_same(FIRST, changed)
+    assert [word for word in words if word not in str(refused.value)] == []
+
+
+def test_repeats_arms_and_titles_are_no_set_up() -> None:
+    compare.require_same(FIRST, other({"repeats": 9, "title": "x", "arms": ["baseline"]}))
+
+
+def test_how_it_is_said() -> None:
+    used = Console(file=io.StringIO(), width=100, no_color=True, force_terminal=False)
+    changed = faster(2.0)
+    spec = {**changed.experiment.spec, "repeats": 1, "database": {"buffers": "1 GiB"}}
+    experiment = changed.experiment.model_copy(update={"spec": spec})
+    changed = changed.model_copy(update={"experiment": experiment})
+    terminal.comparison(compare.lines([FIRST, changed]), compare.differences(FIRST, changed), used)
+    pinned("compared.txt", text_of(used))
