@@ -144,7 +144,7 @@ def test_a_tier_in_use_is_refused(ground: Ground) -> None:
     machine.run(["mount", str(tier.path), str(MOUNT)])
     try:
         with pytest.raises(InUseError, match=f"mounted on {MOUNT}: .*umount {MOUNT}"):
-            tier.warm(runs((1024, 10)), 5, lambda _: None)
+            tier.warm(runs((10, 10)), 5, lambda _: None)
     finally:
         machine.run(["umount", str(MOUNT)])
     assert tier.stands()
@@ -161,7 +161,7 @@ def test_an_origin_that_changes_meanwhile_is_noticed(ground: Ground) -> None:
             write.start()
 
     with pytest.raises(WarmupFailedError, match=r"128 sectors were written to it") as refused:
-        offline.fill(tier, runs((1300, 500)), 5, write_past_the_tier, rate=Bytes(16 * MIB))
+        offline.fill(tier, runs((2200, 500)), 5, write_past_the_tier, rate=Bytes(16 * MIB))
     write.join()
     assert "stands again" in str(refused.value.__notes__)
     assert extents.count(tier.resident()) == 0, "block 1050 was cached and is stale now"
@@ -174,7 +174,7 @@ def test_a_link_that_is_lost_costs_nothing_that_was_copied(ground: Ground) -> No
     before = extents.count(extents.intersection(wanted, tier.resident()))
     disk = PurePosixPath(machine.run(["readlink", "-f", str(tier.origin)]).stdout.strip()).name
     state = f"/sys/block/{disk}/device/state"
-    cut = threading.Thread(target=machine.run, args=(["tee", state],), kwargs={"stdin": "offline"})
+    cut = threading.Thread(target=machine.run, args=(["tee", state],), kwargs={"stdin": "offline\n"})
 
     def cut_in_the_middle(progress: Progress) -> None:
         if progress.done > 8 * MIB and not cut.ident:
@@ -183,7 +183,7 @@ def test_a_link_that_is_lost_costs_nothing_that_was_copied(ground: Ground) -> No
     with pytest.raises(CommandError, match="reading"):
         offline.fill(tier, wanted, 20, cut_in_the_middle, rate=Bytes(8 * MIB))
     cut.join()
-    machine.run(["tee", state], stdin="running")
+    machine.run(["tee", state], stdin="running\n")
     done = tier.warm(wanted, 20, lambda _: None)
     assert 0 < done.bytes <= (960 - before) * BLOCK - 8 * MIB
     assert every_read_hits(ground, wanted)

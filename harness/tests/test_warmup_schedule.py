@@ -31,6 +31,8 @@ PROGRAM = "/usr/local/bin/hotset"
         ("Mon,Thu *-*-* 5:15", "Mon,Thu *-*-* 5:15"),
         ("daily", "daily"),
         ("*:0/15", "*:0/15"),
+        ("Sat *-*-1..7 18:00", "Sat *-*-1..7 18:00"),
+        ("07:00 Mon Europe/Berlin", "Mon 07:00 Europe/Berlin"),
     ],
 )
 def test_times_that_systemd_takes(text: str, found: str) -> None:
@@ -113,6 +115,7 @@ def test_words_reach_the_program_as_they_are(word: str, found: str) -> None:
         (replace(TIMED, targets=()), "--at needs TARGETs"),
         (replace(TIMED, at=None, on_boot=True), "take none"),
         (replace(TIMED, name="a/b"), "--name 'a/b'"),
+        (replace(TIMED, rate="fast"), "--rate 'fast' is not a size"),
         (replace(TIMED, targets=("table:x",)), "TARGET table:x needs --dsn"),
     ],
 )

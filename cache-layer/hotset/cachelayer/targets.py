@@ -88,6 +88,7 @@ def look(
     """The file system of an accelerated device, for the length of a ``with`` block.
 
     :param usual: where it is usually mounted; it is mounted there when it is not mounted now.
+    :raises TargetError: something else is mounted there.
     """
     kind, size = filesystem.kind_of(machine, device), device_size(machine, device)
     mounted = idle.mounted_at(machine, device)
@@ -95,6 +96,8 @@ def look(
         folder = mounted[0].folder if mounted else None
         yield Look(machine, device, folder, kind, block, size)
         return
+    if any(mount.folder == usual for mount in idle.mounts(machine)):
+        raise TargetError(f"--mount-point {usual}: something else is mounted there")
     machine.run(["mkdir", "-p", str(usual)])
     machine.run(["mount", "-o", filesystem.LOOK_OPTIONS[kind], str(device), str(usual)])
     try:
@@ -113,7 +116,8 @@ def _kinds(machine: Machine, paths: Sequence[str]) -> Iterator[tuple[str, str, b
         done = machine.run(argv, check=False)
         lines = done.stdout.splitlines()
         if done.rc:
-            raise TargetError(f"TARGET on {machine.kind}: {done.stderr.strip().splitlines()[0]}")
+            said = done.stderr.strip() or "not there"
+            raise TargetError(f"TARGET on {machine.kind}: {said.splitlines()[0]}")
         for path, line in zip(some, lines, strict=True):
             number, _, kind = line.partition(" ")
             device = int(number)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from hotset.cachelayer.machine import EnvironmentLacksError, Machine, put_text
+from hotset.cachelayer.units import Bytes
 from hotset.harness.engines import connect
 from hotset.harness.engines.connect import EngineName
 from hotset.harness.warmups.jobs import Method
@@ -23,10 +24,17 @@ BOOT_UNIT = "hotset-tier-{}.service"
 """What activates a disk at boot (:mod:`hotset.cachelayer.bootunit`)."""
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
-_DAYS = re.compile(rf"^{_DAY}(?:(?:\.\.|,){_DAY})*$", re.IGNORECASE)
-_FIELD = r"(?:\*|\d{1,4}(?:\.\.\d{1,4})?(?:/\d{1,4})?)(?:,\d{1,4}(?:\.\.\d{1,4})?)*"
-_DATE = re.compile(rf"^{_FIELD}-{_FIELD}(?:-{_FIELD})?$")
-_TIME = re.compile(rf"^{_FIELD}:{_FIELD}(?::{_FIELD})?$")
+_FIELD = r"(?:\*|\d{1,4}(?:\.\.\d{1,4})?(?:/\d{1,4})?)(?:[,/]\d{1,4}(?:\.\.\d{1,4})?)*"
+# The parts of a time in systemd's order; a zone only as UTC or Area/City, or any word would be one.
+_PARTS = (
+    rf"{_DAY}(?:(?:\.\.|,){_DAY})*",
+    rf"{_FIELD}-{_FIELD}(?:-{_FIELD})?",
+    rf"{_FIELD}:{_FIELD}(?::{_FIELD})?",
+    r"UTC|[A-Za-z]+/[A-Za-z_/]+",
+)
+_CALENDAR = re.compile(
+    rf"^(?:{_PARTS[0]} )?(?:{_PARTS[1]} )?{_PARTS[2]}(?: (?:{_PARTS[3]}))?$", re.IGNORECASE
+)
 _WORDS = frozenset(("hourly", "daily", "weekly", "monthly", "quarterly", "yearly"))
 
 
@@ -76,19 +84,21 @@ def calendar(text: str) -> str:
     >>> calendar("07:00 Mon..Fri")
     'Mon..Fri 07:00'
     """
-    words = text.split()
-    if len(words) == 1 and words[0].lower() in _WORDS:
+    if text.strip().lower() in _WORDS:
         return text.strip()
-    words.sort(key=lambda word: 0 if _DAYS.match(word) else 1 if _DATE.match(word) else 2)
-    forms = {2: (_DAYS, _TIME), 1: (_TIME,), 3: (_DAYS, _DATE, _TIME)}.get(len(words), ())
-    if len(words) == 2 and not _DAYS.match(words[0]):
-        forms = (_DATE, _TIME)
-    if not forms or not all(form.match(word) for form, word in zip(forms, words, strict=True)):
+    found = " ".join(sorted(text.split(), key=_place))
+    if not _CALENDAR.match(found):
         raise ScheduleError(
             f"--at {text!r} is no time: write for instance 'Mon..Fri 07:00', '06:30' or"
             " '*-*-01 05:00' (systemd.time(7))"
         )
-    return " ".join(words)
+    return found
+
+
+def _place(word: str) -> int:
+    """Which part of a time a word is; any other comes last."""
+    kinds = (re.fullmatch(part, word, re.IGNORECASE) for part in _PARTS)
+    return next((at for at, found in enumerate(kinds) if found), len(_PARTS))
 
 
 def check(wanted: Wanted) -> None:
@@ -107,6 +117,11 @@ def check(wanted: Wanted) -> None:
         raise ScheduleError(
             f"--name {wanted.name!r}: letters, digits, '_', '.' and '-', at most 64"
         )
+    if wanted.rate is not None:
+        try:
+            Bytes.parse(wanted.rate.removesuffix("/s"))
+        except ValueError as error:
+            raise ScheduleError(f"--rate {error}") from None
     for text in wanted.targets:
         if parse(text).of_database and wanted.dsn is None:
             raise ScheduleError(f"TARGET {text} needs --dsn")
