@@ -288,4 +288,3 @@ def test_ratios_of_files_are_right_and_add_up(lab: Lab, origin: PurePosixPath) -
     assert whole == total(reading.tallies.values()), "the rows add up to the total"
     # The file system's own writes go on between the two readings.
     agree(whole.read_ratio, remapped(seen, cache).read_ratio)
-
