@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -148,20 +147,20 @@ def test_the_order_is_the_priority_and_what_is_pinned_comes_first(tier: Accelera
     assert once.taken > 0, "pinned for once beats excluded for good"
 
 
-@pytest.mark.parametrize(
-    ("target", "words"),
-    [
-        ("/srv/pg/base/none", "No such file"),
-        ("/etc/passwd", "does not lie on /dev/mapper/hotset-pg .mounted on /srv/pg"),
-        ("/dev/null", "is a character special file"),
-        ("heat", "nothing was counted"),
-        ("snapshot:/no/such", "no such file on this computer"),
-        ("table:x", "give --dsn"),
-    ],
-)
-def test_a_target_that_cannot_be_is_named(tier: Accelerated, target: str, words: str) -> None:
-    with pytest.raises(TargetError, match=f"TARGET.*{re.escape(words)}|TARGET.*{words}"):
-        tier.plan(target)
+REFUSED = {
+    "/srv/pg/base/none": "No such file",
+    "/etc/passwd": r"does not lie on /dev/mapper/hotset-pg \(mounted on /srv/pg\)",
+    "/dev/null": "is a character special file",
+    "heat": "nothing was counted",
+    "snapshot:/no/such": "no such file on this computer",
+    "table:x": "give --dsn",
+}
+
+
+def test_targets_that_cannot_be_are_named(tier: Accelerated) -> None:
+    for target, words in REFUSED.items():
+        with pytest.raises(TargetError, match=f"TARGET.*{words}"):
+            tier.plan(target)
 
 
 def test_a_job_refused_while_mounted_is_kept_and_done_when_idle(tier: Accelerated) -> None:
