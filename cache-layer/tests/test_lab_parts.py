@@ -222,6 +222,9 @@ class Computer:
         ("auto", "emulated", Computer(dm_cache=True, kvm=True), "image"),
         ("vm", "auto", Computer(dm_cache=True), "vm"),
         ("vm", "dm-cache", Computer(), "vm"),
+        ("vm", "bcache", Computer(), "vm"),
+        ("auto", "bcache", Computer(), "vm"),
+        ("auto", "bcache", Computer(dm_cache=True), "local"),
         ("local", "auto", Computer(dm_cache=True), "local"),
         ("image", "auto", Computer(dm_cache=True, kvm=True), "image"),
     ],
@@ -259,7 +262,9 @@ def test_a_machine_that_cannot_be(
         labs.choose(machine, tier)
 
 
-@pytest.mark.parametrize(("machine", "tier"), [("vm", "emulated"), ("image", "dm-cache")])
+@pytest.mark.parametrize(
+    ("machine", "tier"), [("vm", "emulated"), ("image", "dm-cache"), ("image", "bcache")]
+)
 def test_a_machine_has_its_own_kind_of_tier(
     machine: labs.MachineChoice, tier: labs.TierChoice
 ) -> None:

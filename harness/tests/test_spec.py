@@ -61,6 +61,18 @@ def test_the_shipped_demonstration_is_valid() -> None:
     assert tier.metadata + tier.cache + tier.volume <= spec.flash.size
 
 
+def test_bcache_has_its_own_unit_and_policy(file: Path) -> None:
+    spec = read(file, ("tier.kind=bcache",))
+    tier = spec.tier.resolved()
+    assert spec.tier.wanted == "bcache"
+    assert (tier.block, tier.policy, tier.bypass) == (4096, "lru", 0)
+    assert tier.cache % 2**20 == 0
+    with pytest.raises(SpecError, match="bcache has 'lru' alone"):
+        read(file, ("tier.policy=sieve", "tier.kind=bcache"))
+    with pytest.raises(SpecError, match=r"bcache needs at least 64\.0 MiB"):
+        read(file, ("tier.cache=32MiB", "tier.kind=bcache"))
+
+
 def test_a_policy_that_dm_cache_lacks_needs_the_emulated_tier(file: Path) -> None:
     assert read(file).tier.wanted == "auto"
     assert read(file, ("tier.policy=sieve",)).tier.wanted == "emulated"

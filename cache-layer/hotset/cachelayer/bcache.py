@@ -271,8 +271,7 @@ class Bcache:
     def attach_cache(self) -> None:
         """Take the (new) cache set into use."""
         self.kernel.register(self.place.slice("cache").path)
-        self.kernel.await_set()
-        self.kernel.set(("attach", self.set_uuid))
+        self.kernel.attach()
         self._tune()
 
     def follow_origin(self) -> Bytes:
@@ -328,12 +327,11 @@ class Bcache:
         """Register both devices, attach the one to the other and put the linear one on top."""
         self.kernel.register(self.place.slice("cache").path)
         self.kernel.register(mapper_path(self.backing))
-        self.kernel.await_set()
         self.kernel.wait(
             lambda: self.kernel.device() is not None, "bcache does not start the device"
         )
         if self._fresh or self.status().state == "no cache":
-            self.kernel.set(("attach", self.set_uuid))
+            self.kernel.attach()
         self._fresh = False
         self._tune()
         flash.make(self.machine, self.place.top, self._top_table())

@@ -36,9 +36,16 @@ class Kernel:
         argv = ["tee", str(SYS / "register_quiet")]
         self._machine.run(argv, stdin=f"{device}\n", check=False)
 
-    def await_set(self) -> None:
-        """:raises MetadataDamagedError: bcache does not take the cache set."""
-        self.wait(lambda: not self._absent(self._set), "bcache refuses the cache set")
+    def attach(self) -> None:
+        """Attach the backing device to the cache set, once that is there (udev may be at it).
+
+        :raises MetadataDamagedError: bcache refuses.
+        """
+        argv = ["tee", str(self.attributes() / "attach")]
+        self.wait(
+            lambda: self._machine.run(argv, stdin=f"{self._set.name}\n", check=False).rc == 0,
+            "bcache refuses the cache set",
+        )
 
     def await_device(self) -> None:
         """:raises MetadataDamagedError: bcache does not start the backing device."""
@@ -82,7 +89,7 @@ class Kernel:
     def cached_keys(self) -> list[Key]:
         """All keys of the cache set, by debugfs, which is mounted for it where it is not."""
         folder = _DEBUG / "bcache"
-        if self._absent(folder):
+        if not self._there(folder):
             self._machine.run(["mount", "-t", "debugfs", "debugfs", str(_DEBUG)])
         dump = self._machine.run(["cat", str(folder / f"bcache-{self._set.name}")]).stdout
         # Written while the cache works: a line may be seen twice, which merging takes care of.
@@ -101,16 +108,17 @@ class Kernel:
         self._stop(self._set)
 
     def _stop(self, folder: PurePosixPath) -> None:
-        if self._absent(folder):
+        if not self._there(folder):
             return
         self._machine.run(["tee", str(folder / "stop")], stdin="1\n", check=False)
         deadline = time.monotonic() + _STOP_LIMIT_S
-        while not self._absent(folder):
+        while self._there(folder):
             if time.monotonic() > deadline:
                 raise TierFailedError(
                     f"bcache does not stop: {folder} is still there; is {self._backing} in use?"
                 )
             time.sleep(_POLL_S)
 
-    def _absent(self, path: PurePosixPath) -> bool:
-        return self._machine.run(["test", "-e", str(path)], check=False).rc != 0
+    def _there(self, path: PurePosixPath) -> bool:
+        listed = self._machine.run(["ls", str(path.parent)], check=False).stdout
+        return path.name in listed.split()

@@ -6,11 +6,13 @@ The emulated one has hotset's own engine between models of both. Nothing above a
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from hotset.cachelayer import flashdev, loop
+from hotset.cachelayer.bcache import Bcache
 from hotset.cachelayer.dmcache import DmCache
 from hotset.cachelayer.emulated import Emulated
 from hotset.cachelayer.flash import (
@@ -86,19 +88,22 @@ class Ground(Protocol):
 
 
 def alone(machine: Machine, spec: TierSpec, flash: PurePosixPath, origin: PurePosixPath) -> Place:
-    """The place of a lab's tier, which has the whole flash: METADATA | CACHE | VOLUME.
+    """The place of a lab's tier, which has the whole flash: VOLUME | METADATA | CACHE.
+
+    The volume comes first, since udev would take a flash that begins with a superblock of bcache
+    for bcache's.
 
     :raises ValueError: together they are larger than the flash.
     """
-    sizes = (("meta", spec.metadata), ("cache", spec.cache), (VOLUME, spec.volume))
-    meta, cache, volume = stacked(device_size(machine, flash), sizes, Bytes(0))
+    sizes = ((VOLUME, spec.volume), ("meta", spec.metadata), ("cache", spec.cache))
+    volume, meta, cache = stacked(device_size(machine, flash), sizes, Bytes(0))
     return Place(DISK, flash, origin, meta.parts, cache.parts, volume)
 
 
 class KernelGround:
-    """dm-cache of the machine's kernel; the slow disk comes over real iSCSI."""
+    """dm-cache or bcache of the machine's kernel; the slow disk comes over real iSCSI."""
 
-    tier_kind: TierKind = "dm-cache"
+    OWN_DISK = "a disk of this computer's, as fast as it is"
 
     def __init__(
         self,
@@ -107,8 +112,10 @@ class KernelGround:
         target: Target,
         flash: PurePosixPath,
         folder: Path,
-        flash_description: str = "a disk of this computer's, as fast as it is",
+        flash_description: str = OWN_DISK,
+        tier_kind: TierKind = "dm-cache",
     ) -> None:
+        self.tier_kind = tier_kind
         self.flash = flash
         self.flash_description = flash_description
         self.target = target
@@ -124,7 +131,9 @@ class KernelGround:
 
     def tier(self, spec: TierSpec, origin: SlowDisk, takedown: Takedown) -> Tier:
         place = alone(self._machine, spec, self.flash, origin.attach(takedown))
-        tier = DmCache(self._machine, spec, place)
+        tier: Tier = DmCache(self._machine, spec, place)
+        if self.tier_kind == "bcache":
+            tier = Bcache(self._machine, spec, place, str(uuid.uuid4()))
         takedown.call("remove the volume", lambda: remove(self._machine, [VOLUME]))
         takedown.call("remove the tier", tier.discard)
         return tier

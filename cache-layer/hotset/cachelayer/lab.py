@@ -39,6 +39,7 @@ from hotset.cachelayer.units import Bytes
 MachineKind = Literal["local", "image", "vm"]
 MachineChoice = Literal["auto"] | MachineKind
 TierChoice = Literal["auto"] | TierKind
+KERNEL_TIERS: tuple[TierKind, ...] = ("dm-cache", "bcache")
 FLASH_MODEL = "pcie-flash-2014"
 Say = Callable[[str], None]
 _NET_HOST, _NET_GUEST, _NET_BITS = "10.77.0.1", "10.77.0.2", 30
@@ -141,19 +142,25 @@ def choose(wanted: MachineChoice, tier: TierChoice = "auto") -> MachineKind:
         return choose("image")
     if _local_lacks() is None:
         return "local"
-    if tier == "dm-cache" or vm.accelerated(Local(), image.cached()) or chroot.lacking():
+    if tier in KERNEL_TIERS or vm.accelerated(Local(), image.cached()) or chroot.lacking():
         return "vm"
     return "image"
 
 
 def check(wanted: MachineChoice, tier: TierChoice) -> None:
     """:raises ValueError: the machine that is asked for has another kind of tier."""
-    has: TierKind = "emulated" if wanted == "image" else "dm-cache"
-    if wanted != "auto" and tier not in ("auto", has):
+    has: tuple[TierKind, ...] = ("emulated",) if wanted == "image" else KERNEL_TIERS
+    if wanted != "auto" and tier not in ("auto", *has):
+        kinds = " or ".join(repr(kind) for kind in has)
         raise ValueError(
-            f"machine.kind = {wanted!r} has tier.kind = {has!r}, not {tier!r}: leave one of"
+            f"machine.kind = {wanted!r} has tier.kind = {kinds}, not {tier!r}: leave one of"
             " them at 'auto'"
         )
+
+
+def kernel_tier(wanted: TierChoice) -> TierKind:
+    """The kind of tier on a machine of the kernel's: dm-cache, unless bcache is asked for."""
+    return "bcache" if wanted == "bcache" else "dm-cache"
 
 
 def _local_lacks() -> str | None:
@@ -280,7 +287,8 @@ def _vm_lab(
     machine = vm.boot(local, built, vm_spec, folder, takedown, after)
     target = Target(local, vm_portal(folder, root), folder)
     target.start(takedown)
-    ground = KernelGround(local, machine, target, VM_FLASH, folder)
+    ground = KernelGround(local, machine, target, VM_FLASH, folder,
+                          tier_kind=kernel_tier(spec.tier))  # fmt: skip
     saved = VM_SAVED if spec.saved else None
     return Lab("vm", local, machine, accel, ground, saved, folder, takedown)
 
@@ -309,10 +317,14 @@ def _local_lab(spec: LabSpec, folder: Path, takedown: Takedown, local: Local) ->
     target.start(takedown)
     if spec.flash_device is not None:
         named = f"{spec.flash_device}, as fast as it is"
-        ground = KernelGround(local, local, target, spec.flash_device, folder, named)
+        flash = spec.flash_device
     else:
-        file = _sparse(local, folder / "flash.img", spec.flash, takedown)
-        ground = KernelGround(local, local, target, loop.attach(local, file, takedown), folder)
+        named = KernelGround.OWN_DISK
+        flash = loop.attach(
+            local, _sparse(local, folder / "flash.img", spec.flash, takedown), takedown
+        )
+    kind = kernel_tier(spec.tier)
+    ground = KernelGround(local, local, target, flash, folder, named, kind)
     return Lab("local", local, local, None, ground, _saved(spec, local, takedown), folder, takedown)
 
 

@@ -44,6 +44,7 @@ class _Printing:
     def __init__(self, kind: str, answers: dict[str, str]) -> None:
         self.kind = kind
         self._answers = answers
+        self._mapped: list[str] = []
 
     def run(
         self,
@@ -62,11 +63,22 @@ class _Printing:
         name = PurePosixPath(argv[0]).name
         key = next((key for key in self._answers if shlex.join([name, *argv[1:]]).startswith(key)),
                    None)  # fmt: skip
-        answer = self._answers[key] if key else ""
+        answer = self._answers[key] if key else self._mapper(argv)
         if on_line is not None:
             for line in answer.splitlines():
                 on_line(line)
         return Result(tuple(argv), 0, answer, "", 0.0)
+
+    def _mapper(self, argv: Sequence[str]) -> str:
+        """Keeps which device-mapper devices would stand, and names them when asked."""
+        match argv:
+            case ["dmsetup", "create", name, *_]:
+                self._mapped.append(name)
+            case ["dmsetup", "remove", *_, name] if name in self._mapped:
+                self._mapped.remove(name)
+            case ["dmsetup", "ls"]:
+                return "".join(f"{name}\t(252:0)\n" for name in self._mapped)
+        return ""
 
     @contextmanager
     def stream(self, argv: Sequence[str]) -> Iterator[Iterator[str]]:
@@ -186,7 +198,8 @@ def _lab(spec: Spec, kind: MachineKind, folder: Path, takedown: Takedown, local:
         flash = labs.VM_FLASH
     else:
         flash = loop.attach(local, folder / "flash.img", takedown)
-    kernel = KernelGround(local, machine, target, flash, folder)
+    kernel = KernelGround(local, machine, target, flash, folder,
+                          tier_kind=labs.kernel_tier(spec.tier.wanted))  # fmt: skip
     return Lab(kind, local, machine, None, kernel, saved, folder, takedown)
 
 
@@ -251,6 +264,9 @@ def _answers(spec: Spec) -> dict[str, str]:
         f"blockdev --getsize64 {labs.VM_FLASH}": str(int(spec.flash.size)),
         "blockdev --getsize64": str(int(spec.storage.size)),
         "ls /usr/lib/postgresql": "17",
+        "blockdev --getss": "512",
+        "dmsetup info": "dm-3",
+        "readlink -f /sys/block/dm-3/bcache/dev": "/sys/devices/virtual/block/bcache0",
         "flashdev copy": '{"bytes": 0, "seconds": 1}',
         "flashdev compare": '{"runs": 0, "differing": 0}',
         "stat --dereference": "8 10",

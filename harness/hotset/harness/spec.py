@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from hotset.cachelayer import dmcache
+from hotset.cachelayer import bcache, dmcache
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer.filesystem import FileSystem
 from hotset.cachelayer.flashdev import Model
@@ -124,6 +124,10 @@ class TierTable(_Table):
                 f"policy = {self.policy!r}: dm-cache has 'smq' alone; the others come with"
                 " tier.kind = 'emulated'"
             )
+        if self.kind == "bcache" and self.policy not in ("smq", "lru"):
+            raise ValueError(f"policy = {self.policy!r}: bcache has 'lru' alone; leave it out")
+        if self.kind == "bcache" and self.cache < bcache.CACHE_MIN:
+            raise ValueError(f"cache = {self.cache}: bcache needs at least {bcache.CACHE_MIN}")
         if self.volume < _SMALLEST_VOLUME:
             raise ValueError(
                 f"volume = {self.volume}: the log and temporary space need {_SMALLEST_VOLUME} at"
@@ -134,10 +138,17 @@ class TierTable(_Table):
     @property
     def wanted(self) -> TierChoice:
         """The kind of tier, as far as the policy leaves a choice."""
-        return self.kind if self.policy == "smq" else "emulated"
+        if self.policy == "smq" or self.kind == "bcache":
+            return self.kind
+        return "emulated"
 
     def resolved(self) -> TierSpec:
         """Sizes as the kernel takes them: whole blocks, metadata worked out."""
+        if self.kind == "bcache":
+            mib = 1024**2
+            return TierSpec(self.mode, "lru", bcache.BLOCK, bcache.HEADER,
+                            self.cache.align_down(mib), self.volume.align_down(mib),
+                            Bytes(0))  # fmt: skip
         cache = self.cache.align_down(self.block)
         metadata = self.metadata
         if metadata == "auto":
