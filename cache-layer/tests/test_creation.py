@@ -146,8 +146,11 @@ def test_a_second_disk_takes_what_is_left() -> None:
 def test_a_tier_that_stands_as_asked_for_is_left_alone() -> None:
     there, said = with_card(), list[str]()
     creation.create(there, WANTED, False, said.append)
+    there.answers["dmsetup ls"] = "hotset-oltp\t(252:3)\n"
+    creation.create(there, WANTED, False, said.append)
     assert made(there) == []
-    assert "nothing changed" in said[0]
+    assert "but down: `hotset tier activate oltp`" in said[0]
+    assert "stands as asked for: nothing changed" in said[1]
     with pytest.raises(CardError, match=r"there is one already .*tier destroy oltp"):
         creation.create(there, replace(WANTED, kind="bcache"), False, print)
     with pytest.raises(CardError, match="virtio-slow is accelerated already: DISK oltp"):

@@ -174,7 +174,9 @@ def test_a_link_that_is_lost_costs_nothing_that_was_copied(ground: Ground) -> No
     before = extents.count(extents.intersection(wanted, tier.resident()))
     disk = PurePosixPath(machine.run(["readlink", "-f", str(tier.origin)]).stdout.strip()).name
     state = f"/sys/block/{disk}/device/state"
-    cut = threading.Thread(target=machine.run, args=(["tee", state],), kwargs={"stdin": "offline\n"})
+    cut = threading.Thread(
+        target=machine.run, args=(["tee", state],), kwargs={"stdin": "offline\n"}
+    )
 
     def cut_in_the_middle(progress: Progress) -> None:
         if progress.done > 8 * MIB and not cut.ident:

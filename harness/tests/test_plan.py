@@ -111,7 +111,7 @@ def test_the_accelerated_arm(planned: Planned) -> None:
             "umount /run/hotset/origin",
             "--to /dev/mapper/hotset-data-cache --exclusive --runs /run/hotset/runs",
             "flashdev compare",
-            '<superblock uuid="" block_size="256" policy="smq" nr_cache_blocks="13312"',
+            '<superblock uuid="" block_size="256" nr_cache_blocks="13312" policy="smq"',
             "cache_restore --quiet -i /run/hotset/cache.xml -o /dev/mapper/hotset-data-meta",
             "dmsetup create hotset-data\n",
             "cache /dev/mapper/hotset-data-meta /dev/mapper/hotset-data-cache /dev/disk/by-path/",

@@ -51,7 +51,8 @@ _BUCKETS = 1024
 CACHE_MIN = Bytes(_BUCKETS * _BUCKET_MIN)
 """``cache_alloc`` (super.c) wants more than 512 buckets."""
 _POLL_S = 0.5
-_PASSES_MAX = 12
+_PASSES_MAX = 20
+_VAIN_MAX = 3
 _MISSING_MAX = 0.005
 _WRITEBACK_PERCENT = 10
 _WRITEBACK_DELAY_S = 5
@@ -179,16 +180,17 @@ class Bcache:
         try:
             done = warmup.by_reading(self, runs, 1, on_progress, rate)
             begun = time.monotonic()
-            missing = difference(runs, self.resident())
+            missing, vain = difference(runs, self.resident()), 0
             for _ in range(_PASSES_MAX):
                 before = count(missing)
-                if before <= count(runs) * _MISSING_MAX:
+                if before <= count(runs) * _MISSING_MAX or vain == _VAIN_MAX:
                     break
+                # So that buckets become free.
+                time.sleep(_POLL_S)
                 warmup.read_runs(self.machine, missing, self.spec.block, self.path,
                                  lambda _: None, rate)  # fmt: skip
                 missing = difference(missing, self.resident())
-                if count(missing) >= before:
-                    break
+                vain = 0 if count(missing) < before else vain + 1
             more = time.monotonic() - begun
             return replace(done, seconds=done.seconds + more,
                            total_seconds=done.total_seconds + more)  # fmt: skip

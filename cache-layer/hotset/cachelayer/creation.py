@@ -65,8 +65,11 @@ def create(machine: Machine, wanted: Wanted, yes: bool, say: Say) -> Disk:
         raise DeviceRefusedError(f"--flash and --origin are the same device: {origin.node}")
     card = _card_of(machine, device)
     there = _standing(machine, card, wanted)
-    if there is not None:
-        say(f"{there.device} stands as asked for: nothing changed")
+    if there is not None and card is not None:
+        stands = cards.built(machine, card, there).stands()
+        say(f"{there.device} stands as asked for: nothing changed" if stands else
+            f"DISK {there.name} is there as asked for, but down: `hotset tier activate"
+            f" {there.name}`; nothing changed")  # fmt: skip
         return there
     card = _after_a_cut(machine, card, wanted.disk)
     devices.check(origin, "origin", yes)

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING
 
 from hotset.cachelayer import extents, flashdev, idle, warmup
 from hotset.cachelayer.extents import Run
-from hotset.cachelayer.flash import remove, standing
+from hotset.cachelayer.flash import remove
 from hotset.cachelayer.machine import CommandError, MachineGoneError, put_lines, put_text
 from hotset.cachelayer.slots import Piece, Slots, parts
-from hotset.cachelayer.tier import Progress, TierFailedError, Warmup, WarmupFailedError, sample
+from hotset.cachelayer.tier import Progress, Warmup, WarmupFailedError, sample
 from hotset.cachelayer.units import Bytes, Sectors
 
 if TYPE_CHECKING:
@@ -191,11 +191,8 @@ def _at_rest(tier: DmCache) -> Slots:
     """What the cache holds of a tier that is down; nothing, unless a fill of this machine's last
     start took it down and the origin was not written to since.
 
-    :raises TierFailedError: not even the parts of the flash stand, as after a reboot.
+    The parts of the flash stand: :meth:`DmCache.prepare` has just made them, or a fill left them.
     """
-    if tier.cache.name not in standing(tier.machine):
-        raise TierFailedError(f"disk {tier.place.name} is down: activate it first (`hotset tier"
-                              f" activate {tier.place.name}`)")  # fmt: skip
     argv = ["cmp", "--quiet", "--bytes=4096", str(tier.metadata), "/dev/zero"]
     if tier.machine.run(argv, check=False).rc == 0:
         slots = Slots(tier.capacity)

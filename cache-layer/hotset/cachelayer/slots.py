@@ -141,8 +141,9 @@ class Slots:
     def xml(self, block: Bytes, policy: str) -> Iterator[str]:
         """What ``cache_restore`` takes, line by line: every block clean, with its level as hint."""
         yield (
-            f'<superblock uuid="" block_size="{int(block.sectors)}" policy="{policy}"'
-            f' nr_cache_blocks="{len(self._origin)}" hint_width="{_HINT_BYTES}">\n'
+            f'<superblock uuid="" block_size="{int(block.sectors)}"'
+            f' nr_cache_blocks="{len(self._origin)}" policy="{policy}"'
+            f' hint_width="{_HINT_BYTES}">\n'
         )
         yield "<mappings>\n"
         for slot, origin in enumerate(self._origin):

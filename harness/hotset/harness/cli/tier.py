@@ -70,6 +70,8 @@ def create(
                     _maybe(block, "--block"))  # fmt: skip
     with _machine(machine, dry_run) as there:
         creation.create(there, wanted, yes, report.say)
+    if dry_run:
+        report.say("that was a rehearsal: nothing was changed")
 
 
 @app.command("status")

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from hotset.cachelayer import idle, offline, online
+from hotset.cachelayer import flash, idle, offline, online
 from hotset.cachelayer.bcache import Bcache
 from hotset.cachelayer.card import Card, Disk, KernelTier, built
 from hotset.cachelayer.dmcache import DmCache
@@ -21,7 +21,7 @@ from hotset.cachelayer.extents import Run, count, difference
 from hotset.cachelayer.idle import InUseError
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.paths import data_dir
-from hotset.cachelayer.tier import Warmup, WarmupFailedError
+from hotset.cachelayer.tier import TierFailedError, Warmup, WarmupFailedError
 from hotset.cachelayer.units import Blocks, Bytes
 from hotset.harness.progress import Reporter
 
@@ -106,7 +106,7 @@ def perform(machine: Machine, card: Card, disk: Disk, job: Job, report: Reporter
     :raises WarmupFailedError: nothing of it can be trusted, or the disk is another one by now.
     """
     tier = built(machine, card, disk)
-    _check(job, disk)
+    _check(job, disk, tier)
     remedy = f"`hotset warmup run --resume {job.id}` goes on with what is missing"
     save(replace(job, state="running", said=""))
     try:
@@ -132,7 +132,12 @@ def missing(machine: Machine, card: Card, disk: Disk, runs: Sequence[Run]) -> li
     return difference(runs, built(machine, card, disk).resident())
 
 
-def _check(job: Job, disk: Disk) -> None:
+def _check(job: Job, disk: Disk, tier: KernelTier) -> None:
+    # A fill that was killed leaves the parts of the flash; after a reboot nothing stands.
+    there = flash.standing(tier.machine)
+    if not {tier.path.name, tier.place.slice("cache").name} & there:
+        raise TierFailedError(f"disk {disk.name} is down: activate it first (`hotset tier"
+                              f" activate {disk.name}`)")  # fmt: skip
     if (str(disk.origin), disk.spec.block) != (job.origin, job.block):
         raise WarmupFailedError(
             f"job {job.id} was planned for {job.origin} in blocks of {job.block}; disk {disk.name}"

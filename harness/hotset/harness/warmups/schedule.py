@@ -311,7 +311,7 @@ def remove(machine: Machine, name: str) -> list[str]:
                             f" {', '.join(known) or 'none'}")  # fmt: skip
     machine.run(["systemctl", "disable", "--now", *found], check=False)
     _delete(machine, found)
-    machine.run(["systemctl", "daemon-reload"])
+    machine.run(["systemctl", "daemon-reload"], check=False)
     return found
 
 
