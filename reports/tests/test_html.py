@@ -94,6 +94,16 @@ def run(request: pytest.FixtureRequest) -> tuple[RunDocument, Page]:
     return document, Page(html.render(document))
 
 
+def test_what_a_tier_does_not_count_is_no_zero() -> None:
+    """bcache counts neither writes nor promotions."""
+    text = documents.complete(5).model_dump_json()
+    for name in ("write_hits", "write_misses", "promotions", "demotions"):
+        text = re.sub(rf'"{name}":\d+', f'"{name}":null', text)
+    text = re.sub(r'"((?:write_|)hit_ratio)":[\d.]+', r'"\1":null', text)
+    page = html.render(RunDocument.model_validate_json(text))
+    assert page.count("not counted") >= 4
+
+
 def test_the_page_refers_to_no_network(run: tuple[RunDocument, Page]) -> None:
     _, page = run
     for element in page.elements:

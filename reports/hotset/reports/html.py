@@ -119,11 +119,16 @@ def _published(document: RunDocument) -> charts.Table | None:
     return charts.Table(f"Beside {source}", published.COLUMNS, tuple(lines))
 
 
+def _counted(value: int | None) -> str:
+    """A counter; what the kind of tier does not count is no 0."""
+    return "not counted" if value is None else f"{value:,}"
+
+
 def _counters(arms: list[ArmFigures]) -> charts.Table:
     """The cached device's counters, bypassed I/O in its own column."""
     names = tuple(Counters.model_fields)
     rows = [
-        (arm.name, str(each.repeat), *(f"{getattr(each.counters, name):,}" for name in names))
+        (arm.name, str(each.repeat), *(_counted(getattr(each.counters, name)) for name in names))
         for arm in arms
         for each in arm.repeats
         if each.counters is not None
