@@ -6,14 +6,10 @@ into records and render back to the same line; an unknown word is an error.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from hotset.cachelayer.extents import Run, runs_of
 from hotset.cachelayer.tier import Counters, TierFailedError
 from hotset.cachelayer.units import Blocks, Sectors
-
-_MAPPED = re.compile(r'<mapping cache_block="\d+" origin_block="(\d+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +182,3 @@ def parse_dmsetup_status(text: str) -> CacheStatus:
     if len(head) < 4 or head[2] != "cache":
         raise ValueError(f"not the status of a cache target: {text.strip()!r}")
     return parse_status(head[3])
-
-
-def parse_mappings(xml: str) -> list[Run]:
-    """The origin's blocks that ``cache_dump`` names, as runs in origin order.
-
-    >>> parse_mappings('<mapping cache_block="0" origin_block="8" dirty="false"/>'
-    ...                '<mapping cache_block="1" origin_block="7" dirty="true"/>')
-    [Run(start=Blocks(7), count=Blocks(2))]
-    """
-    return runs_of(int(block) for block in _MAPPED.findall(xml))
