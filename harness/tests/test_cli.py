@@ -228,6 +228,22 @@ def test_runs_side_by_side(hotset: CommandLine, run: RunDocument) -> None:
     assert "not significant" in table.out
 
 
+def test_the_report_of_a_run(hotset: CommandLine, run: RunDocument, tmp_path: Path) -> None:
+    text = hotset("report", "last", "--format", "md")
+    assert (text.code, text.err) == (0, "")
+    assert text.out.startswith(f"# {run.experiment.title}")
+    assert hotset("report", "run", run.run, "-f", "md").out == text.out
+    figures = hotset("report", "last", "-f", "json", "-o", str(tmp_path / "all.json"))
+    assert (figures.code, figures.out) == (0, "")
+    assert RunDocument.model_validate_json((tmp_path / "all.json").read_text()) == run
+    page = Path(hotset("report", "last").out.strip())
+    assert page == Archive.default().path(run.run) / "report.html"
+    assert run.run in page.read_text()
+    usage_error(hotset("report", "nowhere"), "nowhere")
+    usage_error(hotset("report", "last", "-o", str(tmp_path)), "--output")
+    usage_error(hotset("report", "last", "-f", "pdf"), "--format", "pdf")
+
+
 def test_one_run(hotset: CommandLine, run: RunDocument) -> None:
     shown = hotset("runs", "show", "last", "--format", "json")
     assert (shown.code, shown.err) == (0, "")

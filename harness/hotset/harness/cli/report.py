@@ -1,12 +1,13 @@
-"""``hotset report hit-ratio|metrics``: what the tiers did."""
+"""``hotset report RUN``: of a run; ``hotset report hit-ratio|metrics``: what the tiers did."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
 from hotset.harness.cli.heat import EngineChoice, OptionalDsn, label_of, target_of
 from hotset.harness.cli.options import (
@@ -17,7 +18,59 @@ from hotset.harness.cli.options import (
     PasswordFileOption,
 )
 
-app = typer.Typer(help="Hit ratios and metrics of accelerated disks.", no_args_is_help=True)
+
+class _RunUnlessNamed(TyperGroup):
+    """``hotset report last`` is ``hotset report run last``."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - click's own
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            args = ["run", *args]
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=_RunUnlessNamed,
+    help="`hotset report RUN`: the report of a run (as `report run`). And hit ratios and metrics of"
+    " accelerated disks.",
+    no_args_is_help=True,
+)
+
+
+@app.command("run")
+def of_run(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run's id, the beginning of one, or 'last'.")
+    ],
+    format_: Annotated[
+        Literal["html", "md", "json"],
+        typer.Option("--format", "-f", help="A page, Markdown, or all figures."),
+    ] = "html",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write it here. Otherwise the page goes to the archive"
+                     " and its path is printed; Markdown and JSON go to standard output."),
+    ] = None,
+) -> None:  # fmt: skip
+    """The report of a run, made afresh from its figures."""
+    from hotset.harness.archive import REPORT, Archive
+    from hotset.harness.progress import to_stdout
+    from hotset.reports import html, markdown
+
+    archive = Archive.default()
+    document = archive.load(run)
+    if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
+        raise typer.BadParameter(f"{output} is not a file in a folder", param_hint="--output")
+    if format_ == "html":
+        page = output or archive.path(document.run) / REPORT
+        page.write_text(html.render(document), encoding="utf-8")
+        if output is None:
+            to_stdout(str(page))
+        return
+    said = markdown.render(document) if format_ == "md" else document.model_dump_json(indent=1)
+    if output is None:
+        to_stdout(said)
+    else:
+        output.write_text(said, encoding="utf-8")
 
 
 @app.command("hit-ratio")
