@@ -27,6 +27,7 @@ from hotset.cachelayer.bcachesys import (
 from hotset.cachelayer.extents import Extent, Run, count, difference
 from hotset.cachelayer.flash import UNIT, Part, Place, device_size, linear_table, mapper_path
 from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.placed import PlacedTier
 from hotset.cachelayer.tier import (
     Counters,
     MetadataDamagedError,
@@ -66,7 +67,7 @@ def bucket_bytes(cache: Bytes) -> Bytes:
     return Bytes(bucket)
 
 
-class Bcache:
+class Bcache(PlacedTier):
     """The kernel's bcache over an origin, on any machine that has it."""
 
     kind: TierKind = "bcache"
@@ -74,34 +75,15 @@ class Bcache:
 
     def __init__(self, machine: Machine, spec: TierSpec, place: Place, set_uuid: str) -> None:
         """:param set_uuid: the cache set's, chosen when the disk is put on its card."""
-        self.machine = machine
-        self.spec = spec
-        self.place = place
+        super().__init__(machine, spec, place)
         self.set_uuid = set_uuid
         self.kernel = Kernel(machine, f"{place.top}-backing", set_uuid)
         self._fresh = False
 
     @property
-    def origin(self) -> PurePosixPath:
-        return self.place.origin
-
-    @property
-    def path(self) -> PurePosixPath:
-        """The accelerated device."""
-        return mapper_path(self.place.top)
-
-    @property
-    def volume(self) -> PurePosixPath:
-        return self.place.volume.path
-
-    @property
     def backing(self) -> str:
         """The device-mapper name of header and origin."""
         return f"{self.place.top}-backing"
-
-    @property
-    def capacity(self) -> Blocks:
-        return self.spec.cache.blocks(self.spec.block)
 
     def prepare(self) -> PurePosixPath:
         """Cut CACHE and VOLUME out of the flash, the cache empty; returns the origin."""
@@ -304,10 +286,6 @@ class Bcache:
         self.kernel.stop()
         self.kernel.stop_set()
         flash.remove(self.machine, [self.backing, place.slice("cache").name])
-
-    def stands(self) -> bool:
-        """Whether the accelerated device is there."""
-        return self.place.top in flash.standing(self.machine)
 
     def _make(self, name: str, table: str) -> None:
         if table and name not in flash.standing(self.machine):

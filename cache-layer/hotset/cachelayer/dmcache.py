@@ -14,8 +14,8 @@ from pathlib import PurePosixPath
 from hotset.cachelayer import flash, offline
 from hotset.cachelayer.dmstatus import CacheStatus, parse_dmsetup_status
 from hotset.cachelayer.extents import Run
-from hotset.cachelayer.flash import Place, device_size, mapper_path, remove
-from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.flash import Place, device_size, remove
+from hotset.cachelayer.placed import PlacedTier
 from hotset.cachelayer.tier import (
     Counters,
     MetadataDamagedError,
@@ -63,29 +63,11 @@ def table(spec: TierSpec, place: Place, origin_size: Bytes) -> str:
     return f"0 {int(origin_size.sectors)} cache {devices} {block} {features} {spec.policy} 0"
 
 
-class DmCache:
+class DmCache(PlacedTier):
     """The kernel's dm-cache over an origin, on any machine that has it."""
 
     kind: TierKind = "dm-cache"
     counter_bits = COUNTER_BITS
-
-    def __init__(self, machine: Machine, spec: TierSpec, place: Place) -> None:
-        self.machine = machine
-        self.spec = spec
-        self.place = place
-
-    @property
-    def origin(self) -> PurePosixPath:
-        return self.place.origin
-
-    @property
-    def path(self) -> PurePosixPath:
-        """The accelerated device."""
-        return mapper_path(self.place.top)
-
-    @property
-    def volume(self) -> PurePosixPath:
-        return self.place.volume.path
 
     @property
     def cache(self) -> PurePosixPath:
@@ -96,10 +78,6 @@ class DmCache:
     def metadata(self) -> PurePosixPath:
         """The METADATA slice's own device."""
         return self.place.slice("meta").path
-
-    @property
-    def capacity(self) -> Blocks:
-        return self.spec.cache.blocks(self.spec.block)
 
     def prepare(self) -> PurePosixPath:
         """Cut METADATA, CACHE and VOLUME out of the flash, the cache empty; returns the origin."""
@@ -263,10 +241,6 @@ class DmCache:
         """Remove the tier's devices without writing back; the card's volume stays."""
         place = self.place
         remove(self.machine, (place.top, *(place.slice(what).name for what in _SLICES)))
-
-    def stands(self) -> bool:
-        """Whether the accelerated device is there, no matter who made it."""
-        return self.place.top in flash.standing(self.machine)
 
     def _make_slices(self) -> None:
         flash.load(self.machine, "dm-cache", "dm-cache-smq")
