@@ -138,6 +138,7 @@ def test_a_detached_disk_leaves_nothing_that_could_be_found_again() -> None:
     assert card.disks == saved(there).disks == ()
     blanked = [line for line in there.commands if line.startswith("dd if=/dev/zero")]
     assert [f"seek={at}" in line for line, at in zip(blanked, (17, 22), strict=True)] == [True] * 2
+    assert "rmdir /sys/kernel/tracing/instances/hotset-data" in there.commands, "its heat"
 
 
 def test_a_resize_that_would_drop_dirty_blocks_is_refused() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from hotset.cachelayer import bootunit, devices, flash
+from hotset.cachelayer import bootunit, devices, flash, traced
 from hotset.cachelayer import card as cards
 from hotset.cachelayer.bcache import Bcache
 from hotset.cachelayer.card import Card, CardError, Disk, KernelTier
@@ -177,6 +177,7 @@ def detach(
     elif disk.made:
         _write_back(tier, disk, progress)
     tier.discard()
+    traced.end(machine, disk.name)
     if answers:
         # So that no old superblock is found there by what comes next.
         flash.wipe(machine, card.flash, disk.metadata)

@@ -87,7 +87,7 @@ class Traced:
         self._machine = machine
         self._source = source
         self._disk = disk
-        self._instance = TRACING / "instances" / f"hotset-{disk}"
+        self._instance = _instance(disk)
 
     @property
     def grid(self) -> Grid:
@@ -119,10 +119,7 @@ class Traced:
         return True
 
     def stop(self) -> bool:
-        if not self._stands():
-            return False
-        self._machine.run(["rmdir", str(self._instance)])
-        return True
+        return end(self._machine, self._disk)
 
     def read(self) -> Reading:
         if not self._stands():
@@ -177,6 +174,20 @@ class Traced:
         argv = ["find", str(self._instance), "-maxdepth", "0", "-printf", "%T@"]
         made = float(self._machine.run(argv).stdout)
         return f"{boot} {made:.3f}", made
+
+
+def end(machine: Machine, disk: str) -> bool:
+    """End the counting of a disk, whatever became of its device; False: nothing was counted."""
+    instance = _instance(disk)
+    if machine.run(["test", "-d", str(instance)], check=False).rc:
+        return False
+    machine.run(["rmdir", str(instance)])
+    return True
+
+
+def _instance(disk: str) -> PurePosixPath:
+    """Where a disk's tables are kept."""
+    return TRACING / "instances" / f"hotset-{disk}"
 
 
 @dataclass(frozen=True, slots=True)
