@@ -118,6 +118,12 @@ def test_twice_the_log_fits_its_volume_beside_temporary_space() -> None:
     assert [log_size(Bytes(size * MIB)) // MIB for size in (128, 143, 768)] == [32, 39, 352]
 
 
+def test_a_small_volume_keeps_no_more_old_log_than_it_has_room_for() -> None:
+    kept = {size: run_settings(Bytes(MIB), 1, Bytes(size * MIB))["min_wal_size"]
+            for size in (32, 39, 352)}  # fmt: skip
+    assert kept == {32: "32MB", 39: "39MB", 352: "80MB"}
+
+
 def test_only_the_socket_goes_without_a_password(
     machine: FakeMachine, server: PostgresServer
 ) -> None:

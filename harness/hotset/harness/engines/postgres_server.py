@@ -72,7 +72,8 @@ def run_settings(buffers: Bytes, users: int, log_size: Bytes) -> dict[str, str]:
         "autovacuum": "off",
         "checkpoint_timeout": "1h",
         "max_wal_size": f"{log_size // _MIB}MB",
-        "min_wal_size": "80MB",
+        # Never more than the other: so many files are kept for the next ones, full or not.
+        "min_wal_size": f"{min(80, log_size // _MIB)}MB",
         "wal_buffers": "4MB",
         "temp_tablespaces": _TEMP_TABLESPACE,
         "max_parallel_workers_per_gather": "0",
