@@ -56,6 +56,7 @@ def _checked_device(device: str) -> str:
 Device = Annotated[str, AfterValidator(_checked_device)]
 _SMALLEST_VOLUME = Bytes(128 * 1024**2)
 """Some log files of PostgreSQL's, 16 MiB each, and as much temporary space."""
+_SCALED_VOLUME = 512 * 1024**2
 _SCALED_SIZES = (("storage", "size"), ("flash", "size"), ("tier", "cache"), ("tier", "volume"))
 
 
@@ -352,6 +353,9 @@ def _scaled(table: dict[str, Any]) -> dict[str, Any]:
     >>> _scaled({"scale": 0.001, "tier": {"cache": "595GB"}, "tpcc": {"warehouses": 4800}})
     {'scale': 0.001, 'tier': {'cache': 595000000}, 'tpcc': {'warehouses': 5}}
 
+    The volume stays at 512 MiB, and the flash is so much larger: a log grows with what users do in
+    a minute, not with the database.
+
     What is no number here is left to validation, which says it better.
     """
     scale = table.get("scale", 1)
@@ -362,12 +366,22 @@ def _scaled(table: dict[str, Any]) -> dict[str, Any]:
         if isinstance(part := table.get(folder), dict) and key in part:
             with suppress(ValueError):
                 part[key] = round(Bytes.parse(part[key]) * scale)
+    _keep_room_for_the_log(table)
     tpcc, tpch_ = table.get("tpcc"), table.get("tpch")
     if isinstance(tpcc, dict) and isinstance(tpcc.get("warehouses"), int):
         tpcc["warehouses"] = max(1, round(tpcc["warehouses"] * scale))
     if isinstance(tpch_, dict) and isinstance(tpch_.get("scale"), int | float):
         tpch_["scale"] = max(0.01, round(tpch_["scale"] * scale, 2))
     return table
+
+
+def _keep_room_for_the_log(table: dict[str, Any]) -> None:
+    tier, flash = table.get("tier"), table.get("flash")
+    if not isinstance(tier, dict) or not isinstance(flash, dict):
+        return
+    volume, size = tier.get("volume"), flash.get("size")
+    if isinstance(volume, int) and isinstance(size, int) and volume < _SCALED_VOLUME:
+        tier["volume"], flash["size"] = _SCALED_VOLUME, size + _SCALED_VOLUME - volume
 
 
 def _override(table: dict[str, Any], text: str) -> None:
