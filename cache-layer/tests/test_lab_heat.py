@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections import Counter
@@ -24,6 +23,7 @@ from hotset.cachelayer.traced import NotCountedError, Traced
 from hotset.cachelayer.units import Bytes
 from tests import lab_tiers
 from tests.lab_tiers import DEVICE, MIB, write
+from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab
 
@@ -39,16 +39,9 @@ POINT = 0.01
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    previous = os.environ.get("XDG_STATE_HOME")
-    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(256 * MIB))
-    try:
-        with labs.standing(spec, "test", print) as standing:
-            yield standing
-    finally:
-        del os.environ["XDG_STATE_HOME"]
-        if previous is not None:
-            os.environ["XDG_STATE_HOME"] = previous
+    with own_lab(tmp_path_factory, spec) as standing:
+        yield standing
 
 
 @pytest.fixture(scope="module")

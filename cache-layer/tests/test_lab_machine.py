@@ -24,6 +24,7 @@ from hotset.cachelayer.slots import Slots
 from hotset.cachelayer.tier import TierSpec, WriteMode, hits_between
 from hotset.cachelayer.units import Bytes
 from hotset.cachelayer.vm import Vm
+from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab
 
@@ -44,16 +45,9 @@ def on_flash(lab: Lab, spec: TierSpec, origin: PurePosixPath) -> DmCache:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    previous = os.environ.get("XDG_STATE_HOME")
-    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(256 * MIB))
-    try:
-        with labs.standing(spec, "test", print) as standing:
-            yield standing
-    finally:
-        del os.environ["XDG_STATE_HOME"]
-        if previous is not None:
-            os.environ["XDG_STATE_HOME"] = previous
+    with own_lab(tmp_path_factory, spec) as standing:
+        yield standing
     assert not (standing.folder / "ledger.jsonl").exists()
     assert not list(standing.folder.glob("*.img"))
 

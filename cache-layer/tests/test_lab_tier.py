@@ -5,7 +5,6 @@ All devices are cut out of its flash disk by device-mapper, so that they can gro
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from hotset.cachelayer.machine import EnvironmentLacksError, Machine
 from hotset.cachelayer.machines import opened
 from hotset.cachelayer.tier import MetadataDamagedError
 from hotset.cachelayer.units import Blocks, Bytes
+from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab
 
@@ -130,16 +130,9 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    previous = os.environ.get("XDG_STATE_HOME")
-    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
-    try:
-        spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(800 * MIB))
-        with labs.standing(spec, "test", print) as lab:
-            yield lab.machine
-    finally:
-        del os.environ["XDG_STATE_HOME"]
-        if previous is not None:
-            os.environ["XDG_STATE_HOME"] = previous
+    spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(800 * MIB))
+    with own_lab(tmp_path_factory, spec) as lab:
+        yield lab.machine
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import CommandError
 from hotset.cachelayer.tier import Progress, TierSpec, WarmupFailedError, hits_between
 from hotset.cachelayer.units import Blocks, Bytes
+from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab
 
@@ -55,8 +56,6 @@ def runs(*pairs: tuple[int, int]) -> list[Run]:
 
 @pytest.fixture(scope="module")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    previous = os.environ.get("XDG_STATE_HOME")
-    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     image = tmp_path_factory.mktemp("image") / "disk.img"
     Local().run(["mke2fs", "-q", "-t", "ext4", "-E", "lazy_itable_init=0", str(image), "48m"])
     with image.open("r+b") as file:
@@ -64,20 +63,15 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
         file.seek(64 * MIB)
         file.write(os.urandom(128 * MIB))
     spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(128 * MIB))
-    try:
-        with labs.standing(spec, "test", print) as lab:
-            storage = lab.ground.slow_disk("nas-2014", DISK, 0.1)
-            storage.restore(image, lab.takedown)
-            origin = storage.attach(lab.takedown)
-            tier = DmCache(lab.machine, SPEC, alone(lab.machine, SPEC, labs.VM_FLASH, origin))
-            lab.takedown.call("remove the tier", tier.discard)
-            tier.prepare()
-            tier.create()
-            yield Ground(lab, tier)
-    finally:
-        del os.environ["XDG_STATE_HOME"]
-        if previous is not None:
-            os.environ["XDG_STATE_HOME"] = previous
+    with own_lab(tmp_path_factory, spec) as lab:
+        storage = lab.ground.slow_disk("nas-2014", DISK, 0.1)
+        storage.restore(image, lab.takedown)
+        origin = storage.attach(lab.takedown)
+        tier = DmCache(lab.machine, SPEC, alone(lab.machine, SPEC, labs.VM_FLASH, origin))
+        lab.takedown.call("remove the tier", tier.discard)
+        tier.prepare()
+        tier.create()
+        yield Ground(lab, tier)
 
 
 def every_read_hits(ground: Ground, wanted: list[Run]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from hotset.cachelayer.lab import LabSpec
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.units import Bytes
 from hotset.harness.cli import app
+from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab
 
@@ -56,20 +56,13 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    previous = os.environ.get("XDG_STATE_HOME")
-    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
-    try:
-        spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(520 * MIB))
-        with labs.standing(spec, "test", print) as lab:
-            for name, start, mib in ((FLASH, 0, 256), (ORIGIN, 260, 256)):
-                table = f"0 {mib * 2048} linear {labs.VM_FLASH} {start * 2048}"
-                flash.make(lab.machine, name, table)
-            lab.machine.run(["udevadm", "settle"])
-            yield lab.machine
-    finally:
-        del os.environ["XDG_STATE_HOME"]
-        if previous is not None:
-            os.environ["XDG_STATE_HOME"] = previous
+    spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(520 * MIB))
+    with own_lab(tmp_path_factory, spec) as lab:
+        for name, start, mib in ((FLASH, 0, 256), (ORIGIN, 260, 256)):
+            table = f"0 {mib * 2048} linear {labs.VM_FLASH} {start * 2048}"
+            flash.make(lab.machine, name, table)
+        lab.machine.run(["udevadm", "settle"])
+        yield lab.machine
 
 
 @pytest.fixture(params=["dm-cache", "bcache"])

@@ -16,13 +16,13 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from hotset.cachelayer import flashdev
-from hotset.cachelayer import lab as labs
 from hotset.cachelayer.lab import LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine, Result
 from hotset.cachelayer.units import Bytes
 from hotset.reports.document import RunDocument
 from hotset.tpcc import native
+from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab
 
@@ -124,13 +124,11 @@ def inside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inside]:
     folder = tmp_path_factory.mktemp("inside")
     disk = guest_disk(folder)
     spec = LabSpec("vm", 2, Bytes(3 * 1024**3), Bytes(640 * 1024**2), disk, False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        with labs.standing(spec, "test", print) as lab:
-            assert lab.saved is not None
-            lab.machine.run(["mount", str(lab.saved), str(THERE)])
-            yield Inside(lab.machine)
-            lab.machine.run(["umount", str(THERE)])
+    with own_lab(tmp_path_factory, spec) as lab:
+        assert lab.saved is not None
+        lab.machine.run(["mount", str(lab.saved), str(THERE)])
+        yield Inside(lab.machine)
+        lab.machine.run(["umount", str(THERE)])
     disk.unlink()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -11,7 +10,6 @@ import pytest
 
 from hotset.cachelayer import card as cards
 from hotset.cachelayer import creation, devices, lifecycle, preferences
-from hotset.cachelayer import lab as labs
 from hotset.cachelayer.bcache import Bcache
 from hotset.cachelayer.card import Card, Disk
 from hotset.cachelayer.creation import Wanted
@@ -27,6 +25,7 @@ from hotset.harness.progress import Reporter
 from hotset.harness.warmups import jobs, planning
 from hotset.harness.warmups.jobs import Job, Method
 from hotset.harness.warmups.planning import Planned, Request
+from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab
 
@@ -88,26 +87,19 @@ class Accelerated:
 
 @pytest.fixture(scope="module")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    previous = os.environ.get("XDG_STATE_HOME")
-    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(192 * MIB))
-    try:
-        with labs.standing(spec, "test", print) as lab:
-            machine = lab.machine
-            slow = lab.ground.slow_disk("nas-2014", Bytes(256 * MIB), 0.1).attach(lab.takedown)
-            machine.run(["mke2fs", "-q", "-t", "ext4", "-J", "size=4", str(slow)])
-            machine.run(["mkdir", "-p", f"{MOUNT}"])
-            machine.run(["mount", str(slow), str(MOUNT)])
-            machine.run(["mkdir", f"{MOUNT}/base"])
-            for name in "abcd":
-                machine.run(["dd", "if=/dev/urandom", f"of={MOUNT}/base/{name}", "bs=1M",
-                             "count=12", "status=none"])  # fmt: skip
-            machine.run(["umount", str(MOUNT)])
-            yield Ground(lab, devices.look(machine, slow).by_id[0])
-    finally:
-        del os.environ["XDG_STATE_HOME"]
-        if previous is not None:
-            os.environ["XDG_STATE_HOME"] = previous
+    with own_lab(tmp_path_factory, spec) as lab:
+        machine = lab.machine
+        slow = lab.ground.slow_disk("nas-2014", Bytes(256 * MIB), 0.1).attach(lab.takedown)
+        machine.run(["mke2fs", "-q", "-t", "ext4", "-J", "size=4", str(slow)])
+        machine.run(["mkdir", "-p", f"{MOUNT}"])
+        machine.run(["mount", str(slow), str(MOUNT)])
+        machine.run(["mkdir", f"{MOUNT}/base"])
+        for name in "abcd":
+            machine.run(["dd", "if=/dev/urandom", f"of={MOUNT}/base/{name}", "bs=1M",
+                         "count=12", "status=none"])  # fmt: skip
+        machine.run(["umount", str(MOUNT)])
+        yield Ground(lab, devices.look(machine, slow).by_id[0])
 
 
 def accelerated(ground: Ground, kind: TierKind, cache: int) -> Accelerated:
