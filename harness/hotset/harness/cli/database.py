@@ -15,12 +15,12 @@ from hotset.harness.cli.options import (
     Format,
     FormatOption,
     PasswordFileOption,
+    size_of,
 )
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hotset.cachelayer.units import Bytes
     from hotset.harness.engines.connect import EngineName
     from hotset.harness.engines.engine import Change, Engine, Unavailable
 
@@ -69,7 +69,7 @@ def place(
             f"{folder!r} is not a full path: write one such as /volume/tempdb or F:\\tempdb",
             param_hint="--folder",
         )
-    wanted = None if log_size is None else _size(log_size, "--log-size")
+    wanted = None if log_size is None else size_of(log_size, "--log-size")
     with _opened(engine, dsn, password_file) as server:
         changes = [server.move(folder, log=log)]
         if wanted is not None:
@@ -90,7 +90,7 @@ def memory(
     yes: YesOption = False,
 ) -> None:
     """Cap the server's memory."""
-    cap = None if size is None else _size(size, "--size")
+    cap = None if size is None else size_of(size, "--size")
     with _opened(engine, dsn, password_file) as server:
         try:
             change = server.cap_memory(cap)
@@ -185,12 +185,3 @@ def _change(
         typer.echo("dry run: nothing was changed", err=True)
     elif not yes:
         raise typer.BadParameter("nothing was changed: add --yes to run these", param_hint="--yes")
-
-
-def _size(text: str, option: str) -> Bytes:
-    from hotset.cachelayer.units import Bytes
-
-    try:
-        return Bytes.parse(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=option) from None

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotset.harness.cli.options import Format, FormatOption, MachineOption, QuietOption
+from hotset.harness.cli.options import Format, FormatOption, MachineOption, QuietOption, size_of
 
 if TYPE_CHECKING:
-    from hotset.cachelayer.units import Bytes
     from hotset.harness.calibrate import Line
 
 app = typer.Typer(help="The modelled slow disk.", no_args_is_help=True)
@@ -43,7 +42,7 @@ def calibrate_disk(
     from hotset.harness.journal import ThresholdMissedError
     from hotset.harness.progress import Reporter
 
-    report, bytes_ = Reporter(quiet), _size(size)
+    report, bytes_ = Reporter(quiet), size_of(size, "--size")
     doctor.require(labs.choose(machine))
     spec = labs.LabSpec(machine, cores=2, memory=Bytes(2 * 1024**3), flash=Bytes(64 * 1024**2))
     with labs.standing(spec, "disk calibrate", report.say) as lab:
@@ -90,12 +89,3 @@ def _print(lines: list[Line], model: str, time_scale: float, format_: Format) ->
         table.add_row(one.what, f"{one.asked:.{digits}f}", f"{one.measured:.{digits}f}", one.unit,
                       f"{one.off:+.1%}")  # fmt: skip
     Console().print(table)
-
-
-def _size(text: str) -> Bytes:
-    from hotset.cachelayer.units import Bytes
-
-    try:
-        return Bytes.parse(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--size") from None

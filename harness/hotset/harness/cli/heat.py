@@ -14,6 +14,8 @@ from hotset.harness.cli.options import (
     FormatOption,
     HostOption,
     PasswordFileOption,
+    ServerOption,
+    disk_of,
 )
 
 if TYPE_CHECKING:
@@ -29,9 +31,6 @@ app = typer.Typer(
     " The kernel counts by itself once it was started, until it is stopped or reboots.",
     no_args_is_help=True,
 )
-EngineChoice = Annotated[
-    Literal["postgres", "sqlserver"], typer.Option("--engine", help="The database product.")
-]
 OptionalDsn = Annotated[
     str | None,
     typer.Option(
@@ -105,7 +104,7 @@ def top(
         Literal["file", "table", "database", "extent"], typer.Option("--by", help="What to list.")
     ] = "file",
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many.")] = 20,
-    engine: EngineChoice = "postgres",
+    engine: ServerOption = "postgres",
     dsn: OptionalDsn = None,
     password_file: PasswordFileOption = None,
     no_resident: NoResidentOption = False,
@@ -155,11 +154,10 @@ def draw(
 @contextmanager
 def target_of(machine: str, disk: str | None) -> Iterator[Target]:
     """The disk a user means."""
-    from hotset.cachelayer import card, machines
     from hotset.harness.hit_report import Target
 
-    with machines.opened(machine) as there:
-        yield Target(machine, there, *card.find(there, disk))
+    with disk_of(machine, disk) as found:
+        yield Target(machine, *found)
 
 
 def label_of(

@@ -1,12 +1,19 @@
-"""Options that several verbs share."""
+"""Options that several verbs share, and what comes of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from hotset.cachelayer.card import Card, Disk
+    from hotset.cachelayer.machine import Machine
+    from hotset.cachelayer.units import Bytes
 
 
 class Format(StrEnum):
@@ -34,6 +41,12 @@ HostOption = Annotated[
 DiskArgument = Annotated[
     str | None,
     typer.Argument(metavar="[DISK]", help="The accelerated disk; the only one if left out."),
+]
+DiskOption = Annotated[
+    str | None, typer.Option("--disk", help="The accelerated disk; the only one if left out.")
+]
+ServerOption = Annotated[
+    Literal["postgres", "sqlserver"], typer.Option("--engine", help="The database product.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")]
 SetOption = Annotated[
@@ -68,3 +81,22 @@ DriverOption = Annotated[
         " HAMMERDB_HOME names.",
     ),
 ]
+
+
+def size_of(text: str, option: str) -> Bytes:
+    """A size that an option names."""
+    from hotset.cachelayer.units import Bytes
+
+    try:
+        return Bytes.parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+@contextmanager
+def disk_of(machine: str, disk: str | None) -> Iterator[tuple[Machine, Card, Disk]]:
+    """The disk a user means, on its card and machine."""
+    from hotset.cachelayer import card, machines
+
+    with machines.opened(machine) as there:
+        yield there, *card.find(there, disk)

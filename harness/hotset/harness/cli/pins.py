@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotset.harness.cli.options import DiskArgument, Format, FormatOption, HostOption
+from hotset.harness.cli.options import (
+    DiskArgument,
+    DiskOption,
+    Format,
+    FormatOption,
+    HostOption,
+    disk_of,
+)
 
 if TYPE_CHECKING:
-    from hotset.cachelayer.card import Card, Disk
-    from hotset.cachelayer.machine import Machine
     from hotset.cachelayer.preferences import Kind
 
-DiskOption = Annotated[
-    str | None, typer.Option("--disk", help="The accelerated disk; the only one if left out.")
-]
 PreferredArgument = Annotated[
     list[str], typer.Argument(metavar="TARGET...", help="Files, folders, tables, databases.")
 ]
@@ -58,14 +58,6 @@ def list_preferences(
 
     with disk_of(machine, disk) as (there, _, found):
         to_stdout(text.preferred(preferences.of(there, found.name), format_.value))
-
-
-@contextmanager
-def disk_of(machine: str, disk: str | None) -> Iterator[tuple[Machine, Card, Disk]]:
-    from hotset.cachelayer import card, machines
-
-    with machines.opened(machine) as there:
-        yield there, *card.find(there, disk)
 
 
 def _prefer(targets: list[str], disk: str | None, machine: str, kind: Kind | None) -> None:

@@ -9,13 +9,14 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from hotset.harness.cli.heat import EngineChoice, OptionalDsn, label_of, target_of
+from hotset.harness.cli.heat import OptionalDsn, label_of, target_of
 from hotset.harness.cli.options import (
     DiskArgument,
     Format,
     FormatOption,
     HostOption,
     PasswordFileOption,
+    ServerOption,
 )
 
 
@@ -87,7 +88,7 @@ def hit_ratio(
         typer.Option(help="boot: since the counters began; last: since the last report; or a time"
                      " (08:00, 2026-11-21T08:00) or span (8h) of which readings are kept."),
     ] = "boot",
-    engine: EngineChoice = "postgres",
+    engine: ServerOption = "postgres",
     dsn: OptionalDsn = None,
     password_file: PasswordFileOption = None,
     format_: FormatOption = Format.TABLE,

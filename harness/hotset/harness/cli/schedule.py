@@ -6,7 +6,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from hotset.harness.cli.options import Format, FormatOption, HostOption, PasswordFileOption
+from hotset.harness.cli.options import (
+    DiskOption,
+    Format,
+    FormatOption,
+    HostOption,
+    PasswordFileOption,
+    ServerOption,
+)
 
 app = typer.Typer(
     help="Warm-ups at set times, at the machine's start and at its shutdown, by systemd.",
@@ -33,17 +40,13 @@ def add(
     name: Annotated[
         str | None, typer.Option(help="What to call it; made from disk and occasion if left out.")
     ] = None,
-    disk: Annotated[
-        str | None, typer.Option("--disk", help="The accelerated disk; the only one if left out.")
-    ] = None,
+    disk: DiskOption = None,
     machine: HostOption = "local",
     method: Annotated[
         Literal["auto", "offline", "online"], typer.Option(help="As for `warmup run`.")
     ] = "auto",
     rate: Annotated[str | None, typer.Option(help="At most so much, such as 50MB/s.")] = None,
-    engine: Annotated[
-        Literal["postgres", "sqlserver"], typer.Option("--engine", help="The database product.")
-    ] = "postgres",
+    engine: ServerOption = "postgres",
     dsn: Annotated[
         str | None, typer.Option("--dsn", help="As the machine itself reaches the database.")
     ] = None,

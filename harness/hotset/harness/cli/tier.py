@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hotset.harness.cli import watching
-from hotset.harness.cli.options import DiskArgument, Format, FormatOption, HostOption, QuietOption
+from hotset.harness.cli.options import (
+    DiskArgument,
+    Format,
+    FormatOption,
+    HostOption,
+    QuietOption,
+    size_of,
+)
 
 if TYPE_CHECKING:
     from hotset.cachelayer.card import Card, Disk
@@ -66,7 +73,7 @@ def create(
 
     report = Reporter(quiet)
     wanted = Wanted(disk, PurePosixPath(flash), PurePosixPath(origin), kind, database,
-                    _size(cache, "--cache"), _maybe(volume, "--volume"), mode,
+                    size_of(cache, "--cache"), _maybe(volume, "--volume"), mode,
                     _maybe(block, "--block"))  # fmt: skip
     with _machine(machine, dry_run) as there:
         creation.create(there, wanted, yes, report.say)
@@ -245,9 +252,8 @@ def resident(
     from hotset.reports.tables import csv_text
 
     with machines.opened(machine) as there:
-        _, one = cards.find(there, disk)
-        tier = cards.tier_of(there, one.name)
-        runs = tier.resident()
+        card, one = cards.find(there, disk)
+        runs = cards.built(there, card, one).resident()
     block = one.spec.block
     rows = [(int(run.start.bytes(block)), int(run.count.bytes(block))) for run in runs]
     total = Bytes(sum(length for _, length in rows))
@@ -295,14 +301,5 @@ def _found(
         yield there, *cards.find(there, disk)
 
 
-def _size(text: str, option: str) -> Bytes:
-    from hotset.cachelayer.units import Bytes
-
-    try:
-        return Bytes.parse(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=option) from None
-
-
 def _maybe(text: str | None, option: str) -> Bytes | None:
-    return None if text is None else _size(text, option)
+    return None if text is None else size_of(text, option)

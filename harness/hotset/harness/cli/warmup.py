@@ -10,20 +10,22 @@ import typer
 from hotset.harness.cli import pins, schedule
 from hotset.harness.cli.options import (
     DiskArgument,
+    DiskOption,
     Format,
     FormatOption,
     HostOption,
     PasswordFileOption,
     QuietOption,
+    ServerOption,
+    disk_of,
 )
-from hotset.harness.cli.pins import DiskOption, disk_of
 
 if TYPE_CHECKING:
     from hotset.cachelayer.card import Card, Disk
     from hotset.cachelayer.machine import Machine
     from hotset.cachelayer.units import Bytes
     from hotset.harness.warmups.jobs import Job
-    from hotset.harness.warmups.planning import Planned, Request
+    from hotset.harness.warmups.planning import Request
 
 app = typer.Typer(
     help="Fill a disk's cache before its users come. TARGETs, the most important first: a full path"
@@ -50,9 +52,6 @@ MountPointOption = Annotated[
     typer.Option(
         help="Where the disk is usually mounted, if it is not now; there it is looked at read-only."
     ),
-]
-EngineOption = Annotated[
-    Literal["postgres", "sqlserver"], typer.Option("--engine", help="The database product.")
 ]
 DsnOption = Annotated[
     str | None,
@@ -88,7 +87,7 @@ def plan(
     pin: PinOption = [],  # noqa: B006 - typer copies it
     exclude: ExcludeOption = [],  # noqa: B006
     mount_point: MountPointOption = None,
-    engine: EngineOption = "postgres",
+    engine: ServerOption = "postgres",
     dsn: DsnOption = None,
     password_file: PasswordFileOption = None,
     origin_rate: OriginRateOption = None,
@@ -96,11 +95,13 @@ def plan(
 ) -> None:
     """What a warm-up would do: what fits, what does not, in which order, how long."""
     from hotset.harness.progress import to_stdout
-    from hotset.harness.warmups import text
+    from hotset.harness.warmups import planning, text
 
     request = _request(machine, targets, pin, exclude, mount_point, engine, dsn, password_file)
     with disk_of(machine, disk) as (there, card, found):
-        planned = _planned(there, card, found, request, origin_rate)
+        rate = _rate(origin_rate, "--origin-rate")
+        planned = planning.planned(there, card, found, request, rate and rate / 1e6)
+    _note(planned.notes)
     to_stdout(text.plan(planned, format_.value))
 
 
@@ -120,7 +121,7 @@ def run(
     pin: PinOption = [],  # noqa: B006
     exclude: ExcludeOption = [],  # noqa: B006
     mount_point: MountPointOption = None,
-    engine: EngineOption = "postgres",
+    engine: ServerOption = "postgres",
     dsn: DsnOption = None,
     password_file: PasswordFileOption = None,
     rate: RateOption = None,
@@ -226,16 +227,9 @@ def _request(
                    password_file)  # fmt: skip
 
 
-def _planned(
-    machine: Machine, card: Card, disk: Disk, request: Request, origin_rate: str | None
-) -> Planned:
-    from hotset.harness.warmups import planning
-
-    rate = _rate(origin_rate, "--origin-rate")
-    planned = planning.planned(machine, card, disk, request, None if rate is None else rate / 1e6)
-    for note in planned.notes:
+def _note(notes: list[str]) -> None:
+    for note in notes:
         typer.echo(f"note: {note}", err=True)
-    return planned
 
 
 def _job(
@@ -252,12 +246,11 @@ def _job(
     """Plan, and keep the plan as a job."""
     from datetime import datetime
 
-    from hotset.harness.warmups import jobs, text
+    from hotset.harness.warmups import jobs, planning, text
     from hotset.harness.warmups.jobs import Job
 
-    # Its time is told by the run itself: no measurement beforehand.
-    planned = _planned(machine, card, disk, request, "1MB/s")
-    whole = planned.plan
+    whole, notes = planning.made(machine, card, disk, request)
+    _note(notes)
     now = datetime.now().astimezone()
     job = Job(jobs.new_id(disk.name, now), now.isoformat(timespec="seconds"), request.machine,
               disk.name, str(disk.origin), request.targets, disk.spec.block, tuple(whole.runs),

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotset.harness.cli.heat import EngineChoice, OptionalDsn, label_of, target_of
+from hotset.harness.cli.heat import OptionalDsn, label_of, target_of
 from hotset.harness.cli.options import (
     DiskArgument,
     Format,
     FormatOption,
     HostOption,
     PasswordFileOption,
+    ServerOption,
 )
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def explain(
     ],
     disk: DiskArgument = None,
     machine: HostOption = "local",
-    engine: EngineChoice = "postgres",
+    engine: ServerOption = "postgres",
     dsn: OptionalDsn = None,
     password_file: PasswordFileOption = None,
     format_: FormatOption = Format.TABLE,

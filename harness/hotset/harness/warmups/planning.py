@@ -61,9 +61,18 @@ class Planned:
 def planned(
     machine: Machine, card: Card, disk: Disk, request: Request, origin_mb_per_s: float | None
 ) -> Planned:
-    """The plan of a request against what is cached now.
+    """As :func:`made`, with the rate that its seconds come from.
 
     :param origin_mb_per_s: None measures it, on the origin's first megabytes.
+    """
+    plan, notes = made(machine, card, disk, request)
+    rate = origin_mb_per_s or warmup.sequential_rate(machine, disk.origin)
+    return Planned(plan, rate, notes)
+
+
+def made(machine: Machine, card: Card, disk: Disk, request: Request) -> tuple[Plan, list[str]]:
+    """The plan of a request against what is cached now, and what is worth saying about it.
+
     :raises TargetError: a target is not there.
     :raises TierFailedError: the tier does not stand.
     """
@@ -91,8 +100,7 @@ def planned(
         disk.spec.block,
         tier.capacity,
     )
-    rate = origin_mb_per_s or warmup.sequential_rate(machine, disk.origin)
-    return Planned(plan, rate, notes)
+    return plan, notes
 
 
 def take_snapshot(machine: Machine, card: Card, disk: Disk) -> Snapshot:

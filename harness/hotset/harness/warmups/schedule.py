@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from hotset.cachelayer import bootunit
+from hotset.cachelayer.bootunit import FOLDER
 from hotset.cachelayer.machine import EnvironmentLacksError, Machine, put_text
 from hotset.cachelayer.units import Bytes
 from hotset.harness.engines import connect
@@ -17,11 +19,8 @@ from hotset.harness.engines.connect import EngineName
 from hotset.harness.warmups.jobs import Method
 from hotset.harness.warmups.targets import parse
 
-FOLDER = PurePosixPath("/etc/systemd/system")
 SNAPSHOTS = PurePosixPath("/var/lib/hotset")
 PREFIX = "hotset-warmup-"
-BOOT_UNIT = "hotset-tier-{}.service"
-"""What activates a disk at boot (:mod:`hotset.cachelayer.bootunit`)."""
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
 _FIELD = r"(?:\*|\d{1,4}(?:\.\.\d{1,4})?(?:/\d{1,4})?)(?:[,/]\d{1,4}(?:\.\.\d{1,4})?)*"
@@ -142,7 +141,7 @@ def units(wanted: Wanted, disk: str, program: str) -> list[Unit]:
         timer = _timer(name, what, calendar(wanted.at))
         return [_service(name, what, f"ExecStart={command}\n"), timer]
     # Devices and mounts come up before it; at shutdown they go down after it.
-    order = f"After=local-fs.target remote-fs.target {BOOT_UNIT.format(disk)}\n"
+    order = f"After=local-fs.target remote-fs.target {bootunit.name_of(disk)}\n"
     if wanted.on_boot:
         what = f"cache what disk {disk} had cached when the machine went down"
         needs = f"{order}ConditionPathExists={_snapshot(disk)}\n"
