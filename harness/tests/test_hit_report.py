@@ -90,7 +90,7 @@ def test_a_counter_that_falls_has_wrapped_or_begun_anew() -> None:
 def test_what_a_kind_does_not_count_is_not_zero() -> None:
     bcache = gained([counters(0, 0, None, None, None, 0), counters(9, 1, None, None, None, 4)], 64)
     assert (bcache.write_hits, bcache.promotions, bcache.bypassed) == (None, None, 4)
-    assert bcache.tally == Tally(14, 0, 9, 1, None, None, 4)
+    assert Tally.of(bcache) == Tally(14, 0, 9, 1, None, None, 4)
 
 
 @pytest.mark.parametrize(

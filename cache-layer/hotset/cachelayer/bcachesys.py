@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hotset.cachelayer.extents import Extent
+from hotset.cachelayer.overlap import merged
 from hotset.cachelayer.tier import Counters, TierFailedError
 from hotset.cachelayer.units import SECTOR_BYTES, Blocks, Bytes, Sectors
 
@@ -160,15 +161,7 @@ def extents_of(keys: Iterable[Key], data_offset: Sectors) -> list[Extent]:
     >>> extents_of([Key(0, 2056, 8, False), Key(0, 2048, 8, True)], Sectors(2048))
     [Extent(start=Bytes(0), length=Bytes(8192))]
     """
-    merged: list[tuple[int, int]] = []
-    for key in sorted(keys, key=lambda one: one.start):
-        start = key.start - data_offset
-        end = start + key.length
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        else:
-            merged.append((start, end))
-    return [
-        Extent(Bytes(start * SECTOR_BYTES), Bytes((end - start) * SECTOR_BYTES))
-        for start, end in merged
-    ]
+    return merged(
+        Extent(Bytes((key.start - data_offset) * SECTOR_BYTES), Bytes(key.length * SECTOR_BYTES))
+        for key in keys
+    )

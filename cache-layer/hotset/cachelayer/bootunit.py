@@ -21,8 +21,13 @@ FOLDER = PurePosixPath("/etc/systemd/system")
 _REMOTE = frozenset(("iscsi", "fc", "fcoe", "nvme-tcp"))
 
 
+def name_of(disk: str) -> str:
+    """The unit of a disk's name."""
+    return f"hotset-tier-{disk}.service"
+
+
 def path_of(disk: Disk) -> PurePosixPath:
-    return FOLDER / f"hotset-tier-{disk.name}.service"
+    return FOLDER / name_of(disk.name)
 
 
 def install(machine: Machine, card: Card, disk: Disk) -> PurePosixPath:

@@ -18,7 +18,7 @@ from hotset.cachelayer.bcache import Bcache
 from hotset.cachelayer.choice import DatabaseKind
 from hotset.cachelayer.dmcache import DmCache
 from hotset.cachelayer.flash import PREFIX, RESERVED, UNIT, Part, Place, Slice, mapper_path, total
-from hotset.cachelayer.machine import Machine, put_text
+from hotset.cachelayer.machine import Machine, replace_text
 from hotset.cachelayer.tier import TierKind, TierSpec
 from hotset.cachelayer.units import Bytes
 
@@ -170,11 +170,8 @@ def save(machine: Machine, card: Card) -> None:
     if not card.disks and not card.volume:
         machine.run(["rm", "-f", str(path)])
         return
-    machine.run(["mkdir", "-p", str(FOLDER)])
     text = _JSON.dump_json(card, indent=1).decode()
-    new = path.with_suffix(".new")
-    put_text(machine, f'{{"schema_version": {SCHEMA_VERSION},{text[1:]}\n', new, 0o600)
-    machine.run(["mv", "-f", str(new), str(path)])
+    replace_text(machine, f'{{"schema_version": {SCHEMA_VERSION},{text[1:]}\n', path, 0o600)
     machine.run(["sync", str(FOLDER)])
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from math import log
 
 from hotset.cachelayer.extents import Extent, Run
+from hotset.cachelayer.tier import Hits, hit_share
 from hotset.cachelayer.units import Blocks, Bytes
 
 MAX_REGIONS = 32_768
@@ -38,6 +39,14 @@ class Tally:
     write_misses: int | None
     bypassed: int | None
 
+    @classmethod
+    def of(cls, hits: Hits) -> Tally:
+        """What a tier's own counters gained: requests that none of them counts are not in it."""
+        reads = hits.read_hits + hits.read_misses + (hits.bypassed or 0)
+        writes = (hits.write_hits or 0) + (hits.write_misses or 0)
+        return cls(reads, writes, hits.read_hits, hits.read_misses, hits.write_hits,
+                   hits.write_misses, hits.bypassed)  # fmt: skip
+
     @property
     def requests(self) -> int:
         return self.reads + self.writes
@@ -45,21 +54,21 @@ class Tally:
     @property
     def ratio(self) -> float | None:
         """Hits / (hits + misses) of reads and, where they are counted, writes."""
-        return _share(
+        return hit_share(
             self.read_hits + (self.write_hits or 0), self.read_misses + (self.write_misses or 0)
         )
 
     @property
     def read_ratio(self) -> float | None:
         """Read hits / (read hits + read misses); None when nothing was asked."""
-        return _share(self.read_hits, self.read_misses)
+        return hit_share(self.read_hits, self.read_misses)
 
     @property
     def write_ratio(self) -> float | None:
         """Write hits / (write hits + write misses); None also where they are not counted."""
         if self.write_hits is None or self.write_misses is None:
             return None
-        return _share(self.write_hits, self.write_misses)
+        return hit_share(self.write_hits, self.write_misses)
 
     @property
     def denominator(self) -> str:
@@ -206,10 +215,6 @@ def spread(requests: float, seconds: float, half_life_s: float) -> float:
 
 def _figures(tally: Tally) -> tuple[int | None, ...]:
     return tuple(getattr(tally, name) for name in _NAMES)
-
-
-def _share(hits: int, misses: int) -> float | None:
-    return hits / (hits + misses) if hits + misses else None
 
 
 _NAMES = tuple(field.name for field in fields(Tally))

@@ -113,6 +113,14 @@ def put_text(machine: Machine, text: str, target: PurePosixPath, mode: int = 0o6
     put_lines(machine, (text,), target, mode)
 
 
+def replace_text(machine: Machine, text: str, target: PurePosixPath, mode: int = 0o644) -> None:
+    """Write a small file on the machine whole or not at all, and its folder if need be."""
+    machine.run(["mkdir", "-p", str(target.parent)])
+    new = target.with_suffix(".new")
+    put_text(machine, text, new, mode)
+    machine.run(["mv", "-f", str(new), str(target)])
+
+
 def put_lines(
     machine: Machine, lines: Iterable[str], target: PurePosixPath, mode: int = 0o644
 ) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.cachelayer.machine import Machine, put_text
+from hotset.cachelayer.machine import Machine, replace_text
 
 FOLDER = PurePosixPath("/etc/hotset/warmup")
 SCHEMA_VERSION = 1
@@ -62,13 +62,9 @@ def of(machine: Machine, disk: str) -> Preferences:
 
 def save(machine: Machine, disk: str, wanted: Preferences) -> None:
     """Keep them; whole or not at all."""
-    path = _path(disk)
-    machine.run(["mkdir", "-p", str(FOLDER)])
     fields = {"schema_version": SCHEMA_VERSION, "pinned": list(wanted.pinned),
               "excluded": list(wanted.excluded)}  # fmt: skip
-    new = path.with_suffix(".new")
-    put_text(machine, json.dumps(fields, indent=1) + "\n", new)
-    machine.run(["mv", "-f", str(new), str(path)])
+    replace_text(machine, json.dumps(fields, indent=1) + "\n", _path(disk))
 
 
 def _path(disk: str) -> PurePosixPath:

@@ -65,6 +65,12 @@ class Counters:
     total: Blocks
     bypassed: int | None = None
 
+    @property
+    def hits(self) -> Hits:
+        """Since the counters began, when all were 0."""
+        return Hits(self.read_hits, self.read_misses, self.write_hits, self.write_misses,
+                    self.promotions, self.demotions, self.bypassed)  # fmt: skip
+
 
 class MetadataDamagedError(TierFailedError):
     """The cache's metadata cannot be used; the message shows what its checker says."""
@@ -152,18 +158,18 @@ class Hits:
     def ratio(self) -> float | None:
         """Hits / (hits + misses), reads and writes together, of reads alone where writes are not
         counted; None when nothing was asked."""
-        return _ratio(self.read_hits + (self.write_hits or 0),
-                      self.read_misses + (self.write_misses or 0))  # fmt: skip
+        return hit_share(self.read_hits + (self.write_hits or 0),
+                         self.read_misses + (self.write_misses or 0))  # fmt: skip
 
     @property
     def read_ratio(self) -> float | None:
         """Read hits / (read hits + read misses)."""
-        return _ratio(self.read_hits, self.read_misses)
+        return hit_share(self.read_hits, self.read_misses)
 
     @property
     def write_ratio(self) -> float | None:
         """Write hits / (write hits + write misses); None also where they are not counted."""
-        return _ratio(self.write_hits or 0, self.write_misses or 0)
+        return hit_share(self.write_hits or 0, self.write_misses or 0)
 
 
 def hits_between(earlier: Counters, later: Counters, counter_bits: int) -> Hits:
@@ -257,5 +263,6 @@ class Tier(Protocol):
         """Remove the tier without writing back: for an origin that is restored anyway."""
 
 
-def _ratio(hits: int, misses: int) -> float | None:
+def hit_share(hits: int, misses: int) -> float | None:
+    """Hits / (hits + misses); None when nothing was asked."""
     return hits / (hits + misses) if hits + misses else None

@@ -118,24 +118,18 @@ def flash_volume(site: Site, workloads: Workloads) -> Iterator[Placed]:
 def accelerated(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """Data on slow storage behind the warmed tier, log and temporary space on the flash volume."""
     with site.takedown.part():
-        site.storage.restore(site.saved.path, site.takedown)
-        tier = site.lab.ground.tier(site.tier, site.storage, site.takedown)
+        tier = _tier(site)
         warmed = _warm(site, tier, workloads)
-        mount(site.machine, site.takedown, tier.create(), PLACE.data, "-o", "noatime")
-        _own_volume(site, tier.volume)
-        yield Placed(_started(site, site.buffers(workloads)), tier, warmed)
+        yield Placed(_on_tier(site, tier, workloads), tier, warmed)
 
 
 @contextmanager
 def cold(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """As `accelerated`, the cache empty."""
     with site.takedown.part():
-        site.storage.restore(site.saved.path, site.takedown)
-        tier = site.lab.ground.tier(site.tier, site.storage, site.takedown)
+        tier = _tier(site)
         tier.prepare()
-        mount(site.machine, site.takedown, tier.create(), PLACE.data, "-o", "noatime")
-        _own_volume(site, tier.volume)
-        yield Placed(_started(site, site.buffers(workloads)), tier)
+        yield Placed(_on_tier(site, tier, workloads), tier)
 
 
 @contextmanager
@@ -200,6 +194,19 @@ def _slow_data(site: Site) -> None:
     site.storage.restore(site.saved.path, site.takedown)
     origin = site.storage.attach(site.takedown)
     mount(site.machine, site.takedown, origin, PLACE.data, "-o", "noatime")
+
+
+def _tier(site: Site) -> Tier:
+    """The tier over the slow disk with the databases; nothing of it stands yet."""
+    site.storage.restore(site.saved.path, site.takedown)
+    return site.lab.ground.tier(site.tier, site.storage, site.takedown)
+
+
+def _on_tier(site: Site, tier: Tier, workloads: Workloads) -> PostgresServer:
+    """The server, with its data on the tier and its log on the volume."""
+    mount(site.machine, site.takedown, tier.create(), PLACE.data, "-o", "noatime")
+    _own_volume(site, tier.volume)
+    return _started(site, site.buffers(workloads))
 
 
 def _warm(site: Site, tier: Tier, workloads: Workloads) -> Warmup:

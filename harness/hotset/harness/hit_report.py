@@ -21,7 +21,7 @@ from hotset.cachelayer.card import Card, Disk
 from hotset.cachelayer.heat import Tally, total
 from hotset.cachelayer.heatstore import Store, opened, store_path
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.tier import Counters, Tier
+from hotset.cachelayer.tier import Counters, Hits, Tier
 from hotset.cachelayer.units import Bytes
 from hotset.reports.hits import HitReport, HitRow
 
@@ -51,26 +51,6 @@ class Target:
     def store(self) -> AbstractContextManager[Store]:
         """Where its readings are kept ."""
         return opened(store_path(self.machine_name, self.disk.name))
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """What a tier's own counters gained; None where its kind does not count it."""
-
-    read_hits: int
-    read_misses: int
-    write_hits: int | None
-    write_misses: int | None
-    promotions: int | None
-    demotions: int | None
-    bypassed: int | None
-
-    @property
-    def tally(self) -> Tally:
-        reads = self.read_hits + self.read_misses + (self.bypassed or 0)
-        writes = (self.write_hits or 0) + (self.write_misses or 0)
-        return Tally(reads, writes, self.read_hits, self.read_misses, self.write_hits,
-                     self.write_misses, self.bypassed)  # fmt: skip
 
 
 def parse_span(text: str) -> float:
@@ -116,7 +96,7 @@ def parse_since(text: str, now: float) -> Since:
     return at.timestamp()
 
 
-def gained(readings: Sequence[Counters], bits: int) -> Counted:
+def gained(readings: Sequence[Counters], bits: int) -> Hits:
     """What the counters gained from the first reading to the last.
 
     A counter that fell has wrapped around if it was in the upper half of its range; else it began
@@ -129,7 +109,7 @@ def gained(readings: Sequence[Counters], bits: int) -> Counted:
             sums.append(None)
             continue
         sums.append(sum(_step(before, after, bits) for before, after in pairwise(values)))
-    return Counted(*sums)  # type: ignore[arg-type]
+    return Hits(*sums)  # type: ignore[arg-type]
 
 
 def _step(before: int, after: int, bits: int) -> int:
@@ -146,14 +126,11 @@ def of_disk(target: Target, since: Since, now: float | None = None) -> HitReport
     with target.store() as store:
         begun, readings = _readings(store, since, now)
         store.keep_sample(counters, now)
-    if readings:
-        counted = gained([*readings, counters], tier.counter_bits)
-    else:
-        counted = Counted(*(getattr(counters, name) for name in _EVENTS))
+    counted = gained([*readings, counters], tier.counter_bits) if readings else counters.hits
     row = _whole(target.disk, counters, counted)
     notes = () if since == "boot" or begun is not None else (_no_reading(since),)
-    return HitReport(target.disk.name, tier.kind, "total", begun, now, counted.tally.denominator,
-                     (row,), row, notes)  # fmt: skip
+    return HitReport(target.disk.name, tier.kind, "total", begun, now,
+                     Tally.of(counted).denominator, (row,), row, notes)  # fmt: skip
 
 
 def of_card(target: Target, now: float | None = None) -> HitReport:
@@ -163,10 +140,10 @@ def of_card(target: Target, now: float | None = None) -> HitReport:
     for disk in target.card.disks:
         tier = card.built(target.machine, target.card, disk)
         counters = tier.counters()
-        counted = Counted(*(getattr(counters, name) for name in _EVENTS))
+        counted = counters.hits
         rows.append(_whole(disk, counters, counted))
         kinds.append(tier.kind)
-        tallies.append(counted.tally)
+        tallies.append(Tally.of(counted))
     whole = total(tallies)
     if target.card.volume:
         rows.append(_volume(target))
@@ -220,8 +197,8 @@ def _no_reading(since: Since) -> str:
     )
 
 
-def _whole(disk: Disk, counters: Counters, counted: Counted) -> HitRow:
-    row = _row(disk.name, counted.tally)
+def _whole(disk: Disk, counters: Counters, counted: Hits) -> HitRow:
+    row = _row(disk.name, Tally.of(counted))
     block = disk.spec.block
     writes = None if counted.write_hits is None else row.writes
     return HitRow(

@@ -82,7 +82,8 @@ def families(measured: Sequence[Measured]) -> list[Family]:
         Family("hotset_cache_hits", "counter", "Requests the flash served.", by_op["hits"]),
         Family("hotset_cache_misses", "counter", "Requests the origin served.", by_op["misses"]),
         Family("hotset_hit_ratio", "gauge", "Hits / (hits + misses) of what is counted, since the"
-               " counters began, bypassed requests left out; 0 to 1.", each(_ratio)),
+               " counters began, bypassed requests left out; 0 to 1.",
+               each(lambda c, _: c.hits.ratio)),
         *(Family(f"hotset_cache_{name}", "counter", text, each(value))
           for name, text, value in _COUNTERS),
         *(Family(f"hotset_cache_{name}_bytes", "gauge", text, each(value), "bytes")
@@ -106,12 +107,6 @@ def write(text: str, target: Path) -> None:
         except BaseException:
             Path(file.name).unlink(missing_ok=True)
             raise
-
-
-def _ratio(counters: Counters, _: int) -> float | None:
-    hits = counters.read_hits + (counters.write_hits or 0)
-    asked = hits + counters.read_misses + (counters.write_misses or 0)
-    return hits / asked if asked else None
 
 
 def _labels(disk: Disk) -> dict[str, str]:

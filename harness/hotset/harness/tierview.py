@@ -7,7 +7,6 @@ from typing import Any
 
 from hotset.cachelayer import flash
 from hotset.cachelayer.lifecycle import Standing
-from hotset.cachelayer.tier import Counters, Hits
 
 COLUMNS = ("disk", "kind", "state", "database", "device", "origin", "flash", "volume", "mode",
            "policy", "block_bytes", "cache_bytes", "used_bytes", "dirty_bytes", "read_hit_ratio",
@@ -18,7 +17,7 @@ _SINCE = {"dm-cache": "since the cache was made", "bcache": "reads since bcache 
 def status_row(one: Standing) -> dict[str, Any]:
     """A disk's state as JSON has it; sizes in bytes, ratios 0-1, None where nothing is known."""
     disk, spec, counters = one.disk, one.disk.spec, one.report.counters
-    hits = _hits(counters)
+    hits = counters.hits if counters else None
     return {
         "disk": disk.name,
         "kind": disk.kind,
@@ -52,15 +51,6 @@ def status_row(one: Standing) -> dict[str, Any]:
         "tunables": dict(one.report.tunables),
         "notes": list(one.report.notes),
     }
-
-
-def _hits(counters: Counters | None) -> Hits | None:
-    """Since the beginning, when all was 0."""
-    if counters is None:
-        return None
-    return Hits(counters.read_hits, counters.read_misses, counters.write_hits,
-                counters.write_misses, counters.promotions, counters.demotions,
-                counters.bypassed)  # fmt: skip
 
 
 def status_lines(rows: Sequence[dict[str, Any]]) -> list[str]:

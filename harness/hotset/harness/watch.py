@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
+from hotset.cachelayer.heat import Tally
 from hotset.cachelayer.tier import Tier
 from hotset.harness.hit_report import gained
 from hotset.reports.hits import SCHEMA_VERSION, iso, percent, size
@@ -55,7 +56,7 @@ def lines(
         now, at = tier.counters(), clock()
         seconds = max(at - since, 1e-9)
         counted = gained([before, now], tier.counter_bits)
-        tally = counted.tally
+        tally = Tally.of(counted)
 
         def rate(value: int | None, seconds: float = seconds) -> float | None:
             return None if value is None else round(value / seconds, 1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Literal
 
 from pydantic import JsonValue
@@ -18,6 +19,7 @@ COLUMNS = (
     "run", "against", "workload", "arm", "figure", "value_against", "value",
     "speed_ratio", "ci_low", "ci_high", "verdict", "hit_ratio_against", "hit_ratio",
 )  # fmt: skip
+Figures = answer.ArmFigures | power.PowerFigures
 Verdict = Literal["faster", "slower", "not significant", "no ratio"]
 
 
@@ -95,45 +97,39 @@ def as_dict(line: Line) -> dict[str, object]:
 def _tpcc(first: RunDocument, other: RunDocument) -> Iterator[Line]:
     for name in answer.ARM_ORDER:
         before, after = first.arm(name), other.arm(name)
-        if before is None or after is None:
-            continue
-        old, new = answer.figures(before), answer.figures(after)
-        try:
-            interval: stats.Interval | str = stats.ratio_with_interval(after, before)
-        except stats.NoFactor as reason:
-            interval = str(reason)
-        yield _line(first, other, "tpcc", name, (old.nopm, new.nopm), interval,
-                    (old.hit_ratio, new.hit_ratio))  # fmt: skip
+        if before is not None and after is not None:
+            old, new = answer.figures(before), answer.figures(after)
+            ratio = partial(stats.ratio_with_interval, after, before)
+            yield _line(first, other, "tpcc", (old, new), (old.nopm, new.nopm), ratio)
 
 
 def _tpch(first: RunDocument, other: RunDocument) -> Iterator[Line]:
     for name in answer.ARM_ORDER:
         before, after = first.power_arm(name), other.power_arm(name)
-        if before is None or after is None:
-            continue
-        old, new = power.figures(before), power.figures(after)
-        try:
-            interval: stats.Interval | str = stats.ratio_of_totals(before, after)
-        except stats.NoFactor as reason:
-            interval = str(reason)
-        yield _line(first, other, "tpch", name, (old.total_s, new.total_s), interval,
-                    (old.hit_ratio, new.hit_ratio))  # fmt: skip
+        if before is not None and after is not None:
+            old, new = power.figures(before), power.figures(after)
+            ratio = partial(stats.ratio_of_totals, before, after)
+            yield _line(first, other, "tpch", (old, new), (old.total_s, new.total_s), ratio)
 
 
 def _line(
     first: RunDocument,
     other: RunDocument,
     workload: Workload,
-    arm: ArmName,
+    arms: tuple[Figures, Figures],
     values: tuple[float, float],
-    interval: stats.Interval | str,
-    hits: tuple[float | None, float | None],
+    ratio: Callable[[], stats.Interval],
 ) -> Line:
-    known = None if isinstance(interval, str) else interval
-    ratio, low, high = known or (None, None, None)
+    old, new = arms
+    interval, note = None, ""
+    try:
+        interval = ratio()
+    except stats.NoFactor as reason:
+        note = str(reason)
+    gain, low, high = interval or (None, None, None)
     return Line(
-        other.run, first.run, workload, arm, _FIGURES[workload], *values, ratio, low, high,
-        _verdict(known), *hits, note=interval if isinstance(interval, str) else "",
+        other.run, first.run, workload, new.name, _FIGURES[workload], *values, gain, low, high,
+        _verdict(interval), old.hit_ratio, new.hit_ratio, note,
     )  # fmt: skip
 
 
