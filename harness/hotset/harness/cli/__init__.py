@@ -16,6 +16,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from hotset.harness.cli import (
+    console,
     database,
     disk,
     doctor,
@@ -52,6 +53,7 @@ app.add_typer(lab.app, name="lab")
 app.add_typer(disk.app, name="disk")
 app.add_typer(tpch.app, name="tpch")
 app.add_typer(database.app, name="database")
+app.add_typer(console.app, name="console")
 app.command("doctor")(doctor.doctor)
 
 

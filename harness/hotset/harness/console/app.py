@@ -1,0 +1,62 @@
+"""The console as one application: its pages, and the HTTP API beside them."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from hotset.harness.archive import NoSuchRunError
+from hotset.harness.console.pages import login, overview, runs
+from hotset.harness.console.sampler import Reader, Sampler
+from hotset.harness.console.sessions import Attempts, Sessions
+from hotset.harness.console.web import STATIC, Console, SecureHeaders, Settings, problem
+
+
+def create(settings: Settings) -> Starlette:
+    """The application for one machine; it holds no state but who is logged in."""
+    reader = Reader(settings.machine)
+    app = Starlette(
+        routes=[
+            Mount("/static", _Static(directory=STATIC)),
+            *login.ROUTES,
+            *overview.ROUTES,
+            *runs.ROUTES,
+        ],
+        middleware=[
+            Middleware(SecureHeaders, tls=settings.tls),
+            Middleware(GZipMiddleware, minimum_size=1024),
+        ],
+        exception_handlers={HTTPException: _refused, NoSuchRunError: _no_such},
+    )
+    app.state.console = Console(
+        settings, Sessions(settings.limits), Attempts(settings.limits),
+        Sampler(reader.read, reader.close, overview.frame),
+    )  # fmt: skip
+    return app
+
+
+class _Static(StaticFiles):
+    """Files that a browser may keep for an hour; then it asks whether they changed."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "public, max-age=3600"
+        return response
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return problem(request, 404, "There is no such page", "The links above lead to all.")
+    return problem(request, error.status_code, "That cannot be done so", error.detail)
+
+
+async def _no_such(request: Request, error: Exception) -> Response:
+    return problem(request, 404, "There is no such run", str(error))

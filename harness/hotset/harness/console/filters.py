@@ -1,0 +1,71 @@
+"""How figures are written on a page: the same words and units as on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from hotset.cachelayer.units import Bytes
+from hotset.harness.warmups.text import duration
+
+ABSENT = "–"
+
+
+def size(value: int | None) -> str:
+    """
+    >>> size(65536), size(None)
+    ('64.0 KiB', '–')
+    """
+    return ABSENT if value is None else str(Bytes(value))
+
+
+def percent(value: float | None) -> str:
+    """
+    >>> percent(0.98765), percent(1.0), percent(0.99997)
+    ('98.8 %', '100 %', '99.9 %')
+    """
+    if value is None:
+        return ABSENT
+    # Not everything is never shown as everything.
+    return "100 %" if value == 1 else f"{min(value * 100, 99.9):.1f} %"
+
+
+def rate(value: float | None) -> str:
+    """
+    >>> rate(12345.6), rate(3.21), rate(0.0)
+    ('12,346', '3.2', '0')
+    """
+    if value is None:
+        return ABSENT
+    return f"{value:.1f}" if 0 < value < 10 else f"{value:,.0f}"
+
+
+def megabytes(value: float | None) -> str:
+    """
+    >>> megabytes(12_345_678.0)
+    '12.3 MB/s'
+    """
+    return ABSENT if value is None else f"{value / 1e6:,.1f} MB/s"
+
+
+def number(value: float | None) -> str:
+    return ABSENT if value is None else f"{value:,.0f}"
+
+
+def factor(value: float | None) -> str:
+    return ABSENT if value is None else f"{value:.3g}×"
+
+
+def when(value: datetime | str | float) -> str:
+    """A time of this computer's clock, to the minute."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    elif isinstance(value, int | float):
+        value = datetime.fromtimestamp(value).astimezone()
+    return f"{value.astimezone():%Y-%m-%d %H:%M}"
+
+
+FILTERS: dict[str, Callable[..., str]] = {
+    "size": size, "percent": percent, "rate": rate, "megabytes": megabytes, "number": number,
+    "factor": factor, "when": when, "duration": duration,
+}  # fmt: skip

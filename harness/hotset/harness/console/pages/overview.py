@@ -1,0 +1,57 @@
+"""Overview: what the caches of this machine do now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from hotset.harness.console import passwords
+from hotset.harness.console.sampler import Sample
+from hotset.harness.console.web import COOKIE, Console, console_of, page, render, template
+
+PATIENCE_S = 15.0
+"""A comment is sent after so long without a sample, so that who went away is noticed."""
+
+
+async def _overview(request: Request) -> Response:
+    return render(request, "overview.html")
+
+
+async def _live(request: Request) -> Response:
+    console = console_of(request)
+    stream = _events(console, request.cookies[COOKIE])
+    return StreamingResponse(stream, media_type="text/event-stream")
+
+
+async def _events(console: Console, cookie: str) -> AsyncIterator[bytes]:
+    yield event("history", [_point(sample) for sample in console.sampler.history])
+    async for frame in console.sampler.frames(PATIENCE_S):
+        # Watching is not doing: a session that is only watched ends when its time is up.
+        if not console.sessions.alive(cookie, passwords.stored()):
+            yield event("ended", {})
+            return
+        yield frame or b": nothing new\n\n"
+
+
+def frame(sample: Sample) -> bytes:
+    """A sample as all watchers get it: the part of the page, and a point of the charts."""
+    html = template("overview_live.html").render(sample=sample)
+    return event("sample", {"html": html, "point": _point(sample)})
+
+
+def event(name: str, data: object) -> bytes:
+    """One server-sent event."""
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def _point(sample: Sample) -> dict[str, object]:
+    """What the charts show of a sample; None leaves a gap."""
+    names = ("hit_ratio", "reads", "writes", "read_bytes", "written_bytes", "dirty_bytes")
+    disks = {disk.name: {name: getattr(disk, name) for name in names} for disk in sample.disks}
+    return {"at": round(sample.at, 1), "disks": disks}
+
+
+ROUTES = [page("/", _overview), page("/overview/live", _live)]

@@ -1,0 +1,225 @@
+"""One reader of the tiers' counters for all who watch: it reads while somebody does.
+
+What it found is encoded once and sent to everyone: a further watcher costs a write to a socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from hotset.cachelayer import machines
+from hotset.cachelayer.bcache import Bcache
+from hotset.cachelayer.dmcache import DmCache
+from hotset.cachelayer.heat import Tally
+from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.tier import Counters
+from hotset.cachelayer.units import SECTOR_BYTES
+from hotset.harness import tier_metrics
+from hotset.harness.cli.codes import code_of
+from hotset.harness.hit_report import gained
+from hotset.harness.tier_metrics import Measured
+
+INTERVAL_S = 2.0
+WINDOW_S = 60.0
+"""The large figure is of so long: steadier than an interval's, and still of now."""
+HISTORY = 450
+"""Samples that a new watcher's charts begin with: a quarter of an hour."""
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSample:
+    """A disk in one interval: rates are a second, ratios of what was asked in it, levels now.
+
+    ``minute_ratio`` is of the last minute, ``made_ratio`` since the tier's counters began. None:
+    not asked, not counted, or the tier gives no counters (``up`` is then False).
+    """
+
+    name: str
+    kind: str
+    database: str
+    up: bool
+    reads: float | None = None
+    writes: float | None = None
+    read_bytes: float | None = None
+    written_bytes: float | None = None
+    hit_ratio: float | None = None
+    read_hit_ratio: float | None = None
+    write_hit_ratio: float | None = None
+    minute_ratio: float | None = None
+    made_ratio: float | None = None
+    bypassed: float | None = None
+    dirty_bytes: int | None = None
+    used_bytes: int | None = None
+    cache_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """All disks at a moment (seconds since 1970), or why they cannot be read."""
+
+    at: float
+    disks: tuple[DiskSample, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """``moved``: bytes read and written through the device since it was made."""
+
+    at: float
+    measured: Measured
+    moved: tuple[int, int] | None
+
+
+class Reader:
+    """Reads a machine's tiers, over one connection that stays open between two readings."""
+
+    def __init__(self, machine: str, clock: Clock = time.time) -> None:
+        self._name = machine
+        self._clock = clock
+        self._open = ExitStack()
+        self._machine: Machine | None = None
+        self._kept: dict[str, deque[_Reading]] = {}
+
+    def read(self) -> Sample:
+        """One sample; a failure that hotset foresees is part of it. Takes as long as the machine
+        takes to answer."""
+        try:
+            if self._machine is None:
+                self._machine = self._open.enter_context(machines.opened(self._name))
+            machine = self._machine
+            found = [
+                _Reading(self._clock(), one, _moved(machine, one.disk.device))
+                for one in tier_metrics.measure(machine)
+            ]
+        except Exception as error:
+            self.close()
+            foreseen = code_of(error) is not None
+            said = str(error) if foreseen else f"unexpected {type(error).__name__}: {error}"
+            return Sample(self._clock(), error=said)
+        self._kept = {
+            name: self._kept.get(name, deque(maxlen=round(WINDOW_S / INTERVAL_S) + 1))
+            for name in (one.measured.disk.name for one in found)
+        }
+        return Sample(self._clock(), tuple(self._sample(one) for one in found))
+
+    def close(self) -> None:
+        """Give the connection up; the next reading begins anew."""
+        self._open.close()
+        self._machine = None
+        self._kept.clear()
+
+    def _sample(self, now: _Reading) -> DiskSample:
+        disk, counters = now.measured.disk, now.measured.counters
+        kept = self._kept[disk.name]
+        if counters is None:
+            kept.clear()
+            return DiskSample(disk.name, disk.kind, disk.database, up=False)
+        while kept and now.at - kept[0].at > WINDOW_S:
+            kept.popleft()
+        kept.append(now)
+        bits = (Bcache if disk.kind == "bcache" else DmCache).counter_bits
+        readings = [one.measured.counters for one in kept if one.measured.counters is not None]
+        levels = (
+            int(counters.dirty.bytes(disk.spec.block)),
+            int(counters.used.bytes(disk.spec.block)),
+            int(disk.spec.cache),
+        )
+        if len(kept) < 2:
+            return DiskSample(disk.name, disk.kind, disk.database, True,
+                              made_ratio=counters.hits.ratio, dirty_bytes=levels[0],
+                              used_bytes=levels[1], cache_bytes=levels[2])  # fmt: skip
+        before = kept[-2]
+        seconds = max(now.at - before.at, 1e-9)
+        last = gained(readings[-2:], bits)
+        tally = Tally.of(last)
+        read, written = _rates(before.moved, now.moved, seconds)
+        return DiskSample(
+            disk.name, disk.kind, disk.database, True, tally.reads / seconds,
+            None if last.write_hits is None else tally.writes / seconds, read, written,
+            tally.ratio, tally.read_ratio, tally.write_ratio, _ratio(readings, bits),
+            counters.hits.ratio, None if last.bypassed is None else last.bypassed / seconds,
+            *levels,
+        )  # fmt: skip
+
+
+class Sampler:
+    """Reads while somebody watches.
+
+    :param encode: a sample and those before it as what is sent; called once for all watchers.
+    """
+
+    def __init__(
+        self, read: Callable[[], Sample], close: Callable[[], None],
+        encode: Callable[[Sample], bytes], interval_s: float = INTERVAL_S,
+    ) -> None:  # fmt: skip
+        self._read = read
+        self._close = close
+        self._encode = encode
+        self._interval_s = interval_s
+        self._watchers = 0
+        self._task: asyncio.Task[None] | None = None
+        self._next: asyncio.Future[bytes] | None = None
+        self.history: deque[Sample] = deque(maxlen=HISTORY)
+
+    @property
+    def working(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    async def frames(self, patience_s: float) -> AsyncIterator[bytes | None]:
+        """What was read, as it is read; None where nothing came for so long. One who is slow
+        misses some."""
+        self._watchers += 1
+        try:
+            while True:
+                if not self.working or self._next is None:
+                    self._next = asyncio.get_running_loop().create_future()
+                    self._task = asyncio.create_task(self._work())
+                try:
+                    yield await asyncio.wait_for(asyncio.shield(self._next), patience_s)
+                except TimeoutError:
+                    yield None
+        finally:
+            self._watchers -= 1
+
+    async def _work(self) -> None:
+        try:
+            while self._watchers:
+                begun = time.monotonic()
+                sample = await asyncio.to_thread(self._read)
+                self.history.append(sample)
+                frame, told = self._encode(sample), self._next
+                self._next = asyncio.get_running_loop().create_future()
+                if told is not None:
+                    told.set_result(frame)
+                await asyncio.sleep(max(0.1, self._interval_s - (time.monotonic() - begun)))
+        finally:
+            self._close()
+
+
+def _moved(machine: Machine, device: PurePosixPath) -> tuple[int, int] | None:
+    """Bytes read and written (Documentation/block/stat.rst); None while the device is down."""
+    node = machine.run(["readlink", "-f", str(device)], check=False).stdout.strip()
+    stat = f"/sys/class/block/{PurePosixPath(node).name}/stat"
+    words = machine.run(["cat", stat], check=False).stdout.split()
+    return (int(words[2]) * SECTOR_BYTES, int(words[6]) * SECTOR_BYTES) if words else None
+
+
+def _rates(
+    before: tuple[int, int] | None, now: tuple[int, int] | None, seconds: float
+) -> tuple[float | None, float | None]:
+    """None where a device was made anew in between."""
+    if before is None or now is None or now < before:
+        return None, None
+    return (now[0] - before[0]) / seconds, (now[1] - before[1]) / seconds
+
+
+def _ratio(readings: Sequence[Counters], bits: int) -> float | None:
+    return Tally.of(gained(readings, bits)).ratio

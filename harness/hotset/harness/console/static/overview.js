@@ -1,0 +1,49 @@
+// The overview: what the console sends, put in its place; the charts keep a quarter of an hour.
+"use strict";
+
+(() => {
+  const live = document.getElementById("live");
+  const charts = document.getElementById("charts");
+  const span = 15 * 60;
+  const names = { hit_ratio: "", reads: "reads", writes: "writes", read_bytes: "read", written_bytes: "written" };
+  const hues = ["--accelerated", "--all-flash", "--in-memory", "--flash-volume"];
+  let points = [];
+  let plots = [];
+  let shown = "";
+
+  function draw() {
+    const disks = [...new Set(points.flatMap((point) => Object.keys(point.disks)))];
+    charts.hidden = disks.length === 0;
+    if (charts.hidden) return;
+    if (shown !== disks.join()) rebuild(disks);
+    const times = points.map((point) => point.at);
+    for (const { plot, lines } of plots) {
+      plot.setData([times, ...lines.map(({ disk, key }) => points.map((point) => point.disks[disk]?.[key] ?? null))]);
+    }
+  }
+
+  function rebuild(disks) {
+    shown = disks.join();
+    plots.forEach(({ plot }) => plot.destroy());
+    plots = [...document.querySelectorAll("[data-plot]")].map((place) => {
+      const keys = place.dataset.plot.split(",");
+      const lines = disks.flatMap((disk, at) => keys.map((key, dash) => ({
+        disk, key, dash, colour: hues[at % hues.length],
+        label: [disks.length > 1 || !names[key] ? disk : "", names[key]].filter(Boolean).join(" "),
+      })));
+      return { lines, plot: Plots.create(place, place.dataset.unit, lines) };
+    });
+  }
+
+  const stream = new EventSource(live.dataset.stream);
+  stream.addEventListener("history", (event) => { points = JSON.parse(event.data); draw(); });
+  stream.addEventListener("sample", (event) => {
+    const { html, point } = JSON.parse(event.data);
+    live.innerHTML = html;
+    points = [...points, point].filter((one) => one.at > point.at - span);
+    draw();
+  });
+  stream.addEventListener("ended", () => { stream.close(); location.assign("/login?expired=1"); });
+  stream.addEventListener("error", () => { live.dataset.stale = "true"; });
+  stream.addEventListener("open", () => { delete live.dataset.stale; });
+})();

@@ -1,0 +1,39 @@
+// Charts over time, in the page's own colours.
+"use strict";
+
+const Plots = (() => {
+  const units = {
+    percent: (value) => (value == null ? "–" : `${(100 * value).toFixed(1)} %`),
+    rate: (value) => (value == null ? "–" : value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 1 : 0 })),
+    megabytes: (value) => (value == null ? "–" : (value / 1e6).toFixed(1)),
+  };
+  const dashes = [[], [6, 4], [2, 3], [10, 3, 2, 3]];
+
+  function colour(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  }
+
+  // series: [{label, colour (a variable's name), dash}], one line each; x in seconds.
+  function create(place, unit, series) {
+    const write = units[unit];
+    const axis = () => ({ stroke: colour("--ink-2"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 }, font: "12px system-ui, sans-serif" });
+    const options = {
+      width: place.clientWidth, height: 170, legend: { live: false }, cursor: { y: false },
+      scales: { x: { time: place.dataset.time !== "seconds" }, y: { range: (_, low, high) => (unit === "percent" ? [0, 1] : [0, Math.max(high ?? 0, 1e-9) * 1.1]) } },
+      axes: [axis(), { ...axis(), size: 56, values: (_, ticks) => ticks.map(write) }],
+      series: [{}, ...series.map((one) => ({
+        label: one.label, stroke: () => colour(one.colour), width: 1.75, dash: dashes[one.dash ?? 0],
+        value: (_, value) => write(value), points: { show: false }, spanGaps: false,
+      }))],
+    };
+    const plot = new uPlot(options, [[], ...series.map(() => [])], place);
+    new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: 170 })).observe(place);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      for (const one of plot.axes) one.stroke = () => colour("--ink-2");
+      plot.redraw(false, true);
+    });
+    return plot;
+  }
+
+  return { create };
+})();
