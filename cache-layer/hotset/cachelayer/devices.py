@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -68,6 +68,20 @@ def look(machine: Machine, path: PurePosixPath) -> Device:
         Bytes(int(tree["size"])), tuple(_uses(tree)),
         tuple(dict.fromkeys(str(one["type"]) for one in listed)), parts, wiped.rc == 0,
     )  # fmt: skip
+
+
+def every(machine: Machine) -> list[Device]:
+    """The machine's block devices and their partitions by the names that stay with them, without
+    hotset's own; nothing is changed."""
+    listed = json.loads(machine.run(["lsblk", "--json", "--bytes", "--list", "--output",
+                                     "PATH,TYPE,SIZE"]).stdout)["blockdevices"]  # fmt: skip
+    own = f"/dev/mapper/{PREFIX}"
+    names = dict.fromkeys(
+        PurePosixPath(one["path"]) for one in listed
+        if one["type"] != "rom" and int(one["size"]) and not one["path"].startswith(own)
+    )  # fmt: skip
+    found = [look(machine, name) for name in names]
+    return [replace(one, path=_best(one.by_id)) if one.by_id else one for one in found]
 
 
 def _uses(tree: dict[str, Any]) -> Iterator[str]:

@@ -13,10 +13,21 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from hotset.harness.archive import NoSuchRunError
-from hotset.harness.console.pages import login, overview, runs
+from hotset.harness.console.ground import GroundError
+from hotset.harness.console.pages import (
+    benchmarks,
+    card,
+    disks,
+    jobs,
+    login,
+    overview,
+    runs,
+    warmup,
+)
 from hotset.harness.console.sampler import Reader, Sampler
 from hotset.harness.console.sessions import Attempts, Sessions
 from hotset.harness.console.web import STATIC, Console, SecureHeaders, Settings, problem
+from hotset.harness.service.jobs import JobConflictError, NoSuchJobError
 
 
 def create(settings: Settings) -> Starlette:
@@ -27,13 +38,24 @@ def create(settings: Settings) -> Starlette:
             Mount("/static", _Static(directory=STATIC)),
             *login.ROUTES,
             *overview.ROUTES,
+            *card.ROUTES,
+            *disks.ROUTES,
+            *warmup.ROUTES,
+            *benchmarks.ROUTES,
+            *jobs.ROUTES,
             *runs.ROUTES,
         ],
         middleware=[
             Middleware(SecureHeaders, tls=settings.tls),
             Middleware(GZipMiddleware, minimum_size=1024),
         ],
-        exception_handlers={HTTPException: _refused, NoSuchRunError: _no_such},
+        exception_handlers={
+            HTTPException: _refused,
+            NoSuchRunError: _no_such,
+            NoSuchJobError: _no_such,
+            JobConflictError: _conflict,
+            GroundError: _conflict,
+        },
     )
     app.state.console = Console(
         settings, Sessions(settings.limits), Attempts(settings.limits),
@@ -59,4 +81,8 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _no_such(request: Request, error: Exception) -> Response:
-    return problem(request, 404, "There is no such run", str(error))
+    return problem(request, 404, "There is no such thing", str(error))
+
+
+async def _conflict(request: Request, error: Exception) -> Response:
+    return problem(request, 409, "That does not work now", str(error))

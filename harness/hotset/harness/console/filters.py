@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from hotset.cachelayer import flash
+from hotset.cachelayer.card import Card
 from hotset.cachelayer.units import Bytes
+from hotset.harness.console.split import Split
 from hotset.harness.warmups.text import duration
 
+Part = tuple[str, str, int]
+"""Of a bar: the class that colours it, words, bytes."""
 ABSENT = "–"
 
 
@@ -63,6 +68,24 @@ def when(value: datetime | str | float) -> str:
     elif isinstance(value, int | float):
         value = datetime.fromtimestamp(value).astimezone()
     return f"{value.astimezone():%Y-%m-%d %H:%M}"
+
+
+def card_parts(card: Card) -> list[Part]:
+    """A card that stands: each disk's cache in the colour of a cache."""
+    disks = [
+        ("cache", f"cache of {disk.name}", int(flash.total(disk.cache))) for disk in card.disks
+    ]
+    metadata = sum(int(flash.total(disk.metadata)) for disk in card.disks)
+    found = [*disks, ("metadata", "metadata", metadata),
+             ("volume", "volume", int(flash.total(card.volume))),
+             ("free", "free", int(flash.total(card.free())))]  # fmt: skip
+    return [part for part in found if part[2]]
+
+
+def split_parts(split: Split) -> list[Part]:
+    """A card as it would be split."""
+    words = {"others": "other disks"}
+    return [(name, words.get(name, name), int(size)) for name, size in split.parts]
 
 
 FILTERS: dict[str, Callable[..., str]] = {

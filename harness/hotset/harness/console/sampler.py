@@ -23,6 +23,8 @@ from hotset.cachelayer.units import SECTOR_BYTES
 from hotset.harness import tier_metrics
 from hotset.harness.cli.codes import code_of
 from hotset.harness.hit_report import gained
+from hotset.harness.service import jobs
+from hotset.harness.service.jobs import Job
 from hotset.harness.tier_metrics import Measured
 
 INTERVAL_S = 2.0
@@ -62,9 +64,11 @@ class DiskSample:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """All disks at a moment (seconds since 1970), or why they cannot be read."""
+    """All disks at a moment (seconds since 1970), or why they cannot be read; and the jobs that are
+    at work on this computer."""
 
     at: float
+    jobs: tuple[Job, ...]
     disks: tuple[DiskSample, ...] = ()
     error: str = ""
 
@@ -91,6 +95,7 @@ class Reader:
     def read(self) -> Sample:
         """One sample; a failure that hotset foresees is part of it. Takes as long as the machine
         takes to answer."""
+        running = tuple(jobs.running())
         try:
             if self._machine is None:
                 self._machine = self._open.enter_context(machines.opened(self._name))
@@ -103,12 +108,12 @@ class Reader:
             self.close()
             foreseen = code_of(error) is not None
             said = str(error) if foreseen else f"unexpected {type(error).__name__}: {error}"
-            return Sample(self._clock(), error=said)
+            return Sample(self._clock(), running, error=said)
         self._kept = {
             name: self._kept.get(name, deque(maxlen=round(WINDOW_S / INTERVAL_S) + 1))
             for name in (one.measured.disk.name for one in found)
         }
-        return Sample(self._clock(), tuple(self._sample(one) for one in found))
+        return Sample(self._clock(), running, tuple(self._sample(one) for one in found))
 
     def close(self) -> None:
         """Give the connection up; the next reading begins anew."""

@@ -130,18 +130,18 @@ def problem(request: Request, status: int, title: str, detail: str) -> HTMLRespo
                   signed_in=logged_in(request))  # fmt: skip
 
 
-def see(path: str) -> Response:
+def see(request: Request, path: str) -> Response:
     """After a form: go and look there."""
+    if request.headers.get("hx-request") == "true":
+        return Response(headers={"HX-Redirect": path})
     return RedirectResponse(path, 303)
 
 
 def _to_login(request: Request) -> Response:
-    if request.headers.get("hx-request") == "true":
-        return Response(status_code=401, headers={"HX-Redirect": "/login?expired=1"})
-    if request.method != "GET":
-        return see("/login?expired=1")
+    if request.headers.get("hx-request") == "true" or request.method != "GET":
+        return see(request, "/login?expired=1")
     said = "&expired=1" if COOKIE in request.cookies else ""
-    return see(f"/login?next={quote(request.url.path, safe='')}{said}")
+    return see(request, f"/login?next={quote(request.url.path, safe='')}{said}")
 
 
 @cache
@@ -151,6 +151,8 @@ def _templates() -> Environment:
         lstrip_blocks=True, undefined=StrictUndefined,
     )  # fmt: skip
     environment.filters.update(filters.FILTERS)
+    environment.globals.update(zip=zip, card_parts=filters.card_parts,
+                               split_parts=filters.split_parts)  # fmt: skip
     return environment
 
 

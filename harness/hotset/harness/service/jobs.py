@@ -119,6 +119,17 @@ def every() -> list[Job]:
     return found
 
 
+def running() -> list[Job]:
+    """Those that are at work, the newest first; those that have ended are not even looked at."""
+    names = sorted((path.parent.name for path in _folder().glob(f"*/{_JOB}")
+                    if not (path.parent / child.CODE).exists()), reverse=True)  # fmt: skip
+    found = []
+    for name in names:
+        with suppress(NoSuchJobError):
+            found.append(find(name))
+    return [job for job in found if job.running]
+
+
 def find(id_: str) -> Job:
     """A job by its id; ``last`` is the newest.
 

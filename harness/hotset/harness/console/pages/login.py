@@ -17,7 +17,7 @@ from hotset.harness.console.web import COOKIE, action, console_of, logged_in, re
 
 async def _form(request: Request) -> Response:
     if logged_in(request):
-        return see("/")
+        return see(request, "/")
     said = "You were logged out. Log in to go on." if "expired" in request.query_params else ""
     return _page(request, 200, said, request.query_params.get("next", "/"))
 
@@ -46,7 +46,7 @@ async def _login(request: Request, form: FormData) -> Response:
 
 async def _logout(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's
     console_of(request).sessions.end(request.cookies[COOKIE])
-    response = see("/login")
+    response = see(request, "/login")
     response.delete_cookie(COOKIE)
     return response
 

@@ -60,7 +60,7 @@ async def _confirm(request: Request) -> Response:
 
 async def _delete(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's
     await run_in_threadpool(Archive.default().remove, request.path_params["run"])
-    return see("/runs")
+    return see(request, "/runs")
 
 
 ROUTES = [

@@ -39,7 +39,7 @@
   stream.addEventListener("history", (event) => { points = JSON.parse(event.data); draw(); });
   stream.addEventListener("sample", (event) => {
     const { html, point } = JSON.parse(event.data);
-    live.innerHTML = html;
+    htmx.swap({ target: live, text: html, swap: "innerMorph" });
     points = [...points, point].filter((one) => one.at > point.at - span);
     draw();
   });

@@ -1,0 +1,51 @@
+"""Benchmarks: TPC-C and TPC-H on a database, and experiments."""
+
+from __future__ import annotations
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hotset.cachelayer.paths import repository_file
+from hotset.harness.console.verbforms import start, values_of
+from hotset.harness.console.web import action, page, problem, render
+from hotset.harness.service import jobs
+
+_VERBS = {
+    "tpcc": ("run", "build", "check"),
+    "tpch": ("run", "build", "check"),
+    "experiment": ("run", "plan"),
+}
+
+
+async def _benchmarks(request: Request) -> Response:
+    every = await run_in_threadpool(jobs.every)
+    return render(
+        request, "benchmarks.html", experiments=sorted(_experiments()),
+        jobs=[job for job in every if job.words[0] in (*_VERBS, "demo", "database")][:20],
+    )  # fmt: skip
+
+
+async def _start(request: Request, form: FormData) -> Response:
+    name, verb = request.path_params["benchmark"], str(form.get("verb", "run"))
+    if verb not in _VERBS.get(name, ()):
+        raise HTTPException(404)
+    words = (name, verb)
+    fixed: dict[str, object] = {}
+    if name == "experiment":
+        file = _experiments().get(str(form.get("file")))
+        if file is None:
+            known = ", ".join(_experiments())
+            return problem(request, 422, "There is no such experiment", f"There is: {known}.")
+        fixed["file"] = file
+    return await start(request, words, values_of(form, words, **fixed))
+
+
+def _experiments() -> dict[str, str]:
+    """The experiment files that come with hotset, by name."""
+    return {file.stem: str(file) for file in repository_file("experiments").glob("*.toml")}
+
+
+ROUTES = [page("/benchmarks", _benchmarks), action("/benchmarks/{benchmark}", _start)]

@@ -1,0 +1,151 @@
+"""Card: the split of the flash into cache and volume, shown before anything is written."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from shlex import join
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.datastructures import FormData, QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hotset.cachelayer.choice import DatabaseKind, KernelKind
+from hotset.harness.console import ground as grounds
+from hotset.harness.console.ground import Ground
+from hotset.harness.console.split import Split, split
+from hotset.harness.console.verbforms import start, values_of
+from hotset.harness.console.web import action, console_of, page, problem, render
+from hotset.harness.service import verbs
+
+_CREATE = ("tier", "create")
+_FRESH_S = 60.0
+_seen: dict[str, tuple[float, Ground]] = {}
+"""Machines as they were looked at last: the slider asks many times a second."""
+Percent = Annotated[int, Field(ge=0, le=100)]
+
+
+class Wanted(BaseModel):
+    """Where the form stands."""
+
+    model_config = ConfigDict(extra="ignore")
+    flash: str = Field(min_length=1)
+    origin: str = ""
+    disk: str = ""
+    database: DatabaseKind = "oltp"
+    kind: KernelKind = "dm-cache"
+    cache_percent: Percent = 80
+    kept_percent: Percent = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What the form asks for, and what comes of it."""
+
+    wanted: Wanted
+    split: Split
+
+
+async def _card(request: Request) -> Response:
+    return render(request, "card.html")
+
+
+async def _standing(request: Request) -> Response:
+    found = await grounds.standing(console_of(request).settings.machine)
+    return render(request, "card_standing.html", cards=found)
+
+
+async def _form(request: Request) -> Response:
+    found = await _looked(request, anew=True)
+    return render(request, "card_form.html", ground=found)
+
+
+async def _split(request: Request) -> Response:
+    try:
+        proposal = await _proposal(request, request.query_params)
+    except ValueError as error:
+        return problem(request, 200, "It cannot be split so", _said(error))
+    return render(request, "card_split.html", wanted=proposal.wanted, split=proposal.split)
+
+
+async def _review(request: Request) -> Response:
+    """The last page before something is written; it names what will be, to the byte."""
+    query = request.query_params
+    try:
+        proposal = await _proposal(request, query)
+        values = _values(request, proposal)
+        argv = verbs.find(_CREATE).call(values).argv
+    except ValueError as error:
+        return problem(request, 422, "It cannot be split so", _said(error))
+    found = await _looked(request)
+    device, card = found.device(str(values["flash"])), found.card_on(str(values["flash"]))
+    return render(
+        request, "card_review.html", wanted=proposal.wanted, split=proposal.split, values=values,
+        command=join(("hotset", *argv)), device=device, card=card,
+        typed=PurePosixPath(str(values["flash"])).name,
+    )  # fmt: skip
+
+
+async def _create(request: Request, form: FormData) -> Response:
+    machine = console_of(request).settings.machine
+    values = values_of(form, _CREATE, machine=machine)
+    name = PurePosixPath(str(values.get("flash", ""))).name
+    if form.get("dry_run") != "true" and str(form.get("typed", "")).strip() != name:
+        return problem(
+            request, 422, "That is not the flash's name",
+            f"Type {name} to have it written to; nothing was done.",
+        )  # fmt: skip
+    _seen.pop(machine, None)
+    return await start(request, _CREATE, values)
+
+
+def _values(request: Request, proposal: Proposal) -> dict[str, object]:
+    """Of `hotset tier create`. The volume of a card that stands is not asked for again."""
+    wanted, cut = proposal.wanted, proposal.split
+    volume = {"volume": str(int(cut.volume))} if cut.volume_new and cut.volume else {}
+    return {
+        "disk": wanted.disk, "flash": wanted.flash, "origin": wanted.origin,
+        "database": wanted.database, "kind": wanted.kind, "cache": str(int(cut.spec.cache)),
+        **volume, "machine": console_of(request).settings.machine,
+    }  # fmt: skip
+
+
+async def _proposal(request: Request, query: QueryParams) -> Proposal:
+    """:raises ValueError: the form cannot be understood, or the flash is not there."""
+    wanted = Wanted.model_validate(dict(query))
+    found = await _looked(request)
+    device = found.device(wanted.flash)
+    if device is None:
+        raise ValueError(f"flash {wanted.flash!r}: there is no such device; load the page anew")
+    cut = split(device.size, found.card_on(wanted.flash), wanted.kind, wanted.database,
+                wanted.cache_percent, wanted.kept_percent)  # fmt: skip
+    return Proposal(wanted, cut)
+
+
+async def _looked(request: Request, anew: bool = False) -> Ground:
+    machine = console_of(request).settings.machine
+    at, found = _seen.get(machine, (0.0, None))
+    if found is None or anew or time.monotonic() - at > _FRESH_S:
+        found = await grounds.ground(machine)
+        _seen[machine] = (time.monotonic(), found)
+    return found
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error)
+
+
+ROUTES = [
+    page("/card", _card),
+    page("/card/standing", _standing),
+    page("/card/form", _form),
+    page("/card/split", _split),
+    page("/card/review", _review),
+    action("/card/create", _create),
+]

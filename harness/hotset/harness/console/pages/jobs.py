@@ -1,0 +1,104 @@
+"""A job: watched while it runs, and what it came to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from hotset.harness.console import passwords
+from hotset.harness.console.pages.overview import event
+from hotset.harness.console.web import COOKIE, Console, action, console_of, page, render, see
+from hotset.harness.service import jobs
+
+BACK = {"warmup": "/warmup", "tier": "/disks"}
+"""Where a job's verb belongs; others: to the benchmarks."""
+_RESULT_MAX = 200_000
+
+
+async def _job(request: Request) -> Response:
+    job = await run_in_threadpool(jobs.find, request.path_params["job"])
+    result = await run_in_threadpool(jobs.result, job)
+    return render(
+        request, "job.html", job=job, back=BACK.get(job.words[0], "/benchmarks"),
+        headline=_headline(result), lines=_lines(result), run=_run(result),
+        text=json.dumps(result, indent=1)[:_RESULT_MAX] if result else "",
+        values=[(name, _shown(value)) for name, value in job.values.items()],
+    )  # fmt: skip
+
+
+async def _live(request: Request) -> Response:
+    job = await run_in_threadpool(jobs.find, request.path_params["job"])
+    stream = _events(console_of(request), request.cookies[COOKIE], job.id)
+    return StreamingResponse(stream, media_type="text/event-stream")
+
+
+async def _events(console: Console, cookie: str, job: str) -> AsyncIterator[bytes]:
+    """From the beginning, so that a page that was loaded anew shows all."""
+    async for one in jobs.follow(job):
+        if not console.sessions.alive(cookie, passwords.stored()):
+            yield event("ended", {})
+            return
+        yield event("said", one.as_dict())
+
+
+async def _cancel(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's
+    job = await run_in_threadpool(jobs.cancel, request.path_params["job"])
+    return see(request, f"/jobs/{job.id}")
+
+
+async def _remove(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's
+    job = await run_in_threadpool(jobs.find, request.path_params["job"])
+    await run_in_threadpool(jobs.remove, job.id)
+    return see(request, BACK.get(job.words[0], "/benchmarks"))
+
+
+def _headline(result: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - what a verb prints
+    """The figures that a result is asked for; others stand in its text."""
+    if not isinstance(result, dict):
+        return []
+    found = []
+    run = result.get("result")
+    if isinstance(run, dict) and "nopm" in run:
+        found += [
+            ("NOPM", f"{run['nopm']:,.0f}"),
+            ("TPM", f"{run['tpm']:,.0f}"),
+            ("p95", f"{run['latency_ms']['p95']:.1f} ms"),
+            ("failed", f"{run['failed']:,}"),
+        ]
+    power = result.get("power")
+    if isinstance(power, dict) and power.get("total_s") is not None:
+        found.append(("22 queries", f"{power['total_s']:.1f} s"))
+    if "cached_share" in result:
+        found += [
+            ("cached", f"{result['cached_share']:.1%}"),
+            ("fetched at", f"{result['mb_per_s']:.0f} MB/s"),
+        ]
+    return found
+
+
+def _lines(result: Any) -> list[str]:  # noqa: ANN401 - what a verb prints
+    lines = result.get("lines", []) if isinstance(result, dict) else []
+    return [str(line) for line in lines]
+
+
+def _run(result: Any) -> str:  # noqa: ANN401 - what a verb prints
+    """The run of an experiment, which has a report."""
+    return str(result["run"]) if isinstance(result, dict) and "run" in result else ""
+
+
+def _shown(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+ROUTES = [
+    page("/jobs/{job}", _job),
+    page("/jobs/{job}/live", _live),
+    action("/jobs/{job}/cancel", _cancel),
+    action("/jobs/{job}/remove", _remove),
+]

@@ -1,0 +1,100 @@
+"""Warm-up: planned, run, scheduled; what is always and never taken; earlier jobs."""
+
+from __future__ import annotations
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hotset.harness.console import ground
+from hotset.harness.console.verbforms import asked, start, values_of
+from hotset.harness.console.web import action, console_of, page, render
+from hotset.harness.service import jobs
+from hotset.harness.service.verbs import Words
+from hotset.harness.warmups import jobs as kept
+
+_PREFERENCES = ("pin", "exclude", "unpin")
+
+
+async def _warmup(request: Request) -> Response:
+    return render(request, "warmup.html")
+
+
+async def _form(request: Request) -> Response:
+    found = await ground.standing(console_of(request).settings.machine)
+    names = [disk.name for card in found for disk in card.disks]
+    return render(request, "warmup_form.html", disks=names)
+
+
+async def _jobs(request: Request) -> Response:
+    """The running and the last ones, and the plans that are kept until they are done."""
+    machine = console_of(request).settings.machine
+    every = [job for job in await run_in_threadpool(jobs.every) if job.words[0] == "warmup"]
+    plans = [job for job in await run_in_threadpool(kept.every) if job.machine == machine]
+    return render(request, "warmup_jobs.html", jobs=every[:10], plans=plans[:-11:-1])
+
+
+async def _plan(request: Request, form: FormData) -> Response:
+    words = ("warmup", "plan")
+    planned, refused = await asked(request, words, _values(request, form, words))
+    return refused or render(request, "warmup_plan.html", plan=planned)
+
+
+async def _run(request: Request, form: FormData) -> Response:
+    words = ("warmup", "run")
+    values = _values(request, form, words)
+    if "resume" in values:
+        values = {"resume": values["resume"]}
+    return await start(request, words, values)
+
+
+async def _preferences(request: Request) -> Response:
+    values = {"disk": request.query_params.get("disk") or None, "machine": _machine(request)}
+    found, refused = await asked(request, ("warmup", "list"), values)
+    return refused or render(request, "warmup_preferences.html", rows=found["preferences"])
+
+
+async def _prefer(request: Request, form: FormData) -> Response:
+    verb = str(form.get("verb"))
+    words = ("warmup", verb if verb in _PREFERENCES else "pin")
+    return await start(request, words, _values(request, form, words))
+
+
+async def _schedules(request: Request) -> Response:
+    found, refused = await asked(
+        request, ("warmup", "schedule", "list"), {"machine": _machine(request)}
+    )
+    return refused or render(request, "warmup_schedules.html", rows=found["schedules"])
+
+
+async def _schedule(request: Request, form: FormData) -> Response:
+    words = ("warmup", "schedule", "add")
+    return await start(request, words, _values(request, form, words))
+
+
+async def _unschedule(request: Request, form: FormData) -> Response:
+    words = ("warmup", "schedule", "remove")
+    return await start(request, words, _values(request, form, words))
+
+
+def _values(request: Request, form: FormData, words: Words) -> dict[str, object]:
+    return values_of(form, words, machine=_machine(request))
+
+
+def _machine(request: Request) -> str:
+    return console_of(request).settings.machine
+
+
+ROUTES = [
+    page("/warmup", _warmup),
+    page("/warmup/form", _form),
+    page("/warmup/jobs", _jobs),
+    page("/warmup/preferences", _preferences),
+    page("/warmup/schedules", _schedules),
+    action("/warmup/plan", _plan),
+    action("/warmup/run", _run),
+    action("/warmup/prefer", _prefer),
+    action("/warmup/schedule", _schedule),
+    action("/warmup/unschedule", _unschedule),
+]
