@@ -28,7 +28,8 @@ def values_of(form: FormData | QueryParams, words: Words, **fixed: object) -> di
     found: dict[str, object] = {}
     for name, about in described.items():
         text = str(form.get(name, ""))
-        if about.get("type") == "array":
+        # A list that may be left out is one of two things in the schema.
+        if "array" in {one.get("type") for one in (about, *about.get("anyOf", ()))}:
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             found |= {name: lines} if lines else {}
         elif text.strip():
