@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hotset.harness.cli import tokens
 from hotset.harness.cli.options import HostOption
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ PASSWORD_FILE_VARIABLE = "HOTSET_CONSOLE_PASSWORD_FILE"  # noqa: S105 - a variab
 app = typer.Typer(
     help="The web console, and the HTTP API under /api/v1.", invoke_without_command=True
 )
+app.add_typer(tokens.app, name="token")
 
 
 @app.callback()

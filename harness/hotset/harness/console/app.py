@@ -12,6 +12,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from hotset.harness.api import app as api
 from hotset.harness.archive import NoSuchRunError
 from hotset.harness.console.ground import GroundError
 from hotset.harness.console.pages import (
@@ -35,6 +36,8 @@ def create(settings: Settings) -> Starlette:
     reader = Reader(settings.machine)
     app = Starlette(
         routes=[
+            Mount("/api/v1", api.create()),
+            api.metrics_route(),
             Mount("/static", _Static(directory=STATIC)),
             *login.ROUTES,
             *overview.ROUTES,
