@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from hotset.harness.console import passwords
+from hotset.harness.console.filters import percent
 from hotset.harness.console.pages.overview import event
 from hotset.harness.console.web import COOKIE, Console, action, console_of, page, render, see
 from hotset.harness.service import jobs
@@ -76,7 +77,7 @@ def _headline(result: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - what a ve
         found.append(("22 queries", f"{power['total_s']:.1f} s"))
     if "cached_share" in result:
         found += [
-            ("cached", f"{result['cached_share']:.1%}"),
+            ("cached", percent(result["cached_share"])),
             ("fetched at", f"{result['mb_per_s']:.0f} MB/s"),
         ]
     return found

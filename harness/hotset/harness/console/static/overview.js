@@ -28,7 +28,7 @@
     plots = [...document.querySelectorAll("[data-plot]")].map((place) => {
       const keys = place.dataset.plot.split(",");
       const lines = disks.flatMap((disk, at) => keys.map((key, dash) => ({
-        disk, key, dash, colour: hues[at % hues.length],
+        disk, key, dash, colour: hues[(disks.length > 1 ? at : dash) % hues.length],
         label: [disks.length > 1 || !names[key] ? disk : "", names[key]].filter(Boolean).join(" "),
       })));
       return { lines, plot: Plots.create(place, place.dataset.unit, lines) };
