@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 PASSWORD = "correct horse battery"  # noqa: S105 - of a console that lives for a minute
 PHONE = {"width": 390, "height": 844}
+expect.set_options(timeout=40_000)  # of a machine whose CPU may be emulated
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Visitor:
 
     def __init__(self, browser: Browser, console: Served, **options: object) -> None:
         self._context = browser.new_context(base_url=console.url, **options)  # type: ignore[arg-type]
-        self._context.set_default_timeout(20_000)
+        self._context.set_default_timeout(40_000)
         self.complaints: list[str] = []
         self.page = self.opened()
 

@@ -1,0 +1,193 @@
+"""The console on a real kernel tier: the card split, a warm-up planned and run, and watched."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from hotset.cachelayer import card as cards
+from hotset.cachelayer import devices
+from hotset.cachelayer.lab import Lab, LabSpec
+from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.units import Bytes
+from tests.console_browser import PHONE, Served, Visitor, chromium, faults, served
+from tests.own_lab import own_lab
+
+pytestmark = pytest.mark.lab
+
+MIB = 2**20
+MOUNT = "/srv/pg"
+WATCHERS, WATCHED_S = 50, 10
+PHONE_PAGES = {
+    "/": "section.disk", "/disks": "section.disk", "/warmup": "#f-targets",
+    "/disks/pg/detach": "#f-typed",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A lab with a slow disk that holds a file system; ``state``: where the lab is found."""
+
+    lab: Lab
+    origin: PurePosixPath
+    state: str
+
+    @property
+    def machine(self) -> Machine:
+        return self.lab.machine
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    with own_lab(tmp_path_factory, LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(192 * MIB))) as lab:
+        machine = lab.machine
+        slow = lab.ground.slow_disk("nas-2014", Bytes(128 * MIB), 0.1).attach(lab.takedown)
+        machine.run(["mke2fs", "-q", "-t", "ext4", "-J", "size=4", str(slow)])
+        machine.run(["mkdir", "-p", MOUNT])
+        machine.run(["mount", str(slow), MOUNT])
+        machine.run(["dd", "if=/dev/urandom", f"of={MOUNT}/data", "bs=1M", "count=16",
+                     "status=none"])  # fmt: skip
+        machine.run(["umount", MOUNT])
+        origin = devices.look(machine, slow).by_id[0]
+        yield Ground(lab, origin, os.environ["XDG_STATE_HOME"])
+
+
+@pytest.fixture
+def console(ground: Ground, tmp_path: Path) -> Iterator[Served]:
+    with served(tmp_path, "vm", {"XDG_STATE_HOME": ground.state}) as found:
+        yield found
+
+
+def test_from_the_split_to_the_hits(ground: Ground, console: Served, tmp_path: Path) -> None:
+    machine = ground.machine
+    with chromium() as browser:
+        visitor = Visitor(browser, console)
+        page = visitor.log_in()
+        split(visitor, ground, tmp_path)
+        (card,) = cards.standing(machine)
+        assert str(card.flash) == "/dev/disk/by-id/virtio-flash"
+        (disk,) = card.disks
+        assert (disk.name, disk.origin, disk.database) == ("pg", ground.origin, "oltp")
+        share = disk.spec.cache / (disk.spec.cache + card.volume_slice.size)
+        assert 0.69 < share < 0.71, "as the slider stood"
+        warm_up(visitor, tmp_path)
+
+        # What it cached is hit, and the overview says so while it happens.
+        visitor.look("/", "section.disk .answer", tmp_path)
+        machine.run(["mount", str(disk.device), MOUNT])
+        for _ in range(4):
+            machine.run(["dd", f"if={MOUNT}/data", "of=/dev/null", "bs=64k", "iflag=direct",
+                         "status=none"])  # fmt: skip
+        ratio = page.locator(".answer", has_text="in the last minute").locator("strong")
+        expect(ratio).to_have_text("100 %")
+        expect(page.locator("#charts canvas").first).to_be_visible()
+        visitor.keep(tmp_path, "overview-under-load")
+        phone = Visitor(browser, console, viewport=PHONE, color_scheme="dark")
+        phone.log_in()
+        for path, ready in PHONE_PAGES.items():
+            phone.look(path, ready, tmp_path)
+        phone.close()
+        cookies = {one["name"]: one["value"] for one in page.context.cookies()}
+        page.goto("/runs")  # no longer a watcher
+        assert cost_of_watchers(console, cookies) < 0.05
+        machine.run(["umount", MOUNT])
+        detach(visitor)
+        visitor.close()
+    assert cards.pairs(machine) == []
+
+
+def split(visitor: Visitor, ground: Ground, folder: Path) -> None:
+    """By the slider, reviewed, and only with the device's name."""
+    page = visitor.look("/card", "#f-flash", folder)
+    page.select_option("#f-flash", "/dev/disk/by-id/virtio-flash")
+    page.select_option("#f-origin", str(ground.origin))
+    page.fill("#f-disk", "pg")
+    slider = page.locator("#f-cache_percent")
+    slider.focus()
+    for _ in range(10):
+        slider.press("ArrowLeft")
+    expect(page.get_by_text("70 % cache")).to_be_visible()
+    expect(page.locator("#split")).to_contain_text("mode writeback (for oltp)")
+    visitor.keep(folder, "split")
+    page.get_by_role("button", name="Review").click()
+    expect(page.locator("pre")).to_contain_text("hotset tier create")
+    assert faults(page) == []
+    visitor.keep(folder, "review")
+    page.get_by_label("Type the flash's name").fill("virtio-flas")
+    page.get_by_role("button", name="Write it").click()
+    expect(page.get_by_role("alert")).to_contain_text("nothing was done")
+    assert cards.standing(ground.machine) == []
+    page.get_by_label("Type the flash's name").fill("virtio-flash")
+    page.get_by_role("button", name="Write it").click()
+    expect(page.locator("h1 .state")).to_have_text("done")
+
+
+def warm_up(visitor: Visitor, folder: Path) -> None:
+    page = visitor.look("/warmup", "#f-targets", folder)
+    page.fill("#f-targets", f"{MOUNT}/data")
+    page.get_by_text("Database, mount point").click()
+    page.fill("#f-mount_point", MOUNT)
+    page.get_by_role("button", name="Plan", exact=True).click()
+    expect(page.locator("#plan")).to_contain_text("to fetch")
+    expect(page.get_by_role("row", name="data 16.")).to_be_visible()
+    visitor.keep(folder, "plan")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url("**/jobs/*")
+    expect(page.locator("h1 .state")).to_have_text("done")
+    expect(page.locator("dl.figures")).to_contain_text("100 %")
+    visitor.keep(folder, "warmed")
+
+
+def detach(visitor: Visitor) -> None:
+    page = visitor.page
+    page.goto("/disks/pg/destroy")
+    page.get_by_role("button", name="Destroy the card").click()
+    expect(page.get_by_role("alert")).to_contain_text("nothing was done")
+    page.get_by_label("Type the disk's name").fill("pg")
+    page.get_by_label("Give up").check()
+    page.get_by_role("button", name="Destroy the card").click()
+    page.wait_for_url("**/jobs/*")
+    expect(page.locator("h1 .state")).to_have_text("done")
+
+
+def cost_of_watchers(console: Served, cookies: dict[str, str]) -> float:
+    """The share of one core that the console takes while so many watch."""
+
+    async def one(client: httpx.AsyncClient) -> int:
+        samples = 0
+        async with client.stream("GET", "/overview/live") as answer:
+            async for line in answer.aiter_lines():
+                samples += line == "event: sample"
+                if samples == WATCHED_S // 2:
+                    break
+        return samples
+
+    async def all_of_them() -> float:
+        limits = httpx.Limits(max_connections=WATCHERS)
+        async with httpx.AsyncClient(base_url=console.url, cookies=cookies, limits=limits,
+                                     timeout=30) as client:  # fmt: skip
+            await one(client)  # who comes first has the machine's connection made
+            before, begun = cpu_s(console.pid), time.monotonic()
+            await asyncio.gather(*(one(client) for _ in range(WATCHERS)))
+            return (cpu_s(console.pid) - before) / (time.monotonic() - begun)
+
+    # Elsewhere: this thread has the browser's loop.
+    with ThreadPoolExecutor(1) as elsewhere:
+        share = elsewhere.submit(asyncio.run, all_of_them()).result()
+    print(f"{WATCHERS} watchers: {share:.1%} of one core")
+    return share
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of CPU that a process and its children have had (proc_pid_stat(5))."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
