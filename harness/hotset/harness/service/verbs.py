@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import typer.main
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from hotset.harness.cli.codes import code_of
@@ -61,6 +62,14 @@ TEXT_PATTERN = r"^[^\x00-\x1f\x7f]*$"
 _KINDS: dict[Any, ValueKind] = {bool: "switch", int: "number", float: "number"}
 _PASSWORD = "password"  # noqa: S105 - a field's name
 _VARIABLE = "HOTSET_PASSWORD"
+_PASSWORD_FIELD = Annotated[
+    str | None,
+    Field(
+        max_length=TEXT_MAX, pattern=TEXT_PATTERN, repr=False,
+        description="The database user's. It is never kept.",
+        json_schema_extra={"format": "password", "writeOnly": True},
+    ),
+]  # fmt: skip
 
 
 class UnknownVerbError(ValueError):
@@ -94,7 +103,7 @@ class Call:
 
     verb: Verb
     values: Mapping[str, Any]
-    password: str | None
+    password: str | None = dataclass_field(repr=False)
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -144,9 +153,9 @@ class Verb:
         except ValidationError as error:
             raise _refused(self, error) from None
         given = request.model_dump(exclude_unset=True, exclude_none=True)
-        secret = given.pop(_PASSWORD, None)
+        password = given.pop(_PASSWORD, None)
         self._look_at(given)
-        return Call(self, MappingProxyType(given), secret and secret.get_secret_value())
+        return Call(self, MappingProxyType(given), password)
 
     def argv(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         """The words and the values as the command line has them, passwords left out."""
@@ -183,7 +192,8 @@ class Verb:
                 except Exception as error:
                     if code_of(error) is None:
                         raise
-                    raise RefusedError(f"{field}: {error}", field) from None
+                    own = f"; a request has `{_PASSWORD}` for it" * (_VARIABLE in str(error))
+                    raise RefusedError(f"{field}: {error}{own}", field) from None
 
 
 def find(words: Words) -> Verb:
@@ -230,9 +240,7 @@ def _verb(words: Words, kind: Kind, command: TyperCommand) -> Verb:
         if field == "format" and parameter.type_descriptor.annotation is Format:
             prints_json = True
         elif field == "password_file" and name not in _KEEPS_PASSWORD_FILE:
-            fields[_PASSWORD] = (Annotated[SecretStr | None, Field(
-                max_length=TEXT_MAX, description="The database user's. It is never kept.",
-            )], None)  # fmt: skip
+            fields[_PASSWORD] = (_PASSWORD_FIELD, None)
         elif field != "quiet" and (field != "output" or parameter.required):
             fields[field] = _field(parameter)
             parameters[field] = _parameter(parameter)
