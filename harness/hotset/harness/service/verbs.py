@@ -96,6 +96,13 @@ class Parameter:
     kind: ValueKind
     is_list: bool
 
+    def written(self, value: object) -> list[str]:
+        """A value as argv has it."""
+        if self.kind == "switch":
+            return [text for text in (self.flag if value else self.no_flag,) if text]
+        texts = [str(one) for one in (value if isinstance(value, list) else [value])]
+        return [f"{self.flag}={text}" for text in texts] if self.flag else texts
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -159,23 +166,11 @@ class Verb:
 
     def argv(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         """The words and the values as the command line has them, passwords left out."""
-        options, arguments = [], []
-        for field, value in values.items():
-            if field == _PASSWORD or value is None:
-                continue
-            parameter = self.parameters[field]
-            if parameter.kind == "switch":
-                options += [text for text in (parameter.flag if value else parameter.no_flag,)
-                            if text]  # fmt: skip
-                continue
-            texts = [str(one) for one in (value if isinstance(value, list) else [value])]
-            if parameter.flag:
-                options += [f"{parameter.flag}={text}" for text in texts]
-        # In the parser's order: a verb may take several arguments.
-        for field, parameter in self.parameters.items():
-            if not parameter.flag and values.get(field) is not None:
-                value = values[field]
-                arguments += [str(one) for one in (value if isinstance(value, list) else [value])]
+        given = [(parameter, values[field]) for field, parameter in self.parameters.items()
+                 if values.get(field) is not None]  # fmt: skip
+        options = [text for one, value in given if one.flag for text in one.written(value)]
+        # In the parser's order, and behind a --: they may begin with a dash.
+        arguments = [text for one, value in given if not one.flag for text in one.written(value)]
         options += ["--format=json"] * self.prints_json
         return (*self.words, *options, *(["--", *arguments] if arguments else []))
 
