@@ -119,6 +119,17 @@ def every() -> list[Job]:
     return found
 
 
+def running() -> list[Job]:
+    """Those that are at work, the newest first; those that have ended are not even looked at."""
+    names = sorted((path.parent.name for path in _folder().glob(f"*/{_JOB}")
+                    if not (path.parent / child.CODE).exists()), reverse=True)  # fmt: skip
+    found = []
+    for name in names:
+        with suppress(NoSuchJobError):
+            found.append(find(name))
+    return [job for job in found if job.running]
+
+
 def find(id_: str) -> Job:
     """A job by its id; ``last`` is the newest.
 
@@ -229,25 +240,18 @@ def _spawn(folder: Path, call: Call) -> None:
     threading.Thread(target=process.wait, name=folder.name, daemon=True).start()
 
 
-def _running() -> list[Job]:
-    """Those that run now; the many that have left their code are not looked at."""
-    open_ = [path.parent for path in _folder().glob(f"*/{_JOB}")
-             if not (path.parent / child.CODE).exists()]  # fmt: skip
-    return [job for folder in open_ if (job := find(folder.name)).running]
-
-
 def _require_free(call: Call) -> None:
     """:raises JobConflictError: a running job has what this one needs."""
     wanted = claim(call.verb.words, call.values, _machine(call))
-    running = _running()
-    for job in running:
+    at_work = running()
+    for job in at_work:
         if wanted is not None and clash(wanted, claim(job.words, job.values, job.machine)):
             raise JobConflictError(f"job {job.id} (`{job.verb}`) is at work on the same {wanted}:"
                                    " wait for it, or cancel it")  # fmt: skip
-    if len(running) >= AT_ONCE:
+    if len(at_work) >= AT_ONCE:
         raise JobConflictError(
-            f"{len(running)} jobs are running, which is as many as may be; wait for one, or cancel"
-            f" one: {', '.join(job.id for job in running)}"
+            f"{len(at_work)} jobs are running, which is as many as may be; wait for one, or cancel"
+            f" one: {', '.join(job.id for job in at_work)}"
         )
 
 
