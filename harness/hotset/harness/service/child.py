@@ -22,6 +22,9 @@ def main() -> NoReturn:
         from hotset.harness import cli
 
         cli.main()
+    except KeyboardInterrupt:
+        # Before the CLI took the signals over: nothing was made yet.
+        code = 130
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     finally:

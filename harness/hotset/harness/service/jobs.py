@@ -243,15 +243,15 @@ def _spawn(folder: Path, call: Call) -> None:
 def _require_free(call: Call) -> None:
     """:raises JobConflictError: a running job has what this one needs."""
     wanted = claim(call.verb.words, call.values, _machine(call))
-    running = [job for job in every() if job.running]
-    for job in running:
+    at_work = running()
+    for job in at_work:
         if wanted is not None and clash(wanted, claim(job.words, job.values, job.machine)):
             raise JobConflictError(f"job {job.id} (`{job.verb}`) is at work on the same {wanted}:"
                                    " wait for it, or cancel it")  # fmt: skip
-    if len(running) >= AT_ONCE:
+    if len(at_work) >= AT_ONCE:
         raise JobConflictError(
-            f"{len(running)} jobs are running, which is as many as may be; wait for one, or cancel"
-            f" one: {', '.join(job.id for job in running)}"
+            f"{len(at_work)} jobs are running, which is as many as may be; wait for one, or cancel"
+            f" one: {', '.join(job.id for job in at_work)}"
         )
 
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import typer.main
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from hotset.harness.cli.codes import code_of
@@ -55,12 +56,20 @@ _ASKS = {"runs rm", "tpcc drop", "database clear-cache", "database memory", "dat
          "database statistics"}  # fmt: skip
 # The units that it writes read the file on the machine that they run on.
 _KEEPS_PASSWORD_FILE = {"warmup schedule add"}
-_TEXT_MAX, _LIST_MAX = 4096, 1000
+TEXT_MAX, _LIST_MAX = 4096, 1000
 # Neither argv nor the environment can hold a NUL, and no name of ours has a control character.
-_TEXT = r"^[^\x00-\x1f\x7f]*$"
+TEXT_PATTERN = r"^[^\x00-\x1f\x7f]*$"
 _KINDS: dict[Any, ValueKind] = {bool: "switch", int: "number", float: "number"}
 _PASSWORD = "password"  # noqa: S105 - a field's name
 _VARIABLE = "HOTSET_PASSWORD"
+_PASSWORD_FIELD = Annotated[
+    str | None,
+    Field(
+        max_length=TEXT_MAX, pattern=TEXT_PATTERN, repr=False,
+        description="The database user's. It is never kept.",
+        json_schema_extra={"format": "password", "writeOnly": True},
+    ),
+]  # fmt: skip
 
 
 class UnknownVerbError(ValueError):
@@ -87,6 +96,13 @@ class Parameter:
     kind: ValueKind
     is_list: bool
 
+    def written(self, value: object) -> list[str]:
+        """A value as argv has it."""
+        if self.kind == "switch":
+            return [text for text in (self.flag if value else self.no_flag,) if text]
+        texts = [str(one) for one in (value if isinstance(value, list) else [value])]
+        return [f"{self.flag}={text}" for text in texts] if self.flag else texts
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -94,7 +110,7 @@ class Call:
 
     verb: Verb
     values: Mapping[str, Any]
-    password: str | None
+    password: str | None = dataclass_field(repr=False)
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -144,29 +160,17 @@ class Verb:
         except ValidationError as error:
             raise _refused(self, error) from None
         given = request.model_dump(exclude_unset=True, exclude_none=True)
-        secret = given.pop(_PASSWORD, None)
+        password = given.pop(_PASSWORD, None)
         self._look_at(given)
-        return Call(self, MappingProxyType(given), secret and secret.get_secret_value())
+        return Call(self, MappingProxyType(given), password)
 
     def argv(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         """The words and the values as the command line has them, passwords left out."""
-        options, arguments = [], []
-        for field, value in values.items():
-            if field == _PASSWORD or value is None:
-                continue
-            parameter = self.parameters[field]
-            if parameter.kind == "switch":
-                options += [text for text in (parameter.flag if value else parameter.no_flag,)
-                            if text]  # fmt: skip
-                continue
-            texts = [str(one) for one in (value if isinstance(value, list) else [value])]
-            if parameter.flag:
-                options += [f"{parameter.flag}={text}" for text in texts]
-        # In the parser's order: a verb may take several arguments.
-        for field, parameter in self.parameters.items():
-            if not parameter.flag and values.get(field) is not None:
-                value = values[field]
-                arguments += [str(one) for one in (value if isinstance(value, list) else [value])]
+        given = [(parameter, values[field]) for field, parameter in self.parameters.items()
+                 if values.get(field) is not None]  # fmt: skip
+        options = [text for one, value in given if one.flag for text in one.written(value)]
+        # In the parser's order, and behind a --: they may begin with a dash.
+        arguments = [text for one, value in given if not one.flag for text in one.written(value)]
         options += ["--format=json"] * self.prints_json
         return (*self.words, *options, *(["--", *arguments] if arguments else []))
 
@@ -183,7 +187,8 @@ class Verb:
                 except Exception as error:
                     if code_of(error) is None:
                         raise
-                    raise RefusedError(f"{field}: {error}", field) from None
+                    own = f"; a request has `{_PASSWORD}` for it" * (_VARIABLE in str(error))
+                    raise RefusedError(f"{field}: {error}{own}", field) from None
 
 
 def find(words: Words) -> Verb:
@@ -230,9 +235,7 @@ def _verb(words: Words, kind: Kind, command: TyperCommand) -> Verb:
         if field == "format" and parameter.type_descriptor.annotation is Format:
             prints_json = True
         elif field == "password_file" and name not in _KEEPS_PASSWORD_FILE:
-            fields[_PASSWORD] = (Annotated[SecretStr | None, Field(
-                max_length=_TEXT_MAX, description="The database user's. It is never kept.",
-            )], None)  # fmt: skip
+            fields[_PASSWORD] = (_PASSWORD_FIELD, None)
         elif field != "quiet" and (field != "output" or parameter.required):
             fields[field] = _field(parameter)
             parameters[field] = _parameter(parameter)
@@ -267,7 +270,7 @@ def _field(parameter: TyperOption | TyperArgument) -> tuple[Any, Any]:
     described = parameter.type_descriptor
     info = described.parameter_info
     about = Field(description=parameter.help, ge=info.min, le=info.max)
-    text = Annotated[str, Field(max_length=_TEXT_MAX, pattern=_TEXT)]
+    text = Annotated[str, Field(max_length=TEXT_MAX, pattern=TEXT_PATTERN)]
     kind: Any = described.annotation
     if described.is_list:
         at_least = int(parameter.required)
