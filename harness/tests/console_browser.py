@@ -30,15 +30,16 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, machine: str = "local", env: Mapping[str, str] | None = None,
-           port: int = 0) -> Iterator[Served]:  # fmt: skip
+def served(
+    folder: Path, machine: str = "local", env: Mapping[str, str] | None = None, *options: str
+) -> Iterator[Served]:  # fmt: skip
     """``hotset console``, from its first start to Ctrl-C, which ends it in good order."""
     password = folder / "password"
     password.write_text(f"{PASSWORD}\n")
     program = Path(sys.executable).with_name("hotset")
     with subprocess.Popen(
-        [str(program), "console", f"--port={port}", "--machine", machine], stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL, text=True,
+        [str(program), "console", "--port=0", "--machine", machine, *options],
+        stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
         env={**os.environ, "HOTSET_CONSOLE_PASSWORD_FILE": str(password), **(env or {})},
     ) as process:  # fmt: skip
         assert process.stderr is not None

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import stat
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 
 from hotset.harness.console import passwords
 from tests.cli_server import CommandLine
+from tests.console_browser import served
 
 
 @pytest.mark.parametrize(
@@ -49,6 +53,25 @@ def test_a_port_that_is_taken_is_named(hotset: CommandLine, tmp_path: Path) -> N
     assert done.code == 3
     assert f"--port {port}" in done.err
     assert "in use" in done.err
+
+
+@pytest.mark.usefixtures("own_folders")
+def test_tls_lets_other_computers_in_and_keeps_the_cookie_to_itself(tmp_path: Path) -> None:
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", str(key), "-out", str(cert)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    options = ("--bind=0.0.0.0", f"--cert={cert}", f"--key={key}")
+    with served(tmp_path, "local", None, *options) as console:
+        assert console.url.startswith("https://0.0.0.0:")
+        trusted = ssl.create_default_context(cafile=str(cert))
+        answer = httpx.get(console.url.replace("0.0.0.0", "127.0.0.1") + "/login", verify=trusted)  # noqa: S104
+    assert answer.status_code == 200
+    assert "Secure" in answer.headers["set-cookie"]
+    assert "max-age" in answer.headers["strict-transport-security"]
 
 
 def test_a_password_is_kept_as_a_hash_for_its_owner_alone(hotset: CommandLine,

@@ -208,12 +208,32 @@ def test_the_token_may_come_as_a_header(client: TestClient) -> None:
     assert "dsn: it is missing" in answer.text
 
 
+def test_what_gives_something_up_asks_for_its_name(client: TestClient) -> None:
+    try_password(client)
+    sent = {"csrf": token_of(client), "flash": "/dev/disk/by-id/virtio-flash", "yes": "true"}
+    for path in ("/disks/shop/destroy", "/disks/shop/detach", "/card/create"):
+        for typed in ("", "sho", "virtio"):
+            answer = client.post(path, data={**sent, "typed": typed})
+            assert answer.status_code == 422, path
+            assert "nothing was done" in answer.text
+    assert jobs.every() == []
+    given = client.post("/disks/shop/destroy", data={**sent, "typed": "shop"})
+    job = jobs.find(given.headers["location"].removeprefix("/jobs/"))
+    assert job.words == ("tier", "destroy")
+    assert job.values == {"disk": "shop", "machine": "local", "yes": True}
+
+
 @pytest.mark.parametrize(
     ("target", "led"),
     [("/runs", "/runs"), ("//evil.example", "/"), ("https://evil.example/", "/"), ("/\\evil", "/")],
 )
 def test_the_login_leads_nowhere_else(client: TestClient, target: str, led: str) -> None:
     assert try_password(client, target=target).headers["location"] == led
+
+
+def test_a_flood_is_not_taken_in(client: TestClient) -> None:
+    for sent in ({"password": "x" * 100_000}, {f"f{n}": "x" for n in range(101)}):
+        assert client.post("/login", data=sent).status_code == 400
 
 
 def test_every_answer_forbids_foreign_code_and_frames(client: TestClient) -> None:

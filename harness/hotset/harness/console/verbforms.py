@@ -24,12 +24,11 @@ def values_of(form: FormData | QueryParams, words: Words, **fixed: object) -> di
 
     :param fixed: what is not the form's to say.
     """
-    described = verbs.find(words).model.model_json_schema()["properties"]
+    verb = verbs.find(words)
     found: dict[str, object] = {}
-    for name, about in described.items():
-        text = str(form.get(name, ""))
-        # A list that may be left out is one of two things in the schema.
-        if "array" in {one.get("type") for one in (about, *about.get("anyOf", ()))}:
+    for name in verb.model.model_fields:
+        text, parameter = str(form.get(name, "")), verb.parameters.get(name)
+        if parameter is not None and parameter.is_list:
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             found |= {name: lines} if lines else {}
         elif text.strip():

@@ -6,6 +6,7 @@ logged in, and a form also one whose token is not its own. There is no third way
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -42,6 +43,8 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_FIELD_MAX = 64 * 1024
+"""Bytes of a form's field, of which there are a hundred at most."""
 Page = Callable[[Request], Awaitable[Response]]
 Action = Callable[[Request, FormData], Awaitable[Response]]
 
@@ -57,12 +60,14 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """What all requests share."""
+    """What all requests share. ``hashing``: as many passwords are looked at at once, each of which
+    takes a core and 64 MiB for a moment."""
 
     settings: Settings
     sessions: Sessions
     attempts: Attempts
     sampler: Sampler
+    hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
 
 
 def console_of(request: Request) -> Console:
@@ -86,7 +91,7 @@ def action(path: str, endpoint: Action, public: bool = False) -> Route:
     async def guarded(request: Request) -> Response:
         if not public and not logged_in(request):
             return _to_login(request)
-        form = await request.form(max_files=0, max_fields=100)
+        form = await request.form(max_files=0, max_fields=100, max_part_size=_FIELD_MAX)
         token = request.headers.get(TOKEN_HEADER) or str(form.get(TOKEN_FIELD, ""))
         if not console_of(request).sessions.token_fits(request.cookies.get(COOKIE), token):
             return problem(

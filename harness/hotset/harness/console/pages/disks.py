@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -12,6 +13,7 @@ from starlette.responses import Response
 from hotset.harness.console import ground
 from hotset.harness.console.verbforms import start, values_of
 from hotset.harness.console.web import action, console_of, page, problem, render
+from hotset.harness.service import jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,11 @@ async def _disks(request: Request) -> Response:
 
 
 async def _list(request: Request) -> Response:
-    rows = await ground.disks(console_of(request).settings.machine)
-    return render(request, "disks_list.html", rows=rows, deeds=DEEDS.values())
+    machine = console_of(request).settings.machine
+    rows = await ground.disks(machine)
+    every = await run_in_threadpool(jobs.every)
+    last = [job for job in every if job.words[0] == "tier" and job.machine == machine][:5]
+    return render(request, "disks_list.html", rows=rows, deeds=DEEDS.values(), jobs=last)
 
 
 async def _confirm(request: Request) -> Response:

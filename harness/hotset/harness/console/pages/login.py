@@ -34,9 +34,10 @@ async def _login(request: Request, form: FormData) -> Response:
     kept = passwords.stored()
     # Counted before it is looked at: many at once are not one.
     console.attempts.failed(address)
-    if kept is None or not await run_in_threadpool(
-        passwords.matches, str(form.get("password", "")), kept
-    ):
+    given = str(form.get("password", ""))
+    async with console.hashing:
+        right = kept is not None and await run_in_threadpool(passwords.matches, given, kept)
+    if kept is None or not right:
         return _page(request, 403, "That is not the password.", target)
     console.attempts.succeeded(address)
     response = RedirectResponse(_inside(target), 303)

@@ -6,6 +6,7 @@
   const said = document.getElementById("said");
   const progress = document.getElementById("progress");
   const ticks = { at: [], tpm: [], nopm: [], p95: [] };
+  let begun = 0;
   const plots = {};
 
   function chart(id, unit, series) {
@@ -15,7 +16,9 @@
   }
 
   function tick({ second, tpm, nopm, latency_ms_p95 }) {
-    ticks.at.push(second + 1);
+    // An experiment has several runs: each begins where the one before ended.
+    if (second === 0) begun = ticks.at.at(-1) ?? 0;
+    ticks.at.push(begun + second + 1);
     ticks.tpm.push(tpm);
     ticks.nopm.push(nopm);
     ticks.p95.push(latency_ms_p95);
@@ -41,6 +44,7 @@
   stream.addEventListener("open", () => {
     said.replaceChildren();
     for (const values of Object.values(ticks)) values.length = 0;
+    begun = 0;
   });
   stream.addEventListener("said", (message) => {
     const event = JSON.parse(message.data);
