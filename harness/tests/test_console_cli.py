@@ -24,6 +24,7 @@ from tests.console_browser import served
         (["--bind", "::"], "lets other computers in"),
         (["--bind", "db1"], "'db1' is not an address"),
         (["--cert", __file__], "--cert and --key go together"),
+        (["--machine", "db1"], "--machine 'db1': write local"),
         (["--port", "70000"], "should be less than or equal to 65535"),
     ],
 )

@@ -147,6 +147,18 @@ def test_an_expired_session_is_led_to_the_login_and_says_why(client: TestClient)
     assert part.headers["hx-redirect"] == "/login?expired=1"
 
 
+def test_what_a_browser_asks_by_itself_does_not_keep_a_session(client: TestClient) -> None:
+    try_password(client)
+    (session,) = client.app.state.console.sessions._open.values()
+    session.seen -= LIMITS.idle_s - 5
+    for _ in range(2):
+        assert client.get("/warmup/jobs").status_code == 200
+    left = LIMITS.idle_s - (time.monotonic() - session.seen)
+    assert left < 6
+    assert logged_in(client)
+    assert LIMITS.idle_s - (time.monotonic() - session.seen) > 3000
+
+
 def test_two_browsers_and_one_logs_out(client: TestClient) -> None:
     other = another(client)
     try_password(client)

@@ -50,6 +50,7 @@ def console(
     if (cert is None) != (key is None):
         raise typer.BadParameter("--cert and --key go together", param_hint="--cert")
     _check_bind(bind, tls=cert is not None, insecure=insecure)
+    _check_machine(machine)
     _first_password()
     import uvicorn
 
@@ -102,6 +103,14 @@ def _check_bind(bind: str, tls: bool, insecure: bool) -> None:
             f"{bind} lets other computers in: give --cert and --key, or say --insecure",
             param_hint="--bind",
         )
+
+
+def _check_machine(name: str) -> None:
+    """Its name; that it answers is seen by each page. Raises MachineNameError."""
+    from hotset.cachelayer import machines
+
+    if name not in (machines.LOCAL, machines.LAB):
+        machines.account(name)
 
 
 def _first_password() -> None:

@@ -76,11 +76,17 @@ def console_of(request: Request) -> Console:
     return found
 
 
-def page(path: str, endpoint: Page) -> Route:
-    """A page for those who are logged in."""
+def page(path: str, endpoint: Page, watched: bool = False) -> Route:
+    """A page for those who are logged in.
+
+    :param watched: the browser asks by itself; nobody did anything, so the session's idle time
+        goes on.
+    """
 
     async def guarded(request: Request) -> Response:
-        return await endpoint(request) if logged_in(request) else _to_login(request)
+        if logged_in(request, touch=not watched):
+            return await endpoint(request)
+        return _to_login(request)
 
     return Route(path, guarded, methods=["GET"])
 
@@ -104,9 +110,9 @@ def action(path: str, endpoint: Action, public: bool = False) -> Route:
     return Route(path, guarded, methods=["POST"])
 
 
-def logged_in(request: Request) -> bool:
+def logged_in(request: Request, touch: bool = True) -> bool:
     sessions = console_of(request).sessions
-    return sessions.alive(request.cookies.get(COOKIE), passwords.stored(), touch=True)
+    return sessions.alive(request.cookies.get(COOKIE), passwords.stored(), touch)
 
 
 def template(name: str) -> Template:

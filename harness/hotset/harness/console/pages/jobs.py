@@ -99,7 +99,7 @@ def _shown(value: object) -> str:
 
 ROUTES = [
     page("/jobs/{job}", _job),
-    page("/jobs/{job}/live", _live),
+    page("/jobs/{job}/live", _live, watched=True),
     action("/jobs/{job}/cancel", _cancel),
     action("/jobs/{job}/remove", _remove),
 ]

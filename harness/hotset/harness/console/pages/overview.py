@@ -54,4 +54,4 @@ def _point(sample: Sample) -> dict[str, object]:
     return {"at": round(sample.at, 1), "disks": disks}
 
 
-ROUTES = [page("/", _overview), page("/overview/live", _live)]
+ROUTES = [page("/", _overview), page("/overview/live", _live, watched=True)]

@@ -89,7 +89,7 @@ def _machine(request: Request) -> str:
 ROUTES = [
     page("/warmup", _warmup),
     page("/warmup/form", _form),
-    page("/warmup/jobs", _jobs),
+    page("/warmup/jobs", _jobs, watched=True),
     page("/warmup/preferences", _preferences),
     page("/warmup/schedules", _schedules),
     action("/warmup/plan", _plan),

@@ -55,5 +55,7 @@
       if ("running" in job.dataset) location.reload();
     } else line(event);
   });
+  // Refused, not merely out of reach: the page itself says why.
+  stream.addEventListener("error", () => { if (stream.readyState === EventSource.CLOSED) location.reload(); });
   stream.addEventListener("ended", () => { stream.close(); location.assign("/login?expired=1"); });
 })();

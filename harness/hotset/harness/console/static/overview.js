@@ -44,6 +44,10 @@
     draw();
   });
   stream.addEventListener("ended", () => { stream.close(); location.assign("/login?expired=1"); });
-  stream.addEventListener("error", () => { live.dataset.stale = "true"; });
+  stream.addEventListener("error", () => {
+    live.dataset.stale = "true";
+    // Refused, not merely out of reach: the page itself says why.
+    if (stream.readyState === EventSource.CLOSED) location.reload();
+  });
   stream.addEventListener("open", () => { delete live.dataset.stale; });
 })();
