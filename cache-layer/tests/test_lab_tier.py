@@ -29,6 +29,7 @@ from hotset.cachelayer.bcache import Bcache
 from hotset.cachelayer.card import Card, Disk
 from hotset.cachelayer.choice import DatabaseKind, KernelKind
 from hotset.cachelayer.creation import Wanted
+from hotset.cachelayer.extents import Run
 from hotset.cachelayer.flash import device_size
 from hotset.cachelayer.lab import LabSpec
 from hotset.cachelayer.machine import EnvironmentLacksError, Machine
@@ -336,7 +337,11 @@ def test_what_bcache_has_cached(bench: Bench) -> None:
     wanted = {at for run in runs for at in range(run.start, run.start + run.count)}
     assert len(wanted & kept) >= 0.99 * len(wanted)
     assert dict(tier.report().tunables)["sequential_cutoff"] == "4.0M"
-    assert not any(key.dirty for key in tier.kernel.cached_keys())
+    assert tier.dirty_extents() == []
+    tier.kernel.set(("cache_mode", "writeback"), ("writeback_running", 0))
+    bench.sh(f"dd if=/dev/urandom of={device} bs=64k seek=2400 count=4 oflag=direct status=none")
+    dirty = extents.to_runs(tier.dirty_extents(), tier.spec.block, device_size(machine, device))
+    assert dirty == [Run(Blocks(2400 * 16), Blocks(64))]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -241,6 +241,11 @@ class Bcache(PlacedTier):
         """What is cached, to the sector, in order; dirty data among it."""
         return extents_of(self.kernel.cached_keys(), HEADER.sectors)
 
+    def dirty_extents(self) -> list[Extent]:
+        """What of it is not on the origin yet."""
+        dirty = (key for key in self.kernel.cached_keys() if key.dirty)
+        return extents_of(dirty, HEADER.sectors)
+
     def flush(
         self, progress: Callable[[Blocks], None] = lambda _: None, *, going: bool = False
     ) -> int:
