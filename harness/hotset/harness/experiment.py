@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -18,7 +18,7 @@ from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.tier import Warmup
-from hotset.harness import calibrate, learning, real_disks, saved
+from hotset.harness import calibrate, learning, real_disks, saved, tables
 from hotset.harness import workload as checks
 from hotset.harness.archive import Archive
 from hotset.harness.arms import ARMS, Placed, Workloads
@@ -41,16 +41,21 @@ def run(
     report: Reporter,
     resume: str | None = None,
     yes: bool = False,
+    command: Sequence[str] = (),
 ) -> RunDocument:
     """Run an experiment and return its document.
 
     :param resume: id of a failed or interrupted run to go on with.
     :param yes: give up what lies on the real disks that the experiment names.
+    :param command: what was called, to be kept with a new run.
     :raises DeviceRefusedError: one of those may not be written over.
     :raises ThresholdMissedError: the probe's hit ratio stayed below the asked one.
     """
     real_disks.take(Local(), spec, yes)
-    journal = Journal.resume(archive, spec, resume) if resume else Journal.begin(archive, spec)
+    if resume:
+        journal = Journal.resume(archive, spec, resume)
+    else:
+        journal = Journal.begin(archive, spec, command)
     report.say(f"run {journal.document.run}")
     try:
         with ExitStack() as stack:
@@ -168,11 +173,13 @@ def _measure_arm(
 
 def _run_tpcc(site: Site, journal: Journal, placed: Placed, arm: ArmName, repeat: int) -> None:
     want = site.spec.tpcc
+    before = tables.begin(placed)
     with site.report.task(f"TPC-C, {want.users} users, {want.warehouses} warehouses"):
         measured = measure(site, placed, want.rampup_s, want.duration_s, want.seed + repeat)
+    parts = tables.since(site, placed, "tpcc", before)
     if want.check == "every-arm":
         consistency.require(checks.check(placed.server.database("tpcc"), site.report))
-    record = repeat_record(repeat, measured, site.tier.block)
+    record = repeat_record(repeat, measured, site.tier.block, parts)
     journal.add_repeat(arm, record)
     site.report.say(
         f"{arm}: {record.nopm:,.0f} NOPM, {record.tpm:,.0f} TPM,"

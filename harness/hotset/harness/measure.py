@@ -104,11 +104,14 @@ def _window(number: int, window: Window, seconds: float) -> dict[str, Any]:
     }
 
 
-def repeat_record(number: int, measured: Measured, block: Bytes) -> document.Repeat:
+def repeat_record(
+    number: int, measured: Measured, block: Bytes, parts: Sequence[document.Part] = ()
+) -> document.Repeat:
     """The window of TPC-C as it stands in the result document."""
     result = measured.result
     return document.Repeat(
         **_window(number, measured.window, result.window_end - result.window_start),
+        parts=tuple(parts),
         nopm=result.nopm,
         tpm=result.tpm,
         latency_ms=_latency(result.latency_ms),
