@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from hotset.harness import structured
 from hotset.harness.cli import (
     database,
     disk,
@@ -106,7 +107,10 @@ def _interrupted() -> int:
 def _explain(error: Exception) -> int:
     usage = getattr(error, "show", None)
     if callable(usage):  # click's own usage errors print themselves
-        usage()
+        if structured.wanted():
+            _say(getattr(error, "format_message", lambda: str(error))(), _field_of(error))
+        else:
+            usage()
         return int(getattr(error, "exit_code", USAGE))
     if isinstance(error, ExceptionGroup):
         for one in error.exceptions:
@@ -124,5 +128,15 @@ def _explain(error: Exception) -> int:
     return FAILED
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(f"hotset: {text}\n")
+def _field_of(error: Exception) -> str | None:
+    """The option that a usage error is about, as a program names it."""
+    parameter = getattr(error, "param", None)
+    hint = getattr(error, "param_hint", None) or (parameter.opts[0] if parameter else None)
+    return hint.lower().lstrip("-").replace("-", "_") if isinstance(hint, str) else None
+
+
+def _say(text: str, field: str | None = None) -> None:
+    if structured.wanted():
+        structured.emit(error=text, **({} if field is None else {"field": field}))
+    else:
+        sys.stderr.write(f"hotset: {text}\n")
