@@ -26,6 +26,7 @@ from hotset.harness.cli import (
     report,
     runs,
     tier,
+    top,
     tpcc,
     tpch,
     warmup,
@@ -53,6 +54,7 @@ app.add_typer(lab.app, name="lab")
 app.add_typer(disk.app, name="disk")
 app.add_typer(tpch.app, name="tpch")
 app.add_typer(database.app, name="database")
+app.command("top")(top.top)
 app.command("doctor")(doctor.doctor)
 
 
