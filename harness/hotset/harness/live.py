@@ -75,7 +75,7 @@ def sparkline(values: Sequence[float | None], top: float | None = None) -> str:
     """Values as bars between 0 and ``top``, if not given the highest; None is a gap.
 
     >>> sparkline([0, 1, 4, 8])
-    '▁▁▄█'
+    '▁▂▄█'
     >>> sparkline([0.5, None, 1], 1)
     '▄ █'
     """
