@@ -128,7 +128,7 @@ class Terminal:
     def __init__(self, argv: list[str], environment: Mapping[str, str], columns: int) -> None:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
-            os.execve(argv[0], argv, dict(environment))
+            os.execve(argv[0], argv, dict(environment))  # noqa: S606 - that is the point
         self.columns = columns
         self.resize(columns)
         self.written = ""

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from hotset.cachelayer import flashdev
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer.extents import Run
-from hotset.cachelayer.hits import Window
+from hotset.cachelayer.hits import Window, busy
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
@@ -163,15 +163,19 @@ def _measure_arm(
     """Place the databases, probe the cache where there is one, run the workloads, keep their
     records."""
     site.report.say(f"{arm}, repeat {repeat} of {site.spec.repeats}")
+    others = min(1.0, busy(Local()))
     with ARMS[arm](site, workloads) as placed:
         if placed.warmed is not None:
             _probe(site, journal, placed, placed.warmed, repeat, workloads)
         for workload in workloads:
             if not journal.has(arm, repeat, workload):
-                _RUNS[workload](site, journal, placed, arm, repeat)
+                _RUNS[workload](site, journal, placed, arm, repeat, others)
 
 
-def _run_tpcc(site: Site, journal: Journal, placed: Placed, arm: ArmName, repeat: int) -> None:
+def _run_tpcc(
+    site: Site, journal: Journal, placed: Placed, arm: ArmName, repeat: int, others: float
+) -> None:
+    """:param others: share of this computer's CPU that was busy before the arm was set up."""
     want = site.spec.tpcc
     before = tables.begin(placed)
     with site.report.task(f"TPC-C, {want.users} users, {want.warehouses} warehouses"):
@@ -179,7 +183,7 @@ def _run_tpcc(site: Site, journal: Journal, placed: Placed, arm: ArmName, repeat
     parts = tables.since(site, placed, "tpcc", before)
     if want.check == "every-arm":
         consistency.require(checks.check(placed.server.database("tpcc"), site.report))
-    record = repeat_record(repeat, measured, site.tier.block, parts)
+    record = repeat_record(repeat, measured, site.tier.block, others, parts)
     journal.add_repeat(arm, record)
     site.report.say(
         f"{arm}: {record.nopm:,.0f} NOPM, {record.tpm:,.0f} TPM,"
@@ -187,11 +191,13 @@ def _run_tpcc(site: Site, journal: Journal, placed: Placed, arm: ArmName, repeat
     )
 
 
-def _run_tpch(site: Site, journal: Journal, placed: Placed, arm: ArmName, repeat: int) -> None:
+def _run_tpch(
+    site: Site, journal: Journal, placed: Placed, arm: ArmName, repeat: int, others: float
+) -> None:
     want = site.spec.tpch
     assert want is not None
     with site.report.task(f"TPC-H, scale {want.scale:g}, 22 queries"):
-        record = power_record(repeat, *run_queries(site, placed, want))
+        record = power_record(repeat, *run_queries(site, placed, want), others)
     journal.add_power_run(arm, record)
     more = "" if record.complete else " and more (a query did not come to its end)"
     site.report.say(

@@ -10,7 +10,7 @@ A phase that did not happen leaves `None` or an empty list, never zeros.
 # Schema history
 #   1  2026-11  first version
 #   2  2026-11  power runs of TPC-H, more arms; a document of version 1 is one of version 2
-#   3  2026-11  prices and costs, parts of a window, the command; one of version 2 is one of 3
+#   3  2026-11  prices and costs, parts, others_cpu and the command; one of version 2 is one of 3
 
 from __future__ import annotations
 
@@ -277,6 +277,7 @@ class Window(Record):
     server_cpu: Share
     server_iowait: Share
     server_steal: Share = 0  # what a hypervisor gave to others; server_cpu counts it as busy
+    others_cpu: Share = 0  # of this computer's CPU, busy before the arm was set up
     duration_s: PositiveFloat
     counters: Counters | None = None
 

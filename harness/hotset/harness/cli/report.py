@@ -57,8 +57,8 @@ def of_run(
     price: Annotated[
         list[str],
         typer.Option("--price", metavar="KEY=VALUE", help="A price of the set-up, as in the"
-                     " experiment's [prices]: currency, server, origin, flash_per_gb, split_disk,"
-                     " memory_per_gb. Repeatable; kept with the run."),
+                     " experiment's table of prices: currency, server, origin, flash_per_gb,"
+                     " split_disk, memory_per_gb. Repeatable; kept with the run."),
     ] = [],  # noqa: B006 - typer copies it
     publish: Annotated[
         Path | None,
@@ -116,8 +116,13 @@ def _priced(document: RunDocument, words: list[str]) -> RunDocument:
     try:
         return prices.with_prices(document, Prices.model_validate(given))
     except ValidationError as error:
-        said = "; ".join(f"{one['loc'][0]}: {one['msg']}" for one in error.errors())
-        raise typer.BadParameter(said, param_hint="--price") from None
+        said = [
+            f"{one['loc'][0]} is missing"
+            if one["type"] == "missing"
+            else f"{one['loc'][0]} = {one['input']!r}: {one['msg']}"
+            for one in error.errors()
+        ]
+        raise typer.BadParameter("; ".join(said), param_hint="--price") from None
 
 
 @app.command("hit-ratio")

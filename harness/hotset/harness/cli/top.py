@@ -31,8 +31,11 @@ def top(
     dsn: OptionalDsn = None,
     password_file: PasswordFileOption = None,
 ) -> None:
-    """All accelerated disks of a machine, live: hit ratios, requests, dirty, used; with --dsn the
-    database as well. Keys: q quits, s sorts, ? helps."""
+    """All accelerated disks of a machine, live; with --dsn the database, too.
+
+    Hit ratios now, over the last minute and since the start; requests, dirty, used. Keys: q quits,
+    s sorts, ? helps.
+    """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise typer.BadParameter(
             "top fills a terminal's screen, and this is none: `hotset tier watch` prints lines"
