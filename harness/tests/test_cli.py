@@ -30,6 +30,7 @@ from hotset.cachelayer.takedown import exclusive
 from hotset.harness import cli, doctor
 from hotset.harness.archive import DOCUMENT, Archive
 from hotset.harness.cli.codes import CODES
+from hotset.harness.service import verbs
 from hotset.reports.document import SCHEMA_VERSION, RunDocument
 from tests import documents
 from tests.cli_server import CommandLine, Done
@@ -269,6 +270,8 @@ def test_a_run_is_published(hotset: CommandLine, run: RunDocument, tmp_path: Pat
     done = hotset("report", "last", "--publish", str(folder))
     assert (done.code, done.out.strip()) == (0, str(folder / run.run))
     assert "hotset demo" in (folder / run.run / "README.md").read_text()
+    fields = verbs.find(("report", "run")).model.model_fields
+    assert not {"publish", "output"} & set(fields), "no folder of the server's is written to"
 
 
 def test_one_run(hotset: CommandLine, run: RunDocument) -> None:

@@ -1,7 +1,8 @@
 """What is said to a program that runs a verb (HOTSET_PROGRESS=json): JSON, one object a line.
 
 The objects have ``at``, seconds since the start, and one of ``say``, ``task``, ``figure``,
-``error`` (text) and ``tick`` (a second of TPC-C). They go to standard error.
+``error`` (text) and ``tick`` (a second of TPC-C). An error may have the ``kind`` of failure and the
+``field`` it is about, or null. They go to standard error.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from hotset.harness.cli import (
     doctor,
     experiment,
     heat,
+    jobs,
     lab,
     report,
     runs,
@@ -54,6 +55,7 @@ app.add_typer(lab.app, name="lab")
 app.add_typer(disk.app, name="disk")
 app.add_typer(tpch.app, name="tpch")
 app.add_typer(database.app, name="database")
+app.add_typer(jobs.app, name="jobs")
 app.command("top")(top.top)
 app.command("doctor")(doctor.doctor)
 
@@ -110,7 +112,7 @@ def _explain(error: Exception) -> int:
     usage = getattr(error, "show", None)
     if callable(usage):  # click's own usage errors print themselves
         if structured.wanted():
-            _say(getattr(error, "format_message", lambda: str(error))(), _field_of(error))
+            structured.emit(error=_usage_text(error), field=_field_of(error))
         else:
             usage()
         return int(getattr(error, "exit_code", USAGE))
@@ -120,7 +122,7 @@ def _explain(error: Exception) -> int:
         return FAILED
     code = code_of(error)
     if code is not None:
-        _say(str(error))
+        _say(str(error), type(error).__name__)
         for note in getattr(error, "__notes__", ()):
             _say(f"  {note}")
         return code
@@ -137,8 +139,14 @@ def _field_of(error: Exception) -> str | None:
     return hint.lower().lstrip("-").replace("-", "_") if isinstance(hint, str) else None
 
 
-def _say(text: str, field: str | None = None) -> None:
+def _usage_text(error: Exception) -> str:
+    format_message = getattr(error, "format_message", None)
+    return str(format_message() if callable(format_message) else error)
+
+
+def _say(text: str, kind: str | None = None) -> None:
+    """:param kind: the failure's name, for a program."""
     if structured.wanted():
-        structured.emit(error=text, **({} if field is None else {"field": field}))
+        structured.emit(error=text, kind=kind)
     else:
         sys.stderr.write(f"hotset: {text}\n")

@@ -36,6 +36,7 @@ CODES = {
     "hotset.cachelayer.snapshot.SnapshotError": USAGE,
     "hotset.cachelayer.preferences.PreferencesError": USAGE,
     "hotset.harness.warmups.jobs.NoSuchJobError": USAGE,
+    "hotset.harness.api.tokens.TokenError": USAGE,
     "hotset.harness.service.verbs.UnknownVerbError": USAGE,
     "hotset.harness.service.verbs.RefusedError": USAGE,
     "hotset.harness.service.jobs.NoSuchJobError": USAGE,

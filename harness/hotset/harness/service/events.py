@@ -24,6 +24,7 @@ class Event:
         ``tick`` a second of TPC-C, ``error`` why it failed, ``end`` that there is no more.
     :ivar tick: ``second, phase, tpm, nopm, latency_ms_p95, failed``, of a tick only.
     :ivar field: the field that an ``error`` refuses, where known.
+    :ivar failure: the name of an ``error``'s kind, where it is one that hotset foresees.
     :ivar state: the job's state, of an ``end`` only.
     """
 
@@ -33,6 +34,7 @@ class Event:
     text: str = ""
     tick: dict[str, Any] | None = None
     field: str | None = None
+    failure: str | None = None
     state: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -69,7 +71,8 @@ def _event(line: str, end: int) -> Event:
         return Event(end, at, "tick", _tick_text(fields["tick"]), fields["tick"])
     for kind in _TEXTS:
         if kind in fields:
-            return Event(end, at, kind, str(fields[kind]), field=fields.get("field"))
+            return Event(end, at, kind, str(fields[kind]), field=fields.get("field"),
+                         failure=fields.get("kind"))  # fmt: skip
     return Event(end, at, "say", line)
 
 

@@ -24,12 +24,13 @@ from hotset.harness.cli.options import Format
 
 Words = tuple[str, ...]
 Kind = Literal["now", "job"]
+ValueKind = Literal["switch", "number", "text"]
 
 _NOW = (
     "doctor", "database counters", "database show", "heat map", "heat top", "lab status",
-    "report hit-ratio", "report run", "runs compare", "runs list", "runs rm", "runs show",
-    "tier explain", "tier resident", "tier status", "warmup jobs", "warmup list", "warmup plan",
-    "warmup schedule list",
+    "report hit-ratio", "report metrics", "report run", "runs compare", "runs list", "runs rm",
+    "runs show", "tier explain", "tier resident", "tier status", "warmup jobs", "warmup list",
+    "warmup plan", "warmup schedule list",
 )  # fmt: skip
 _JOBS = (
     "database clear-cache", "database memory", "database place", "database statistics", "demo",
@@ -44,7 +45,6 @@ LEFT_OUT = {
     "console": "it is what asks",
     "jobs": "the service has them itself",
     "lab shell": "it needs a terminal",
-    "report metrics": "/metrics has them",
     "tier watch": "it never ends",
     "top": "it needs a terminal",
 }
@@ -58,6 +58,8 @@ _KEEPS_PASSWORD_FILE = {"warmup schedule add"}
 _TEXT_MAX, _LIST_MAX = 4096, 1000
 # Neither argv nor the environment can hold a NUL, and no name of ours has a control character.
 _TEXT = r"^[^\x00-\x1f\x7f]*$"
+_KINDS: dict[Any, ValueKind] = {bool: "switch", int: "number", float: "number"}
+_WRITES = {"output", "publish"}  # files and folders of the server's own disk
 _PASSWORD = "password"  # noqa: S105 - a field's name
 _VARIABLE = "HOTSET_PASSWORD"
 
@@ -83,7 +85,8 @@ class Parameter:
 
     flag: str
     no_flag: str
-    is_switch: bool
+    kind: ValueKind
+    is_list: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,7 @@ class Verb:
             if field == _PASSWORD or value is None:
                 continue
             parameter = self.parameters[field]
-            if parameter.is_switch:
+            if parameter.kind == "switch":
                 options += [text for text in (parameter.flag if value else parameter.no_flag,)
                             if text]  # fmt: skip
                 continue
@@ -231,7 +234,7 @@ def _verb(words: Words, kind: Kind, command: TyperCommand) -> Verb:
             fields[_PASSWORD] = (Annotated[SecretStr | None, Field(
                 max_length=_TEXT_MAX, description="The database user's. It is never kept.",
             )], None)  # fmt: skip
-        elif field != "quiet" and (field != "output" or parameter.required):
+        elif field != "quiet" and (field not in _WRITES or parameter.required):
             fields[field] = _field(parameter)
             parameters[field] = _parameter(parameter)
     model = create_model(
@@ -253,8 +256,11 @@ def _flag(names: list[str]) -> str:
 
 
 def _parameter(parameter: TyperOption | TyperArgument) -> Parameter:
-    switch = parameter.type_descriptor.annotation is bool
-    return Parameter(_flag(parameter.opts), _flag(parameter.secondary_opts), switch)
+    described = parameter.type_descriptor
+    kind = _KINDS.get(described.annotation, "text")
+    return Parameter(
+        _flag(parameter.opts), _flag(parameter.secondary_opts), kind, described.is_list
+    )
 
 
 def _field(parameter: TyperOption | TyperArgument) -> tuple[Any, Any]:
@@ -267,7 +273,7 @@ def _field(parameter: TyperOption | TyperArgument) -> tuple[Any, Any]:
     if described.is_list:
         at_least = int(parameter.required)
         kind = Annotated[list[text], Field(min_length=at_least, max_length=_LIST_MAX)]
-    elif not described.is_choice and kind not in (bool, int, float):
+    elif not described.is_choice and kind not in _KINDS:
         kind = text
     if parameter.required:
         return Annotated[kind, about], ...
