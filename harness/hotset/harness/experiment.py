@@ -18,7 +18,7 @@ from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.tier import Warmup
-from hotset.harness import calibrate, learning, real_disks, saved, tables
+from hotset.harness import by_table, calibrate, learning, real_disks, saved
 from hotset.harness import workload as checks
 from hotset.harness.archive import Archive
 from hotset.harness.arms import ARMS, Placed, Workloads
@@ -177,10 +177,10 @@ def _run_tpcc(
 ) -> None:
     """:param others: share of this computer's CPU that was busy before the arm was set up."""
     want = site.spec.tpcc
-    before = tables.begin(placed)
+    before = by_table.begin(placed)
     with site.report.task(f"TPC-C, {want.users} users, {want.warehouses} warehouses"):
         measured = measure(site, placed, want.rampup_s, want.duration_s, want.seed + repeat)
-    parts = tables.since(site, placed, "tpcc", before)
+    parts = by_table.since(site, placed, "tpcc", before)
     if want.check == "every-arm":
         consistency.require(checks.check(placed.server.database("tpcc"), site.report))
     record = repeat_record(repeat, measured, site.tier.block, others, parts)
