@@ -22,15 +22,19 @@ import pytest
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer.ground import EmulatedGround
 from hotset.cachelayer.local import Local
-from hotset.cachelayer.takedown import Takedown
+from hotset.cachelayer.takedown import Takedown, exclusive
 from hotset.cachelayer.tier import Counters, TierSpec
 from hotset.cachelayer.units import Blocks, Bytes
 from hotset.harness import live, top, top_view, watch
+from hotset.harness.archive import Archive
 from hotset.harness.engines.engine import Counter, FileIo, Unavailable, Wait
 from hotset.harness.engines.report import Reading
+from hotset.harness.service import jobs
 from hotset.harness.top import DiskView, Load, Picture, Seen
+from tests import documents
 from tests.cli_server import CommandLine
 from tests.postgres_cluster import Cluster
+from tests.silent_server import silent_server
 
 HOTSET = Path(sys.executable).with_name("hotset")
 MIB = 2**20
@@ -108,6 +112,33 @@ def test_rates_of_a_server_and_what_it_does_not_show() -> None:
     assert load == Load(300.0, 50.0, 2.5, 20.0, 0.5, (("b", 4.0), ("a", 2.0)), ())
     dark = top.load_of(Reading(*(Unavailable("not allowed") for _ in range(3))), 1.0)
     assert (dark.commits, dark.reads, dark.missing[0]) == (None, None, "not allowed")
+
+
+def test_a_running_job_is_shown_until_it_ends() -> None:
+    with silent_server() as dsn:
+        job = jobs.start(("tpcc", "check"), {"dsn": dsn})
+        assert [line.partition("  ")[0] for line in top.running()] == ["tpcc check"]
+        deadline = time.monotonic() + 20
+        while jobs.find(job.id).running:
+            jobs.cancel(job.id)
+            assert time.monotonic() < deadline, "the job does not end"
+            time.sleep(0.1)
+    assert top.running() == ()
+
+
+def test_an_experiment_that_runs_here_is_shown() -> None:
+    phase = {"name": "baseline 2", "state": "done", "seconds": 9}
+    document = documents.changed(documents.interrupted(), phases=[phase])
+    archive = Archive.default()
+    archive.new("demo", document.started_at)
+    archive.save(document)
+    folder = labs.lab_folder()
+    with exclusive(folder):
+        Takedown(folder, Local()).owner("experiment demo")
+        (line,) = top.running()
+    nopm = document.arms[0].repeats[-1].nopm
+    said = f"run {document.run}: baseline 2 done, baseline {nopm:,.0f} NOPM"
+    assert line == f"experiment demo  {said}"
 
 
 def test_it_refuses_what_is_no_terminal(hotset: CommandLine) -> None:
