@@ -25,7 +25,7 @@ from hotset.cachelayer.local import Local
 from hotset.cachelayer.takedown import Takedown, exclusive
 from hotset.cachelayer.tier import Counters, TierSpec
 from hotset.cachelayer.units import Blocks, Bytes
-from hotset.harness import live, top, top_view, watch
+from hotset.harness import by_table, live, top, top_view, watch
 from hotset.harness.archive import Archive
 from hotset.harness.engines.engine import Counter, FileIo, Unavailable, Wait
 from hotset.harness.engines.report import Reading
@@ -149,7 +149,7 @@ def test_it_refuses_what_is_no_terminal(hotset: CommandLine) -> None:
 
 
 def test_doctests() -> None:
-    for module in (live, top_view):
+    for module in (by_table, live, top_view):
         assert doctest.testmod(module).failed == 0
 
 

@@ -37,14 +37,26 @@ def since(site: Site, placed: Placed, workload: Workload, before: Reading | None
         label = server.labels("table")
     if isinstance(label, Unavailable):
         return []
-    found = owners.grouped(owners.files(site.machine, placed.tier.create()), label)
+    files = owners.files(site.machine, placed.tier.create())
+    found = owners.grouped(files, lambda path: _named(label(path)))
     gained = difference(before.tallies, after.tallies)
     rows = owners.split(gained, after.grid, found)
     rest = [tally for _, tally in rows[_KEPT:]]
     return [
-        *(_part(name.removeprefix("public."), tally) for name, tally in rows[:_KEPT]),
+        *(_part(name, tally) for name, tally in rows[:_KEPT]),
         *([_part(_REST, total(rest))] if rest else []),
     ]
+
+
+def _named(relation: str) -> str:
+    """What a report calls a table or an index; the server's own are one.
+
+    >>> _named("public.stock"), _named("pg_catalog.pg_proc"), _named("(log)")
+    ('stock', '(system tables)', '(log)')
+    """
+    if relation.startswith("pg_catalog."):
+        return "(system tables)"
+    return relation.removeprefix("public.")
 
 
 def _part(name: str, tally: Tally) -> Part:

@@ -68,7 +68,7 @@ def _compared(title: str, lines: Iterable[Line]) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for name in ("before", "after", "speed", "hit ratio"):
-        table.add_column(name, justify="right", no_wrap=name != "hit ratio")
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict")
     for line in lines:
         speed = words.factor(line.speed_ratio)

@@ -295,5 +295,5 @@ def _log_ticks(low: float, high: float) -> list[float]:
     [10.0, 20.0, 50.0, 100.0]
     """
     decades = [10.0**power for power in range(-3, 10)]
-    steps = (1, 2, 5) if high / low < 50 else (1,)
+    steps = (1, 2, 5) if high / low < 150 else (1,)
     return [decade * step for decade in decades for step in steps if low <= decade * step <= high]
