@@ -10,7 +10,7 @@ function Connect-Hotset {
     A token is made on the server by "hotset console token create NAME" and taken back by
     "hotset console token revoke NAME".
     .PARAMETER Uri
-    Where the console listens, such as https://db1:8640. http:// is accepted for this computer alone
+    Where the console listens, such as https://db1:8480. http:// is accepted for this computer alone
     (an SSH tunnel), as the token would cross the network in plain.
     .PARAMETER Token
     The token.
@@ -23,10 +23,10 @@ function Connect-Hotset {
     .OUTPUTS
     Hotset.Connection, with Uri and Jobs (how many the server keeps).
     .EXAMPLE
-    Connect-Hotset https://db1:8640 -Token (Read-Host 'Token' -AsSecureString)
+    Connect-Hotset https://db1:8480 -Token (Read-Host 'Token' -AsSecureString)
     .EXAMPLE
     Get-Credential hotset | Export-Clixml ~\hotset.xml
-    Connect-Hotset https://db1:8640 -Credential (Import-Clixml ~\hotset.xml)
+    Connect-Hotset https://db1:8480 -Credential (Import-Clixml ~\hotset.xml)
 
     Once by hand, then in scripts of the same user on the same computer.
     #>
@@ -46,7 +46,7 @@ function Connect-Hotset {
     )
     if (-not $Uri.IsAbsoluteUri -or $Uri.Scheme -notin 'http', 'https') {
         $PSCmdlet.ThrowTerminatingError((New-HotsetError 'BadUri' 'InvalidArgument' `
-            "-Uri $($Uri): give a full address, such as https://db1:8640."))
+            "-Uri $($Uri): give a full address, such as https://db1:8480."))
     }
     if ($Uri.Scheme -eq 'http' -and -not $Uri.IsLoopback) {
         $PSCmdlet.ThrowTerminatingError((New-HotsetError 'Unencrypted' 'SecurityError' `

@@ -55,7 +55,7 @@ function Wait-HotsetJob {
             }
             if ($job.State -ne 'done') {
                 $PSCmdlet.ThrowTerminatingError((New-HotsetError 'JobFailed' 'OperationStopped' `
-                    "Job $one ($($job.Verb)) is $($job.State): $(@($job.Said)[-1])" $job))
+                    "Job $one ($($job.Verb)) is $($job.State): $($job.Cause)" $job))
             }
             ConvertTo-HotsetResult $answer
         }
