@@ -1,4 +1,5 @@
-"""What a long job says while it works: on a terminal one live line, elsewhere plain lines.
+"""What a long job says while it works: on a terminal one live line, elsewhere plain lines, and for
+a program what :mod:`~hotset.harness.structured` describes.
 
 Everything goes to standard error; standard output is for data.
 """
@@ -15,25 +16,31 @@ from rich.status import Status
 
 from hotset.cachelayer.tier import Progress as WarmupProgress
 from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
+from hotset.harness import structured
 from hotset.harness.hammerdb.output import Counter, Line, Message, Query, WindowEdge
 from hotset.tpcc.record import LoadProgress, Phase, Tick
 from hotset.tpch import record as tpch
 
 _PLAIN_INTERVAL_S = 5.0
+_JSON_INTERVAL_S = 0.5
 
 
 class Reporter:
-    """Says what happens; chosen once as quiet, live or plain."""
+    """Says what happens; chosen once as quiet, live, plain or for a program."""
 
     def __init__(self, quiet: bool = False) -> None:
+        self.json = structured.wanted() and not quiet
         self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
-        self.live = self.console.is_terminal and not quiet
+        self.live = self.console.is_terminal and not quiet and not self.json
         self._begun = time.monotonic()
         self._status: Status | None = None
         self._last_plain = 0.0
 
     def say(self, text: str) -> None:
         """One line that stays, with the seconds since the start."""
+        if self.json:
+            structured.emit(say=text)
+            return
         at = time.monotonic() - self._begun
         self.console.print(f"[dim]{at:6.1f} s[/dim]  ", end="")
         self.console.print(text, markup=False)
@@ -41,6 +48,10 @@ class Reporter:
     @contextmanager
     def task(self, text: str) -> Iterator[None]:
         """A step that takes a while: live figures on a terminal until it ends."""
+        if self.json:
+            structured.emit(task=text)
+            yield
+            return
         self.say(text)
         if not self.live:
             yield
@@ -56,8 +67,14 @@ class Reporter:
         """The running figure of the task at hand."""
         if self._status is not None:
             self._status.update(text)
-        elif not self.live and time.monotonic() - self._last_plain >= _PLAIN_INTERVAL_S:
-            self._last_plain = time.monotonic()
+            return
+        interval_s = _JSON_INTERVAL_S if self.json else _PLAIN_INTERVAL_S
+        if self.live or time.monotonic() - self._last_plain < interval_s:
+            return
+        self._last_plain = time.monotonic()
+        if self.json:
+            structured.emit(figure=text)
+        else:
             self.console.print(f"progress: {text}", markup=False)
 
     def on_load(self, progress: LoadProgress) -> None:
@@ -81,6 +98,11 @@ class Reporter:
 
     def on_run(self, event: Tick | Phase) -> None:
         if isinstance(event, Phase):
+            return
+        if self.json:
+            structured.emit(tick={"second": event.second, "phase": event.phase,
+                       "tpm": event.transactions * 60, "nopm": event.new_orders * 60,
+                       "latency_ms_p95": event.latency_ms_p95, "failed": event.failed})  # fmt: skip
             return
         mean = event.latency_ms_mean
         latency = f"lat {mean:.1f} ms" if mean is not None else "lat -"

@@ -15,12 +15,14 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from hotset.harness import structured
 from hotset.harness.cli import (
     database,
     disk,
     doctor,
     experiment,
     heat,
+    jobs,
     lab,
     report,
     runs,
@@ -52,6 +54,7 @@ app.add_typer(lab.app, name="lab")
 app.add_typer(disk.app, name="disk")
 app.add_typer(tpch.app, name="tpch")
 app.add_typer(database.app, name="database")
+app.add_typer(jobs.app, name="jobs")
 app.command("doctor")(doctor.doctor)
 
 
@@ -106,7 +109,10 @@ def _interrupted() -> int:
 def _explain(error: Exception) -> int:
     usage = getattr(error, "show", None)
     if callable(usage):  # click's own usage errors print themselves
-        usage()
+        if structured.wanted():
+            structured.emit(error=_usage_text(error), field=_field_of(error))
+        else:
+            usage()
         return int(getattr(error, "exit_code", USAGE))
     if isinstance(error, ExceptionGroup):
         for one in error.exceptions:
@@ -114,7 +120,7 @@ def _explain(error: Exception) -> int:
         return FAILED
     code = code_of(error)
     if code is not None:
-        _say(str(error))
+        _say(str(error), type(error).__name__)
         for note in getattr(error, "__notes__", ()):
             _say(f"  {note}")
         return code
@@ -124,5 +130,21 @@ def _explain(error: Exception) -> int:
     return FAILED
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(f"hotset: {text}\n")
+def _field_of(error: Exception) -> str | None:
+    """The option that a usage error is about, as a program names it."""
+    parameter = getattr(error, "param", None)
+    hint = getattr(error, "param_hint", None) or (parameter.opts[0] if parameter else None)
+    return hint.lower().lstrip("-").replace("-", "_") if isinstance(hint, str) else None
+
+
+def _usage_text(error: Exception) -> str:
+    format_message = getattr(error, "format_message", None)
+    return str(format_message() if callable(format_message) else error)
+
+
+def _say(text: str, kind: str | None = None) -> None:
+    """:param kind: the failure's name, for a program."""
+    if structured.wanted():
+        structured.emit(error=text, kind=kind)
+    else:
+        sys.stderr.write(f"hotset: {text}\n")

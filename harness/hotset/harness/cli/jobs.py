@@ -1,0 +1,112 @@
+"""``hotset jobs list|show|cancel|rm``: what the console and the HTTP API have started."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from hotset.harness.cli.options import Format, FormatOption
+
+if TYPE_CHECKING:
+    from hotset.harness.service.jobs import Job
+
+app = typer.Typer(help="Jobs that the console and the HTTP API have started.",
+                  no_args_is_help=True)  # fmt: skip
+JobArgument = Annotated[
+    str, typer.Argument(metavar="JOB", help="A job's id, as `jobs list` shows it; or 'last'.")
+]
+_COLUMNS = ("id", "verb", "machine", "state", "progress")
+
+
+@app.command("list")
+def list_jobs(format_: FormatOption = Format.TABLE) -> None:
+    """All jobs, the newest first."""
+    from hotset.harness.progress import to_stdout
+    from hotset.harness.service import jobs
+    from hotset.reports.tables import csv_text, text_table
+
+    found = jobs.every()
+    rows = [[getattr(job, name) for name in _COLUMNS] for job in found]
+    if format_ is Format.JSON:
+        listed = [job.as_dict() for job in found]
+        to_stdout(json.dumps({"schema_version": jobs.SCHEMA_VERSION, "jobs": listed}, indent=1))
+    elif format_ is Format.CSV:
+        to_stdout(csv_text(_COLUMNS, rows))
+    else:
+        to_stdout(text_table(_COLUMNS, rows) if rows else "no jobs yet")
+
+
+@app.command("show")
+def show_job(
+    job: JobArgument,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on with what it says, until it has ended.")
+    ] = False,
+    format_: Annotated[
+        Literal["table", "json"], typer.Option("--format", "-f", help="How to print it.")
+    ] = "table",
+) -> None:
+    """What a job was asked, its last lines and, as JSON, its result."""
+    import asyncio
+
+    from hotset.harness.progress import to_stdout
+    from hotset.harness.service import jobs
+
+    found = jobs.find(job)
+    if follow:
+        try:
+            asyncio.run(_follow(found))
+        except KeyboardInterrupt:
+            # How one stops looking; the job goes on.
+            raise typer.Exit(0) from None
+        found = jobs.find(found.id)
+    if format_ == "json":
+        whole = {"schema_version": jobs.SCHEMA_VERSION, **found.as_dict(),
+                 "cause": jobs.cause(found), "result": jobs.result(found)}  # fmt: skip
+        to_stdout(json.dumps(whole, indent=1))
+    else:
+        to_stdout("\n".join(_lines(found, with_said=not follow)))
+
+
+@app.command("cancel")
+def cancel_job(job: JobArgument) -> None:
+    """Interrupt a job as Ctrl-C does: it takes down what it made."""
+    from hotset.harness.service import jobs
+
+    found = jobs.find(job)
+    if not found.running:
+        typer.echo(f"job {found.id} has ended: {found.state}", err=True)
+        return
+    jobs.cancel(found.id)
+    typer.echo(f"interrupted {found.id}; `hotset jobs show --follow {found.id}` shows it end",
+               err=True)  # fmt: skip
+
+
+@app.command("rm")
+def remove_job(job: JobArgument) -> None:
+    """Forget a job that has ended, with all that it said."""
+    from hotset.harness.service import jobs
+
+    found = jobs.find(job)
+    jobs.remove(found.id)
+    typer.echo(f"removed {found.id}", err=True)
+
+
+def _lines(job: Job, with_said: bool) -> list[str]:
+    values = ", ".join(f"{name} {value}" for name, value in job.values.items())
+    ended = "" if job.code is None else f" (code {job.code})"
+    shown = {"job": job.id, "verb": job.verb, "with": values, "machine": job.machine,
+             "started": f"{job.started:%Y-%m-%d %H:%M:%S}", "state": f"{job.state}{ended}",
+             "progress": job.progress}  # fmt: skip
+    lines = [f"{name:<9} {text}" for name, text in shown.items() if text]
+    return [*lines, *([""] if job.said else []), *job.said] if with_said else lines
+
+
+async def _follow(job: Job) -> None:
+    from hotset.harness.service import jobs
+
+    async for event in jobs.follow(job.id):
+        if event.kind != "end":
+            typer.echo(event.text, err=True)
