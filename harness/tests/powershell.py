@@ -1,8 +1,7 @@
 """The PowerShell module as its grammar reads it: cmdlets, their parameters, and what they request.
 
 A cmdlet's requests are literal in its text, ``Invoke-HotsetApi $PSCmdlet METHOD 'PATH' @{…}``, so
-that they can be recorded without running it: every field with a value of the type that its
-expression has.
+that they can be recorded without running it: every field with the type of its expression.
 """
 
 from __future__ import annotations
@@ -12,16 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import tree_sitter_powershell
 from tree_sitter import Language, Node, Parser
 
 MODULE = Path(__file__).parents[2] / "scripts" / "Hotset"
-SAMPLES: dict[str, Any] = {
-    "string": "text", "integer": 7, "number": 0.5, "boolean": True, "array": ["text"],
-}  # fmt: skip
-"""A value of each of JSON's types."""
 _TYPES = {
     "string": "string", "string[]": "array", "Nullable[int]": "integer",
     "Nullable[double]": "number", "Nullable[bool]": "boolean", "switch": "boolean",
@@ -130,7 +124,9 @@ def _function(node: Node) -> Function:
 def _parameter(node: Node) -> Parameter:
     types = [text(one)[1:-1] for one in inside(node, "type_literal")]
     sets = [one for one in inside(node, "attribute") if text(one).startswith("[ValidateSet(")]
-    allowed = [text(literal).strip("'") for one in sets for literal in inside(one, "string_literal")]
+    allowed = [
+        text(literal).strip("'") for one in sets for literal in inside(one, "string_literal")
+    ]
     name = next(text(one) for one in node.children if one.type == "variable")
     return Parameter(name.removeprefix("$"), types[0] if types else "", tuple(allowed))
 

@@ -125,13 +125,17 @@ function Resolve-HotsetLogin {
     if (-not $Credential.UserName) { return $login }
     $login.Password = $Credential.GetNetworkCredential().Password
     $user = [uri]::EscapeDataString($Credential.UserName)
-    if ($Dsn -match '^(?<scheme>[a-z]+://)(?<user>[^/@]+)@') {
+    if ($Dsn -notlike '*://*') {
+        $Caller.ThrowTerminatingError((New-HotsetError 'BadDsn' 'InvalidArgument' `
+            "-Dsn $($Dsn): write an address, such as sqlserver://db1/shop, to which -Credential adds the user."))
+    }
+    if ($Dsn -match '^[a-z]+://(?<user>[^/@]+)@') {
         if ($Matches['user'] -ne $user) {
             $Caller.ThrowTerminatingError((New-HotsetError 'TwoUsers' 'InvalidArgument' `
                 "-Dsn names user $($Matches['user']) and -Credential names $($user): name one."))
         }
     } else {
-        $login.Dsn = $Dsn -replace '^([a-z]+://)@?', ('$1' + $user + '@')
+        $login.Dsn = $Dsn -replace '://@?', "://$($user)@"
     }
     $login
 }
