@@ -30,7 +30,7 @@ from hotset.tpcc.record import RunResult
 from tests import powershell
 from tests.powershell import MODULE, Field, Request, inside, text
 
-SCRIPTS = sorted(MODULE.rglob("*.ps[1dm]*1"))
+SCRIPTS = sorted(path for path in MODULE.rglob("*") if re.fullmatch(r"\.ps[dm]?1", path.suffix))
 TWIN = MODULE.parent / "hotset-api.sh"
 PUBLIC = powershell.functions("Public")
 OWN = {**powershell.functions("Private"), **PUBLIC}
@@ -110,13 +110,9 @@ def test_every_variable_is_set_and_every_command_known(function: powershell.Func
         name = text(next(inside(command, "command_name")))
         assert name in OWN or name in CMDLETS, name
         if name in OWN:
-            elements = next(inside(command, "command_elements"))
-            given = {
-                text(one).strip("-:")
-                for one in elements.children
-                if one.type == "command_parameter"
-            }
-            assert given <= set(OWN[name].parameters), command
+            elements = next(inside(command, "command_elements"), command).children
+            flags = [text(one) for one in elements if one.type == "command_parameter"]
+            assert {flag.strip("-:") for flag in flags} <= set(OWN[name].parameters), name
 
 
 def _assigned(node: Node) -> Iterator[str]:
