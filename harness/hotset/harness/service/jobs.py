@@ -31,7 +31,7 @@ from hotset.harness.cli.codes import INTERRUPTED
 from hotset.harness.service import child, events, verbs
 from hotset.harness.service.events import Event
 from hotset.harness.service.now import PROGRAM, failure
-from hotset.harness.service.verbs import Call, RefusedError, Verb, Words
+from hotset.harness.service.verbs import Call, RefusedError, Words
 
 SCHEMA_VERSION = 1
 AT_ONCE = 8
@@ -231,15 +231,11 @@ def _spawn(folder: Path, call: Call) -> None:
 
 def _require_free(call: Call) -> None:
     """:raises JobConflictError: a running job has what this one needs."""
-    wanted = _claim(call.verb, call.values, _machine(call))
+    wanted = claim(call.verb.words, call.values, _machine(call))
     running = [job for job in every() if job.running]
     for job in running:
-        taken = _claim(verbs.find(job.words), job.values, job.machine)
-        if wanted and taken and wanted[0] == taken[0] and (
-            None in (wanted[1], taken[1]) or wanted[1] == taken[1]
-        ):  # fmt: skip
-            what = wanted[0] if wanted[1] is None else f"{wanted[0]}, {wanted[1]}"
-            raise JobConflictError(f"job {job.id} (`{job.verb}`) is at work on the same {what}:"
+        if wanted is not None and clash(wanted, claim(job.words, job.values, job.machine)):
+            raise JobConflictError(f"job {job.id} (`{job.verb}`) is at work on the same {wanted}:"
                                    " wait for it, or cancel it")  # fmt: skip
     if len(running) >= AT_ONCE:
         raise JobConflictError(
@@ -248,19 +244,38 @@ def _require_free(call: Call) -> None:
         )
 
 
-def _claim(verb: Verb, values: Mapping[str, Any], machine: str) -> tuple[str, str | None] | None:
-    """What a job needs for itself: of which kind, and which one (None: any of them)."""
-    match verb.words:
-        case ("demo" | "experiment" | "lab" | "disk", *_) if verb.name != "experiment plan":
-            return "lab", None
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a job needs for itself: something of a place; ``name`` is None for all of it."""
+
+    place: str
+    name: str | None = None
+
+    def __str__(self) -> str:
+        return self.place if self.name is None else f"{self.place}: {self.name}"
+
+
+def claim(words: Words, values: Mapping[str, Any], machine: str) -> Claim | None:
+    """What a job needs for itself, if anything."""
+    match words:
+        case ("experiment", "plan"):
+            return None
+        case ("demo" | "experiment" | "lab" | "disk", *_):
+            return Claim("lab")
         case ("tier", "destroy"):
-            return f"machine {machine}", None
+            return Claim(f"machine {machine}")
         case ("tier", *_) | ("warmup", "run" | "restore"):
-            disk = values.get("disk")
-            return f"machine {machine}", None if disk is None else f"disk {disk}"
+            return Claim(f"machine {machine}", values.get("disk"))
         case ("tpcc" | "tpch" | "database", *_):
-            return "database", str(values.get("dsn"))
+            return Claim("database", values["dsn"])
     return None
+
+
+def clash(one: Claim | None, other: Claim | None) -> bool:
+    """Whether two jobs need the same. A disk that is not named may be any of its machine's."""
+    if one is None or other is None or one.place != other.place:
+        return False
+    return one.name is None or other.name is None or one.name == other.name
 
 
 def _machine(call: Call) -> str:

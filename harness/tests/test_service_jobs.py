@@ -1,0 +1,280 @@
+"""Jobs: they outlive whoever started them, tell their state from the disk, and keep no secret."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from hotset.cachelayer.paths import data_dir
+from hotset.harness.engines.postgres import PostgresDatabase
+from hotset.harness.service import jobs
+from hotset.harness.service.events import Event
+from hotset.harness.service.jobs import Job, JobConflictError, NoSuchJobError
+from hotset.harness.service.verbs import RefusedError
+from tests.cli_server import CommandLine
+from tests.silent_server import silent_server
+
+CHECK = ("tpcc", "check")
+CLOSED = "host=127.0.0.1 port=1 user=tester dbname=shop"
+
+
+@pytest.fixture
+def waits() -> Iterator[str]:
+    """The DSN of a server that never answers; jobs that wait for it are ended afterwards."""
+    with silent_server() as dsn:
+        yield dsn
+    for job in jobs.every():
+        if job.running:
+            os.killpg(process_of(job), signal.SIGKILL)
+            until(lambda job=job: not jobs.find(job.id).running)
+
+
+def process_of(job: Job) -> int:
+    return int((data_dir() / "jobs" / job.id / "process").read_text().split()[0])
+
+
+def until(holds: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.05)
+
+
+def ended(job: Job) -> Job:
+    until(lambda: not jobs.find(job.id).running)
+    return jobs.find(job.id)
+
+
+def heard(id_: str, after: int = 0) -> list[Event]:
+    async def all_of_it() -> list[Event]:
+        return [event async for event in jobs.follow(id_, after)]
+
+    return asyncio.run(all_of_it())
+
+
+def test_a_job_that_fails_says_why() -> None:
+    job = jobs.start(CHECK, {"dsn": CLOSED, "password": "open-sesame"})
+    assert (job.state, job.verb, dict(job.values)) == ("running", "tpcc check", {"dsn": CLOSED})
+    events = heard(job.id)
+    assert [event.kind for event in events] == ["error", "end"]
+    assert events[-1].state == "failed"
+    assert "port 1 failed" in events[0].text == events[1].text
+    job = jobs.find("last")
+    assert (job.state, job.code, jobs.result(job)) == ("failed", 4, None)
+    assert job.said == (events[0].text,)
+
+
+def test_a_job_that_succeeds_leaves_what_it_printed() -> None:
+    """A verb that prints lines; the lab of this test's folders is not up."""
+    job = ended(jobs.start(("lab", "down"), {}))
+    assert (job.state, job.code, job.said) == ("done", 0, ("nothing was up",))
+    assert jobs.result(job) is None
+    assert jobs.cause(job) == ""
+
+
+def test_its_folder_is_for_its_user_alone() -> None:
+    job = ended(jobs.start(CHECK, {"dsn": CLOSED}))
+    folder = data_dir() / "jobs" / job.id
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
+    jobs.remove(job.id)
+    assert not folder.exists()
+    with pytest.raises(NoSuchJobError, match=job.id):
+        jobs.find(job.id)
+
+
+def test_events_go_on_after_the_last_that_is_known() -> None:
+    job = ended(jobs.start(("experiment", "plan"), {"file": "nope.toml"}))
+    with (data_dir() / "jobs" / job.id / "err").open("ab") as file:
+        file.write('note: späte Zeile\n{"at": 2.5, "figure": "half"}\nunfini'.encode())
+    every = heard(job.id)
+    assert [event.kind for event in every] == ["error", "say", "figure", "end"]
+    assert (every[1].text, every[2].at, every[2].text) == ("note: späte Zeile", 2.5, "half")
+    assert heard(job.id, every[1].id) == every[2:]
+    assert jobs.find(job.id).progress == "half"
+
+
+def test_cancel_interrupts(waits: str) -> None:
+    job = jobs.start(CHECK, {"dsn": waits})
+    with pytest.raises(JobConflictError, match=f"{job.id} is running"):
+        jobs.remove(job.id)
+    until(lambda: b"tpcc" in Path(f"/proc/{process_of(job)}/cmdline").read_bytes())
+    until(lambda: connected(job))
+    jobs.cancel(job.id)
+    job = ended(job)
+    assert (job.state, job.code) == ("interrupted", 130)
+    assert jobs.cancel(job.id) == job
+
+
+def connected(job: Job) -> bool:
+    """Whether its process holds a socket: signals are taken in good order by then."""
+    links = []
+    for link in Path(f"/proc/{process_of(job)}/fd").iterdir():
+        with suppress(OSError):
+            links.append(str(link.readlink()))
+    return any(link.startswith("socket:") for link in links)
+
+
+def test_a_killed_job_is_lost(waits: str) -> None:
+    job = jobs.start(CHECK, {"dsn": waits})
+    os.killpg(process_of(job), signal.SIGKILL)
+    job = ended(job)
+    assert (job.state, job.code) == ("lost", None)
+    assert "killed" in jobs.cause(job)
+    assert heard(job.id)[-1].state == "lost"
+
+
+def test_another_process_with_the_same_id_is_not_taken_for_it(waits: str) -> None:
+    job = jobs.start(CHECK, {"dsn": waits})
+    os.killpg(process_of(job), signal.SIGKILL)
+    job = ended(job)
+    file = data_dir() / "jobs" / job.id / "process"
+    file.write_text(f"{os.getpid()} {file.read_text().split()[1]}\n")
+    assert jobs.find(job.id).state == "lost"
+    assert jobs.cancel(job.id).state == "lost"
+
+
+def test_jobs_that_need_the_same_are_refused(waits: str) -> None:
+    first = jobs.start(CHECK, {"dsn": waits})
+    with pytest.raises(JobConflictError, match=f"job {first.id} .*database"):
+        jobs.start(("tpch", "check"), {"dsn": waits})
+    assert [job.id for job in jobs.every()] == [first.id]
+    assert ended(jobs.start(CHECK, {"dsn": CLOSED})).state == "failed"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "conflict"),
+    [
+        (("warmup run", {"disk": "a"}), ("warmup run", {"disk": "a"}), True),
+        (("warmup run", {"disk": "a"}), ("tier flush", {"disk": "a"}), True),
+        (("warmup run", {"disk": "a"}), ("warmup run", {"disk": "b"}), False),
+        (("warmup run", {"disk": "a"}), ("warmup run", {}), True),
+        (("warmup run", {"disk": "a"}), ("warmup run", {"disk": "a", "machine": "vm"}), False),
+        (("warmup run", {"disk": "a"}), ("tier destroy", {"disk": "b"}), True),
+        (("warmup run", {"disk": "a"}), ("warmup pin", {"disk": "a"}), False),
+        (("experiment run", {}), ("demo", {}), True),
+        (("experiment run", {}), ("experiment plan", {}), False),
+        (("experiment run", {}), ("tpcc run", {"dsn": "x"}), False),
+    ],
+)
+def test_what_a_job_needs_for_itself(
+    one: tuple[str, dict[str, str]], other: tuple[str, dict[str, str]], conflict: bool
+) -> None:
+    """A server, a disk or the lab; without a disk's name it may be any."""
+    claims = [
+        jobs.claim(tuple(verb.split()), values, values.get("machine", "local"))
+        for verb, values in (one, other)
+    ]
+    assert jobs.clash(*claims) is conflict
+
+
+def test_so_many_at_once(waits: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "AT_ONCE", 1)
+    first = jobs.start(CHECK, {"dsn": waits})
+    with pytest.raises(JobConflictError, match=f"1 jobs are running.*{first.id}"):
+        jobs.start(CHECK, {"dsn": CLOSED})
+
+
+def test_what_answers_at_once_is_no_job() -> None:
+    with pytest.raises(RefusedError, match="answers at once"):
+        jobs.start(("tier", "status"), {})
+
+
+@pytest.mark.parametrize("name", ["", "nope", "..", "../jobs", "a/b", "a\0", "x" * 500, ".lock"])
+def test_names_of_no_job(name: str) -> None:
+    with pytest.raises(NoSuchJobError, match="there is none of that name"):
+        jobs.find(name)
+
+
+def test_jobs_on_the_command_line(hotset: CommandLine, waits: str) -> None:
+    failed = ended(jobs.start(CHECK, {"dsn": CLOSED}))
+    job = jobs.start(CHECK, {"dsn": waits})
+    until(lambda: connected(job))
+    here = {"XDG_DATA_HOME": os.environ["XDG_DATA_HOME"]}
+    listed = json.loads(hotset("jobs", "list", "--format", "json", env=here).out)["jobs"]
+    assert [(one["id"], one["state"]) for one in listed] == [
+        (job.id, "running"), (failed.id, "failed"),
+    ]  # fmt: skip
+    assert f"{failed.id}  tpcc check" in hotset("jobs", "list", env=here).out
+    shown = hotset("jobs", "show", failed.id, "--follow", env=here)
+    assert "port 1 failed" in shown.err
+    assert "failed (code 4)" in shown.out
+    assert (hotset("jobs", "rm", job.id, env=here).code) == 3
+    assert hotset("jobs", "cancel", job.id, env=here).code == 0
+    assert ended(job).state == "interrupted"
+    assert hotset("jobs", "rm", job.id, env=here).code == 0
+    gone = hotset("jobs", "show", job.id, env=here)
+    assert (gone.code, job.id in gone.err) == (2, True)
+
+
+STARTS = """
+import os, signal, sys
+from hotset.harness.service import jobs
+
+print(jobs.start(("tpcc", "build"), {"dsn": sys.argv[1], "warehouses": 1, "replace": True,
+                                     "password": sys.argv[2]}).id, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.database
+def test_a_job_outlives_its_starter_and_keeps_no_secret(empty: PostgresDatabase) -> None:
+    """A real load with a password, whose starter is killed at once; every process of it, and every
+    file, is searched for the password while it works."""
+    dsn = f"host={empty.host} port={empty.port} user={empty.user} dbname={empty.dbname}"
+    done = subprocess.run([sys.executable, "-c", STARTS, dsn, empty.password], text=True,
+                          capture_output=True, check=False, timeout=60)  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    job = jobs.find(done.stdout.strip())
+    assert job.running
+    seen: set[str] = set()
+    while jobs.find(job.id).running:
+        seen |= command_lines(process_of(job))
+        time.sleep(0.05)
+    assert any("tpcc build" in line for line in seen)
+    assert [line for line in seen if empty.password in line] == []
+    events = heard(job.id)
+    assert events[-1].state == "done", events[-1]
+    assert "all 12 conditions hold" in [event.text for event in events]
+    assert "task" in {event.kind for event in events}
+    files = [path for path in data_dir().rglob("*") if path.is_file()]
+    assert data_dir() / "jobs" / job.id / "job.json" in files
+    assert [path for path in files if empty.password.encode() in path.read_bytes()] == []
+
+
+def command_lines(group: int) -> set[str]:
+    """Of all processes of a group."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.getpgid(int(folder.name)) == group:
+                found.add((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return found
+
+
+@pytest.mark.database
+def test_a_run_ticks(database: PostgresDatabase) -> None:
+    dsn = f"host={database.host} port={database.port} user={database.user} dbname={database.dbname}"
+    job = jobs.start(("tpcc", "run"), {
+        "dsn": dsn, "password": database.password, "users": 2, "warehouses": 2, "rampup": 0,
+        "duration": 2, "check": False,
+    })  # fmt: skip
+    ticks = [event.tick for event in heard(job.id) if event.tick is not None]
+    assert [tick["second"] for tick in ticks] == [0, 1]
+    assert all(tick["tpm"] > tick["nopm"] > 0 == tick["failed"] for tick in ticks)
+    assert all(tick["latency_ms_p95"] > 0 for tick in ticks)
+    found = jobs.result(jobs.find(job.id))
+    assert found is not None
+    assert found["result"]["nopm"] > 0
+    assert "TPM" in jobs.find(job.id).progress
