@@ -66,7 +66,7 @@ secret() { # what a variable holds, or the file that VARIABLE_FILE names
 }
 
 request() { # METHOD PATH, the body on standard input; the answer on standard output
-    local answer status data=(--data-binary @-)
+    local answer status code data=(--data-binary @-)
     [ "$1" = POST ] || data=()
     # The token is on no command line: curl reads it from a pipe.
     answer=$(curl --globoff --silent --show-error --max-time 600 --request "$1" --write-out '\n%{http_code}' \
@@ -76,7 +76,9 @@ request() { # METHOD PATH, the body on standard input; the answer on standard ou
     status=${answer##*$'\n'}
     answer=${answer%$'\n'*}
     [ "$status" -ge 400 ] || { printf '%s' "$answer"; return; }
-    give_up "$(jq -r '.exit_code // 4' <<<"$answer" 2>/dev/null || echo 4)" \
+    code=4
+    [ "$status" != 401 ] || code=2
+    give_up "$(jq -r --argjson code $code '.exit_code // $code' <<<"$answer" 2>/dev/null || echo $code)" \
         "$(jq -r '.detail // .title' <<<"$answer" 2>/dev/null || echo "the server answered $status")"
 }
 
@@ -148,11 +150,11 @@ wait_for() { # ID [SECONDS]: its progress, then its result
     local job state progress said='' deadline=$((SECONDS + ${2:-0}))
     while true; do
         job=$(request GET "/jobs/$1" </dev/null)
+        progress=$(jq -r .progress <<<"$job")
+        [ "$progress" = "$said" ] || { say "$progress"; said=$progress; }
         state=$(jq -r .state <<<"$job")
         [ "$state" = running ] || break
         [ -z "${2:-}" ] || [ $SECONDS -lt $deadline ] || give_up 124 "job $1 goes on after $2 s"
-        progress=$(jq -r .progress <<<"$job")
-        [ "$progress" = "$said" ] || { say "$progress"; said=$progress; }
         sleep 1
     done
     jq '.result // empty' <<<"$job"

@@ -30,7 +30,10 @@ from hotset.tpcc.record import RunResult
 from tests import powershell
 from tests.powershell import MODULE, Field, Request, inside, text
 
-SCRIPTS = sorted(path for path in MODULE.rglob("*") if re.fullmatch(r"\.ps[dm]?1", path.suffix))
+SCRIPTS = [
+    *sorted(path for path in MODULE.rglob("*") if re.fullmatch(r"\.ps[dm]?1", path.suffix)),
+    Path(__file__).with_name("powershell_live.ps1"),
+]
 TWIN = MODULE.parent / "hotset-api.sh"
 PUBLIC = powershell.functions("Public")
 OWN = {**powershell.functions("Private"), **PUBLIC}

@@ -89,5 +89,5 @@ function Invoke-HotsetTpcc {
         check           = -not $NoCheck
         driver          = $Driver
     }
-    Complete-HotsetJob $job $AsJob
+    Complete-HotsetJob $job $AsJob.IsPresent
 }

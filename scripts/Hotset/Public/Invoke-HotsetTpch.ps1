@@ -79,5 +79,5 @@ function Invoke-HotsetTpch {
         scale    = $Scale
         driver   = $Driver
     }
-    Complete-HotsetJob $job $AsJob
+    Complete-HotsetJob $job $AsJob.IsPresent
 }
