@@ -26,12 +26,18 @@ case "$*" in *--format=html*) echo "$0" ;; *) echo '{}' ;; esac
 [ -z "$HOTSET_JOB" ] || echo 0 > "$HOTSET_JOB/code"
 """
 EXAMPLES = 4
+# Verbs that POST are all made by the same few lines from models that test_service_verbs.py goes
+# through one by one; these have all kinds of fields among them.
+POSTED = {"/database/memory", "/experiment/run", "/report/hit-ratio", "/tier/create", "/tpcc/drop",
+          "/tpcc/run", "/warmup/run", "/jobs/{id}/cancel"}  # fmt: skip
 # Too large is refused before it is looked at.
 REFUSED = ["400", "401", "404", "405", "409", "413", "415", "422"]
 CONFIG = SchemathesisConfig.from_dict(
     {"checks": {"negative_data_rejection": {"expected-statuses": REFUSED}}}
 )
-SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", app.create(), config=CONFIG)
+SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", app.create(), config=CONFIG).include(
+    lambda ctx: ctx.operation.method.upper() != "POST" or ctx.operation.path in POSTED
+)
 # Texts with a form that a schema cannot tell, and what is asked before something is deleted.
 OF_A_FORM = {"dsn", "machine", "yes"}
 
