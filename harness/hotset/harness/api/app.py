@@ -14,6 +14,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.endpoints import HTTPEndpoint
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
@@ -92,8 +93,7 @@ def _answerer(words: Words) -> Endpoint:
 def _job_routes() -> list[Route]:
     return [
         Route("/jobs", _list_jobs, methods=["GET"]),
-        Route("/jobs/{id}", _show_job, methods=["GET"]),
-        Route("/jobs/{id}", _remove_job, methods=["DELETE"]),
+        Route("/jobs/{id}", _OneJob),
         Route("/jobs/{id}/events", _follow_job, methods=["GET"]),
         Route("/jobs/{id}/cancel", _cancel_job, methods=["POST"]),
     ]
@@ -106,25 +106,25 @@ async def _list_jobs(request: Request) -> Response:
                          "jobs": [job.as_dict() for job in found]})  # fmt: skip
 
 
-async def _show_job(request: Request) -> Response:
-    asked.only(request.query_params)
-    job = await run_in_threadpool(jobs.find, request.path_params["id"])
-    return JSONResponse({**job.as_dict(), "cause": jobs.cause(job), "result": jobs.result(job)})
+class _OneJob(HTTPEndpoint):
+    async def get(self, request: Request) -> Response:
+        asked.only(request.query_params)
+        job = await run_in_threadpool(jobs.find, request.path_params["id"])
+        return JSONResponse({**job.as_dict(), "cause": jobs.cause(job), "result": jobs.result(job)})
+
+    async def delete(self, request: Request) -> Response:
+        asked.only(request.query_params)
+        job = await run_in_threadpool(jobs.find, request.path_params["id"])
+        if job.id != request.path_params["id"]:
+            raise RefusedError(f"id: to forget a job, write its whole id: {job.id}", "id")
+        await run_in_threadpool(jobs.remove, job.id)
+        return Response(status_code=204)
 
 
 async def _cancel_job(request: Request) -> Response:
     asked.only(await asked.body(request))
     job = await run_in_threadpool(jobs.cancel, request.path_params["id"])
     return JSONResponse(job.as_dict(), 202, {"Location": _place(request, job)})
-
-
-async def _remove_job(request: Request) -> Response:
-    asked.only(request.query_params)
-    job = await run_in_threadpool(jobs.find, request.path_params["id"])
-    if job.id != request.path_params["id"]:
-        raise RefusedError(f"id: to forget a job, write its whole id: {job.id}", "id")
-    await run_in_threadpool(jobs.remove, job.id)
-    return Response(status_code=204)
 
 
 async def _follow_job(request: Request) -> Response:
@@ -159,9 +159,8 @@ def _place(request: Request, job: Job) -> str:
 def _run_routes() -> list[Route]:
     return [
         Route("/runs", _list_runs, methods=["GET"]),
-        Route("/runs/compare", _compare_runs, methods=["GET"]),
-        Route("/runs/{run}", _show_run, methods=["GET"]),
-        Route("/runs/{run}", _remove_run, methods=["DELETE"]),
+        Route("/runs/compare", _Comparison),
+        Route("/runs/{run}", _OneRun),
         Route("/runs/{run}/report", _report_run, methods=["GET"]),
     ]
 
@@ -171,38 +170,43 @@ async def _list_runs(request: Request) -> Response:
     return JSONResponse(await run_now(("runs", "list"), {}))
 
 
-async def _compare_runs(request: Request) -> Response:
-    asked.only(request.query_params, "run", "force")
-    force = request.query_params.get("force", "false")
-    if force not in ("true", "false"):
-        raise RefusedError(f"force: {force!r} is refused: write true or false", "force")
-    runs = request.query_params.getlist("run")
-    if len(runs) < 2:
-        raise RefusedError(f"run: {len(runs)} given; name two runs or more, ?run=A&run=B", "run")
-    values = {"runs": runs, "force": force == "true"}
-    return JSONResponse(await run_now(("runs", "compare"), values))
+class _Comparison(HTTPEndpoint):
+    """All methods end here: no run is named so."""
+
+    async def get(self, request: Request) -> Response:
+        asked.only(request.query_params, "run", "force")
+        force = request.query_params.get("force", "false")
+        if force not in ("true", "false"):
+            raise RefusedError(f"force: {force!r} is refused: write true or false", "force")
+        runs = request.query_params.getlist("run")
+        if len(runs) < 2:
+            raise RefusedError(
+                f"run: {len(runs)} given; name two runs or more, ?run=A&run=B", "run"
+            )
+        values = {"runs": runs, "force": force == "true"}
+        return JSONResponse(await run_now(("runs", "compare"), values))
 
 
-async def _show_run(request: Request) -> Response:
-    asked.only(request.query_params)
-    return JSONResponse(await run_now(("runs", "show"), {"run": request.path_params["run"]}))
+class _OneRun(HTTPEndpoint):
+    async def get(self, request: Request) -> Response:
+        asked.only(request.query_params)
+        return JSONResponse(await run_now(("runs", "show"), {"run": request.path_params["run"]}))
 
+    async def delete(self, request: Request) -> Response:
+        """Only by its whole name: a beginning, or ``last``, is too easily another one's."""
+        from hotset.harness.archive import Archive, NoSuchRunError
 
-async def _remove_run(request: Request) -> Response:
-    """Only by its whole name: a beginning, or ``last``, is too easily another one's."""
-    from hotset.harness.archive import Archive, NoSuchRunError
-
-    asked.only(request.query_params)
-    run = request.path_params["run"]
-    try:
-        known = await run_in_threadpool(Archive.default().resolve, run)
-    except NoSuchRunError:
-        known = None
-    if known != run:
-        raise VerbFailed(2, f"run {run!r}: there is none of that name; to delete one, write its"
-                         " whole name", "run", "NoSuchRunError")  # fmt: skip
-    await text_of(verbs.find(("runs", "rm")).call({"run": run, "yes": True}))
-    return Response(status_code=204)
+        asked.only(request.query_params)
+        run = request.path_params["run"]
+        try:
+            known = await run_in_threadpool(Archive.default().resolve, run)
+        except NoSuchRunError:
+            known = None
+        if known != run:
+            raise VerbFailed(2, f"run {run!r}: there is none of that name; to delete one, write its"
+                             " whole name", "run", "NoSuchRunError")  # fmt: skip
+        await text_of(verbs.find(("runs", "rm")).call({"run": run, "yes": True}))
+        return Response(status_code=204)
 
 
 async def _report_run(request: Request) -> Response:

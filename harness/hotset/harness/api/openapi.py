@@ -205,7 +205,8 @@ def _json(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name() -> dict[str, Any]:
-    return {"type": "string", "minLength": 1, "maxLength": 200}
+    return {"type": "string", "minLength": 1, "maxLength": verbs.TEXT_MAX,
+            "pattern": verbs.TEXT_PATTERN}  # fmt: skip
 
 
 def _path_parameter(name: str, text: str) -> dict[str, Any]:

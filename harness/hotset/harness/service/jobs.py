@@ -229,10 +229,17 @@ def _spawn(folder: Path, call: Call) -> None:
     threading.Thread(target=process.wait, name=folder.name, daemon=True).start()
 
 
+def _running() -> list[Job]:
+    """Those that run now; the many that have left their code are not looked at."""
+    open_ = [path.parent for path in _folder().glob(f"*/{_JOB}")
+             if not (path.parent / child.CODE).exists()]  # fmt: skip
+    return [job for folder in open_ if (job := find(folder.name)).running]
+
+
 def _require_free(call: Call) -> None:
     """:raises JobConflictError: a running job has what this one needs."""
     wanted = claim(call.verb.words, call.values, _machine(call))
-    running = [job for job in every() if job.running]
+    running = _running()
     for job in running:
         if wanted is not None and clash(wanted, claim(job.words, job.values, job.machine)):
             raise JobConflictError(f"job {job.id} (`{job.verb}`) is at work on the same {wanted}:"

@@ -55,9 +55,9 @@ _ASKS = {"runs rm", "tpcc drop", "database clear-cache", "database memory", "dat
          "database statistics"}  # fmt: skip
 # The units that it writes read the file on the machine that they run on.
 _KEEPS_PASSWORD_FILE = {"warmup schedule add"}
-_TEXT_MAX, _LIST_MAX = 4096, 1000
+TEXT_MAX, _LIST_MAX = 4096, 1000
 # Neither argv nor the environment can hold a NUL, and no name of ours has a control character.
-_TEXT = r"^[^\x00-\x1f\x7f]*$"
+TEXT_PATTERN = r"^[^\x00-\x1f\x7f]*$"
 _KINDS: dict[Any, ValueKind] = {bool: "switch", int: "number", float: "number"}
 _WRITES = {"output", "publish"}  # files and folders of the server's own disk
 _PASSWORD = "password"  # noqa: S105 - a field's name
@@ -232,7 +232,7 @@ def _verb(words: Words, kind: Kind, command: TyperCommand) -> Verb:
             prints_json = True
         elif field == "password_file" and name not in _KEEPS_PASSWORD_FILE:
             fields[_PASSWORD] = (Annotated[SecretStr | None, Field(
-                max_length=_TEXT_MAX, description="The database user's. It is never kept.",
+                max_length=TEXT_MAX, description="The database user's. It is never kept.",
             )], None)  # fmt: skip
         elif field != "quiet" and (field not in _WRITES or parameter.required):
             fields[field] = _field(parameter)
@@ -268,7 +268,7 @@ def _field(parameter: TyperOption | TyperArgument) -> tuple[Any, Any]:
     described = parameter.type_descriptor
     info = described.parameter_info
     about = Field(description=parameter.help, ge=info.min, le=info.max)
-    text = Annotated[str, Field(max_length=_TEXT_MAX, pattern=_TEXT)]
+    text = Annotated[str, Field(max_length=TEXT_MAX, pattern=TEXT_PATTERN)]
     kind: Any = described.annotation
     if described.is_list:
         at_least = int(parameter.required)
