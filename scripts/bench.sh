@@ -3,7 +3,7 @@
 #
 #   scripts/bench.sh           the emulated tier, on this computer's kernel: about half an hour
 #   scripts/bench.sh drivers   TPC-C drivers (hotset, go-tpc, HammerDB): a quarter of an hour
-#   scripts/bench.sh kernel    the kernel's dm-cache, in a virtual machine if need be: as long again
+#   scripts/bench.sh kernel    the kernel's dm-cache and bcache, in a virtual machine if need be: as long again
 #   scripts/bench.sh heat      what counting per region costs, in instructions: some minutes
 #
 # REPEATS=5 repeats each arm more often (default 3).
@@ -33,6 +33,8 @@ kernel() {
         run --set tier.kind=dm-cache --set "time_scale=$scale"
     done
     "${hotset[@]}" disk calibrate --machine vm --time-scale 4
+    printf '\nwarm-up, restart, flush and a look at the counters:\n'
+    uv run --no-sync python scripts/bench_life.py
     printf '\na warehouse scan against a hot set:\n'
     uv run --no-sync python scripts/bench_scan.py
 }

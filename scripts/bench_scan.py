@@ -26,12 +26,12 @@ from hotset.cachelayer.flash import remove
 from hotset.cachelayer.ground import KernelGround, alone
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.tier import WriteMode
 from hotset.cachelayer.units import Blocks, Bytes
 from hotset.harness.progress import Reporter
 
 MIB = 1024**2
-HOT, CACHE, DISK = Bytes(128 * MIB), Bytes(192 * MIB), Bytes(768 * MIB)
-VOLUME, FLASH = Bytes(16 * MIB), Bytes(320 * MIB)
+HOT = Bytes(128 * MIB)
 QUIET_S, SCAN_S = 8, 30
 SCANS = 3
 
@@ -53,6 +53,19 @@ SETS = (
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """Of the slow disk, and of the flash and its parts."""
+
+    disk: Bytes
+    cache: Bytes
+    volume: Bytes
+    flash: Bytes
+
+
+SIZES = Sizes(Bytes(768 * MIB), Bytes(192 * MIB), Bytes(16 * MIB), Bytes(320 * MIB))
+
+
+@dataclass(frozen=True)
 class Figures:
     """Reads a second of the hot set, and which share of it is cached, by the step."""
 
@@ -65,7 +78,7 @@ def main() -> None:
     words.add_argument("--time-scale", type=float, default=1.0, help="slow the disk so many times")
     wanted, report = words.parse_args(), Reporter()
     kind: labs.MachineChoice = "local" if labs.kernel_has_dm_cache() else "vm"
-    spec = LabSpec(kind, 2, Bytes(1024 * MIB), FLASH, tier="dm-cache")
+    spec = LabSpec(kind, 2, Bytes(1024 * MIB), SIZES.flash, tier="dm-cache")
     print(f"{'':28}{'hot set cached':^34}{'reads/s of the hot set':^36}")
     steps = ("before", "after", "re-warmed")
     print(f"{'':28}" + "".join(f"{one:>11}" for one in (*steps, "before", "scan", "after")))
@@ -79,7 +92,7 @@ def main() -> None:
 
 
 def measure(lab: Lab, wanted: Set, time_scale: float) -> Figures:
-    with lab.takedown.part(), made(lab, wanted, time_scale) as tier:
+    with lab.takedown.part(), made(lab, wanted, time_scale, SIZES, "writethrough") as tier:
         block = tier.spec.block
         hot = [Run(Blocks(0), HOT.blocks(block))]
         tier.prepare()
@@ -87,7 +100,7 @@ def measure(lab: Lab, wanted: Set, time_scale: float) -> Figures:
         iops, cached = {}, {"before": share(tier, hot)}
         iops["before"], _ = reads(lab.machine, tier.path, QUIET_S, 0)
         iops["scan"], scanned = reads(lab.machine, tier.path, SCAN_S, SCANS)
-        assert scanned >= (DISK - HOT) * SCANS, "the scans did not come to their end"
+        assert scanned >= (SIZES.disk - HOT) * SCANS, "the scans did not come to their end"
         cached["after"] = share(tier, hot)
         iops["after"], _ = reads(lab.machine, tier.path, QUIET_S, 0)
         rewarm(tier, hot)
@@ -96,12 +109,16 @@ def measure(lab: Lab, wanted: Set, time_scale: float) -> Figures:
 
 
 @contextmanager
-def made(lab: Lab, wanted: Set, time_scale: float) -> Iterator[DmCache | Bcache]:
+def made(
+    lab: Lab, wanted: Set, time_scale: float, sizes: Sizes, mode: WriteMode
+) -> Iterator[DmCache | Bcache]:
+    """The set-up's tier over a new slow disk; gone again afterwards."""
     ground = lab.ground
     assert isinstance(ground, KernelGround)
-    origin = ground.slow_disk("nas-2014", DISK, time_scale).attach(lab.takedown)
-    chosen = choice.choose(wanted.kind, wanted.database, CACHE, VOLUME, FLASH, "writethrough", None)
-    spec = replace(chosen.spec, volume=VOLUME)
+    origin = ground.slow_disk("nas-2014", sizes.disk, time_scale).attach(lab.takedown)
+    chosen = choice.choose(wanted.kind, wanted.database, sizes.cache, sizes.volume, sizes.flash,
+                           mode, None)  # fmt: skip
+    spec = replace(chosen.spec, volume=sizes.volume)
     place = alone(lab.machine, spec, ground.flash, origin)
     tier: DmCache | Bcache
     if wanted.kind == "bcache":
@@ -124,7 +141,7 @@ def reads(machine: Machine, device: PurePosixPath, seconds: int, scans: int) -> 
             "--norandommap"]  # fmt: skip
     if scans:
         argv += ["--name=scan", "--rw=read", "--bs=256k", "--iodepth=2", f"--offset={int(HOT)}",
-                 f"--size={int(DISK - HOT)}", f"--loops={scans}"]  # fmt: skip
+                 f"--size={int(SIZES.disk - HOT)}", f"--loops={scans}"]  # fmt: skip
     text = machine.run(argv, timeout_s=1800).stdout
     jobs = {job["jobname"]: job["read"] for job in json.loads(text[text.index("{") :])["jobs"]}
     return float(jobs["oltp"]["iops"]), int(jobs["scan"]["io_bytes"]) if scans else 0

@@ -24,6 +24,7 @@ TEST_PACKAGES=(
     fio thin-provisioning-tools   # the tests of the modelled disk and of the warm-up
     chromium                # the report is drawn by a real browser
     libodbc2 libodbcinst2 libltdl7 libgssapi-krb5-2   # pyodbc and Microsoft's driver load these
+    curl jq                 # scripts/hotset-api.sh
     shellcheck
 )
 ROOTLESS_PACKAGES=(uidmap)  # the image's build in a user namespace

@@ -249,3 +249,12 @@ def test_this_computers_cpu_is_sampled_each_second() -> None:
     assert window.last.cpu.total > window.first.cpu.total
     assert 0 <= window.cpu <= 1
     assert window.hits is None
+
+
+def test_how_busy_a_machine_is() -> None:
+    """38 of 100 ticks: user, nice, system, irq, softirq and steal; neither idle nor iowait."""
+    lines = "cpu 100 0 50 800 50 0 0 0 0 0\ncpu 120 1 60 850 62 1 2 4 0 0\n"
+    machine = FakeMachine({"sh -c": lines})
+    assert hits.busy(machine, 0.5) == pytest.approx(38 / 100)
+    assert "sleep 0.5" in machine.calls[0].line
+    assert 0 <= hits.busy(Local(), 0.05) <= 1

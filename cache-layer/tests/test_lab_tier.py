@@ -29,6 +29,7 @@ from hotset.cachelayer.bcache import Bcache
 from hotset.cachelayer.card import Card, Disk
 from hotset.cachelayer.choice import DatabaseKind, KernelKind
 from hotset.cachelayer.creation import Wanted
+from hotset.cachelayer.extents import Run
 from hotset.cachelayer.flash import device_size
 from hotset.cachelayer.lab import LabSpec
 from hotset.cachelayer.machine import EnvironmentLacksError, Machine
@@ -40,6 +41,10 @@ from tests.own_lab import own_lab
 pytestmark = pytest.mark.lab
 
 MIB = 1024**2
+SPACE_MAP = 80
+"""Where the superblock says which block has the index of its space map: ``bitmap_root`` of
+``metadata_space_map_root`` (drivers/md/dm-cache-metadata.c, persistent-data/dm-space-map-common.h).
+"""
 MOUNT = PurePosixPath("/run/hotset/data")
 KINDS: tuple[KernelKind, ...] = ("dm-cache", "bcache")
 FLASH, ORIGIN, OTHER = "lab-flash", "lab-origin", "lab-other"
@@ -288,11 +293,16 @@ def test_damaged_metadata_of_dm_cache(bench: Bench) -> None:
         lifecycle.repair(machine, *bench.found(), print)
     assert not [name for name in flash.standing(machine) if name.startswith("hotset-oltp")]
 
-    # A superblock that came back from a copy, its space map spoiled: this much can be mended.
+    # A superblock that came back from a copy, the index of its space map gone: that can be mended,
+    # and every write that was only on the flash is found again.
     escaped = "".join(f"\\{int(saved[i : i + 2], 16):03o}" for i in range(0, len(saved), 2))
     bench.sh(f"printf '{escaped}' > /run/super; dd if=/run/super of=/dev/mapper/{FLASH} bs=4096"
              f" seek={at // 4096} oflag=direct conv=notrunc status=none")  # fmt: skip
-    lifecycle.activate(machine, *bench.found(), print)
+    spoil(int.from_bytes(bytes.fromhex(saved)[SPACE_MAP : SPACE_MAP + 8], "little"), 1)
+    with pytest.raises(MetadataDamagedError, match="cache_check"):
+        lifecycle.activate(machine, *bench.found(), print)
+    lifecycle.repair(machine, *bench.found(), bench.said.append)
+    assert "blocks are cached again" in " ".join(bench.said)
     bench.mount(bench.found()[1].device)
     assert bench.sums() == now
     bench.umount()
@@ -327,7 +337,11 @@ def test_what_bcache_has_cached(bench: Bench) -> None:
     wanted = {at for run in runs for at in range(run.start, run.start + run.count)}
     assert len(wanted & kept) >= 0.99 * len(wanted)
     assert dict(tier.report().tunables)["sequential_cutoff"] == "4.0M"
-    assert not any(key.dirty for key in tier.kernel.cached_keys())
+    assert tier.dirty_extents() == []
+    tier.kernel.set(("cache_mode", "writeback"), ("writeback_running", 0))
+    bench.sh(f"dd if=/dev/urandom of={device} bs=64k seek=2400 count=4 oflag=direct status=none")
+    dirty = extents.to_runs(tier.dirty_extents(), tier.spec.block, device_size(machine, device))
+    assert dirty == [Run(Blocks(2400 * 16), Blocks(64))]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -30,6 +30,7 @@ from hotset.cachelayer.takedown import exclusive
 from hotset.harness import cli, doctor
 from hotset.harness.archive import DOCUMENT, Archive
 from hotset.harness.cli.codes import CODES
+from hotset.harness.service import verbs
 from hotset.reports.document import SCHEMA_VERSION, RunDocument
 from tests import documents
 from tests.cli_server import CommandLine, Done
@@ -242,6 +243,35 @@ def test_the_report_of_a_run(hotset: CommandLine, run: RunDocument, tmp_path: Pa
     usage_error(hotset("report", "nowhere"), "nowhere")
     usage_error(hotset("report", "last", "-o", str(tmp_path)), "--output")
     usage_error(hotset("report", "last", "-f", "pdf"), "--format", "pdf")
+
+
+def test_prices_are_given_to_a_run_and_stay(hotset: CommandLine, run: RunDocument) -> None:
+    for wrong, words in (
+        ("server", ["--price: server", "key=value"]),
+        ("flash=1", ["server is missing", "flash = '1': Extra"]),
+        ("server=-1", ["server = '-1'", "greater than 0"]),
+    ):
+        usage_error(hotset("report", "last", "--price", wrong), *words)
+    assert Archive.default().load("last") == run
+    text = hotset("report", "last", "-f", "md", "--price", "server=6000", "--price", "origin=2500")
+    assert "| baseline | none | 8,500 |" in text.out
+    hotset("report", "last", "--price", "flash_per_gb=1.2")
+    kept = Archive.default().load("last")
+    assert kept.prices is not None
+    assert (kept.prices.server, kept.prices.flash_per_gb) == (6000, 1.2)
+    assert all(cost.price is not None for cost in kept.costs)
+
+
+def test_a_run_is_published(hotset: CommandLine, run: RunDocument, tmp_path: Path) -> None:
+    folder = tmp_path / "published"
+    usage_error(hotset("report", "last", "--publish", str(folder)), "does not say what made it")
+    Archive.default().save(run.model_copy(update={"command": ("hotset", "demo")}))
+    usage_error(hotset("report", "last", "--publish", str(folder), "-o", "x"), "--output")
+    done = hotset("report", "last", "--publish", str(folder))
+    assert (done.code, done.out.strip()) == (0, str(folder / run.run))
+    assert "hotset demo" in (folder / run.run / "README.md").read_text()
+    fields = verbs.find(("report", "run")).model.model_fields
+    assert not {"publish", "output"} & set(fields), "no folder of the server's is written to"
 
 
 def test_one_run(hotset: CommandLine, run: RunDocument) -> None:

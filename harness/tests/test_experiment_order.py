@@ -61,9 +61,12 @@ def test_an_arm_that_breaks_the_database_fails_the_run_where_arms_are_checked(
 ) -> None:
     broken = ConditionResult(3, "gaps", 1, ((1, 2),))
     asked: list[object] = []
-    placed = SimpleNamespace(warmed=None, server=SimpleNamespace(database=lambda name: name))
+    placed = SimpleNamespace(
+        warmed=None, tier=None, server=SimpleNamespace(database=lambda name: name)
+    )
     monkeypatch.setitem(experiment.ARMS, "baseline", lambda *_: nullcontext(placed))
     monkeypatch.setattr(experiment, "measure", lambda *_: None)
+    monkeypatch.setattr(experiment, "busy", lambda _: 0.0)
     record = SimpleNamespace(nopm=1, tpm=1, server_cpu=0, hit_ratio=None, failed=0)
     monkeypatch.setattr(experiment, "repeat_record", lambda *_: record)
     monkeypatch.setattr(

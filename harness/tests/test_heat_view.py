@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import ClassVar
 
 import pytest
 
-from hotset.cachelayer import card, counting, owners
+from hotset.cachelayer import card, counting, owners, preferences
 from hotset.cachelayer.card import Card, Disk
 from hotset.cachelayer.extents import Extent, Run
 from hotset.cachelayer.heat import Grid, Reading, Tally
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.owners import FILE_SYSTEM, SHARED, UNOWNED, Owner
+from hotset.cachelayer.preferences import Preferences
 from hotset.cachelayer.tier import Counters, TierSpec
 from hotset.cachelayer.traced import NotCountedError
 from hotset.cachelayer.units import Blocks, Bytes
@@ -106,9 +108,14 @@ def test_top_as_text() -> None:
 
 class FakeTier:
     kind, spec = "dm-cache", SPEC
+    dirty: ClassVar[list[Extent] | None] = []
 
     def counters(self) -> Counters:
-        return Counters(0, 0, 0, 0, 0, 0, Blocks(0), Blocks(1024), Blocks(1024))
+        dirty = Blocks(0 if self.dirty == [] else 8)
+        return Counters(0, 0, 0, 0, 0, 0, dirty, Blocks(1024), Blocks(1024))
+
+    def dirty_extents(self) -> list[Extent] | None:
+        return self.dirty
 
     def resident(self) -> list[Run]:
         return [Run(Blocks(0), Blocks(16)), Run(Blocks(88), Blocks(8))]
@@ -129,6 +136,9 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> FakeCounter:
     monkeypatch.setattr(card, "built", lambda *_: FakeTier())
     monkeypatch.setattr(counting, "of", lambda *_: fake)
     monkeypatch.setattr(owners, "files", lambda *_: FOUND)
+    monkeypatch.setattr(
+        preferences, "of", lambda *_: Preferences(("/d/base", "table:stock"), (ORDERS,))
+    )
     return fake
 
 
@@ -166,6 +176,36 @@ def test_heat_of_a_part_of_a_region_is_that_part(counter: FakeCounter) -> None:
     assert stock.heat / orders.heat == pytest.approx((50 + 300) / (50 + 1), rel=0.01)
     # 350 on 2.5 MiB, where the disk has 401 on 10.
     assert stock.times_average == pytest.approx((350 / 2.5) / (401 / 10), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("dirty", "share", "words"),
+    [
+        ([], 0.0, "dirty           none"),
+        ([Extent(Bytes(0), Bytes(MIB // 4))], 0.1, "10.0 % of its bytes are on the flash alone"),
+        (None, None, "dm-cache does not say which"),
+    ],
+)
+def test_what_is_dirty_of_a_file(
+    counter: FakeCounter,
+    monkeypatch: pytest.MonkeyPatch,
+    dirty: list[Extent] | None,
+    share: float | None,
+    words: str,
+) -> None:
+    assert counter.reading is None
+    monkeypatch.setattr(FakeTier, "dirty", dirty)
+    found = explain.explain(TARGET, STOCK, None)
+    assert found.dirty == share
+    assert words in explain.to_text(found, "table")
+
+
+def test_what_its_warmups_were_told_of_a_file(counter: FakeCounter) -> None:
+    assert counter.reading is None
+    assert explain.explain(TARGET, STOCK, None).preference == "pinned"
+    orders = explain.explain(TARGET, ORDERS, None)
+    assert orders.preference == "excluded"
+    assert "warm-ups        excluded" in explain.to_text(orders, "table")
 
 
 def test_without_counting_the_rest_is_still_said(counter: FakeCounter) -> None:

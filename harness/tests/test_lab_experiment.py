@@ -40,6 +40,10 @@ duration_s = 6
 [warmup]
 probe_s = 4
 samples = 10
+[prices]
+server = 6000
+origin = 2500
+flash_per_gb = 1.2
 """
 
 
@@ -118,6 +122,17 @@ def test_a_whole_run_and_its_result(home: Path, machine: str, tier: str) -> None
     assert arms["baseline"]["hit_ratio"] is None
     assert arms["accelerated"]["hit_ratio"] > 0.95
     assert arms["accelerated"]["counters"]["read_hits"] > 0
+    assert any(second["dirty_bytes"] for second in arms["accelerated"]["series"])
+    tables = {part["name"]: part for part in arms["accelerated"]["parts"]}
+    assert ("stock" in tables) == (machine == "image"), "the engine counts by itself"
+    assert all(part["hit_ratio"] > 0.5 for part in tables.values() if part["reads"] > 1000)
+    assert arms["baseline"]["parts"] == []
+    assert [word for word in result["command"] if word != "--set"][:4] == [
+        "hotset", "experiment", "run", "tiny.toml",
+    ]  # fmt: skip
+    assert {cost["arm"]: cost["price"] is not None for cost in result["costs"]} == {
+        "baseline": True, "accelerated": True, "all-flash": True,
+    }  # fmt: skip
     assert result["warmup"]["differing_blocks"] == 0
     assert result["warmup"]["probe_hit_ratio"] > 0.95
     assert result["warmup"]["mb_per_s"] > 0.5 * result["warmup"]["origin_mb_per_s"]

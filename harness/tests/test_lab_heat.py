@@ -114,7 +114,10 @@ def test_what_the_verbs_say(bench: Bench) -> None:
     assert sum(cell["bytes"] for cell in cells) == 256 * MIB
     assert sum(cell["heat"] for cell in cells) >= 630 * 0.9
 
+    bench.hotset("warmup", "exclude", f"{MOUNT}/cold")
     said = bench.json("tier", "explain", "cold")
+    assert said["preference"] == "excluded"
+    assert said["dirty"] is None or 0 <= said["dirty"] <= said["resident"]
     assert (said["name"], said["bytes"]) == (f"{MOUNT}/cold", 16 * MIB)
     assert said["resident"] is not None
     assert said["next"]

@@ -116,6 +116,8 @@ def test_sizes_are_made_whole_blocks(file: Path) -> None:
         (GOOD + "user = 4\n", "unknown key tpcc.user"),
         (GOOD.replace("cache =", "cach = 1\ncache ="), "unknown key tier.cach"),
         (GOOD + "\n[tear]\nx = 1\n", "unknown key tear"),
+        (GOOD + "\n[prices]\nserver = 1\nflash = 2\n", "unknown key prices.flash"),
+        (GOOD + "\n[prices]\norigin = 2\n", "prices.server is missing"),
         (GOOD + "\n[warmup.more]\nx = 1\n", "unknown key warmup.more"),
     ],
 )

@@ -78,17 +78,18 @@ def test_a_bad_repeat_is_not_hidden_by_a_good_mean() -> None:
     assert "PROBE_BELOW" in codes(document)
 
 
+@pytest.mark.parametrize(("figure", "code"), [("server_steal", "STOLEN"), ("others_cpu", "LOADED")])
 @pytest.mark.parametrize("workload", ["arms", "power_arms"])
-def test_a_machine_that_is_not_alone_says_so(workload: str) -> None:
+def test_a_machine_that_is_not_alone_says_so(workload: str, figure: str, code: str) -> None:
     document = documents.with_queries(5)
-    assert "STOLEN" not in codes(document)
+    assert code not in codes(document)
     arms = list(getattr(document, workload))
-    robbed = arms[1].repeats[0].model_copy(update={"server_steal": 0.32})
+    robbed = arms[1].repeats[0].model_copy(update={figure: 0.32})
     arms[1] = arms[1].model_copy(update={"repeats": (robbed, *arms[1].repeats[1:])})
     text = {
         caveat.code: caveat.text
         for caveat in caveats.derive(documents.changed(document, **{workload: tuple(arms)}))
-    }["STOLEN"]
+    }[code]
     assert "up to 32 %" in text
     assert "(accelerated 32 %)" in text
 

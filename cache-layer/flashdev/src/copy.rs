@@ -4,6 +4,7 @@
 //! thread reads and another writes, with a few chunks between them, both past the page cache.
 
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,8 @@ const CHUNK_BYTES: u64 = 4 << 20;
 /// Chunks that may lie between reader and writer.
 const CHUNKS_AHEAD: usize = 4;
 const SMALLEST_CHUNK_BYTES: u64 = 64 << 10;
+/// Reads in flight where their size is bounded.
+const PIECES_AT_ONCE: u64 = 4;
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What to copy.
@@ -34,6 +37,9 @@ pub struct CopyOptions {
     pub runs: Option<Vec<Run>>,
     /// At most so many bytes a second; none means as fast as it goes.
     pub bytes_per_s: Option<NonZeroU64>,
+    /// No read is larger than this, [`PIECES_AT_ONCE`] of them in flight; none leaves the size of
+    /// requests to the kernel.
+    pub piece_bytes: Option<NonZeroU64>,
     /// Claim both devices, so that nobody can mount them or build on them meanwhile.
     pub exclusive: bool,
 }
@@ -119,6 +125,7 @@ pub fn copy(options: &CopyOptions, mut progress: impl FnMut(u64)) -> anyhow::Res
     let pace = Pace {
         begun,
         bytes_per_s: options.bytes_per_s,
+        piece_bytes: options.piece_bytes.map_or(CHUNK_BYTES, NonZeroU64::get),
     };
     let (sender, receiver) = sync_channel(CHUNKS_AHEAD);
     let mut written = 0;
@@ -143,18 +150,20 @@ pub fn copy(options: &CopyOptions, mut progress: impl FnMut(u64)) -> anyhow::Res
     })
 }
 
-/// A limit on the rate of reading.
+/// Limits on the rate of reading and on the size of a read.
 struct Pace {
     begun: Instant,
     bytes_per_s: Option<NonZeroU64>,
+    piece_bytes: u64,
 }
 
 impl Pace {
     /// How much to read at a time: little at a low rate, so that it is even.
     fn chunk(&self) -> u64 {
-        let tenth = self.bytes_per_s.map_or(CHUNK_BYTES, |rate| rate.get() / 10);
+        let most = CHUNK_BYTES.min(self.piece_bytes * PIECES_AT_ONCE);
+        let tenth = self.bytes_per_s.map_or(most, |rate| rate.get() / 10);
         let align = DIRECT_ALIGN as u64;
-        (tenth / align * align).clamp(SMALLEST_CHUNK_BYTES, CHUNK_BYTES)
+        (tenth / align * align).clamp(SMALLEST_CHUNK_BYTES.min(most), most)
     }
 
     /// Waits until so many bytes may have been read.
@@ -187,8 +196,7 @@ fn read_all(
             let (offset, length) = (run.offset + done, pace.chunk().min(run.bytes - done));
             pace.keep(bytes);
             let mut buffer = PageBuffer::zeroed(length as usize);
-            source
-                .read_exact_at(buffer.bytes_mut(), offset)
+            read_pieces(source, buffer.bytes_mut(), offset, pace.piece_bytes)
                 .with_context(|| format!("reading {} at byte {offset}", path.display()))?;
             bytes += length;
             let to = start + done;
@@ -199,6 +207,24 @@ fn read_all(
     }
     pace.keep(bytes);
     Ok(())
+}
+
+/// Fills a buffer by reads of at most `piece_bytes`, all at once.
+fn read_pieces(source: &File, buffer: &mut [u8], offset: u64, piece_bytes: u64) -> io::Result<()> {
+    let read = |(number, piece): (usize, &mut [u8])| {
+        source.read_exact_at(piece, offset + number as u64 * piece_bytes)
+    };
+    let mut pieces = buffer.chunks_mut(piece_bytes as usize).enumerate();
+    let first = pieces.next();
+    thread::scope(|scope| {
+        let others: Vec<_> = pieces
+            .map(|piece| scope.spawn(move || read(piece)))
+            .collect();
+        let begun = first.map_or(Ok(()), read);
+        others.into_iter().fold(begun, |so_far, other| {
+            so_far.and(other.join().expect("a read does not panic"))
+        })
+    })
 }
 
 fn write_all(
@@ -271,6 +297,7 @@ mod tests {
             to: None,
             runs: None,
             bytes_per_s: None,
+            piece_bytes: None,
             exclusive: false,
         }
     }
@@ -315,6 +342,23 @@ mod tests {
         assert_eq!(copy(&options, |_| ()).unwrap().bytes, 5_251_072);
         let expected = [&data[4096..12288], &data[1 << 20..6 << 20]].concat();
         assert!(std::fs::read(to).unwrap() == expected);
+    }
+
+    #[test]
+    fn pieces_make_up_the_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        let data = patterned((5 << 20) + 8192);
+        std::fs::write(&from, &data).unwrap();
+        std::fs::write(&to, []).unwrap();
+        let options = CopyOptions {
+            from,
+            to: Some(to.clone()),
+            piece_bytes: NonZeroU64::new(256 << 10),
+            ..whole()
+        };
+        copy(&options, |_| ()).unwrap();
+        assert!(std::fs::read(to).unwrap() == data);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use flashdev::expect::expect;
 use flashdev::model::{BUILT_IN, ModelError, ModelSpec};
 use flashdev::policy::PolicyKind;
 use flashdev::replay::replay;
-use flashdev::serve::backing::Durability;
+use flashdev::serve::backing::{DIRECT_ALIGN, Durability};
 use flashdev::serve::{ServeOptions, serve};
 use flashdev::simulate::{accesses, simulate};
 use flashdev::tier::serve_tier;
@@ -162,6 +162,10 @@ struct CopyArgs {
     /// At most so many bytes a second, with K, M or G (powers of 1024) if you like.
     #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
     rate: Option<NonZeroU64>,
+    /// No read larger than so many bytes, with K or M (powers of 1024), several of them in flight
+    /// [default: as the kernel divides them].
+    #[arg(long, value_name = "BYTES", value_parser = parse_piece)]
+    piece: Option<NonZeroU64>,
     /// Claim both devices, so that nobody can mount them or build on them meanwhile.
     #[arg(long)]
     exclusive: bool,
@@ -302,6 +306,7 @@ fn run_copy(args: CopyArgs) -> anyhow::Result<()> {
             None => from_start,
         },
         bytes_per_s: args.rate,
+        piece_bytes: args.piece,
         exclusive: args.exclusive,
     };
     let copied = copy(&options, |bytes| println!("copied {bytes}"))?;
@@ -397,6 +402,12 @@ fn parse_size(text: &str) -> Result<u64, String> {
         .ok()
         .and_then(|number| number.checked_mul(1 << shift))
         .ok_or_else(|| "give bytes, or a number with K, M, G or T, such as 2G".to_owned())
+}
+
+fn parse_piece(text: &str) -> Result<NonZeroU64, String> {
+    NonZeroU64::new(parse_size(text)?)
+        .filter(|bytes| bytes.get() % DIRECT_ALIGN as u64 == 0)
+        .ok_or_else(|| format!("a piece is a multiple of {DIRECT_ALIGN} bytes"))
 }
 
 fn parse_rate(text: &str) -> Result<NonZeroU64, String> {

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
 
 from hotset.cachelayer import flash, warmup
@@ -49,6 +48,7 @@ HEADER = UNIT
 BUCKET = Bytes(512 * 1024)
 _BUCKET_MIN = Bytes(64 * 1024)
 _BUCKETS = 1024
+_MISS_MAX = Bytes(1024 * 1024)
 CACHE_MIN = Bytes(_BUCKETS * _BUCKET_MIN)
 """``cache_alloc`` (super.c) wants more than 512 buckets."""
 _POLL_S = 0.5
@@ -152,32 +152,53 @@ class Bcache(PlacedTier):
     ) -> Warmup:
         """Reads with nothing bypassed: one pass, and further ones over what it left out.
 
-        A miss is only inserted into buckets that are free at that moment (``bch_data_insert`` of a
-        read does not wait, drivers/md/bcache/request.c), one bucket in 1,024 being held free: a
-        small cache needs several passes.
+        bcache keeps no miss that comes as one request of more than 1 MiB (it asks for one bio of as
+        many pages, ``cached_dev_cache_miss`` in drivers/md/bcache/request.c), which the kernel's
+        large pages make of larger reads. And a miss is only inserted into buckets that are free at
+        that moment (``bch_data_insert`` of a read does not wait); one in 1,024 is held free.
         """
         del samples  # every block that is cached was read through the tier itself
         self.create()
+        begun = time.monotonic()
+        total = count(runs).bytes(self.spec.block)
+        origin_rate = warmup.sequential_rate(self.machine, self.origin)
+        progress = warmup.progress_of(total, on_progress)
         self.kernel.set(("sequential_cutoff", 0))
         try:
-            done = warmup.by_reading(self, runs, 1, on_progress, rate)
-            begun = time.monotonic()
-            missing, vain = difference(runs, self.resident()), 0
-            for _ in range(_PASSES_MAX):
-                before = count(missing)
-                if before <= count(runs) * _MISSING_MAX or vain == _VAIN_MAX:
-                    break
-                # So that buckets become free.
-                time.sleep(_POLL_S)
-                warmup.read_runs(self.machine, missing, self.spec.block, self.path,
-                                 lambda _: None, rate)  # fmt: skip
-                missing = difference(missing, self.resident())
-                vain = 0 if count(missing) < before else vain + 1
-            more = time.monotonic() - begun
-            return replace(done, seconds=done.seconds + more,
-                           total_seconds=done.total_seconds + more)  # fmt: skip
+            seconds = self._read_until_cached(runs, progress, rate)
         finally:
             self._tune()
+        return Warmup("read", total, seconds, time.monotonic() - begun, origin_rate, 0, 0)
+
+    def _read_until_cached(
+        self, runs: Sequence[Run], progress: Callable[[Bytes], None], rate: Bytes | None
+    ) -> float:
+        """Pass after pass over what is missing, until nearly nothing is, or passes do not help;
+        returns the seconds."""
+        begun = time.monotonic()
+        enough = count(runs) * _MISSING_MAX
+        missing, vain = list(runs), 0
+        for _ in range(_PASSES_MAX):
+            before = count(missing)
+            there = count(runs) - before
+
+            def on_bytes(done: Bytes, there: int = there) -> None:
+                progress(Bytes(Blocks(there).bytes(self.spec.block) + done))
+
+            warmup.read_runs(self.machine, missing, self.spec.block, self.path, on_bytes, rate,
+                             self._piece())  # fmt: skip
+            missing = difference(missing, self.resident())
+            vain = 0 if count(missing) < before else vain + 1
+            if count(missing) <= enough or vain == _VAIN_MAX:
+                break
+            # So that buckets become free.
+            time.sleep(_POLL_S)
+        return time.monotonic() - begun
+
+    def _piece(self) -> Bytes:
+        """The largest read whose misses can be kept: no more than is held free."""
+        return min(max(Bytes(self.spec.cache // _BUCKETS).align_down(_BUCKET_MIN), _BUCKET_MIN),
+                   _MISS_MAX)  # fmt: skip
 
     def status_argv(self) -> list[str]:
         return ["sh", "-c", STATUS_PROGRAM, "hotset-bcache", self.backing]
@@ -219,6 +240,11 @@ class Bcache(PlacedTier):
     def resident_extents(self) -> list[Extent]:
         """What is cached, to the sector, in order; dirty data among it."""
         return extents_of(self.kernel.cached_keys(), HEADER.sectors)
+
+    def dirty_extents(self) -> list[Extent]:
+        """What of it is not on the origin yet."""
+        dirty = (key for key in self.kernel.cached_keys() if key.dirty)
+        return extents_of(dirty, HEADER.sectors)
 
     def flush(
         self, progress: Callable[[Blocks], None] = lambda _: None, *, going: bool = False

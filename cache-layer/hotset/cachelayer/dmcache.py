@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from hotset.cachelayer import flash, offline
 from hotset.cachelayer.dmstatus import CacheStatus, parse_dmsetup_status
-from hotset.cachelayer.extents import Run
+from hotset.cachelayer.extents import Extent, Run
 from hotset.cachelayer.flash import Place, device_size, remove
 from hotset.cachelayer.placed import PlacedTier
 from hotset.cachelayer.tier import (
@@ -119,6 +119,10 @@ class DmCache(PlacedTier):
 
     def resident(self) -> list[Run]:
         return offline.look(self).runs()
+
+    def dirty_extents(self) -> list[Extent] | None:
+        """Not known: dm-cache says how many blocks are dirty, not which, while it works."""
+        return None
 
     def flush(
         self, progress: Callable[[Blocks], None] = lambda _: None, *, going: bool = False

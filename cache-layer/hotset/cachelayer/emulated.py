@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -33,11 +34,22 @@ from hotset.cachelayer.tier import (
 from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
 
 COUNTER_BITS = 64
+CONTROL = "tier.sock"
 _WARM_TIMEOUT_S = 24 * 3600.0
 _RATE_PROBE = Bytes(48 * 1024**2)
 _EVENTS = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")
 _LEVELS = ("dirty", "used", "total")
 _OTHERS = ("write_backs", "block_bytes", "policy", "mode", "state")
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What a running engine says of itself."""
+
+    counters: Counters
+    block: Bytes
+    policy: str
+    mode: str
 
 
 class Emulated:
@@ -61,7 +73,7 @@ class Emulated:
         self.machine = machine
         self.spec = spec
         self.origin = origin
-        self.control = folder / "tier.sock"
+        self.control = folder / CONTROL
         self._local = local
         self._flash = flash
         self._flash_model = flash_model
@@ -151,7 +163,7 @@ class Emulated:
         return len(chosen), differing
 
     def status_argv(self) -> list[str]:
-        return [flashdev.on(self.machine), "ask", str(self.control), '{"counters": {}}']
+        return _ask_counters(self.machine, self.control)
 
     def parse(self, line: str) -> Counters:
         """Read the engine's counters.
@@ -159,13 +171,7 @@ class Emulated:
         :raises TierFailedError: it answered with an error, or not at all.
         :raises ValueError: a field is missing or unknown.
         """
-        reply = _checked(line)
-        wrong = {*_EVENTS, *_LEVELS, *_OTHERS}.symmetric_difference(reply)
-        if wrong:
-            raise ValueError(f"the tier's counters: {', '.join(sorted(wrong))} missing or unknown")
-        levels = {name: Blocks(reply[name]) for name in _LEVELS}
-        events = {name: reply[name] for name in _EVENTS}
-        return Counters(**events, **levels)
+        return _serving(line).counters
 
     def counters(self) -> Counters:
         return self.parse(self.machine.run(self.status_argv()).stdout)
@@ -209,6 +215,29 @@ class Emulated:
         argv = [str(flashdev.program(self._local)), "ask", str(self.control), json.dumps(what)]
         self._local.run(argv, timeout_s=_WARM_TIMEOUT_S, on_line=on_line)
         return replies
+
+
+def serving(machine: Machine, folder: Path) -> Serving | None:
+    """The engine whose control socket lies in a folder; None where none answers."""
+    if not (folder / CONTROL).exists():
+        return None
+    said = machine.run(_ask_counters(machine, folder / CONTROL), check=False)
+    return _serving(said.stdout) if said.rc == 0 else None
+
+
+def _ask_counters(machine: Machine, control: Path) -> list[str]:
+    return [flashdev.on(machine), "ask", str(control), '{"counters": {}}']
+
+
+def _serving(line: str) -> Serving:
+    reply = _checked(line)
+    wrong = {*_EVENTS, *_LEVELS, *_OTHERS}.symmetric_difference(reply)
+    if wrong:
+        raise ValueError(f"the tier's counters: {', '.join(sorted(wrong))} missing or unknown")
+    levels = {name: Blocks(reply[name]) for name in _LEVELS}
+    events = {name: reply[name] for name in _EVENTS}
+    counters = Counters(**events, **levels)
+    return Serving(counters, Bytes(reply["block_bytes"]), reply["policy"], reply["mode"])
 
 
 def _checked(line: str) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def copy(
     """``flashdev copy`` on a machine, where reads and writes overlap; returns its seconds.
 
     :param words: ``--from DEVICE [--to DEVICE] [--bytes N | --runs FILE] [--rate BYTES]
-        [--exclusive]``.
+        [--piece BYTES] [--exclusive]``.
     """
 
     def on_line(line: str) -> None:

@@ -65,7 +65,10 @@ def _smq(spec: TierSpec, full: bool, resident: float) -> list[str]:
 def _bcache(spec: TierSpec, resident: float) -> list[str]:
     words: list[str] = []
     if resident < _ALL:
-        words.append("A read that misses is cached by the reading itself, unless it is bypassed.")
+        words.append(
+            "A read that misses is cached by the reading itself, unless it is bypassed or comes as"
+            " one request of more than 1 MiB."
+        )
     bypass = spec.bypass
     words.append(
         "Nothing is bypassed for being sequential (sequential_cutoff is 0)."

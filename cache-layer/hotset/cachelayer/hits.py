@@ -82,6 +82,13 @@ def parse_cpu(line: str) -> Cpu:
     return Cpu(sum(ticks) - idle - iowait, iowait, ticks[7], sum(ticks))
 
 
+def busy(machine: Machine, seconds: float = 1.0) -> float:
+    """The share of all cores' time that a machine spends on whatever runs there, over a while."""
+    script = f"head -n 1 /proc/stat; sleep {seconds:g}; head -n 1 /proc/stat"
+    first, last = map(parse_cpu, machine.run(["sh", "-c", script]).stdout.splitlines())
+    return (last.busy - first.busy) / max(1, last.total - first.total)
+
+
 def between(first: Sample, last: Sample, counter_bits: int) -> Window:
     """Differences of two samples."""
     total = max(1, last.cpu.total - first.cpu.total)

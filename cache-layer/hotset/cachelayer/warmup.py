@@ -106,10 +106,15 @@ def read_runs(
     device: PurePosixPath,
     on_bytes: Callable[[Bytes], None],
     rate: Bytes | None = None,
+    piece: Bytes | None = None,
 ) -> float:
-    """Read the runs of a device once, at most so many bytes a second; returns the seconds."""
+    """Read the runs of a device once, at most so many bytes a second; returns the seconds.
+
+    :param piece: no read larger than this.
+    """
     lines = (f"{run.start * block} {run.count * block}\n" for run in runs)
-    return _copied(machine, ["--from", str(device)], lines, on_bytes, rate)
+    pieces = [] if piece is None else ["--piece", str(int(piece))]
+    return _copied(machine, ["--from", str(device), *pieces], lines, on_bytes, rate)
 
 
 def copy_pieces(

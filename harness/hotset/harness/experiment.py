@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -13,12 +13,12 @@ from pathlib import Path, PurePosixPath
 from hotset.cachelayer import flashdev
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer.extents import Run
-from hotset.cachelayer.hits import Window
+from hotset.cachelayer.hits import Window, busy
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.tier import Warmup
-from hotset.harness import calibrate, learning, real_disks, saved
+from hotset.harness import by_table, calibrate, learning, real_disks, saved
 from hotset.harness import workload as checks
 from hotset.harness.archive import Archive
 from hotset.harness.arms import ARMS, Placed, Workloads
@@ -41,16 +41,21 @@ def run(
     report: Reporter,
     resume: str | None = None,
     yes: bool = False,
+    command: Sequence[str] = (),
 ) -> RunDocument:
     """Run an experiment and return its document.
 
     :param resume: id of a failed or interrupted run to go on with.
     :param yes: give up what lies on the real disks that the experiment names.
+    :param command: what was called, to be kept with a new run.
     :raises DeviceRefusedError: one of those may not be written over.
     :raises ThresholdMissedError: the probe's hit ratio stayed below the asked one.
     """
     real_disks.take(Local(), spec, yes)
-    journal = Journal.resume(archive, spec, resume) if resume else Journal.begin(archive, spec)
+    if resume:
+        journal = Journal.resume(archive, spec, resume)
+    else:
+        journal = Journal.begin(archive, spec, command)
     report.say(f"run {journal.document.run}")
     try:
         with ExitStack() as stack:
@@ -158,21 +163,27 @@ def _measure_arm(
     """Place the databases, probe the cache where there is one, run the workloads, keep their
     records."""
     site.report.say(f"{arm}, repeat {repeat} of {site.spec.repeats}")
+    others = min(1.0, busy(Local()))
     with ARMS[arm](site, workloads) as placed:
         if placed.warmed is not None:
             _probe(site, journal, placed, placed.warmed, repeat, workloads)
         for workload in workloads:
             if not journal.has(arm, repeat, workload):
-                _RUNS[workload](site, journal, placed, arm, repeat)
+                _RUNS[workload](site, journal, placed, arm, repeat, others)
 
 
-def _run_tpcc(site: Site, journal: Journal, placed: Placed, arm: ArmName, repeat: int) -> None:
+def _run_tpcc(
+    site: Site, journal: Journal, placed: Placed, arm: ArmName, repeat: int, others: float
+) -> None:
+    """:param others: share of this computer's CPU that was busy before the arm was set up."""
     want = site.spec.tpcc
+    before = by_table.begin(placed)
     with site.report.task(f"TPC-C, {want.users} users, {want.warehouses} warehouses"):
         measured = measure(site, placed, want.rampup_s, want.duration_s, want.seed + repeat)
+    parts = by_table.since(site, placed, "tpcc", before)
     if want.check == "every-arm":
         consistency.require(checks.check(placed.server.database("tpcc"), site.report))
-    record = repeat_record(repeat, measured, site.tier.block)
+    record = repeat_record(repeat, measured, site.tier.block, others, parts)
     journal.add_repeat(arm, record)
     site.report.say(
         f"{arm}: {record.nopm:,.0f} NOPM, {record.tpm:,.0f} TPM,"
@@ -180,11 +191,13 @@ def _run_tpcc(site: Site, journal: Journal, placed: Placed, arm: ArmName, repeat
     )
 
 
-def _run_tpch(site: Site, journal: Journal, placed: Placed, arm: ArmName, repeat: int) -> None:
+def _run_tpch(
+    site: Site, journal: Journal, placed: Placed, arm: ArmName, repeat: int, others: float
+) -> None:
     want = site.spec.tpch
     assert want is not None
     with site.report.task(f"TPC-H, scale {want.scale:g}, 22 queries"):
-        record = power_record(repeat, *run_queries(site, placed, want))
+        record = power_record(repeat, *run_queries(site, placed, want), others)
     journal.add_power_run(arm, record)
     more = "" if record.complete else " and more (a query did not come to its end)"
     site.report.say(

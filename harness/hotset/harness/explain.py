@@ -6,10 +6,15 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
 
-from hotset.cachelayer import counting, forecast, overlap, owners
+from hotset.cachelayer import counting, forecast, overlap, owners, preferences
+from hotset.cachelayer.card import KernelTier
+from hotset.cachelayer.extents import Extent
 from hotset.cachelayer.heat import Grid, Tally, total
 from hotset.cachelayer.owners import Owner
+from hotset.cachelayer.preferences import Kind, Preferences
+from hotset.cachelayer.tier import Counters
 from hotset.cachelayer.traced import NotCountedError
 from hotset.harness.hit_report import Label, Target
 from hotset.reports.hits import SCHEMA_VERSION, percent, size
@@ -23,8 +28,9 @@ class NoSuchOwnerError(ValueError):
 class Explanation:
     """All that is known of one file or table.
 
-    ``resident`` is the share of its bytes that is in the cache. ``times_average`` is its
-    heat a byte over that of the whole disk. The ratios are of the regions
+    ``resident`` and ``dirty`` are shares of its bytes: in the cache, and there alone (None: the
+    kernel does not say which blocks are). ``preference``: what its warm-ups were told of it.
+    ``times_average`` is its heat a byte over that of the whole disk. The ratios are of the regions
     that it has for itself, since counting began; None: nothing counted, or nothing was asked.
     """
 
@@ -33,6 +39,8 @@ class Explanation:
     tier: str
     bytes: int
     resident: float
+    dirty: float | None
+    preference: Kind | None
     heat: float | None
     times_average: float | None
     read_hit_ratio: float | None
@@ -56,16 +64,36 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
     cached = overlap.merged(overlap.of_runs(tier.resident(), tier.spec.block))
     held = overlap.length(where)
     share = overlap.length(overlap.common(where, cached)) / held if held else 0.0
+    counters = tier.counters()
     tally, notes = _tally(target, found, mine)
     heat, times = _heat(target, mine)
-    words = forecast.of(tier.kind, tier.spec, tier.counters(), share)
+    words = forecast.of(tier.kind, tier.spec, counters, share)
+    wanted = preferences.of(machine, disk.name)
     return Explanation(
-        mine.name, disk.name, tier.kind, int(held), share, heat, times,
+        mine.name, disk.name, tier.kind, int(held), share, _dirty(tier, counters, where),
+        _preference(wanted, mine.name, label is not None), heat, times,
         None if tally is None else tally.read_ratio,
         None if tally is None else tally.write_ratio,
         None if tally is None else tally.bypassed,
         (*words, *notes),
     )  # fmt: skip
+
+
+def _dirty(tier: KernelTier, counters: Counters, where: Sequence[Extent]) -> float | None:
+    held = overlap.length(where)
+    if not counters.dirty or not held:
+        return 0.0
+    dirty = tier.dirty_extents()
+    return None if dirty is None else overlap.length(overlap.common(where, dirty)) / held
+
+
+def _preference(wanted: Preferences, name: str, table: bool) -> Kind | None:
+    """What was said of the file or a folder above it, or of the table; exclusion wins, as in a
+    plan."""
+    names = {f"table:{name}"} if table else {name, *map(str, PurePosixPath(name).parents)}
+    if names & set(wanted.excluded):
+        return "excluded"
+    return "pinned" if names & set(wanted.pinned) else None
 
 
 def to_text(found: Explanation, form: str) -> str:
@@ -80,6 +108,8 @@ def to_text(found: Explanation, form: str) -> str:
         f"{found.name} on disk {found.disk} ({found.tier})",
         f"  size on disk    {size(found.bytes)}",
         f"  in the cache    {percent(found.resident)} of its bytes",
+        f"  dirty           {_dirty_words(found)}",
+        f"  warm-ups        {found.preference or 'neither pinned nor excluded'}",
         f"  heat            {heat}",
         f"  hits so far     reads {percent(found.read_hit_ratio)}, writes"
         f" {percent(found.write_hit_ratio)}"
@@ -87,6 +117,12 @@ def to_text(found: Explanation, form: str) -> str:
         *(f"  {sentence}" for sentence in found.next),
     ]
     return "\n".join(lines)
+
+
+def _dirty_words(found: Explanation) -> str:
+    if found.dirty is None:
+        return f"some of the disk's blocks are; {found.tier} does not say which"
+    return f"{percent(found.dirty)} of its bytes are on the flash alone" if found.dirty else "none"
 
 
 def _chosen(found: Sequence[Owner], name: str) -> Owner:

@@ -17,11 +17,11 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from hotset.cachelayer import card, counting, owners
-from hotset.cachelayer.card import Card, Disk
+from hotset.cachelayer.card import Card, Disk, KernelTier
 from hotset.cachelayer.heat import Tally, total
 from hotset.cachelayer.heatstore import Store, opened, store_path
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.tier import Counters, Hits, Tier
+from hotset.cachelayer.tier import Counters, Hits
 from hotset.cachelayer.units import Bytes
 from hotset.reports.hits import HitReport, HitRow
 
@@ -45,7 +45,7 @@ class Target:
     disk: Disk
 
     @property
-    def tier(self) -> Tier:
+    def tier(self) -> KernelTier:
         return card.built(self.machine, self.card, self.disk)
 
     def store(self) -> AbstractContextManager[Store]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -53,9 +53,10 @@ class Journal:
         self._state: Literal["new", "going on", "refused"] = "new"
 
     @classmethod
-    def begin(cls, archive: Archive, spec: Spec) -> Self:
+    def begin(cls, archive: Archive, spec: Spec, command: Sequence[str] = ()) -> Self:
         """A new run; its folder holds the resolved spec from the first moment.
 
+        :param command: what was called, to be kept with the run.
         :raises EnvironmentLacksError: the archive cannot be written; nothing is left in it.
         """
         now = datetime.now(UTC)
@@ -65,6 +66,8 @@ class Journal:
             state="interrupted",
             started_at=now,
             seconds=0,
+            command=tuple(command),
+            prices=spec.prices,
             experiment=_experiment(spec),
         )
         journal = cls(archive, document)
@@ -165,8 +168,10 @@ class Journal:
         """Fill in the caveats and write the page, unless the run was refused."""
         if self._state == "refused":
             return
-        from hotset.reports import html
+        from hotset.reports import html, prices
 
+        if self.document.prices is not None:
+            self.change(costs=prices.costs(self.document, self.document.prices))
         self.change(warnings=caveats.of(self.document))
         page = self.archive.path(self.document.run) / REPORT
         page.write_text(html.render(self.document), encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Group
@@ -71,11 +71,17 @@ class View:
         )
 
 
-def sparkline(values: list[float] | list[int]) -> str:
-    """Values as bars between 0 and the highest.
+def sparkline(values: Sequence[float | None], top: float | None = None) -> str:
+    """Values as bars between 0 and ``top``, if not given the highest; None is a gap.
 
     >>> sparkline([0, 1, 4, 8])
-    '▁▁▄█'
+    '▁▂▄█'
+    >>> sparkline([0.5, None, 1], 1)
+    '▄ █'
     """
-    top = max(values, default=0) or 1
-    return "".join(_BARS[round(value / top * 7 - 0.01)] if value else _BARS[0] for value in values)
+    top = top or max((value for value in values if value is not None), default=0) or 1
+    return "".join(" " if value is None else _bar(value / top) for value in values)
+
+
+def _bar(share: float) -> str:
+    return _BARS[round(share * 7 - 0.01)] if share > 0 else _BARS[0]

@@ -70,10 +70,16 @@ def run_queries(
     return result, window
 
 
-def power_record(number: int, result: PowerResult, window: Window) -> document.PowerRun:
-    """A power run as it stands in the result document."""
+def power_record(
+    number: int, result: PowerResult, window: Window, others: float
+) -> document.PowerRun:
+    """A power run as it stands in the result document.
+
+    :param others: share of this computer's CPU that was busy before the arm was set up.
+    """
     return document.PowerRun(
         **_window(number, window, result.ended - result.started),
+        others_cpu=others,
         queries=tuple(
             document.Query(
                 number=one.number,
@@ -104,11 +110,20 @@ def _window(number: int, window: Window, seconds: float) -> dict[str, Any]:
     }
 
 
-def repeat_record(number: int, measured: Measured, block: Bytes) -> document.Repeat:
-    """The window of TPC-C as it stands in the result document."""
+def repeat_record(
+    number: int,
+    measured: Measured,
+    block: Bytes,
+    others: float,
+    parts: Sequence[document.Part] = (),
+) -> document.Repeat:
+    """The window of TPC-C as it stands in the result document; ``others`` as with
+    :func:`power_record`."""
     result = measured.result
     return document.Repeat(
         **_window(number, measured.window, result.window_end - result.window_start),
+        others_cpu=others,
+        parts=tuple(parts),
         nopm=result.nopm,
         tpm=result.tpm,
         latency_ms=_latency(result.latency_ms),

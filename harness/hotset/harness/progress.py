@@ -152,8 +152,8 @@ class Reporter:
 class FlushWatch:
     """Progress of a flush, with the time it will still take by the rate measured so far.
 
-    The kernel writes back, and counts, in batches: a rate is taken where the count has just
-    dropped, from the first drop on, and between drops the estimate only counts down.
+    The kernel writes back, and counts, in batches, and takes its time to begin: a rate is taken
+    from the first drop of the count to its latest, and between drops the estimate only counts down.
     """
 
     def __init__(self, reporter: Reporter, block: Bytes) -> None:
@@ -169,9 +169,8 @@ class FlushWatch:
         if not self._drops or left < self._drops[-1][1]:
             self._drops.append((now, int(left)))
         text = f"{left.bytes(self._block)} dirty"
-        if len(self._drops) > 1:
-            # Not from the first call on, where there are more: a kernel may take its time to begin.
-            (begun, first), (last, known) = self._drops[len(self._drops) > 2], self._drops[-1]
+        if len(self._drops) > 2:
+            (begun, first), (last, known) = self._drops[1], self._drops[-1]
             rate = (first - known) / (last - begun)
             rest = max(0.0, known / rate - (now - last))
             self.estimates.append((now, rest))

@@ -27,7 +27,14 @@ from hotset.cachelayer.lab import FLASH_MODEL, MachineChoice, TierChoice
 from hotset.cachelayer.tier import TierSpec, WriteMode
 from hotset.cachelayer.units import Bytes
 from hotset.cachelayer.warmup import Method
-from hotset.reports.document import ArmName, CheckedAfter, Published, WarmupOrder, Workload
+from hotset.reports.document import (
+    ArmName,
+    CheckedAfter,
+    Prices,
+    Published,
+    WarmupOrder,
+    Workload,
+)
 from hotset.tpch import load as tpch
 from hotset.tpch.schema import estimated_bytes
 
@@ -227,6 +234,7 @@ class Spec(_Table):
     tpch: TpchTable | None = None
     warmup: WarmupTable = WarmupTable()
     published: Published | None = None
+    prices: Prices | None = None
 
     @property
     def database_bytes(self) -> Bytes:

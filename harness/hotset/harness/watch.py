@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 from hotset.cachelayer.heat import Tally
-from hotset.cachelayer.tier import Tier
+from hotset.cachelayer.tier import Counters, Tier
+from hotset.cachelayer.units import Bytes
 from hotset.harness.hit_report import gained
 from hotset.reports.hits import SCHEMA_VERSION, iso, percent, size
 
@@ -54,22 +55,28 @@ def lines(
         # A reading that took longer than an interval is not made up for by a burst of short ones.
         sleep(max(0.0, begun + number * interval_s - clock()))
         now, at = tier.counters(), clock()
-        seconds = max(at - since, 1e-9)
-        counted = gained([before, now], tier.counter_bits)
-        tally = Tally.of(counted)
-
-        def rate(value: int | None, seconds: float = seconds) -> float | None:
-            return None if value is None else round(value / seconds, 1)
-
-        block = tier.spec.block
-        yield Line(
-            at, round(seconds, 3), tally.reads / seconds,
-            None if counted.write_hits is None else tally.writes / seconds,
-            tally.read_ratio, tally.write_ratio, tally.ratio,
-            rate(counted.bypassed), rate(counted.promotions), rate(counted.demotions),
-            int(now.dirty.bytes(block)), int(now.used.bytes(block)),
-        )  # fmt: skip
+        yield line(before, now, at, at - since, tier.counter_bits, tier.spec.block)
         before, since = now, at
+
+
+def line(
+    before: Counters, now: Counters, at: float, seconds: float, counter_bits: int, block: Bytes
+) -> Line:
+    """What lies between two readings, ``seconds`` apart; ``at`` is the time of the second."""
+    seconds = max(seconds, 1e-9)
+    counted = gained([before, now], counter_bits)
+    tally = Tally.of(counted)
+
+    def rate(value: int | None) -> float | None:
+        return None if value is None else round(value / seconds, 1)
+
+    return Line(
+        at, round(seconds, 3), tally.reads / seconds,
+        None if counted.write_hits is None else tally.writes / seconds,
+        tally.read_ratio, tally.write_ratio, tally.ratio,
+        rate(counted.bypassed), rate(counted.promotions), rate(counted.demotions),
+        int(now.dirty.bytes(block)), int(now.used.bytes(block)),
+    )  # fmt: skip
 
 
 def as_json(line: Line) -> str:

@@ -25,6 +25,7 @@ from hotset.reports.document import (
 REPEATS_WANTED = 3
 WINDOW_WANTED_S = 10.0
 STEAL_BORNE = 0.05
+OTHERS_BORNE = 0.1
 MEMORY_FACTOR = 2  # buffers of half a database serve much of what is read twice
 WARMUP_RATE_WANTED = 0.90  # of the origin's sequential rate
 CALIBRATION_TOLERANCE = 0.15
@@ -63,6 +64,11 @@ class Code(Enum):
         "Not alone: the hypervisor gave up to {worst} of the machine's CPU to others ({which})."
         " What is bound by CPU was slowed by about as much, and not all arms alike.",
         "Repeat when the host is quiet, or on a machine of its own.",
+    )
+    LOADED = (
+        "Not alone: up to {worst} of this computer's CPU was busy with something else before an"
+        " arm began ({which}). What is bound by CPU was slowed, and not all arms alike.",
+        "Repeat when nothing else runs here.",
     )
     PROBE_BELOW = (
         "After the warm-up the probe's hit ratio was {ratio}, below the {wanted} asked for.",
@@ -145,7 +151,7 @@ def derive(document: RunDocument) -> tuple[Caveat, ...]:
         *_of_conditions(document),
         *_of_repeats(document),
         *_of_queries(document),
-        *_of_steal(document),
+        *_of_others(document),
         *_of_warmup(document),
         Code.NOT_AUDITED.fill(),
     ]
@@ -266,20 +272,24 @@ def _causes_of(repeat: Repeat) -> Counter[str]:
     return causes
 
 
-def _of_steal(document: RunDocument) -> Iterator[Caveat]:
+def _of_others(document: RunDocument) -> Iterator[Caveat]:
+    """What the hypervisor and other programs took."""
     windows: list[tuple[str, Window]] = [
         *((arm.name, one) for arm in document.arms for one in arm.repeats),
         *((arm.name, one) for arm in document.power_arms for one in arm.repeats),
     ]
-    worst: dict[str, float] = {}
-    for name, one in windows:
-        worst[name] = max(worst.get(name, 0), one.server_steal)
-    robbed = {name: share for name, share in worst.items() if share > STEAL_BORNE}
-    if robbed:
-        which = words.listed(
-            [f"{name} {words.percent(share, 0)}" for name, share in robbed.items()]
-        )
-        yield Code.STOLEN.fill(worst=words.percent(max(robbed.values()), 0), which=which)
+    stolen = [(name, one.server_steal) for name, one in windows]
+    others = [(name, one.others_cpu) for name, one in windows]
+    for code, shares, borne in (
+        (Code.STOLEN, stolen, STEAL_BORNE),
+        (Code.LOADED, others, OTHERS_BORNE),
+    ):
+        worst = {name: max(share for arm, share in shares if arm == name) for name, _ in shares}
+        robbed = {name: share for name, share in worst.items() if share > borne}
+        if robbed:
+            said = [f"{name} {words.percent(share, 0)}" for name, share in robbed.items()]
+            highest = words.percent(max(robbed.values()), 0)
+            yield code.fill(worst=highest, which=words.listed(said))
 
 
 def _of_queries(document: RunDocument) -> Iterator[Caveat]:

@@ -1,22 +1,26 @@
 """The charts of a run: what each shows, what it says in words, and its table.
 
-Bars start at zero and are never logarithmic. Lines and points are drawn on a logarithmic axis
-where the arms lie so far apart that the slower one would be a flat line; the axis says so.
+Bars start at zero, but for the queries', which differ by orders of magnitude: theirs is a
+logarithmic axis, which says so. Lines and points are drawn on a logarithmic axis where the arms
+lie so far apart that the slower one would be a flat line; that axis says so, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import fmean
 
-from hotset.reports import answer, power, series, vega, words
+from hotset.reports import answer, parts, power, prices, series, vega, words
 from hotset.reports.answer import ArmFigures
-from hotset.reports.document import RunDocument, Second
+from hotset.reports.document import RunDocument
+from hotset.reports.series import MEASURES, Measure
 from hotset.reports.vega import Row, Spec
 
 POINTS_PER_LINE = 200  # more would not be seen, and would swell the page
 TABLE_ROWS = 24
+PARTS_DRAWN = 12
 LOG_FROM_RATIO = 5  # between the arms' means
+LOG_UNITS = ("count", "ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class Figure:
 
 def figures(document: RunDocument) -> list[Figure]:
     """Every chart that the document has figures for, in the order of the page."""
-    makers = (throughput, over_time, latencies, queries, warmup)
+    makers = (throughput, over_time, latencies, queries, hits, warmup, price)
     made = [maker(document) for maker in makers]
     return [figure for figure in made if figure is not None]
 
@@ -93,43 +97,34 @@ def over_time(document: RunDocument) -> Figure | None:
         return None
     end = 1 + max(second.second for arm in arms for each in arm.repeats for second in each.series)
     bin_s = series.bin_width(end, POINTS_PER_LINE)
-    log = _far_apart([arm.tpm for arm in arms])
-    measures: tuple[tuple[str, str, Callable[[Second], float | None]], ...] = (
-        ("tpm", "Transactions per minute", lambda second: second.tpm),
-        ("hit_ratio", "Hit ratio of the cache", lambda second: second.hit_ratio),
-        ("server_cpu", "Server CPU busy", lambda second: second.server_cpu),
-    )
-    drawn = {key: series.line_rows(arms, measure, bin_s) for key, _, measure in measures}
-    drawn = {key: rows for key, rows in drawn.items() if rows}
-    headings = {key: heading for key, heading, _ in measures}
-    panels = []
-    for key, rows in drawn.items():
-        heading = headings[key]
-        spread = [f"{arm} {low} to {high}" for arm, low, high in _spread(key, rows)]
-        panels.append(
-            Panel(
-                key,
-                vega.lines(
-                    rows,
-                    end,
-                    share=key != "tpm",
-                    log=log and key == "tpm",
-                    last=key == list(drawn)[-1],
-                ),
-                f"Line chart over {end} seconds. {heading}, means of {bin_s} s: "
-                f"{words.listed(spread)}.",
-                heading + (" (logarithmic axis)" if log and key == "tpm" else ""),
-            )
-        )
+    drawn = [(one, series.line_rows(arms, one.of, bin_s)) for one in MEASURES]
+    drawn = [(one, rows) for one, rows in drawn if rows]
+    panels = [_over_time(one, rows, end, bin_s, one is drawn[-1][0]) for one, rows in drawn]
     points = "one point per second" if bin_s == 1 else f"each point the mean of {bin_s} s"
     return Figure(
         key="over-time",
         title="Second by second",
-        caption=f"Strong lines: mean of the repeats; faint lines: each repeat; {points}. "
-        f"Hit ratio is {answer.HIT_RATIO_DENOMINATOR}, second by second.",
+        caption=f"Strong lines: mean of the repeats; faint lines: each repeat; {points}; all on"
+        f" one axis of time. Hit ratio is {answer.HIT_RATIO_DENOMINATOR}, second by second.",
         panels=tuple(panels),
         table=_time_table(arms, end),
         legend=tuple(arm.name for arm in arms),
+    )
+
+
+def _over_time(measure: Measure, rows: list[Row], end: int, bin_s: int, last: bool) -> Panel:
+    lines = _mean_lines(rows)
+    log = measure.unit in LOG_UNITS and _far_apart([fmean(line) for line in lines.values()])
+    spread = [
+        f"{arm} {measure.show(min(line))} to {measure.show(max(line))}"
+        for arm, line in lines.items()
+    ]
+    return Panel(
+        measure.key,
+        vega.lines(rows, end, unit=measure.unit, log=log, last=last),
+        f"Line chart over {end} seconds. {measure.heading}, means of {bin_s} s:"
+        f" {words.listed(spread)}.",
+        measure.heading + (" (logarithmic axis)" if log else ""),
     )
 
 
@@ -196,8 +191,9 @@ def queries(document: RunDocument) -> Figure | None:
     return Figure(
         key="queries",
         title="The 22 TPC-H queries",
-        caption="Seconds of each query, means of the repeats. The axis is logarithmic: equal"
-        " distances are equal factors.",
+        caption="Seconds of each query, means of the repeats. The axis is logarithmic and begins"
+        f" at {vega.log_start(row['value'] for row in rows):g} s, not at zero: compare where bars"
+        " end; equal distances are equal factors.",
         panels=(
             Panel(
                 "queries",
@@ -260,35 +256,83 @@ def warmup(document: RunDocument) -> Figure | None:
     )
 
 
+def hits(document: RunDocument) -> Figure | None:
+    rows = parts.rows(document)
+    if not rows:
+        return None
+    shown = [part for part in parts.of(document) if part.hit_ratio is not None][:PARTS_DRAWN]
+    bars = [
+        {"arm": part.name, "value": part.hit_ratio, "label": words.percent(part.hit_ratio)}
+        for part in shown
+    ]
+    said = [f"{bar['arm']} {bar['label']}" for bar in bars]
+    return Figure(
+        key="hits",
+        title="Hit ratio by table",
+        caption=f"The tables and indexes that were asked most, busiest first. {parts.NOTE}",
+        panels=(
+            Panel(
+                "hits",
+                vega.shares(bars, [part.name for part in shown]),
+                f"Bar chart of hit ratios in the accelerated arm: {words.listed(said)}.",
+            ),
+        ),
+        table=Table("Requests and hit ratios by table", parts.COLUMNS, tuple(rows)),
+    )
+
+
+def price(document: RunDocument) -> Figure | None:
+    known = [cost for cost in document.costs if cost.price_per_nopm is not None]
+    if document.prices is None or not known:
+        return None
+    bars = [
+        {"arm": cost.arm, "value": cost.price_per_nopm, "label": words.money(cost.price_per_nopm)}
+        for cost in known
+    ]
+    order = [cost.arm for cost in known]
+    said = [f"{bar['arm']} {bar['label']}" for bar in bars]
+    return Figure(
+        key="price",
+        title="Price per NOPM",
+        caption=prices.assumptions(document),
+        panels=(
+            Panel(
+                "price",
+                vega.bars(bars, [], f"{document.prices.currency} per NOPM", list(order)),
+                f"Bar chart of the price per new order per minute: {words.listed(said)}.",
+            ),
+        ),
+        table=Table(
+            f"Prices in {document.prices.currency}", prices.COLUMNS, tuple(prices.rows(document))
+        ),
+    )
+
+
 def _far_apart(means: list[float]) -> bool:
     positive = [mean for mean in means if mean > 0]
     return len(positive) > 1 and max(positive) / min(positive) >= LOG_FROM_RATIO
 
 
-def _spread(key: str, rows: list[Row]) -> list[tuple[str, str, str]]:
-    """(arm, lowest, highest) of the mean lines, as text."""
-    show = words.count if key == "tpm" else lambda value: words.percent(value, 0)
-    groups: dict[str, list[float]] = {}
+def _mean_lines(rows: list[Row]) -> dict[str, list[float]]:
+    """The values of the mean line of each arm."""
+    lines: dict[str, list[float]] = {}
     for row in rows:
         if not row["repeat"]:
-            groups.setdefault(row["arm"], []).append(row["value"])
-    return [(arm, show(min(values)), show(max(values))) for arm, values in groups.items()]
+            lines.setdefault(row["arm"], []).append(row["value"])
+    return lines
 
 
 def _time_table(arms: list[ArmFigures], end: int) -> Table:
     """One row per bin, one column per measure and arm that has it: arms side by side."""
     bin_s = series.bin_width(end, TABLE_ROWS)
     columns: dict[str, dict[int, str]] = {}
-    for name, measure, show in (
-        ("TPM", lambda second: second.tpm, words.count),
-        ("hit ratio", lambda second: second.hit_ratio, words.percent),
-        ("CPU", lambda second: second.server_cpu, words.percent),
-    ):
+    for measure in MEASURES:
         for arm in arms:
             every = [second for repeat in arm.repeats for second in repeat.series]
-            binned = series.binned(every, measure, bin_s)
+            binned = series.binned(every, measure.of, bin_s)
             if binned:
-                columns[f"{name} {arm.name}"] = {start: show(value) for start, value in binned}
+                shown = {start: measure.show(value) for start, value in binned}
+                columns[f"{measure.name} {arm.name}"] = shown
     rows = [
         (
             f"{start}–{min(start + bin_s, end)}",

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from hotset.reports import answer, power, stats, words
 from hotset.reports.document import ArmName, RunDocument, Workload
 
-_NO_SETUP = ("name", "title", "repeats", "arms", "published")
+_NO_SETUP = ("name", "title", "repeats", "arms", "published", "prices")
 """Keys of an experiment that change nothing in what is measured."""
 _FIGURES: dict[Workload, str] = {"tpcc": "NOPM", "tpch": "TPROC-H s"}
 COLUMNS = (

@@ -10,6 +10,7 @@ A phase that did not happen leaves `None` or an empty list, never zeros.
 # Schema history
 #   1  2026-11  first version
 #   2  2026-11  power runs of TPC-H, more arms; a document of version 1 is one of version 2
+#   3  2026-11  prices and costs, parts, others_cpu and the command; one of version 2 is one of 3
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from pydantic import (
     model_validator,
 )
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 # How far a stated hit ratio may lie from hits / (hits + misses) of the same window: rounding only.
 HIT_RATIO_TOLERANCE = 0.005
@@ -81,6 +82,35 @@ class Published(Record):
     tpm: PublishedFigure | None = None
     queries_s: PublishedFigure | None = None  # the 22 queries in sum
     hit_ratio: str = ""
+
+
+class Prices(Record):
+    """What the parts of a set-up cost, in one currency. What is not given is not known: an arm that
+    needs it has no price."""
+
+    currency: Annotated[str, Field(min_length=1, max_length=8)] = "USD"
+    server: PositiveFloat
+    origin: PositiveFloat | None = None
+    """The slow storage with its disks."""
+    split_disk: PositiveFloat | None = None
+    """Each further slow disk of the `split-disks` arm."""
+    flash_per_gb: PositiveFloat | None = None
+    """A GB (10⁹ bytes) of flash."""
+    memory_per_gb: PositiveFloat | None = None
+    """A GB of the memory that the `in-memory` arm takes for its buffers."""
+
+
+class Cost(Record):
+    """What an arm of TPC-C costs, and what it gives for that; None: not known, or no gain."""
+
+    arm: ArmName
+    flash_bytes: NonNegativeInt
+    price: PositiveFloat | None = None
+    price_per_nopm: PositiveFloat | None = None
+    gained_nopm_per_flash_gb: PositiveFloat | None = None
+    """NOPM above the baseline's for each GB of flash."""
+    price_per_gained_nopm: PositiveFloat | None = None
+    """What it costs above the baseline for each NOPM above the baseline's."""
 
 
 class Experiment(Record):
@@ -226,6 +256,17 @@ class Second(Record):
     dirty_bytes: NonNegativeInt | None = None
 
 
+class Part(Record):
+    """Requests to the cached device for one table, index or file; ratios of what is counted."""
+
+    name: str
+    reads: NonNegativeInt
+    writes: NonNegativeInt
+    hit_ratio: Share | None = None
+    read_hit_ratio: Share | None = None
+    write_hit_ratio: Share | None = None
+
+
 class Window(Record):
     """What the machine and the tier did while one arm was measured."""
 
@@ -236,6 +277,7 @@ class Window(Record):
     server_cpu: Share
     server_iowait: Share
     server_steal: Share = 0  # what a hypervisor gave to others; server_cpu counts it as busy
+    others_cpu: Share = 0  # of this computer's CPU, busy before the arm was set up
     duration_s: PositiveFloat
     counters: Counters | None = None
 
@@ -261,6 +303,8 @@ class Repeat(Window):
     retries: NonNegativeInt
     rampup_s: NonNegativeFloat
     transactions: dict[str, Transaction] = Field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+    """By table, where the tier counts its regions: of the whole run, the ramp-up included."""
     series: tuple[Second, ...] = ()
 
 
@@ -377,9 +421,11 @@ class Caveat(Record):
 
 
 class RunDocument(Record):
-    schema_version: Literal[1, 2] = SCHEMA_VERSION
+    schema_version: Literal[1, 2, 3] = SCHEMA_VERSION
     hotset_version: str = ""
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    command: tuple[str, ...] = ()
+    """What made it; the experiment's file is `experiment.spec` with every default filled in."""
     state: State
     failure: Failure | None = None
     started_at: UtcTime
@@ -395,6 +441,8 @@ class RunDocument(Record):
     power_arms: tuple[PowerArm, ...] = ()
     warmup: WarmUp | None = None
     factors: dict[Workload, Factor | None] = Field(default_factory=dict)
+    prices: Prices | None = None
+    costs: tuple[Cost, ...] = ()
     warnings: tuple[Caveat, ...] = ()
 
     @model_validator(mode="after")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from base64 import b64encode
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +18,7 @@ from importlib.resources import files
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from hotset.reports import answer, caveats, charts, power, published, words
+from hotset.reports import answer, caveats, charts, power, prices, published, words
 from hotset.reports.answer import ArmFigures
 from hotset.reports.document import SCHEMA_VERSION, ArmName, Calibration, Counters, RunDocument
 
@@ -79,6 +80,8 @@ def render(document: RunDocument) -> str:
         transactions=_transactions(list(measured.values())),
         published=_published(document),
         configuration=configuration(document),
+        command=shlex.join(document.command),
+        price_how=prices.HOW,
         spec_text=json.dumps(document.experiment.spec, indent=2, ensure_ascii=False),
         embedded=without_series(document).model_dump(mode="json"),
         schema_version=SCHEMA_VERSION,
@@ -92,8 +95,8 @@ def render(document: RunDocument) -> str:
 
 
 def _unbroken(text: str) -> str:
-    """What stands in brackets, and a number and its sign, stay on one line."""
-    inside = re.sub(r"\(.*?\)", lambda found: found[0].replace(" ", NO_BREAK_SPACE), text)
+    """What stands in brackets up to a semicolon, and a number and its sign, stay on one line."""
+    inside = re.sub(r"\(.*?[;)]", lambda found: found[0].replace(" ", NO_BREAK_SPACE), text)
     return inside.replace(" %", f"{NO_BREAK_SPACE}%").replace("–", f"–{WORD_JOINER}")
 
 
@@ -191,7 +194,7 @@ def _tier(document: RunDocument) -> list[tuple[str, str]]:
     tier = document.tier
     if tier is None:
         return []
-    word = " (emulated)" if tier.emulated else ""
+    word = " (emulated)" if tier.emulated and tier.kind != "emulated" else ""
     rows = [
         ("kind", f"{tier.kind}{word}"),
         ("mode, policy", f"{tier.mode}, {tier.policy}"),

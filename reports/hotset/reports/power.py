@@ -79,7 +79,7 @@ def headline(document: RunDocument) -> str | None:
     )
     if factor.of_all_flash is not None:
         said += f", {words.percent(factor.of_all_flash, 0)} of all-flash"
-    return f"{said}." if factor.significant else f"Not significant: {said}."
+    return f"{said}." if factor.significant else f"Not significant: t{said[1:]}."
 
 
 def _interval(factor: Factor) -> str:

@@ -3,12 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
 
+from hotset.reports import words
 from hotset.reports.answer import ArmFigures
 from hotset.reports.document import Second
 from hotset.reports.vega import Row
 
 BIN_WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600)
+
+Unit = Literal["count", "ms", "share", "MiB"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What a line shows: ``name`` heads a table's column, ``heading`` a panel."""
+
+    key: str
+    name: str
+    heading: str
+    unit: Unit
+    of: Callable[[Second], float | None]
+
+    def show(self, value: float) -> str:
+        """A figure of it as text.
+
+        >>> MEASURES[1].show(41.26), MEASURES[2].show(0.5), MEASURES[3].show(12.0)
+        ('41.3', '50.0 %', '12')
+        """
+        if self.unit == "share":
+            return words.percent(value)
+        return words.milliseconds(value) if self.unit == "ms" else words.count(value)
+
+
+MEASURES = (
+    Measure("tpm", "TPM", "Transactions per minute", "count", lambda second: second.tpm),
+    Measure("latency", "p95 ms", "Latency, 95th percentile of each second, ms", "ms",
+            lambda second: second.latency_ms_p95),
+    Measure("hit_ratio", "hit ratio", "Hit ratio of the cache", "share",
+            lambda second: second.hit_ratio),
+    Measure("dirty", "dirty MiB", "Dirty in the cache, MiB", "MiB",
+            lambda second: None if second.dirty_bytes is None else second.dirty_bytes / 2**20),
+    Measure("server_cpu", "CPU", "Server CPU busy", "share", lambda second: second.server_cpu),
+)  # fmt: skip
+"""In the order of the panels, which share one axis of time."""
 
 
 def bin_width(end: int, bins: int) -> int:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hotset.reports import answer, caveats, power, published, words
+from hotset.reports import answer, caveats, power, prices, published, words
 from hotset.reports.answer import ArmFigures
 from hotset.reports.document import Repeat, RunDocument
 from hotset.reports.tables import ListingRow
@@ -40,6 +40,10 @@ def summary(document: RunDocument, console: Console) -> None:
     if lines := published.rows(document):
         console.print()
         console.print(_published_table(document, lines))
+    if document.costs:
+        console.print()
+        console.print(_prices_table(document))
+        console.print(prices.assumptions(document), style="dim", highlight=False)
     warmup = answer.warmup_line(document)
     if warmup:
         console.print()
@@ -64,7 +68,7 @@ def _compared(title: str, lines: Iterable[Line]) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for name in ("before", "after", "speed", "hit ratio"):
-        table.add_column(name, justify="right", no_wrap=name != "hit ratio")
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict")
     for line in lines:
         speed = words.factor(line.speed_ratio)
@@ -202,6 +206,18 @@ def _published_table(document: RunDocument, lines: list[tuple[str, ...]]) -> Tab
             column.replace(" ", "\n"), justify="left" if column == "figure" else "right"
         )
     for line in lines:
+        table.add_row(*line)
+    return table
+
+
+def _prices_table(document: RunDocument) -> Table:
+    currency = document.prices.currency if document.prices else ""
+    table = Table(
+        title=f"Prices in {currency}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for column in prices.COLUMNS:
+        table.add_column(column, justify="left" if column == "arm" else "right")
+    for line in prices.rows(document):
         table.add_row(*line)
     return table
 

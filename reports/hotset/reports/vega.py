@@ -6,7 +6,8 @@ the browser resolves them in the SVG, so one specification serves all three.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import altair as alt
@@ -30,15 +31,11 @@ DASHES = {
     "in-memory": [8, 2, 2, 2],
     "flash-volume": [4, 2, 1, 2],
 }
-SHAPES = {
-    "baseline": "circle",
-    "accelerated": "diamond",
-    "all-flash": "square",
-    "split-disks": "triangle-down",
-    "in-memory": "triangle-up",
-    "flash-volume": "cross",
-}
-QUERY_PX = 19
+QUERY_BAR_PX, QUERY_GAP_PX = 8, 8
+SHARE_PX = 26
+SHARE_ROOM = 1.4  # of 100 %, for a figure beside the bar on a phone
+QUARTERS = [0, 0.25, 0.5, 0.75, 1]
+_TOOLTIP_FORMAT = {"share": ".1%", "ms": ",.1f", "MiB": ",.1f"}
 Row = dict[str, Any]
 Spec = dict[str, Any]
 
@@ -134,10 +131,42 @@ def ranges(means: list[Row], points: list[Row], order: list[str]) -> Spec:
     return _finished(layers.properties(width="container", height=ROW_PX * len(order) + 10))
 
 
+def shares(rows: list[Row], order: list[str]) -> Spec:
+    """A bar from 0 to 100 % for each row, its figure beside it."""
+    y = alt.Y("arm:N", sort=order, title=None, axis=alt.Axis(labelLimit=140))
+    x = alt.X(
+        "value:Q",
+        title=None,
+        scale=alt.Scale(domain=[0, SHARE_ROOM], nice=False),
+        axis=alt.Axis(values=QUARTERS, format=".0%"),
+    )
+    base = alt.Chart(alt.InlineData(values=rows))
+    tooltip = [alt.Tooltip("arm:N", title="table"), alt.Tooltip("label:N", title="hit ratio")]
+    layers = alt.layer(
+        base.mark_bar(height={"band": 0.62}, fill="var(--accelerated)").encode(
+            x=x, y=y, tooltip=tooltip
+        ),
+        base.mark_text(align="left", dx=6, fontSize=12, fill="var(--ink)").encode(
+            x=x, y=y, text="label:N"
+        ),
+    )
+    return _finished(layers.properties(width="container", height=SHARE_PX * len(order)))
+
+
+def log_start(values: Iterable[float]) -> float:
+    """Where a logarithmic axis of bars begins: the decade below the smallest.
+
+    >>> log_start([0.2, 0.03, 5])
+    0.01
+    """
+    return float(10.0 ** math.floor(math.log10(min([v for v in values if v > 0] or [1]) / 1.05)))
+
+
 def queries(rows: list[Row], order: Sequence[str]) -> Spec:
-    """A row per query, a point per arm on a logarithmic axis, joined by a line."""
-    values = [row["value"] for row in rows if row["value"] > 0] or [1]
-    domain = [min(values) / 1.4, max(values) * 1.4]
+    """A group of bars per query, a bar per arm, on a logarithmic axis."""
+    positive = [row for row in rows if row["value"] > 0]
+    values = [row["value"] for row in positive] or [1]
+    domain = [log_start(values), max(values) * 1.4]
     x = alt.X(
         "value:Q",
         title="seconds (logarithmic)",
@@ -145,30 +174,31 @@ def queries(rows: list[Row], order: Sequence[str]) -> Spec:
         axis=alt.Axis(values=_log_ticks(*domain), format=",~g"),
     )
     names = list(dict.fromkeys(row["query"] for row in rows))
-    y = alt.Y("query:N", sort=names, title=None)
     colours = alt.Scale(domain=list(order), range=[COLOURS[name] for name in order])
-    shapes = alt.Scale(domain=list(order), range=[SHAPES[name] for name in order])
-    base = alt.Chart(alt.InlineData(values=[row for row in rows if row["value"] > 0]))
-    layers = alt.layer(
-        base.mark_line(strokeWidth=2, opacity=0.35, color="var(--line-2)").encode(
-            x=x, y=y, detail="query:N"
-        ),
-        base.mark_point(size=70, filled=True, opacity=1).encode(
+    # The bars begin where the axis does: a logarithmic one has no zero.
+    bars = (
+        alt.Chart(alt.InlineData(values=[{**row, "start": domain[0]} for row in positive]))
+        .mark_bar(height={"band": 0.92})
+        .encode(
             x=x,
-            y=y,
+            x2="start:Q",
+            y=alt.Y("query:N", sort=names, title=None, scale=alt.Scale(paddingInner=0.28)),
+            yOffset=alt.YOffset("arm:N", sort=list(order)),
             color=alt.Color("arm:N", legend=None, scale=colours),
-            shape=alt.Shape("arm:N", legend=None, scale=shapes),
             tooltip=[
                 alt.Tooltip("query:N"),
                 alt.Tooltip("arm:N"),
                 alt.Tooltip("label:N", title="mean, s"),
             ],
-        ),
+        )
     )
-    return _finished(layers.properties(width="container", height=QUERY_PX * len(names) + 10))
+    height = (QUERY_BAR_PX * len(order) + QUERY_GAP_PX) * len(names)
+    return _finished(alt.layer(bars).properties(width="container", height=height))
 
 
-def lines(rows: list[Row], end: int, *, share: bool, log: bool, last: bool) -> Spec:
+def lines(rows: list[Row], end: int, *, unit: str, log: bool, last: bool) -> Spec:
+    """:param unit: of the values: ``share``, or anything else that is counted."""
+    share = unit == "share"
     arms = list(dict.fromkeys(row["arm"] for row in rows))
     x = alt.X(
         "second:Q",
@@ -179,8 +209,8 @@ def lines(rows: list[Row], end: int, *, share: bool, log: bool, last: bool) -> S
     # Equal widths of the value axes keep the panels' time axes under each other.
     axis: dict[str, Any] = {"minExtent": 52, "maxExtent": 52, "title": None}
     if share:
-        scale = alt.Scale(domain=[0, 1])
-        y = alt.Y("value:Q", scale=scale, axis=alt.Axis(format=".0%", tickCount=5, **axis))
+        scale = alt.Scale(domain=[0, 1.03], nice=False)  # a line at 100 % in its full width
+        y = alt.Y("value:Q", scale=scale, axis=alt.Axis(format=".0%", values=QUARTERS, **axis))
     elif log:
         # Zeros must stay on the page: symmetric-logarithmic, linear only below the lowest decade.
         positive = [row["value"] for row in rows if row["value"] > 0] or [1]
@@ -215,11 +245,11 @@ def lines(rows: list[Row], end: int, *, share: bool, log: bool, last: bool) -> S
             tooltip=[
                 alt.Tooltip("arm:N"),
                 alt.Tooltip("second:Q"),
-                alt.Tooltip("value:Q", format=".1%" if share else ",.0f"),
+                alt.Tooltip("value:Q", format=_TOOLTIP_FORMAT.get(unit, ",.0f")),
             ],
         ),
     )
-    return _finished(layers.properties(width="container", height=130 if share else 230))
+    return _finished(layers.properties(width="container", height=220 if unit == "count" else 130))
 
 
 def _finished(chart: alt.LayerChart | alt.FacetChart) -> Spec:
@@ -265,5 +295,5 @@ def _log_ticks(low: float, high: float) -> list[float]:
     [10.0, 20.0, 50.0, 100.0]
     """
     decades = [10.0**power for power in range(-3, 10)]
-    steps = (1, 2, 5) if high / low < 50 else (1,)
+    steps = (1, 2, 5) if high / low < 150 else (1,)
     return [decade * step for decade in decades for step in steps if low <= decade * step <= high]

@@ -115,6 +115,22 @@ def plural(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def money(amount: float | None) -> str:
+    """
+    >>> money(12345.6), money(3.256), money(0.01234), money(None)
+    ('12,346', '3.26', '0.012', '–')
+    >>> money(0.00002)
+    'below 0.001'
+    """
+    if amount is None:
+        return ABSENT
+    if amount >= 100:
+        return f"{amount:,.0f}"
+    if amount < 0.001:
+        return "below 0.001"
+    return f"{amount:.2f}" if amount >= 0.1 else f"{amount:.2g}"
+
+
 def listed(items: list[str]) -> str:
     """
     >>> listed(["a"]), listed(["a", "b", "c"])

@@ -28,6 +28,7 @@ from hotset.harness.cli import (
     report,
     runs,
     tier,
+    top,
     tpcc,
     tpch,
     warmup,
@@ -57,6 +58,7 @@ app.add_typer(tpch.app, name="tpch")
 app.add_typer(database.app, name="database")
 app.add_typer(console.app, name="console")
 app.add_typer(jobs.app, name="jobs")
+app.command("top")(top.top)
 app.command("doctor")(doctor.doctor)
 
 

@@ -22,6 +22,7 @@ CODES = {
     "hotset.harness.archive.NoSuchRunError": USAGE,
     "hotset.harness.engines.connect.DsnError": USAGE,
     "hotset.reports.compare.SetUpsDiffer": USAGE,
+    "hotset.reports.publish.NotPublishable": USAGE,
     "hotset.tpcc.schema.AlreadyLoaded": USAGE,
     "hotset.cachelayer.flashdev.RefusedError": USAGE,
     "hotset.cachelayer.card.CardError": USAGE,

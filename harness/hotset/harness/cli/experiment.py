@@ -42,7 +42,8 @@ def run_command(
     quiet: QuietOption = False,
 ) -> None:
     """Run an experiment: baseline, warm-up, accelerated, all-flash, report."""
-    _run(file, set_, resume, yes, format_, quiet)
+    words = ("experiment", "run", str(file), *(("--yes",) if yes else ()))
+    _run(words, file, set_, resume, yes, format_, quiet)
 
 
 def demo(
@@ -52,12 +53,20 @@ def demo(
     quiet: QuietOption = False,
 ) -> None:
     """Run the shipped demonstration experiment (experiments/demo.toml)."""
-    _run(repository_file("experiments/demo.toml"), set_, resume, False, format_, quiet)
+    file = repository_file("experiments/demo.toml")
+    _run(("demo",), file, set_, resume, False, format_, quiet)
 
 
 def _run(
-    file: Path, set_: list[str], resume: str | None, yes: bool, format_: Format, quiet: bool
+    words: tuple[str, ...],
+    file: Path,
+    set_: list[str],
+    resume: str | None,
+    yes: bool,
+    format_: Format,
+    quiet: bool,
 ) -> None:
+    """:param words: the verb as it was called, without what it replaces of the file."""
     from rich.console import Console
 
     from hotset.cachelayer import lab
@@ -67,7 +76,8 @@ def _run(
 
     archive, wanted = Archive.default(), spec.read(file, tuple(set_))
     doctor.require(lab.choose(wanted.machine.kind, wanted.tier.wanted))
-    document = experiment.run(wanted, archive, Reporter(quiet), resume, yes)
+    command = ("hotset", *words, *(word for one in set_ for word in ("--set", one)))
+    document = experiment.run(wanted, archive, Reporter(quiet), resume, yes, command)
     show_document(document, format_)
     if format_ is Format.TABLE and not quiet:
         page = archive.path(document.run) / REPORT

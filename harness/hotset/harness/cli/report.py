@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -18,6 +18,9 @@ from hotset.harness.cli.options import (
     PasswordFileOption,
     ServerOption,
 )
+
+if TYPE_CHECKING:
+    from hotset.reports.document import RunDocument
 
 
 class _RunUnlessNamed(TyperGroup):
@@ -51,16 +54,38 @@ def of_run(
         typer.Option("--output", "-o", help="Write it here. Otherwise the page goes to the archive"
                      " and its path is printed; Markdown and JSON go to standard output."),
     ] = None,
+    price: Annotated[
+        list[str],
+        typer.Option("--price", metavar="KEY=VALUE", help="A price of the set-up, as in the"
+                     " experiment's table of prices: currency, server, origin, flash_per_gb,"
+                     " split_disk, memory_per_gb. Repeatable; kept with the run."),
+    ] = [],  # noqa: B006 - typer copies it
+    publish: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write the run as a reference into a folder of its own"
+                     " in this one: figures, Markdown, the command that made it, the machine."),
+    ] = None,
 ) -> None:  # fmt: skip
     """The report of a run, made afresh from its figures."""
     from hotset.harness.archive import REPORT, Archive
     from hotset.harness.progress import to_stdout
     from hotset.reports import html, markdown
+    from hotset.reports import publish as publishing
 
-    archive = Archive.default()
-    document = archive.load(run)
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise typer.BadParameter(f"{output} is not a file in a folder", param_hint="--output")
+    if output is not None and publish is not None:
+        raise typer.BadParameter(
+            "a published run has its own files: leave --output out", param_hint="--publish"
+        )
+    archive = Archive.default()
+    document = archive.load(run)
+    if price:
+        document = _priced(document, price)
+        archive.save(document)
+    if publish is not None:
+        to_stdout(str(publishing.write(document, publish)))
+        return
     if format_ == "html":
         page = output or archive.path(document.run) / REPORT
         page.write_text(html.render(document), encoding="utf-8")
@@ -72,6 +97,32 @@ def of_run(
         to_stdout(said)
     else:
         output.write_text(said, encoding="utf-8")
+
+
+def _priced(document: RunDocument, words: list[str]) -> RunDocument:
+    """The document with these prices over those it has."""
+    from pydantic import ValidationError
+
+    from hotset.reports import prices
+    from hotset.reports.document import Prices
+
+    given = document.prices.model_dump() if document.prices else {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{word}: write it as key=value, for instance server=6000",
+                                     param_hint="--price")  # fmt: skip
+        given[key.strip()] = value.strip()
+    try:
+        return prices.with_prices(document, Prices.model_validate(given))
+    except ValidationError as error:
+        said = [
+            f"{one['loc'][0]} is missing"
+            if one["type"] == "missing"
+            else f"{one['loc'][0]} = {one['input']!r}: {one['msg']}"
+            for one in error.errors()
+        ]
+        raise typer.BadParameter("; ".join(said), param_hint="--price") from None
 
 
 @app.command("hit-ratio")

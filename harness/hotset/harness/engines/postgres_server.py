@@ -173,7 +173,8 @@ class PostgresServer:
         return PostgresDatabase(host, port, USER, self._password, name)
 
     def version(self) -> str:
-        return self._run("pg_ctl", "--version").split()[-1]
+        # pg_ctl (PostgreSQL) 17.6 (Debian 17.6-0+deb13u1)
+        return self._run("pg_ctl", "--version").split()[-1].rstrip(")")
 
     def _write_settings(self, settings: dict[str, str]) -> None:
         common = {

@@ -60,6 +60,7 @@ TEXT_MAX, _LIST_MAX = 4096, 1000
 # Neither argv nor the environment can hold a NUL, and no name of ours has a control character.
 TEXT_PATTERN = r"^[^\x00-\x1f\x7f]*$"
 _KINDS: dict[Any, ValueKind] = {bool: "switch", int: "number", float: "number"}
+_WRITES = {"output", "publish"}  # files and folders of the server's own disk
 _PASSWORD = "password"  # noqa: S105 - a field's name
 _VARIABLE = "HOTSET_PASSWORD"
 _PASSWORD_FIELD = Annotated[
@@ -236,7 +237,7 @@ def _verb(words: Words, kind: Kind, command: TyperCommand) -> Verb:
             prints_json = True
         elif field == "password_file" and name not in _KEEPS_PASSWORD_FILE:
             fields[_PASSWORD] = (_PASSWORD_FIELD, None)
-        elif field != "quiet" and (field != "output" or parameter.required):
+        elif field != "quiet" and (field not in _WRITES or parameter.required):
             fields[field] = _field(parameter)
             parameters[field] = _parameter(parameter)
     model = create_model(

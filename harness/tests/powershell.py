@@ -1,0 +1,155 @@
+"""The PowerShell module as its grammar reads it: cmdlets, their parameters, and what they request.
+
+A cmdlet's requests are literal in its text, ``Invoke-HotsetApi $PSCmdlet METHOD 'PATH' @{…}``, so
+that they can be recorded without running it: every field with the type of its expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import tree_sitter_powershell
+from tree_sitter import Language, Node, Parser
+
+MODULE = Path(__file__).parents[2] / "scripts" / "Hotset"
+_TYPES = {
+    "string": "string", "string[]": "array", "Nullable[int]": "integer",
+    "Nullable[double]": "number", "Nullable[bool]": "boolean", "switch": "boolean",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One of a cmdlet. ``type`` as it is written, ``allowed`` what ValidateSet lists."""
+
+    name: str
+    type: str
+    allowed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a request: its type in JSON, and the values where only some are allowed."""
+
+    type: str
+    allowed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is sent: ``path`` as the API's description has it."""
+
+    sender: str
+    method: str
+    path: str
+    fields: dict[str, Field]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function with its comment-based help, without the parameters of its inner blocks."""
+
+    name: str
+    help: str
+    parameters: dict[str, Parameter]
+    requests: tuple[Request, ...]
+    node: Node
+
+
+def parse(path: Path) -> Node:
+    return Parser(Language(tree_sitter_powershell.language())).parse(path.read_bytes()).root_node
+
+
+def faults(node: Node) -> list[str]:
+    """Where a text is no PowerShell."""
+    return [
+        f"line {one.start_point.row + 1}: {text(one)[:60]!r}"
+        for one in inside(node)
+        if one.type == "ERROR" or one.is_missing
+    ]
+
+
+def inside(node: Node, kind: str | None = None) -> Iterator[Node]:
+    """A node and all below it, in the order of the text."""
+    if kind is None or node.type == kind:
+        yield node
+    for child in node.children:
+        yield from inside(child, kind)
+
+
+def text(node: Node | None) -> str:
+    return "" if node is None or node.text is None else node.text.decode()
+
+
+@cache
+def functions(folder: str) -> dict[str, Function]:
+    """All functions of a folder of the module, by their names."""
+    found = (
+        _function(node)
+        for path in sorted((MODULE / folder).glob("*.ps1"))
+        for node in inside(parse(path), "function_statement")
+    )
+    return {one.name: one for one in found}
+
+
+def requests() -> list[Request]:
+    return [request for one in functions("Public").values() for request in one.requests]
+
+
+def exported() -> list[str]:
+    """What the manifest exports."""
+    root = parse(MODULE / "Hotset.psd1")
+    entry = next(one for one in inside(root, "hash_entry")
+                 if text(one).startswith("FunctionsToExport"))  # fmt: skip
+    return [text(one).strip("'") for one in inside(entry, "string_literal")]
+
+
+def _function(node: Node) -> Function:
+    name = text(next(inside(node, "function_name")))
+    comments = [text(one) for one in node.children if one.type == "comment"]
+    block = next(inside(node, "param_block"), None)
+    parameters = {} if block is None else {
+        one.name: one for one in map(_parameter, inside(block, "script_parameter"))
+    }  # fmt: skip
+    commands = [one for one in inside(node, "command")
+                if text(next(inside(one, "command_name"))) == "Invoke-HotsetApi"]  # fmt: skip
+    found = tuple(_request(name, parameters, one) for one in commands)
+    return Function(name, "\n".join(comments), parameters, found, node)
+
+
+def _parameter(node: Node) -> Parameter:
+    types = [text(one)[1:-1] for one in inside(node, "type_literal")]
+    sets = [one for one in inside(node, "attribute") if text(one).startswith("[ValidateSet(")]
+    allowed = [
+        text(literal).strip("'") for one in sets for literal in inside(one, "string_literal")
+    ]
+    name = next(text(one) for one in node.children if one.type == "variable")
+    return Parameter(name.removeprefix("$"), types[0] if types else "", tuple(allowed))
+
+
+def _request(sender: str, parameters: dict[str, Parameter], command: Node) -> Request:
+    words = re.match(r"Invoke-HotsetApi \$PSCmdlet (Get|Post|Delete) '([^']+)'", text(command))
+    assert words is not None, f"{sender}: {text(command)!r} is not a literal request"
+    fields = {}
+    for entry in inside(command, "hash_entry"):
+        name = text(next(inside(entry, "key_expression")))
+        value = entry.children[-1]
+        fields[name] = _field(sender, parameters, text(value))
+    return Request(sender, words[1].lower(), words[2], fields)
+
+
+def _field(sender: str, parameters: dict[str, Parameter], expression: str) -> Field:
+    parameter = parameters.get(expression.removeprefix("$"))
+    if parameter is not None:
+        return Field(_TYPES[parameter.type], parameter.allowed)
+    if expression.startswith("-not ") or expression == "$wanted":
+        return Field("boolean")
+    if expression.endswith(".ToArray()"):
+        return Field("array")
+    if expression in ("$login.Dsn", "$login.Password", "$one") or " -join ',' " in f"{expression} ":
+        return Field("string")
+    raise AssertionError(f"{sender}: of which type is {expression!r}?")

@@ -1,0 +1,51 @@
+"""A run as a published reference: its figures, its report, what made it and where."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from hotset.reports import answer, caveats, html, markdown, power
+from hotset.reports.document import RunDocument
+
+
+class NotPublishable(ValueError):
+    """Nobody could repeat it, or it came to no end; the text says which."""
+
+
+def write(document: RunDocument, folder: Path) -> Path:
+    """Write `README.md`, `report.md` and `result.json` into a folder named after the run.
+
+    :raises NotPublishable: the run is not complete, or its command is not on record.
+    """
+    if document.state != "complete":
+        raise NotPublishable(f"run {document.run} is {document.state}: publish a complete one")
+    if not document.command:
+        raise NotPublishable(
+            f"run {document.run} does not say what made it (an older hotset's): run it again"
+        )
+    target = folder / document.run
+    target.mkdir(parents=True, exist_ok=True)
+    for name, text in (
+        ("README.md", _readme(document)),
+        ("report.md", markdown.render(document)),
+        ("result.json", document.model_dump_json(indent=1) + "\n"),
+    ):
+        (target / name).write_text(text, encoding="utf-8")
+    return target
+
+
+def _readme(document: RunDocument) -> str:
+    """The answer, how to repeat it, the machine, and what limits it."""
+    sentences = [answer.headline(document), power.headline(document)]
+    machine = dict(html.configuration(document))["Machine"]
+    parts = [
+        f"# {document.experiment.title or document.experiment.name}",
+        f"Run `{document.run}`, {document.started_at:%Y-%m-%d %H:%M} UTC, hotset"
+        f" {document.hotset_version}. [Report](report.md), [all figures](result.json).",
+        *(f"**{sentence}**" for sentence in sentences if sentence),
+        f"```\n{shlex.join(document.command)}\n```",
+        markdown.table(("Machine", ""), machine),
+        markdown.bullets(one.text for one in caveats.of(document)),
+    ]
+    return "\n\n".join(parts) + "\n"
