@@ -21,6 +21,7 @@ from hotset.harness.console import sampler
 from hotset.harness.console.pages.overview import frame
 from hotset.harness.console.sampler import DiskSample, Reader, Sample, Sampler
 from hotset.harness.tier_metrics import Measured
+from hotset.harness.watch import Line
 
 SPEC = TierSpec("writeback", "smq", Bytes(65536), *(Bytes(n << 20) for n in (5, 64, 16)))
 DISK = Disk("shop", "dm-cache", "oltp", PurePosixPath("/dev/disk/by-id/slow"), SPEC, (), ())
@@ -104,12 +105,15 @@ def test_a_disk_in_an_interval(readings: list[Counters | None]) -> None:
     readings += [FIRST, replace(FIRST, read_hits=190, read_misses=10, write_misses=20)]
     source = reader()
     (begun,) = source.read().disks
-    assert (begun.reads, begun.minute_ratio) == (None, None), "one reading is no interval"
+    assert (begun.line, begun.minute_ratio) == (None, None), "one reading is no interval"
     assert (begun.made_ratio, begun.used_bytes) == (120 / 140, 512 * 65536)
     (now,) = source.read().disks
     # 100 reads, 10 writes, 2 s by this clock: a reading takes it twice.
-    assert (now.reads, now.writes) == (50, 5)
-    assert (now.read_hit_ratio, now.write_hit_ratio, now.hit_ratio) == (1.0, 0.0, 100 / 110)
+    line = now.line
+    assert line is not None
+    assert (line.reads, line.writes) == (50, 5)
+    assert (line.read_hit_ratio, line.write_hit_ratio, line.hit_ratio) == (1.0, 0.0, 100 / 110)
+    assert now.minute_ratio == 100 / 110
     assert (now.read_bytes, now.written_bytes) == (500_000, 250_000)
     assert (now.dirty_bytes, now.cache_bytes) == (33 * 65536, 64 << 20)
 
@@ -119,7 +123,8 @@ def test_a_counter_that_began_anew_gives_no_false_figures(readings: list[Counter
     source = reader()
     source.read()
     (now,) = source.read().disks
-    assert (now.reads, now.hit_ratio) == (5, 0.5)
+    assert now.line is not None
+    assert (now.line.reads, now.line.hit_ratio) == (5, 0.5)
 
 
 def test_a_tier_that_is_down_has_no_figures(readings: list[Counters | None]) -> None:
@@ -134,7 +139,9 @@ def test_the_minute_is_a_minute(readings: list[Counters | None]) -> None:
     source = reader()
     samples = [source.read().disks[0] for _ in range(70)]
     assert samples[29].minute_ratio == 1.0
-    assert samples[-1].hit_ratio is None, "nothing was asked"
+    last = samples[-1].line
+    assert last is not None
+    assert last.hit_ratio is None, "nothing was asked"
     assert samples[-1].minute_ratio is None, "nor in the last minute"
     assert samples[-1].made_ratio is not None
 
@@ -150,9 +157,10 @@ def test_a_machine_that_cannot_be_reached_is_said(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_page_says_what_is_not_known() -> None:
-    down = DiskSample("a", "bcache", "oltp", up=False)
+    down = DiskSample("a", "bcache", "writeback, oltp", up=False)
     assert b"its tier gives no counters" in frame(Sample(1.0, (), (down,))).lower()
-    uncounted = DiskSample("b", "bcache", "oltp", True, 1.0, None, minute_ratio=0.5, made_ratio=0.5)
+    line = Line(1.0, 1.0, 1.0, None, 0.5, None, 0.5, None, None, None, 0, 0)
+    uncounted = DiskSample("b", "bcache", "writeback, oltp", True, line, minute_ratio=0.5)
     text = frame(Sample(1.0, (), (uncounted,))).decode()
     assert "50.0 %" in text
     assert "\\u2013" in text, "what the kind does not count is no 0"

@@ -30,7 +30,7 @@ MINUTE_S = 60.0
 _RECORDS_EVERY_S = 3.0
 _COMMITS = ("commits", "Transactions/sec")
 _WAITS_SHOWN = 3
-_BITS: dict[TierKind, int] = {
+COUNTER_BITS: dict[TierKind, int] = {
     "dm-cache": dmcache.COUNTER_BITS,
     "bcache": bcache.COUNTER_BITS,
     "emulated": emulated.COUNTER_BITS,
@@ -105,8 +105,7 @@ def running() -> tuple[str, ...]:
 
     lines = [
         f"{job.verb}  {job.progress or (job.said[-1] if job.said else 'starting')}"
-        for job in jobs.every()
-        if job.running
+        for job in jobs.running()
     ]
     standing = labs.status(labs.lab_folder())
     if standing.state == "running":
@@ -199,7 +198,7 @@ class Watch:
         if before is None:
             return DiskView(seen, None, tuple(ratios))
         at, old = before
-        line = watch.line(old, seen.counters, now, now - at, _BITS[seen.kind], seen.block)
+        line = watch.line(old, seen.counters, now, now - at, COUNTER_BITS[seen.kind], seen.block)
         ratios.append(line.hit_ratio)
         return DiskView(seen, line, tuple(ratios))
 

@@ -8,24 +8,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.cachelayer import machines
-from hotset.cachelayer.bcache import Bcache
-from hotset.cachelayer.dmcache import DmCache
+from hotset.cachelayer import flash, machines
 from hotset.cachelayer.heat import Tally
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.tier import Counters
 from hotset.cachelayer.units import SECTOR_BYTES
-from hotset.harness import tier_metrics
+from hotset.harness import top, watch
 from hotset.harness.cli.codes import code_of
 from hotset.harness.hit_report import gained
 from hotset.harness.service import jobs
 from hotset.harness.service.jobs import Job
-from hotset.harness.tier_metrics import Measured
+from hotset.harness.top import Seen
+from hotset.harness.watch import Line
 
 INTERVAL_S = 2.0
 WINDOW_S = 60.0
@@ -37,26 +36,22 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class DiskSample:
-    """A disk in one interval: rates are a second, ratios of what was asked in it, levels now.
+    """A disk at a moment; ``line`` is its last interval.
 
-    ``minute_ratio`` is of the last minute, ``made_ratio`` since the tier's counters began. None:
-    not asked, not counted, or the tier gives no counters (``up`` is then False).
+    ``read_bytes`` and ``written_bytes`` are a second, through the device. ``minute_ratio`` is of
+    the last minute, ``made_ratio`` since the tier's counters began. None: not asked, not counted,
+    or not known yet; the tier of a disk that is not ``up`` gives no counters at all.
     """
 
     name: str
     kind: str
-    database: str
+    about: str
     up: bool
-    reads: float | None = None
-    writes: float | None = None
+    line: Line | None = None
     read_bytes: float | None = None
     written_bytes: float | None = None
-    hit_ratio: float | None = None
-    read_hit_ratio: float | None = None
-    write_hit_ratio: float | None = None
     minute_ratio: float | None = None
     made_ratio: float | None = None
-    bypassed: float | None = None
     dirty_bytes: int | None = None
     used_bytes: int | None = None
     cache_bytes: int | None = None
@@ -78,7 +73,7 @@ class _Reading:
     """``moved``: bytes read and written through the device since it was made."""
 
     at: float
-    measured: Measured
+    counters: Counters
     moved: tuple[int, int] | None
 
 
@@ -99,21 +94,14 @@ class Reader:
         try:
             if self._machine is None:
                 self._machine = self._open.enter_context(machines.opened(self._name))
-            machine = self._machine
-            found = [
-                _Reading(self._clock(), one, _moved(machine, one.disk.device))
-                for one in tier_metrics.measure(machine)
-            ]
+            here = self._name == machines.LOCAL
+            disks = tuple(self._sample(one) for one in top.look(self._machine, here))
         except Exception as error:
             self.close()
             foreseen = code_of(error) is not None
             said = str(error) if foreseen else f"unexpected {type(error).__name__}: {error}"
             return Sample(self._clock(), running, error=said)
-        self._kept = {
-            name: self._kept.get(name, deque(maxlen=round(WINDOW_S / INTERVAL_S) + 1))
-            for name in (one.measured.disk.name for one in found)
-        }
-        return Sample(self._clock(), running, tuple(self._sample(one) for one in found))
+        return Sample(self._clock(), running, disks)
 
     def close(self) -> None:
         """Give the connection up; the next reading begins anew."""
@@ -121,38 +109,29 @@ class Reader:
         self._machine = None
         self._kept.clear()
 
-    def _sample(self, now: _Reading) -> DiskSample:
-        disk, counters = now.measured.disk, now.measured.counters
-        kept = self._kept[disk.name]
-        if counters is None:
+    def _sample(self, seen: Seen) -> DiskSample:
+        kept = self._kept.setdefault(seen.name, deque())
+        if seen.counters is None or self._machine is None:
             kept.clear()
-            return DiskSample(disk.name, disk.kind, disk.database, up=False)
+            return DiskSample(seen.name, seen.kind, seen.about, up=False)
+        now = _Reading(self._clock(), seen.counters, _moved(self._machine, seen))
         while kept and now.at - kept[0].at > WINDOW_S:
             kept.popleft()
+        line: Line | None = None
+        moved: tuple[float | None, float | None] = (None, None)
+        bits = top.COUNTER_BITS[seen.kind]
+        if kept:
+            before, seconds = kept[-1], now.at - kept[-1].at
+            line = watch.line(before.counters, now.counters, now.at, seconds, bits, seen.block)
+            moved = _rates(before.moved, now.moved, line.seconds)
         kept.append(now)
-        bits = (Bcache if disk.kind == "bcache" else DmCache).counter_bits
-        readings = [one.measured.counters for one in kept if one.measured.counters is not None]
+        minute = Tally.of(gained([one.counters for one in kept], bits))
         levels = (
-            int(counters.dirty.bytes(disk.spec.block)),
-            int(counters.used.bytes(disk.spec.block)),
-            int(disk.spec.cache),
+            int(size.bytes(seen.block))
+            for size in (now.counters.dirty, now.counters.used, now.counters.total)
         )
-        if len(kept) < 2:
-            return DiskSample(disk.name, disk.kind, disk.database, True,
-                              made_ratio=counters.hits.ratio, dirty_bytes=levels[0],
-                              used_bytes=levels[1], cache_bytes=levels[2])  # fmt: skip
-        before = kept[-2]
-        seconds = max(now.at - before.at, 1e-9)
-        last = gained(readings[-2:], bits)
-        tally = Tally.of(last)
-        read, written = _rates(before.moved, now.moved, seconds)
-        return DiskSample(
-            disk.name, disk.kind, disk.database, True, tally.reads / seconds,
-            None if last.write_hits is None else tally.writes / seconds, read, written,
-            tally.ratio, tally.read_ratio, tally.write_ratio, _ratio(readings, bits),
-            counters.hits.ratio, None if last.bypassed is None else last.bypassed / seconds,
-            *levels,
-        )  # fmt: skip
+        return DiskSample(seen.name, seen.kind, seen.about, True, line, *moved, minute.ratio,
+                          now.counters.hits.ratio, *levels)  # fmt: skip
 
 
 class Sampler:
@@ -209,8 +188,11 @@ class Sampler:
             self._close()
 
 
-def _moved(machine: Machine, device: PurePosixPath) -> tuple[int, int] | None:
-    """Bytes read and written (Documentation/block/stat.rst); None while the device is down."""
+def _moved(machine: Machine, seen: Seen) -> tuple[int, int] | None:
+    """Bytes read and written (Documentation/block/stat.rst); None where there is no device."""
+    if seen.kind == "emulated":
+        return None
+    device = flash.mapper_path(f"{flash.PREFIX}{seen.name}")
     node = machine.run(["readlink", "-f", str(device)], check=False).stdout.strip()
     stat = f"/sys/class/block/{PurePosixPath(node).name}/stat"
     words = machine.run(["cat", stat], check=False).stdout.split()
@@ -224,7 +206,3 @@ def _rates(
     if before is None or now is None or now < before:
         return None, None
     return (now[0] - before[0]) / seconds, (now[1] - before[1]) / seconds
-
-
-def _ratio(readings: Sequence[Counters], bits: int) -> float | None:
-    return Tally.of(gained(readings, bits)).ratio

@@ -49,8 +49,14 @@ def event(name: str, data: object) -> bytes:
 
 def _point(sample: Sample) -> dict[str, object]:
     """What the charts show of a sample; None leaves a gap."""
-    names = ("hit_ratio", "reads", "writes", "read_bytes", "written_bytes", "dirty_bytes")
-    disks = {disk.name: {name: getattr(disk, name) for name in names} for disk in sample.disks}
+    disks = {
+        disk.name: {
+            **{name: getattr(disk.line, name, None) for name in ("hit_ratio", "reads", "writes")},
+            "read_bytes": disk.read_bytes,
+            "written_bytes": disk.written_bytes,
+        }
+        for disk in sample.disks
+    }
     return {"at": round(sample.at, 1), "disks": disks}
 
 
