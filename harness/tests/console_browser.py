@@ -52,7 +52,7 @@ def served(
             process.send_signal(signal.SIGINT)
             code = process.wait(20)
             said = process.stderr.read()
-    assert (code, said) == (0, "")
+    assert (code, said) == (0, ""), f"code {code}: {said}"
 
 
 @contextmanager

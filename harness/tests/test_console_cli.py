@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import socket
 import ssl
 import stat
 import subprocess
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -14,7 +18,7 @@ import pytest
 
 from hotset.harness.console import passwords
 from tests.cli_server import CommandLine
-from tests.console_browser import served
+from tests.console_browser import PASSWORD, served
 
 
 @pytest.mark.parametrize(
@@ -88,3 +92,22 @@ def test_a_password_is_kept_as_a_hash_for_its_owner_alone(hotset: CommandLine,
     assert text.startswith("$argon2id$")
     assert passwords.matches("long enough a password", text)
     assert not passwords.matches("long enough a passwore", text)
+
+
+@pytest.mark.usefixtures("own_folders")
+def test_it_ends_at_once_and_without_a_word_while_people_watch(tmp_path: Path) -> None:
+    """``served`` asks for code 0 and nothing said."""
+    with served(tmp_path) as console, httpx.Client(base_url=console.url, timeout=20) as browser:
+        token = re.search(r'name="csrf" value="(\w+)"', browser.get("/login").text)
+        assert token is not None
+        given = browser.post("/login", data={"password": PASSWORD, "csrf": token[1]})
+        assert given.status_code == 303
+        # Closed after the console has ended, not before.
+        stream = browser.send(browser.build_request("GET", "/overview/live"), stream=True)
+        lines = stream.iter_lines()
+        while next(lines) != "event: sample":
+            pass
+        os.kill(console.pid, signal.SIGINT)
+        begun = time.monotonic()
+        assert list(lines)[-1] == "", "the stream is ended, not torn off"
+        assert time.monotonic() - begun < 1.5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,23 +51,16 @@ def console(
     _check_bind(bind, tls=cert is not None, insecure=insecure)
     _check_machine(machine)
     _first_password()
-    import uvicorn
-
     from hotset.harness.console.app import create
+    from hotset.harness.console.serving import serve
     from hotset.harness.console.web import Settings
 
-    settings = Settings(machine, tls=cert is not None)
-    config = uvicorn.Config(
-        create(settings), log_level="warning", access_log=False, server_header=False,
-        proxy_headers=False, timeout_graceful_shutdown=1, ssl_certfile=cert, ssl_keyfile=key,
-    )  # fmt: skip
+    app = create(Settings(machine, tls=cert is not None))
     with _listening(bind, port) as listener:
         scheme, address = "https" if cert else "http", listener.getsockname()
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         typer.echo(f"hotset console: {scheme}://{host}:{address[1]}/ (Ctrl-C ends it)", err=True)
-        # How one ends it; the jobs it started go on.
-        with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listener])
+        serve(app, listener, cert, key)
 
 
 @app.command("password")

@@ -20,12 +20,12 @@ const Plots = (() => {
     const when = place.dataset.time === "seconds" ? (seconds) => `${seconds} s` : clock;
     const axis = () => ({ stroke: colour("--ink-2"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 }, font: "12px system-ui, sans-serif" });
     const options = {
-      width: place.clientWidth, height: 170, legend: { live: false }, cursor: { y: false },
+      width: place.clientWidth, height: 170, padding: [8, 28, 0, 0], legend: { live: false }, cursor: { y: false },
       scales: { x: { time: false }, y: { range: (_, low, high) => (unit === "percent" ? [0, 1] : [0, (high || 1) * 1.1]) } },
       axes: [{ ...axis(), space: 90, values: (_, ticks) => ticks.map(when) }, { ...axis(), size: 64, values: (_, ticks) => ticks.map(write) }],
       series: [{}, ...series.map((one) => ({
         label: one.label, stroke: () => colour(one.colour), width: 1.75, dash: dashes[one.dash ?? 0],
-        value: (_, value) => write(value), points: { show: false }, spanGaps: false,
+        value: (_, value) => write(value), points: { show: (plot) => plot.data[0].length < 4 }, spanGaps: false,
       }))],
     };
     const plot = new uPlot(options, [[], ...series.map(() => [])], place);

@@ -1,0 +1,85 @@
+"""The server: streams, which never end by themselves, end with it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_GRACE_S = 2
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def serve(app: ASGIApp, listener: socket.socket, cert: Path | None, key: Path | None) -> None:
+    """Until SIGINT or SIGTERM."""
+    closing = asyncio.Event()
+    config = uvicorn.Config(
+        EndsWithServer(app, closing), log_level="warning", access_log=False, server_header=False,
+        proxy_headers=False, timeout_graceful_shutdown=_GRACE_S, ssl_certfile=cert,
+        ssl_keyfile=key, lifespan="off",
+    )  # fmt: skip
+    _Server(config, closing).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Says when it is about to end, which it does once all have been answered. A signal is how one
+    ends it: it is not raised once more afterwards."""
+
+    def __init__(self, config: uvicorn.Config, closing: asyncio.Event) -> None:
+        super().__init__(config)
+        self._closing = closing
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._closing.set()
+
+
+class EndsWithServer:
+    """Middleware that tells a stream its reader is gone when the server is about to end, and
+    completes it."""
+
+    def __init__(self, app: ASGIApp, closing: asyncio.Event) -> None:
+        self._app = app
+        self._closing = closing
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        open_ended = False
+
+        async def watched(message: Message) -> None:
+            nonlocal open_ended
+            open_ended = message["type"] == "http.response.start" or message.get("more_body", False)
+            await send(message)
+
+        await self._app(scope, lambda: self._heard(receive), watched)
+        if open_ended and self._closing.is_set():
+            await send({"type": "http.response.body", "body": b""})
+
+    async def _heard(self, receive: Receive) -> Message:
+        """What the client says next, or that it is gone."""
+        said = asyncio.ensure_future(receive())
+        end = asyncio.ensure_future(self._closing.wait())
+        try:
+            await asyncio.wait({said, end}, return_when=asyncio.FIRST_COMPLETED)
+            return said.result() if said.done() else {"type": "http.disconnect"}
+        finally:
+            said.cancel()
+            end.cancel()
