@@ -1,14 +1,16 @@
 //! A sequential copy between block devices (or files) that keeps the slower side busy all the time.
 //!
-//! `dd` reads, then writes, then reads: the source idles while the target is written. Here one
-//! thread reads and another writes, with a few chunks between them, both past the page cache.
+//! `dd` reads, then writes, then reads: the source idles while the target is written, and an array
+//! has one request to do at a time. Here several pieces are under way at once, past the page cache.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io;
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,13 +20,11 @@ use serde::Serialize;
 use crate::Refusal;
 use crate::serve::backing::{DIRECT_ALIGN, PageBuffer};
 
-/// Bytes read and written at a time: several stripes of an array, several requests in flight.
-const CHUNK_BYTES: u64 = 4 << 20;
-/// Chunks that may lie between reader and writer.
-const CHUNKS_AHEAD: usize = 4;
-const SMALLEST_CHUNK_BYTES: u64 = 64 << 10;
-/// Reads in flight where their size is bounded.
-const PIECES_AT_ONCE: u64 = 4;
+/// Bytes read and written at a time: several stripes of an array.
+const PIECE_BYTES: u64 = 4 << 20;
+const SMALLEST_PIECE_BYTES: u64 = 64 << 10;
+/// Pieces under way.
+const AT_ONCE: usize = 4;
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What to copy.
@@ -33,12 +33,12 @@ pub struct CopyOptions {
     pub from: PathBuf,
     /// Where to write it; none only reads (to measure the source, or to warm what lies before it).
     pub to: Option<PathBuf>,
-    /// Which parts of the source, in the order in which they are copied; none means all of it.
+    /// Which parts of the source, in the order in which they are begun; none means all of it. No
+    /// two go to the same place.
     pub runs: Option<Vec<Run>>,
     /// At most so many bytes a second; none means as fast as it goes.
     pub bytes_per_s: Option<NonZeroU64>,
-    /// No read is larger than this, [`PIECES_AT_ONCE`] of them in flight; none leaves the size of
-    /// requests to the kernel.
+    /// No read is larger than this; none means 4 MiB.
     pub piece_bytes: Option<NonZeroU64>,
     /// Claim both devices, so that nobody can mount them or build on them meanwhile.
     pub exclusive: bool,
@@ -120,50 +120,53 @@ pub fn copy(options: &CopyOptions, mut progress: impl FnMut(u64)) -> anyhow::Res
             to: None,
         }],
     };
-    let bytes = runs.iter().map(|run| run.bytes).sum();
     let begun = Instant::now();
     let pace = Pace {
         begun,
         bytes_per_s: options.bytes_per_s,
-        piece_bytes: options.piece_bytes.map_or(CHUNK_BYTES, NonZeroU64::get),
     };
-    let (sender, receiver) = sync_channel(CHUNKS_AHEAD);
-    let mut written = 0;
-    let outcome = thread::scope(|scope| {
-        // The reader owns the sender: the channel closes when it ends.
-        let reader = scope.spawn(move || read_all(&source, &options.from, &runs, &pace, &sender));
-        let wrote = write_all(target.as_ref(), &receiver, &mut written, &mut progress);
-        // A writer that failed hangs up, which ends the reader; its own error says more.
-        drop(receiver);
-        let read = reader.join().expect("the reader does not panic");
-        wrote.and(read)
-    });
+    let piece_bytes = options
+        .piece_bytes
+        .map_or(PIECE_BYTES, NonZeroU64::get)
+        .min(pace.piece());
+    let pieces = Mutex::new(pieces_of(&runs, piece_bytes));
+    let one = |buffer: &mut [u8], piece: &Piece| {
+        let Piece { offset, to, .. } = piece;
+        source
+            .read_exact_at(buffer, *offset)
+            .with_context(|| format!("reading {} at byte {offset}", options.from.display()))?;
+        if let Some((file, path)) = &target {
+            file.write_all_at(buffer, *to)
+                .with_context(|| format!("writing {} at byte {to}", path.display()))?;
+        }
+        Ok(())
+    };
+    let (done, outcome) = copy_pieces(&pieces, piece_bytes, &pace, one, &mut progress);
+    pace.keep(done);
     if let Some((file, path)) = &target {
         file.sync_data()
             .with_context(|| format!("flushing {}", path.display()))?;
     }
-    progress(written);
+    progress(done);
     outcome?;
     Ok(Copied {
-        bytes,
+        bytes: done,
         seconds: begun.elapsed().as_secs_f64(),
     })
 }
 
-/// Limits on the rate of reading and on the size of a read.
+/// A limit on the rate of reading.
 struct Pace {
     begun: Instant,
     bytes_per_s: Option<NonZeroU64>,
-    piece_bytes: u64,
 }
 
 impl Pace {
-    /// How much to read at a time: little at a low rate, so that it is even.
-    fn chunk(&self) -> u64 {
-        let most = CHUNK_BYTES.min(self.piece_bytes * PIECES_AT_ONCE);
-        let tenth = self.bytes_per_s.map_or(most, |rate| rate.get() / 10);
+    /// How much to copy at a time: little at a low rate, so that it is even.
+    fn piece(&self) -> u64 {
+        let tenth = self.bytes_per_s.map_or(PIECE_BYTES, |rate| rate.get() / 10);
         let align = DIRECT_ALIGN as u64;
-        (tenth / align * align).clamp(SMALLEST_CHUNK_BYTES.min(most), most)
+        (tenth / align * align).clamp(SMALLEST_PIECE_BYTES, PIECE_BYTES)
     }
 
     /// Waits until so many bytes may have been read.
@@ -175,77 +178,97 @@ impl Pace {
     }
 }
 
-/// A part that was read, and where it goes.
-struct Chunk {
-    buffer: PageBuffer,
+/// What is copied at a time; `before` are the bytes of all pieces before it.
+#[derive(Debug, PartialEq, Eq)]
+struct Piece {
+    number: usize,
+    offset: u64,
+    bytes: u64,
     to: u64,
+    before: u64,
 }
 
-fn read_all(
-    source: &File,
-    path: &Path,
-    runs: &[Run],
-    pace: &Pace,
-    chunks: &SyncSender<Chunk>,
-) -> anyhow::Result<()> {
-    let (mut behind, mut bytes) = (0, 0);
-    for run in runs {
-        let start = run.to.unwrap_or(behind);
-        behind = start + run.bytes;
-        for done in (0..run.bytes).step_by(pace.chunk() as usize) {
-            let (offset, length) = (run.offset + done, pace.chunk().min(run.bytes - done));
-            pace.keep(bytes);
-            let mut buffer = PageBuffer::zeroed(length as usize);
-            read_pieces(source, buffer.bytes_mut(), offset, pace.piece_bytes)
-                .with_context(|| format!("reading {} at byte {offset}", path.display()))?;
-            bytes += length;
-            let to = start + done;
-            if chunks.send(Chunk { buffer, to }).is_err() {
-                return Ok(());
-            }
-        }
-    }
-    pace.keep(bytes);
-    Ok(())
-}
-
-/// Fills a buffer by reads of at most `piece_bytes`, all at once.
-fn read_pieces(source: &File, buffer: &mut [u8], offset: u64, piece_bytes: u64) -> io::Result<()> {
-    let read = |(number, piece): (usize, &mut [u8])| {
-        source.read_exact_at(piece, offset + number as u64 * piece_bytes)
-    };
-    let mut pieces = buffer.chunks_mut(piece_bytes as usize).enumerate();
-    let first = pieces.next();
-    thread::scope(|scope| {
-        let others: Vec<_> = pieces
-            .map(|piece| scope.spawn(move || read(piece)))
-            .collect();
-        let begun = first.map_or(Ok(()), read);
-        others.into_iter().fold(begun, |so_far, other| {
-            so_far.and(other.join().expect("a read does not panic"))
+fn pieces_of(runs: &[Run], piece_bytes: u64) -> impl Iterator<Item = Piece> + '_ {
+    let (mut behind, mut before, mut number) = (0, 0, 0);
+    runs.iter()
+        .flat_map(move |run| {
+            let start = run.to.unwrap_or(behind);
+            behind = start + run.bytes;
+            (0..run.bytes)
+                .step_by(piece_bytes as usize)
+                .map(move |at| (run.offset + at, piece_bytes.min(run.bytes - at), start + at))
         })
+        .map(move |(offset, bytes, to)| {
+            let piece = Piece {
+                number,
+                offset,
+                bytes,
+                to,
+                before,
+            };
+            number += 1;
+            before += bytes;
+            piece
+        })
+}
+
+/// Copies the pieces by `one`, several at once, until one fails.
+///
+/// Returns how many bytes were copied without a gap from the first piece on, and the failure of the
+/// piece behind them.
+fn copy_pieces(
+    pieces: &Mutex<impl Iterator<Item = Piece> + Send>,
+    piece_bytes: u64,
+    pace: &Pace,
+    one: impl Fn(&mut [u8], &Piece) -> anyhow::Result<()> + Sync,
+    progress: &mut impl FnMut(u64),
+) -> (u64, anyhow::Result<()>) {
+    let (sender, receiver) = channel();
+    let failed = AtomicBool::new(false);
+    let work = |sender: Sender<(Piece, anyhow::Result<()>)>| {
+        let mut buffer = PageBuffer::zeroed(piece_bytes as usize);
+        let next = || match failed.load(Ordering::Relaxed) {
+            true => None,
+            false => pieces.lock().expect("a worker does not panic").next(),
+        };
+        while let Some(piece) = next() {
+            pace.keep(piece.before);
+            let was = one(&mut buffer.bytes_mut()[..piece.bytes as usize], &piece);
+            failed.fetch_or(was.is_err(), Ordering::Relaxed);
+            sender.send((piece, was)).expect("they are all received");
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            let sender = sender.clone();
+            scope.spawn(|| work(sender));
+        }
+        drop(sender);
+        in_order(&receiver, progress)
     })
 }
 
-fn write_all(
-    target: Option<&(File, &PathBuf)>,
-    chunks: &Receiver<Chunk>,
-    written: &mut u64,
+/// Takes in what was copied, in whatever order, as far as it makes a whole from the beginning.
+fn in_order(
+    copied: &Receiver<(Piece, anyhow::Result<()>)>,
     progress: &mut impl FnMut(u64),
-) -> anyhow::Result<()> {
+) -> (u64, anyhow::Result<()>) {
+    let (mut ahead, mut next, mut done) = (BTreeMap::new(), 0, 0);
+    let mut outcome = Ok(());
     let mut told = Instant::now();
-    for Chunk { buffer, to } in chunks {
-        if let Some((file, path)) = target {
-            file.write_all_at(buffer.bytes(), to)
-                .with_context(|| format!("writing {} at byte {to}", path.display()))?;
+    for (piece, was) in copied {
+        ahead.insert(piece.number, (piece.bytes, was));
+        while let Some((bytes, was)) = ahead.remove(&next).filter(|_| outcome.is_ok()) {
+            next += 1;
+            done += if was.is_ok() { bytes } else { 0 };
+            outcome = was;
         }
-        *written += buffer.bytes().len() as u64;
         if told.elapsed() >= PROGRESS_INTERVAL {
             told = Instant::now();
-            progress(*written);
+            progress(done);
         }
     }
-    Ok(())
+    (done, outcome)
 }
 
 pub(crate) fn open(path: &Path, options: &mut OpenOptions, claim: bool) -> anyhow::Result<File> {
@@ -345,20 +368,77 @@ mod tests {
     }
 
     #[test]
-    fn pieces_make_up_the_whole() {
+    fn pieces_make_up_the_runs() {
+        let runs = [(4096, 20480, None), (65536, 8192, Some(4096))]
+            .map(|(offset, bytes, to)| Run { offset, bytes, to });
+        let pieces: Vec<_> = pieces_of(&runs, 8192)
+            .map(|piece| {
+                (
+                    piece.number,
+                    piece.offset,
+                    piece.bytes,
+                    piece.to,
+                    piece.before,
+                )
+            })
+            .collect();
+        let expected = [
+            (0, 4096, 8192, 0, 0),
+            (1, 12288, 8192, 8192, 8192),
+            (2, 20480, 4096, 16384, 16384),
+            (3, 65536, 8192, 4096, 20480),
+        ];
+        assert_eq!(pieces, expected);
+    }
+
+    #[test]
+    fn what_comes_out_of_order_counts_once_it_makes_a_whole() {
+        let (sender, receiver) = channel();
+        let piece = |number| Piece {
+            number,
+            offset: 0,
+            bytes: 10,
+            to: 0,
+            before: 0,
+        };
+        for number in [1, 0, 4, 2] {
+            sender.send((piece(number), Ok(()))).unwrap();
+        }
+        sender
+            .send((piece(5), Err(anyhow::anyhow!("later"))))
+            .unwrap();
+        sender
+            .send((piece(3), Err(anyhow::anyhow!("first"))))
+            .unwrap();
+        drop(sender);
+        let (done, outcome) = in_order(&receiver, &mut |_| ());
+        assert_eq!(done, 30);
+        assert_eq!(outcome.unwrap_err().to_string(), "first");
+    }
+
+    #[test]
+    fn a_source_is_read_in_pieces_without_a_target() {
         let folder = tempfile::tempdir().unwrap();
-        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
-        let data = patterned((5 << 20) + 8192);
-        std::fs::write(&from, &data).unwrap();
-        std::fs::write(&to, []).unwrap();
+        let from = folder.path().join("from");
+        std::fs::write(&from, patterned((5 << 20) + 8192)).unwrap();
         let options = CopyOptions {
-            from,
-            to: Some(to.clone()),
+            from: from.clone(),
             piece_bytes: NonZeroU64::new(256 << 10),
             ..whole()
         };
-        copy(&options, |_| ()).unwrap();
-        assert!(std::fs::read(to).unwrap() == data);
+        let mut last = 0;
+        assert_eq!(copy(&options, |bytes| last = bytes).unwrap().bytes, last);
+        assert_eq!(last, (5 << 20) + 8192);
+        let short = CopyOptions {
+            runs: Some(vec![Run {
+                offset: 0,
+                bytes: 6 << 20,
+                to: None,
+            }]),
+            ..options
+        };
+        let error = format!("{:#}", copy(&short, |_| ()).err().unwrap());
+        assert!(error.contains("from at byte 5242880"), "{error}");
     }
 
     #[test]

@@ -162,8 +162,7 @@ struct CopyArgs {
     /// At most so many bytes a second, with K, M or G (powers of 1024) if you like.
     #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
     rate: Option<NonZeroU64>,
-    /// No read larger than so many bytes, with K or M (powers of 1024), several of them in flight
-    /// [default: as the kernel divides them].
+    /// No read larger than so many bytes, with K or M (powers of 1024) [default: 4M].
     #[arg(long, value_name = "BYTES", value_parser = parse_piece)]
     piece: Option<NonZeroU64>,
     /// Claim both devices, so that nobody can mount them or build on them meanwhile.
