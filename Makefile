@@ -19,7 +19,8 @@ demo: setup
 
 test: setup-test build lint
 	$(call in_each,$(CARGO) test --release -- --include-ignored)
-	uv run --no-sync pytest
+	uv run --no-sync pytest --numprocesses auto --maxprocesses 4 -m "not lab"
+	uv run --no-sync pytest -m lab
 
 # Everything that needs neither the virtual machine nor a database server.
 test-fast: build

@@ -29,10 +29,10 @@ from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
 from hotset.harness.progress import FlushWatch, Reporter
 
 MIB = 1024**2
-SIZES = Sizes(Bytes(1024 * MIB), Bytes(2048 * MIB), Bytes(16 * MIB), Bytes(2304 * MIB))
-WARM = Bytes(768 * MIB)
+SIZES = Sizes(Bytes(4096 * MIB), Bytes(6144 * MIB), Bytes(16 * MIB), Bytes(6400 * MIB))
+WARM = Bytes(3072 * MIB)
 DIRTY_WRITES, WRITE = 4000, Bytes(8192)
-ROUNDS, SAMPLES, LOOKS = 3, 200, 50
+ROUNDS, SAMPLES, LOOKS = 2, 200, 50
 SETS = (Set("dm-cache", "dm-cache", "oltp"), Set("bcache", "bcache", "oltp"))
 _FOLDER = PurePosixPath("/run/hotset")
 
