@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -57,7 +58,9 @@ async def _preferences(request: Request) -> Response:
 
 async def _prefer(request: Request, form: FormData) -> Response:
     verb = str(form.get("verb"))
-    words = ("warmup", verb if verb in _PREFERENCES else "pin")
+    if verb not in _PREFERENCES:
+        raise HTTPException(404)
+    words = ("warmup", verb)
     return await start(request, words, _values(request, form, words))
 
 
