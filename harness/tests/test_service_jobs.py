@@ -105,6 +105,20 @@ def test_events_go_on_after_the_last_that_is_known() -> None:
     assert jobs.find(job.id).progress == "half"
 
 
+def test_who_follows_a_job_that_is_removed_hears_no_end() -> None:
+    job = ended(jobs.start(CHECK, {"dsn": CLOSED}))
+
+    async def removed_after_the_first() -> list[str]:
+        kinds = []
+        async for event in jobs.follow(job.id):
+            kinds.append(event.kind)
+            if len(kinds) == 1:
+                jobs.remove(job.id)
+        return kinds
+
+    assert asyncio.run(removed_after_the_first()) == ["error"]
+
+
 def test_cancel_interrupts(waits: str) -> None:
     job = jobs.start(CHECK, {"dsn": waits})
     with pytest.raises(JobConflictError, match=f"{job.id} is running"):

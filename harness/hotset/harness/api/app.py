@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from starlette.routing import Mount, Route
 from hotset.harness.api import asked, openapi, problems
 from hotset.harness.api.access import RequireToken
 from hotset.harness.service import jobs, now, verbs
-from hotset.harness.service.jobs import Job, NoSuchJobError
+from hotset.harness.service.jobs import Job
 from hotset.harness.service.now import VerbFailed, run_now, text_of
 from hotset.harness.service.verbs import RefusedError, Verb, Words
 
@@ -142,11 +141,9 @@ async def _follow_job(request: Request) -> Response:
 
 async def _stream(id_: str, after: int) -> AsyncIterator[str]:
     yield "retry: 2000\n\n"
-    # A job may be removed while it is followed: that is the end, too.
-    with suppress(NoSuchJobError):
-        async for event in jobs.follow(id_, after):
-            data = json.dumps(event.as_dict(), ensure_ascii=False)
-            yield f"id: {event.id}\nevent: {event.kind}\ndata: {data}\n\n"
+    async for event in jobs.follow(id_, after):
+        data = json.dumps(event.as_dict(), ensure_ascii=False)
+        yield f"id: {event.id}\nevent: {event.kind}\ndata: {data}\n\n"
 
 
 def _place(request: Request, job: Job) -> str:

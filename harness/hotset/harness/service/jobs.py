@@ -205,13 +205,13 @@ def cause(job: Job) -> str:
 async def follow(id_: str, after: int = 0) -> AsyncIterator[Event]:
     """A job's events as they come, from the beginning, until it has ended: the last is an ``end``.
 
+    A job that is removed meanwhile has no ``end``: there is nobody left to tell how it ended.
+
     :param after: the id of the last event that is known already.
-    :raises NoSuchJobError: there is none, or it was removed.
+    :raises NoSuchJobError: there is none.
     """
     at, folder = max(0, after), _of(find(id_).id)
-    while True:
-        if not folder.exists():
-            raise _unknown(id_)
+    while folder.exists():
         # The state first: it was said before the process ended, or is read in the next round.
         _, state = _state(folder)
         said = _read(folder, at)
@@ -219,7 +219,8 @@ async def follow(id_: str, after: int = 0) -> AsyncIterator[Event]:
             at = event.id
             yield event
         if state != "running" and not said:
-            yield Event(at, None, "end", cause(find(folder.name)), state=state)
+            with suppress(NoSuchJobError):
+                yield Event(at, None, "end", cause(find(folder.name)), state=state)
             return
         await asyncio.sleep(_POLL_S)
 
@@ -310,7 +311,9 @@ def _alive(folder: Path) -> bool:
     process = _process(folder)
     if process is None:
         # Its starter writes that down at once, unless it was killed in between.
-        return time.time() - (folder / _JOB).stat().st_mtime < _STARTING_S
+        with suppress(FileNotFoundError):
+            return time.time() - (folder / _JOB).stat().st_mtime < _STARTING_S
+        return False
     return _started(process[0]) == process[1]
 
 
