@@ -21,6 +21,7 @@ from hotset.cachelayer import (
     extents,
     flash,
     lifecycle,
+    overlap,
     resizing,
     vm,
 )
@@ -337,10 +338,13 @@ def test_what_bcache_has_cached(bench: Bench) -> None:
     wanted = {at for run in runs for at in range(run.start, run.start + run.count)}
     assert len(wanted & kept) >= 0.99 * len(wanted)
     assert dict(tier.report().tunables)["sequential_cutoff"] == "4.0M"
-    assert tier.dirty_extents() == []
+    assert tier.contents().dirty == []
     tier.kernel.set(("cache_mode", "writeback"), ("writeback_running", 0))
     bench.sh(f"dd if=/dev/urandom of={device} bs=64k seek=2400 count=4 oflag=direct status=none")
-    dirty = extents.to_runs(tier.dirty_extents(), tier.spec.block, device_size(machine, device))
+    held = tier.contents()
+    assert held.dirty is not None
+    assert overlap.common(held.cached, held.dirty) == held.dirty
+    dirty = extents.to_runs(held.dirty, tier.spec.block, device_size(machine, device))
     assert dirty == [Run(Blocks(2400 * 16), Blocks(64))]
 
 

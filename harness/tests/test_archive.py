@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sqlite3
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -181,7 +182,7 @@ def test_an_archive_without_room_says_so_and_keeps_nothing_half_made(
     if where == "index":
         monkeypatch.setattr(sqlite3, "connect", full)
     else:
-        monkeypatch.setattr(Path, "write_text", no_space)
+        monkeypatch.setattr(os, "fsync", no_space)
     with pytest.raises(EnvironmentLacksError, match=f"{archive.folder} .*XDG_DATA_HOME"):
         Journal.begin(archive, spec)
     assert list(archive.folder.iterdir()) == []

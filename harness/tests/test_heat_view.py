@@ -9,12 +9,13 @@ from typing import ClassVar
 
 import pytest
 
-from hotset.cachelayer import card, counting, owners, preferences
+from hotset.cachelayer import card, counting, overlap, owners, preferences
 from hotset.cachelayer.card import Card, Disk
 from hotset.cachelayer.extents import Extent, Run
 from hotset.cachelayer.heat import Grid, Reading, Tally
 from hotset.cachelayer.local import Local
 from hotset.cachelayer.owners import FILE_SYSTEM, SHARED, UNOWNED, Owner
+from hotset.cachelayer.placed import Contents
 from hotset.cachelayer.preferences import Preferences
 from hotset.cachelayer.tier import Counters, TierSpec
 from hotset.cachelayer.traced import NotCountedError
@@ -114,11 +115,9 @@ class FakeTier:
         dirty = Blocks(0 if self.dirty == [] else 8)
         return Counters(0, 0, 0, 0, 0, 0, dirty, Blocks(1024), Blocks(1024))
 
-    def dirty_extents(self) -> list[Extent] | None:
-        return self.dirty
-
-    def resident(self) -> list[Run]:
-        return [Run(Blocks(0), Blocks(16)), Run(Blocks(88), Blocks(8))]
+    def contents(self) -> Contents:
+        runs = [Run(Blocks(0), Blocks(16)), Run(Blocks(88), Blocks(8))]
+        return Contents(overlap.of_runs(runs, self.spec.block), self.dirty)
 
 
 class FakeCounter:

@@ -289,16 +289,3 @@ def test_metrics_in_openmetrics_names() -> None:
     names = [one.split()[2] for one in lines if one.startswith("# TYPE")]
     assert len(set(names)) == len(names), "a family's lines stand together"
     assert "# UNIT hotset_cache_dirty_bytes bytes" in lines
-
-
-def test_a_textfile_is_written_whole_or_not_at_all(tmp_path: PurePosixPath) -> None:
-    from pathlib import Path
-
-    file = Path(tmp_path) / "hotset.prom"
-    file.write_text("old")
-    tier_metrics.write("new\n", file)
-    assert file.read_text() == "new\n"
-    assert file.stat().st_mode & 0o777 == 0o644
-    assert [one.name for one in Path(tmp_path).iterdir() if one.name != "xdg"] == ["hotset.prom"]
-    with pytest.raises(OSError, match="No such"):
-        tier_metrics.write("new\n", Path(tmp_path) / "none" / "hotset.prom")

@@ -23,10 +23,10 @@ from hotset.cachelayer.bcachesys import (
     parse_choice,
     parse_line,
 )
-from hotset.cachelayer.extents import Extent, Run, count, difference
+from hotset.cachelayer.extents import Run, count, difference
 from hotset.cachelayer.flash import UNIT, Part, Place, device_size, linear_table, mapper_path
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.placed import PlacedTier
+from hotset.cachelayer.placed import Contents, PlacedTier
 from hotset.cachelayer.tier import (
     Counters,
     MetadataDamagedError,
@@ -230,21 +230,18 @@ class Bcache(PlacedTier):
     def resident(self) -> list[Run]:
         """Blocks of which every byte is cached."""
         block, runs = self.spec.block, list[Run]()
-        for extent in self.resident_extents():
+        for extent in self.contents().cached:
             first = -(-extent.start // block)
             last = (extent.start + extent.length) // block
             if last > first:
                 runs.append(Run(Blocks(first), Blocks(last - first)))
         return runs
 
-    def resident_extents(self) -> list[Extent]:
-        """What is cached, to the sector, in order; dirty data among it."""
-        return extents_of(self.kernel.cached_keys(), HEADER.sectors)
-
-    def dirty_extents(self) -> list[Extent]:
-        """What of it is not on the origin yet."""
-        dirty = (key for key in self.kernel.cached_keys() if key.dirty)
-        return extents_of(dirty, HEADER.sectors)
+    def contents(self) -> Contents:
+        """To the sector."""
+        keys = self.kernel.cached_keys()
+        dirty = (key for key in keys if key.dirty)
+        return Contents(extents_of(keys, HEADER.sectors), extents_of(dirty, HEADER.sectors))
 
     def flush(
         self, progress: Callable[[Blocks], None] = lambda _: None, *, going: bool = False

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from hotset.cachelayer import flash, offline
+from hotset.cachelayer import flash, offline, overlap
 from hotset.cachelayer.dmstatus import CacheStatus, parse_dmsetup_status
-from hotset.cachelayer.extents import Extent, Run
+from hotset.cachelayer.extents import Run
 from hotset.cachelayer.flash import Place, device_size, remove
-from hotset.cachelayer.placed import PlacedTier
+from hotset.cachelayer.placed import Contents, PlacedTier
 from hotset.cachelayer.tier import (
     Counters,
     MetadataDamagedError,
@@ -120,9 +120,9 @@ class DmCache(PlacedTier):
     def resident(self) -> list[Run]:
         return offline.look(self).runs()
 
-    def dirty_extents(self) -> list[Extent] | None:
-        """Not known: dm-cache says how many blocks are dirty, not which, while it works."""
-        return None
+    def contents(self) -> Contents:
+        """dm-cache says how many blocks are dirty, not which, while it works."""
+        return Contents(overlap.merged(overlap.of_runs(self.resident(), self.spec.block)), None)
 
     def flush(
         self, progress: Callable[[Blocks], None] = lambda _: None, *, going: bool = False

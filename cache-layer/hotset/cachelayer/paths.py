@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 
@@ -28,6 +29,28 @@ def _folder(variable: str, default: str) -> Path:
     folder = root / "hotset"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def write_whole(target: Path, text: str, mode: int = 0o644) -> None:
+    """Write a small file whole or not at all, whoever reads it or writes it at the same time.
+
+    :raises OSError: the folder is not there, is full or may not be written to.
+    """
+    # Next to it: a rename within a file system is one step. Its own name: there may be two writers.
+    with tempfile.NamedTemporaryFile(
+        "w", dir=target.parent, prefix=f".{target.name}.", encoding="utf-8", delete=False
+    ) as file:
+        new = Path(file.name)
+        try:
+            # Made for its owner alone; opened to others only as far as was asked.
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            new.chmod(mode)
+            new.replace(target)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
 
 
 def repository_file(name: str) -> Path:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from hotset.cachelayer import flash
+from hotset.cachelayer.extents import Extent
 from hotset.cachelayer.flash import Place, mapper_path
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.tier import TierSpec
 from hotset.cachelayer.units import Blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the flash holds of the disk, at one moment, to the byte: in order, none twice.
+
+    :ivar dirty: what of it is not on the origin yet; None: the kernel does not say which it is.
+    """
+
+    cached: list[Extent]
+    dirty: list[Extent] | None
 
 
 class PlacedTier:

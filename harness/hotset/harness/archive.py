@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from hotset.cachelayer.machine import EnvironmentLacksError
-from hotset.cachelayer.paths import data_dir
+from hotset.cachelayer.paths import data_dir, write_whole
 from hotset.reports.document import RunDocument
 from hotset.reports.tables import ListingRow
 
@@ -65,10 +65,8 @@ class Archive:
         :raises EnvironmentLacksError: the archive cannot be written, mostly for want of room.
         """
         target = self.path(document.run) / DOCUMENT
-        temporary = target.with_suffix(".new")
         try:
-            temporary.write_text(document.model_dump_json(indent=1), encoding="utf-8")
-            temporary.replace(target)
+            write_whole(target, document.model_dump_json(indent=1))
             self._index(document)
         except (OSError, sqlite3.OperationalError) as error:
             raise EnvironmentLacksError(

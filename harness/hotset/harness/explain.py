@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 
 from hotset.cachelayer import counting, forecast, overlap, owners, preferences
-from hotset.cachelayer.card import KernelTier
 from hotset.cachelayer.extents import Extent
 from hotset.cachelayer.heat import Grid, Tally, total
 from hotset.cachelayer.owners import Owner
+from hotset.cachelayer.placed import Contents
 from hotset.cachelayer.preferences import Kind, Preferences
 from hotset.cachelayer.tier import Counters
 from hotset.cachelayer.traced import NotCountedError
@@ -61,16 +61,15 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
         found = owners.grouped(found, label)
     mine = _chosen(found, name)
     where = overlap.merged(mine.extents)
-    cached = overlap.merged(overlap.of_runs(tier.resident(), tier.spec.block))
-    held = overlap.length(where)
-    share = overlap.length(overlap.common(where, cached)) / held if held else 0.0
-    counters = tier.counters()
+    contents, counters = tier.contents(), tier.counters()
+    share = _share(where, contents.cached)
     tally, notes = _tally(target, found, mine)
     heat, times = _heat(target, mine)
     words = forecast.of(tier.kind, tier.spec, counters, share)
     wanted = preferences.of(machine, disk.name)
     return Explanation(
-        mine.name, disk.name, tier.kind, int(held), share, _dirty(tier, counters, where),
+        mine.name, disk.name, tier.kind, int(overlap.length(where)), share,
+        _dirty(contents, counters, where),
         _preference(wanted, mine.name, label is not None), heat, times,
         None if tally is None else tally.read_ratio,
         None if tally is None else tally.write_ratio,
@@ -79,12 +78,15 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
     )  # fmt: skip
 
 
-def _dirty(tier: KernelTier, counters: Counters, where: Sequence[Extent]) -> float | None:
+def _share(where: Sequence[Extent], others: Sequence[Extent]) -> float:
     held = overlap.length(where)
-    if not counters.dirty or not held:
-        return 0.0
-    dirty = tier.dirty_extents()
-    return None if dirty is None else overlap.length(overlap.common(where, dirty)) / held
+    return overlap.length(overlap.common(where, others)) / held if held else 0.0
+
+
+def _dirty(contents: Contents, counters: Counters, where: Sequence[Extent]) -> float | None:
+    if contents.dirty is None:
+        return None if counters.dirty else 0.0
+    return _share(where, contents.dirty)
 
 
 def _preference(wanted: Preferences, name: str, table: bool) -> Kind | None:

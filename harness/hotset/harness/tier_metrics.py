@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from hotset.cachelayer import card
 from hotset.cachelayer.card import Disk
@@ -89,24 +86,6 @@ def families(measured: Sequence[Measured]) -> list[Family]:
         *(Family(f"hotset_cache_{name}_bytes", "gauge", text, each(value), "bytes")
           for name, text, value in _BYTES),
     ]  # fmt: skip
-
-
-def write(text: str, target: Path) -> None:
-    """Whole or not at all: a collector may read at any time.
-
-    :raises OSError: the folder is not there or may not be written to.
-    """
-    with tempfile.NamedTemporaryFile("w", dir=target.parent, prefix=f".{target.name}.",
-                                     delete=False) as file:  # fmt: skip
-        try:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            Path(file.name).chmod(0o644)
-            Path(file.name).replace(target)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
 
 
 def _labels(disk: Disk) -> dict[str, str]:

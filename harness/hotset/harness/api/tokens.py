@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hotset.cachelayer.paths import data_dir
+from hotset.cachelayer.paths import data_dir, write_whole
 
 SCHEMA_VERSION = 1
 PREFIX = "hotset_"
@@ -105,7 +105,4 @@ def _changing() -> Iterator[list[Token]]:
         tokens = every()
         yield tokens
         kept = {"schema_version": SCHEMA_VERSION, "tokens": [asdict(token) for token in tokens]}
-        new = _file().with_suffix(".new")
-        new.touch(mode=0o600)
-        new.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-        new.replace(_file())
+        write_whole(_file(), json.dumps(kept, indent=1) + "\n", 0o600)

@@ -19,10 +19,9 @@ from hotset.harness.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from hotset.cachelayer.extents import Extent
     from hotset.cachelayer.heat import Grid
     from hotset.harness.hit_report import Label, Target
 
@@ -117,7 +116,7 @@ def top(
 
     with target_of(machine, disk) as target:
         grid, heats = _heats(target)
-        cached = None if no_resident else _cached(target)
+        cached = None if no_resident else target.tier.contents().cached
         if by == "extent":
             rows = heat_view.by_extent(heats, grid, cached)
         else:
@@ -146,7 +145,7 @@ def draw(
     width = max(20, shutil.get_terminal_size().columns - 12)
     with target_of(machine, disk) as target:
         grid, heats = _heats(target)
-        cached = None if no_resident else _cached(target)
+        cached = None if no_resident else target.tier.contents().cached
     stretches = heat_view.strip(heats, grid, cached, cells or 4 * width)
     to_stdout(heat_view.map_text(stretches, format_.value, width))
 
@@ -208,10 +207,3 @@ def _heats(target: Target) -> tuple[Grid, dict[int, float]]:
             typer.echo(f"note: {gained.dropped:,} requests found no room in the kernel's table and"
                        " heat nothing", err=True)  # fmt: skip
         return reading.grid, store.heats(now)
-
-
-def _cached(target: Target) -> Sequence[Extent]:
-    from hotset.cachelayer import overlap
-
-    tier = target.tier
-    return overlap.merged(overlap.of_runs(tier.resident(), tier.spec.block))

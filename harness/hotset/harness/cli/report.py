@@ -177,6 +177,7 @@ def metrics(
 ) -> None:  # fmt: skip
     """The counters of all accelerated disks as OpenMetrics text."""
     from hotset.cachelayer import machines
+    from hotset.cachelayer.paths import write_whole
     from hotset.harness import tier_metrics
     from hotset.harness.progress import to_stdout
     from hotset.reports.metrics import text
@@ -191,4 +192,4 @@ def metrics(
     if output is None:
         to_stdout(said)
     else:
-        tier_metrics.write(said, output)
+        write_whole(output, said)

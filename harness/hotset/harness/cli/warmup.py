@@ -177,15 +177,14 @@ def snapshot(
     machine: HostOption = "local",
 ) -> None:
     """Save what is cached now, to have it cached again after a restart."""
+    from hotset.cachelayer.paths import write_whole
     from hotset.harness.warmups import planning
 
     with disk_of(machine, disk) as (there, card, found):
         taken = planning.take_snapshot(there, card, found)
-    new = output.with_name(f"{output.name}.new")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(taken.render())
-        new.replace(output)
+        write_whole(output, taken.render())
     except OSError as error:
         raise typer.BadParameter(
             f"{output} cannot be written: {error.strerror}", param_hint="--output"

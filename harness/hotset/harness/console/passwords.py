@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from hotset.cachelayer.paths import data_dir
+from hotset.cachelayer.paths import data_dir, write_whole
 
 LENGTH_MIN = 10
 LENGTH_MAX = 1024
@@ -39,11 +38,7 @@ def save(password: str) -> None:
         )
     target = _path()
     target.parent.mkdir(mode=0o700, exist_ok=True)
-    new = target.with_suffix(".new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(_HASHER.hash(password) + "\n")
-    new.replace(target)
+    write_whole(target, _HASHER.hash(password) + "\n", 0o600)
 
 
 def read(path: Path) -> str:

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from hotset.cachelayer.paths import write_whole
+
 JOB_VARIABLE = "HOTSET_JOB"
 CODE = "code"
 
@@ -30,9 +32,7 @@ def main() -> NoReturn:
     finally:
         if folder is not None:
             sys.stdout.flush()
-            new = Path(folder) / f"{CODE}.new"
-            new.write_text(f"{code}\n")
-            new.replace(new.with_name(CODE))
+            write_whole(Path(folder) / CODE, f"{code}\n")
     sys.exit(code)
 
 

@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from hotset.cachelayer.paths import data_dir
+from hotset.cachelayer.paths import data_dir, write_whole
 from hotset.harness.archive import new_folder
 from hotset.harness.cli.codes import INTERRUPTED
 from hotset.harness.service import child, events, verbs
@@ -230,13 +230,13 @@ def _spawn(folder: Path, call: Call) -> None:
         "schema_version": SCHEMA_VERSION, "words": call.verb.words, "values": dict(call.values),
         "machine": _machine(call), "started": datetime.now().astimezone().isoformat(),
     }  # fmt: skip
-    _write(folder / _JOB, json.dumps(kept, indent=1))
+    write_whole(folder / _JOB, json.dumps(kept, indent=1))
     with (folder / _OUT).open("wb") as out, (folder / _ERR).open("wb") as err:
         process = subprocess.Popen(
             [*PROGRAM, *call.argv], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
             env={**call.environment, child.JOB_VARIABLE: str(folder)}, start_new_session=True,
         )  # fmt: skip
-    _write(folder / _PROCESS, f"{process.pid} {_started(process.pid)}\n")
+    write_whole(folder / _PROCESS, f"{process.pid} {_started(process.pid)}\n")
     # A parent has to wait for its children, or they stay as zombies.
     threading.Thread(target=process.wait, name=folder.name, daemon=True).start()
 
@@ -378,10 +378,3 @@ def _alone() -> Iterator[None]:
     with (_folder() / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    new = path.with_name(f"{path.name}.new")
-    new.write_text(text, encoding="utf-8")
-    new.replace(path)

@@ -20,7 +20,7 @@ from hotset.cachelayer.dmcache import DmCache
 from hotset.cachelayer.extents import Run, count, difference
 from hotset.cachelayer.idle import InUseError
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.paths import data_dir
+from hotset.cachelayer.paths import data_dir, write_whole
 from hotset.cachelayer.tier import TierFailedError, Warmup, WarmupFailedError
 from hotset.cachelayer.units import Blocks, Bytes
 from hotset.harness.progress import Reporter
@@ -71,10 +71,8 @@ def new_id(disk: str, now: datetime) -> str:
 def save(job: Job) -> None:
     """Keep a job; whole or not at all."""
     fields = asdict(job) | {"runs": [[int(run.start), int(run.count)] for run in job.runs]}
-    path = _folder() / f"{job.id}.json"
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps({"schema_version": SCHEMA_VERSION, **fields}) + "\n")
-    new.replace(path)
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **fields}) + "\n"
+    write_whole(_folder() / f"{job.id}.json", text)
 
 
 def every() -> list[Job]:
