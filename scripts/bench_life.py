@@ -16,7 +16,6 @@ from dataclasses import dataclass, fields
 from pathlib import PurePosixPath
 from typing import Literal
 
-from bench_scan import Set, Sizes, made
 from hotset.cachelayer import extents, flashdev, warmup
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer.bcache import Bcache
@@ -27,6 +26,7 @@ from hotset.cachelayer.machine import Machine, put_lines
 from hotset.cachelayer.tier import Counters, hits_between, sample
 from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
 from hotset.harness.progress import FlushWatch, Reporter
+from kernel_tiers import Set, Sizes, made
 
 MIB = 1024**2
 SIZES = Sizes(Bytes(4096 * MIB), Bytes(6144 * MIB), Bytes(16 * MIB), Bytes(6400 * MIB))

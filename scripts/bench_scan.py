@@ -10,25 +10,20 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
-from uuid import uuid4
 
-from hotset.cachelayer import choice, extents
+from hotset.cachelayer import extents
 from hotset.cachelayer import lab as labs
 from hotset.cachelayer.bcache import Bcache
-from hotset.cachelayer.choice import DatabaseKind, KernelKind
 from hotset.cachelayer.dmcache import DmCache
 from hotset.cachelayer.extents import Run
-from hotset.cachelayer.flash import remove
-from hotset.cachelayer.ground import KernelGround, alone
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.tier import WriteMode
 from hotset.cachelayer.units import Blocks, Bytes
 from hotset.harness.progress import Reporter
+from kernel_tiers import Set, Sizes, made
 
 MIB = 1024**2
 HOT = Bytes(128 * MIB)
@@ -36,30 +31,11 @@ QUIET_S, SCAN_S = 8, 30
 SCANS = 3
 
 
-@dataclass(frozen=True)
-class Set:
-    """A set-up: what it is called, and how its tier is made."""
-
-    name: str
-    kind: KernelKind
-    database: DatabaseKind
-
-
 SETS = (
     Set("dm-cache smq", "dm-cache", "oltp"),
     Set("bcache, no bypass", "bcache", "oltp"),
     Set("bcache, bypass over 4 MiB", "bcache", "warehouse"),
 )
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Of the slow disk, and of the flash and its parts."""
-
-    disk: Bytes
-    cache: Bytes
-    volume: Bytes
-    flash: Bytes
 
 
 SIZES = Sizes(Bytes(768 * MIB), Bytes(192 * MIB), Bytes(16 * MIB), Bytes(320 * MIB))
@@ -106,30 +82,6 @@ def measure(lab: Lab, wanted: Set, time_scale: float) -> Figures:
         rewarm(tier, hot)
         cached["re-warmed"] = share(tier, hot)
         return Figures(iops, cached)
-
-
-@contextmanager
-def made(
-    lab: Lab, wanted: Set, time_scale: float, sizes: Sizes, mode: WriteMode
-) -> Iterator[DmCache | Bcache]:
-    """The set-up's tier over a new slow disk; gone again afterwards."""
-    ground = lab.ground
-    assert isinstance(ground, KernelGround)
-    origin = ground.slow_disk("nas-2014", sizes.disk, time_scale).attach(lab.takedown)
-    chosen = choice.choose(wanted.kind, wanted.database, sizes.cache, sizes.volume, sizes.flash,
-                           mode, None)  # fmt: skip
-    spec = replace(chosen.spec, volume=sizes.volume)
-    place = alone(lab.machine, spec, ground.flash, origin)
-    tier: DmCache | Bcache
-    if wanted.kind == "bcache":
-        tier = Bcache(lab.machine, spec, place, str(uuid4()))
-    else:
-        tier = DmCache(lab.machine, spec, place)
-    try:
-        yield tier
-    finally:
-        tier.discard()
-        remove(lab.machine, [place.volume.name])
 
 
 def reads(machine: Machine, device: PurePosixPath, seconds: int, scans: int) -> tuple[float, int]:

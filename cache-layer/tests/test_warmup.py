@@ -178,7 +178,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
         "flashdev copy --from /dev/origin --to":
             'copied 65536\ncopied 393216\n{"seconds": 4.0}',
         "flashdev copy --from /dev/mapper/hotset-data --bytes": '{"seconds": 0.5}',
-        "flashdev copy --from /dev/mapper/hotset-data --runs":
+        "flashdev copy --from /dev/mapper/hotset-data --piece":
             'copied 65536\ncopied 393216\n{"seconds": 4.0}',
     })  # fmt: skip
 
@@ -236,7 +236,8 @@ def test_filling_by_reading_goes_through_the_tier(machine: FakeMachine) -> None:
     reads = [
         line for line in machine.commands if line.startswith("flashdev copy") and "runs" in line
     ]
-    assert reads == ["flashdev copy --from /dev/mapper/hotset-data --runs /run/hotset/runs"] * 3
+    copy = "flashdev copy --from /dev/mapper/hotset-data --piece 1048576 --runs /run/hotset/runs"
+    assert reads == [copy] * 3
     assert not [line for line in machine.commands if "--to" in line or "cache_restore" in line]
     assert (done.method, done.bytes, done.seconds) == ("read", 18 * BLOCK, 12.0)
     assert [one.done for one in seen][-1] == 12 * BLOCK + 393216

@@ -48,7 +48,6 @@ HEADER = UNIT
 BUCKET = Bytes(512 * 1024)
 _BUCKET_MIN = Bytes(64 * 1024)
 _BUCKETS = 1024
-_MISS_MAX = Bytes(1024 * 1024)
 CACHE_MIN = Bytes(_BUCKETS * _BUCKET_MIN)
 """``cache_alloc`` (super.c) wants more than 512 buckets."""
 _POLL_S = 0.5
@@ -152,10 +151,8 @@ class Bcache(PlacedTier):
     ) -> Warmup:
         """Reads with nothing bypassed: one pass, and further ones over what it left out.
 
-        bcache keeps no miss that comes as one request of more than 1 MiB (it asks for one bio of as
-        many pages, ``cached_dev_cache_miss`` in drivers/md/bcache/request.c), which the kernel's
-        large pages make of larger reads. And a miss is only inserted into buckets that are free at
-        that moment (``bch_data_insert`` of a read does not wait); one in 1,024 is held free.
+        A miss is only inserted into buckets that are free at that moment (``bch_data_insert`` of a
+        read does not wait); one in 1,024 is held free.
         """
         del samples  # every block that is cached was read through the tier itself
         self.create()
@@ -198,7 +195,7 @@ class Bcache(PlacedTier):
     def _piece(self) -> Bytes:
         """The largest read whose misses can be kept: no more than is held free."""
         return min(max(Bytes(self.spec.cache // _BUCKETS).align_down(_BUCKET_MIN), _BUCKET_MIN),
-                   _MISS_MAX)  # fmt: skip
+                   warmup.READ_MAX)  # fmt: skip
 
     def status_argv(self) -> list[str]:
         return ["sh", "-c", STATUS_PROGRAM, "hotset-bcache", self.backing]

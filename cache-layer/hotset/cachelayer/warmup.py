@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from hotset.cachelayer.slots import Piece
 
 Method = Literal["fill", "read"]
+READ_MAX = Bytes(1024**2)
+"""The largest read that every tier keeps: bcache keeps no miss that comes as one request of more
+(it asks for one bio of as many pages, ``cached_dev_cache_miss`` in drivers/md/bcache/request.c),
+which the kernel's large pages make of larger reads."""
 _RUNS = PurePosixPath("/run/hotset/runs")
 _RATE_PROBE = Bytes(48 * 1024**2)
 
@@ -77,12 +81,8 @@ def by_reading(
     runs: Sequence[Run],
     passes: int,
     on_progress: Callable[[Progress], None],
-    rate: Bytes | None = None,
 ) -> Warmup:
-    """Read the runs through the tier, ``passes`` times, and let the policy promote them.
-
-    :param rate: at most so many bytes a second.
-    """
+    """Read the runs through the tier, ``passes`` times, and let the policy promote them."""
     begun = time.monotonic()
     machine, block = tier.machine, tier.spec.block
     device = tier.create()
@@ -95,7 +95,7 @@ def by_reading(
         def on_bytes(done: Bytes, before: int = number * one_pass) -> None:
             progress(Bytes(before + done))
 
-        seconds += read_runs(machine, runs, block, device, on_bytes, rate)
+        seconds += read_runs(machine, runs, block, device, on_bytes)
     return Warmup("read", total, seconds, time.monotonic() - begun, origin_rate, 0, 0)
 
 
@@ -106,15 +106,15 @@ def read_runs(
     device: PurePosixPath,
     on_bytes: Callable[[Bytes], None],
     rate: Bytes | None = None,
-    piece: Bytes | None = None,
+    piece: Bytes = READ_MAX,
 ) -> float:
     """Read the runs of a device once, at most so many bytes a second; returns the seconds.
 
     :param piece: no read larger than this.
     """
     lines = (f"{run.start * block} {run.count * block}\n" for run in runs)
-    pieces = [] if piece is None else ["--piece", str(int(piece))]
-    return _copied(machine, ["--from", str(device), *pieces], lines, on_bytes, rate)
+    words = ["--from", str(device), "--piece", str(int(piece))]
+    return _copied(machine, words, lines, on_bytes, rate)
 
 
 def copy_pieces(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -152,6 +153,28 @@ def text_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         ).rstrip()
         for line in lines
     )
+
+
+def records(
+    name: str,
+    version: int,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    form: str,
+    none: str = "",
+) -> str:
+    """A list of records under a name, as a table, ``csv`` or ``json``.
+
+    :param version: the ``schema_version`` of the JSON.
+    :param none: what the table says instead where there are none.
+    """
+    if form == "csv":
+        return csv_text(columns, rows)
+    if form == "json":
+        found = [dict(zip(columns, row, strict=True)) for row in rows]
+        return json.dumps({"schema_version": version, name: found}, indent=1)
+    cells = [tuple("-" if cell in (None, "") else str(cell) for cell in row) for row in rows]
+    return text_table(columns, cells) if rows or not none else none
 
 
 def _plain(cell: object) -> object:

@@ -25,17 +25,16 @@ def list_jobs(format_: FormatOption = Format.TABLE) -> None:
     """All jobs, the newest first."""
     from hotset.harness.progress import to_stdout
     from hotset.harness.service import jobs
-    from hotset.reports.tables import csv_text, text_table
+    from hotset.reports.tables import records
 
     found = jobs.every()
-    rows = [[getattr(job, name) for name in _COLUMNS] for job in found]
     if format_ is Format.JSON:
+        # All that is known of them, not the columns alone.
         listed = [job.as_dict() for job in found]
         to_stdout(json.dumps({"schema_version": jobs.SCHEMA_VERSION, "jobs": listed}, indent=1))
-    elif format_ is Format.CSV:
-        to_stdout(csv_text(_COLUMNS, rows))
-    else:
-        to_stdout(text_table(_COLUMNS, rows) if rows else "no jobs yet")
+        return
+    rows = [[getattr(job, name) for name in _COLUMNS] for job in found]
+    to_stdout(records("jobs", jobs.SCHEMA_VERSION, _COLUMNS, rows, format_.value, "no jobs yet"))
 
 
 @app.command("show")

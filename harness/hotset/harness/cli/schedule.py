@@ -97,11 +97,14 @@ def list_schedules(machine: HostOption = "local", format_: FormatOption = Format
     """The schedules on a machine, with the command each runs."""
     from hotset.cachelayer import machines
     from hotset.harness.progress import to_stdout
-    from hotset.harness.warmups import schedule, text
+    from hotset.harness.warmups import schedule
+    from hotset.harness.warmups.text import SCHEMA_VERSION
+    from hotset.reports.tables import records
 
     with machines.opened(machine) as there:
         rows = schedule.rows(schedule.installed(there))
-    to_stdout(text.records("schedules", ("name", "when", "command"), rows, format_.value))
+    columns = ("name", "when", "command")
+    to_stdout(records("schedules", SCHEMA_VERSION, columns, rows, format_.value))
 
 
 @app.command("remove")

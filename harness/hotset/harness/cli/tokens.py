@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -32,17 +31,11 @@ def list_tokens(format_: FormatOption = Format.TABLE) -> None:
     """The tokens' names, and when each was made."""
     from hotset.harness.api import tokens
     from hotset.harness.progress import to_stdout
-    from hotset.reports.tables import csv_text, text_table
+    from hotset.reports.tables import records
 
     rows = [(token.name, token.created) for token in tokens.every()]
-    columns = ("name", "created")
-    if format_ is Format.JSON:
-        listed = [dict(zip(columns, row, strict=True)) for row in rows]
-        to_stdout(json.dumps({"schema_version": tokens.SCHEMA_VERSION, "tokens": listed}, indent=1))
-    elif format_ is Format.CSV:
-        to_stdout(csv_text(columns, rows))
-    else:
-        to_stdout(text_table(columns, rows) if rows else "no tokens yet")
+    to_stdout(records("tokens", tokens.SCHEMA_VERSION, ("name", "created"), rows, format_.value,
+                      "no tokens yet"))  # fmt: skip
 
 
 @app.command("revoke")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from hotset.cachelayer.plans import Plan, Row
@@ -12,7 +12,7 @@ from hotset.cachelayer.tier import Warmup
 from hotset.cachelayer.units import Blocks
 from hotset.harness.warmups.jobs import Job
 from hotset.harness.warmups.planning import Planned
-from hotset.reports.tables import csv_text, text_table
+from hotset.reports.tables import csv_text, records, text_table
 
 SCHEMA_VERSION = 1
 _COLUMNS = ("order", "target", "pinned", "extents", "bytes", "fits", "resident", "to_fetch",
@@ -121,7 +121,7 @@ def jobs(found: Sequence[Job], form: str) -> str:
         for job in found
     ]  # fmt: skip
     if form != "table":
-        return records("jobs", columns, rows, form)
+        return records("jobs", SCHEMA_VERSION, columns, rows, form)
     lines = [
         f"{job.id}  {job.state}: {job.bytes} of {' '.join(job.targets)} on {job.disk}"
         f" ({job.machine})" + (f"\n  {job.said}" if job.said else "")
@@ -134,15 +134,4 @@ def preferred(wanted: Preferences, form: str) -> str:
     """Pinned and excluded targets."""
     rows = [(text, "pinned") for text in wanted.pinned]
     rows += [(text, "excluded") for text in wanted.excluded]
-    return records("preferences", ("target", "preference"), rows, form)
-
-
-def records(name: str, columns: Sequence[str], rows: Iterable[Sequence[object]], form: str) -> str:
-    """A list of records under a name."""
-    if form == "csv":
-        return csv_text(columns, rows)
-    if form == "json":
-        found = [dict(zip(columns, row, strict=True)) for row in rows]
-        return json.dumps({"schema_version": SCHEMA_VERSION, name: found}, indent=1)
-    cells = [tuple("-" if cell in (None, "") else str(cell) for cell in row) for row in rows]
-    return text_table(columns, cells)
+    return records("preferences", SCHEMA_VERSION, ("target", "preference"), rows, form)
