@@ -111,7 +111,7 @@ class Inside:
     def hotset(self, *more: str, yes: bool = False) -> Result:
         words = [f"PYTHONPATH={THERE}/site", f"HOTSET_FLASHDEV={THERE}/flashdev",
                  f"HOTSET_TPCC_DRIVER={THERE}/{native.PROGRAM}", f"HOME={THERE}",
-                 "PYTHONDONTWRITEBYTECODE=1", "python3", "-c",
+                 "python3", "-c",
                  "from hotset.harness.cli import main; main()",
                  "experiment", "run", str(THERE / "inside.toml"), "--format", "json",
                  *(word for one in more for word in ("--set", one)),
