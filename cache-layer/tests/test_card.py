@@ -90,6 +90,20 @@ def test_a_disk_is_found_by_its_name_or_as_the_only_one() -> None:
                                                   "/dev/mapper/hotset-volume")  # fmt: skip
 
 
+def test_a_card_is_found_by_its_name_and_by_a_disk_on_it() -> None:
+    with pytest.raises(CardError, match=r"there is no card on vm.*tier create"):
+        cards.find_card(kept(), None)
+    second = replace(CARD, name="card2", disks=(disk("dwh", 100),))
+    bare = replace(CARD, name="card3", disks=())
+    one, three = kept(bare), kept(CARD, second, bare)
+    assert cards.find_card(one, None) == bare, "also one that has no disk any more"
+    assert cards.find_card(three, "card2") == cards.find_card(three, "dwh") == second
+    with pytest.raises(CardError, match="several cards, name one of them: card2, card3, main"):
+        cards.find_card(three, None)
+    with pytest.raises(CardError, match=r"'erp' is neither .*; there is: card2, card3, main"):
+        cards.find_card(three, "erp")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [

@@ -151,7 +151,7 @@ def test_a_tier_that_stands_as_asked_for_is_left_alone() -> None:
     assert made(there) == []
     assert "but down: `hotset tier activate oltp`" in said[0]
     assert "stands as asked for: nothing changed" in said[1]
-    with pytest.raises(CardError, match=r"there is one already .*tier destroy oltp"):
+    with pytest.raises(CardError, match=r"there is one already .*tier detach oltp"):
         creation.create(there, replace(WANTED, kind="bcache"), False, print)
     with pytest.raises(CardError, match="virtio-slow is accelerated already: DISK oltp"):
         creation.create(there, replace(WANTED, disk="other"), False, print)

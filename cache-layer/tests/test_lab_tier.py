@@ -237,7 +237,7 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
     assert bench.sums(by_id(ORIGIN)) == now, "everything was written back"
     bench.umount()
     bench.sh(f"e2fsck -fn {by_id(ORIGIN)}")
-    lifecycle.destroy(machine, card.standing(machine)[0], True, left.append, print)
+    lifecycle.destroy(machine, card.standing(machine)[0], True, lambda _: left.append, print)
     assert card.standing(machine) == []
     assert not [name for name in flash.standing(machine) if name.startswith("hotset-")]
 

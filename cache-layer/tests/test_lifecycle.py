@@ -56,11 +56,31 @@ def test_what_is_mounted_stays(verb: str) -> None:
     verbs: dict[str, Callable[[], object]] = {
         "deactivate": lambda: lifecycle.deactivate(there, CARD, disk(), nothing),
         "detach": lambda: lifecycle.detach(there, CARD, disk(), False, True, nothing, nothing),
-        "destroy": lambda: lifecycle.destroy(there, CARD, True, nothing, nothing),
+        "destroy": lambda: lifecycle.destroy(there, CARD, True, lambda _: nothing, nothing),
     }
     with pytest.raises(TierRefusedError, match="is mounted on /srv: unmount it first"):
         verbs[verb]()
     assert not [line for line in there.commands if "remove" in line or "reload" in line]
+
+
+@pytest.mark.parametrize(
+    ("up", "says"),
+    [
+        (UP, "hotset-volume does not stand, so nobody sees what is on it"),
+        (UP + "hotset-volume\t(252:9)\n", "hotset-volume is not empty: ext4 on it"),
+    ],
+)
+def test_a_volume_is_not_given_up_unasked(up: str, says: str) -> None:
+    ext4 = json.dumps({"signatures": [{"type": "ext4"}]})
+    volume = {"name": "dm-9", "type": "dm", "size": 16 * MIB, "mountpoints": []}
+    there = server(**{"dmsetup ls": up, "wipefs --json": ext4,
+                      "lsblk": json.dumps({"blockdevices": [volume]})})  # fmt: skip
+    bare = CARD.without("data")
+    with pytest.raises(TierRefusedError, match=says):
+        lifecycle.destroy(there, bare, False, lambda _: nothing, nothing)
+    assert not [line for line in there.commands if "remove" in line or "wipefs --all" in line]
+    lifecycle.destroy(there, bare, True, lambda _: nothing, nothing)
+    assert "rm -f /etc/hotset/cards/main.json" in there.commands
 
 
 def test_a_clean_deactivation_is_remembered_and_an_activation_forgets_it_first() -> None:

@@ -222,16 +222,16 @@ def test_the_token_may_come_as_a_header(client: TestClient) -> None:
 def test_what_gives_something_up_asks_for_its_name(client: TestClient) -> None:
     try_password(client)
     sent = {"csrf": token_of(client), "flash": "/dev/disk/by-id/virtio-flash", "yes": "true"}
-    for path in ("/disks/shop/destroy", "/disks/shop/detach", "/card/create"):
+    for path in ("/card/shop/destroy", "/disks/shop/detach", "/card/create"):
         for typed in ("", "sho", "virtio"):
             answer = client.post(path, data={**sent, "typed": typed})
             assert answer.status_code == 422, path
             assert "nothing was done" in answer.text
     assert jobs.every() == []
-    given = client.post("/disks/shop/destroy", data={**sent, "typed": "shop"})
+    given = client.post("/card/shop/destroy", data={**sent, "typed": "shop"})
     job = jobs.find(given.headers["location"].removeprefix("/jobs/"))
     assert job.words == ("tier", "destroy")
-    assert job.values == {"disk": "shop", "machine": "local", "yes": True}
+    assert job.values == {"card": "shop", "machine": "local", "yes": True}
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,9 @@ def bench(
     finally:
         bench.hotset("heat", "stop")
         bench.sh(f"umount {MOUNT}")
-        lifecycle.destroy(machine, card.find(machine, "erp")[0], True, lambda *_: None, print)
+        lifecycle.destroy(
+            machine, card.find_card(machine, "erp"), True, lambda _: lambda _: None, print
+        )
 
 
 def test_what_the_verbs_say(bench: Bench) -> None:

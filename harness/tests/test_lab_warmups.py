@@ -110,7 +110,7 @@ def accelerated(ground: Ground, kind: TierKind, cache: int) -> Accelerated:
 
 def destroy(tier: Accelerated) -> None:
     for card in cards.standing(tier.machine):
-        lifecycle.destroy(tier.machine, card, True, lambda _: None, print)
+        lifecycle.destroy(tier.machine, card, True, lambda _: lambda _: None, print)
 
 
 @pytest.fixture

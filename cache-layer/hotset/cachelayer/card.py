@@ -201,6 +201,27 @@ def find(machine: Machine, disk_name: str | None) -> tuple[Card, Disk]:
     return found[0]
 
 
+def find_card(machine: Machine, name: str | None) -> Card:
+    """A card by its own name or by that of a disk on it.
+
+    :param name: None takes the only one there is.
+    :raises CardError: there is none of that name, or more than one to choose from; names them.
+    """
+    there = standing(machine)
+    listed = ", ".join(card.name for card in there)
+    if not there:
+        raise CardError(f"there is no card on {machine.kind}: `hotset tier create` makes one"
+                        " (--machine says where)")  # fmt: skip
+    if name is None and len(there) > 1:
+        raise CardError(f"there are several cards, name one of them: {listed}")
+    found = [card for card in there if name in (None, card.name)] or [
+        card for card in there if name in {disk.name for disk in card.disks}
+    ]
+    if not found:
+        raise CardError(f"CARD {name!r} is neither a card nor a disk on one; there is: {listed}")
+    return found[0]
+
+
 KernelTier = DmCache | Bcache
 """The kinds that a card's disk may have. Beside the verbs of :class:`Tier` they are activated and
 deactivated, they report, and they follow an origin that has grown."""

@@ -148,7 +148,7 @@ def _standing(machine: Machine, card: Card | None, wanted: Wanted) -> Disk | Non
                 raise CardError(
                     f"DISK {disk.name}: there is one already ({disk.kind} over {disk.origin} on"
                     f" {other.flash}), not as asked for: take another name, or `hotset tier"
-                    f" destroy {disk.name}` first"
+                    f" detach {disk.name}` first"
                 )
             if disk.origin == wanted.origin and disk.name != wanted.disk:
                 raise CardError(

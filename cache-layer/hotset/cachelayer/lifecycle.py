@@ -225,9 +225,12 @@ def _drop(tier: KernelTier, disk: Disk, refuse: bool, say: Say) -> None:
         " believes: check the file system and restore or recover the database")  # fmt: skip
 
 
-def destroy(machine: Machine, card: Card, yes: bool, progress: OnFlush, say: Say) -> None:
+def destroy(
+    machine: Machine, card: Card, yes: bool, progress: Callable[[Disk], OnFlush], say: Say
+) -> None:
     """Detach all disks of a card and give up its volume and the card itself.
 
+    :param progress: what a disk's flush is told to.
     :raises TierRefusedError: something is in use, or the volume is not empty and ``yes`` is not.
     """
     if len(card.disks) > 1 and not yes:
@@ -237,21 +240,35 @@ def destroy(machine: Machine, card: Card, yes: bool, progress: OnFlush, say: Say
             " `hotset tier detach` for one"
         )
     volume = card.volume_slice
-    uses = devices.mounts(machine, volume.path)
-    if uses:
-        raise TierRefusedError(f"{volume.path} is in use: {'; '.join(uses)}: unmount it first")
-    if volume.name in flash.standing(machine) and not yes:
-        found = devices.look(machine, volume.path).signatures
-        if found:
-            raise TierRefusedError(f"{volume.path} is not empty: {', '.join(found)} on it;"
-                                   " --yes gives that up")  # fmt: skip
+    _given_up(machine, card, yes)
     for disk in card.disks:
-        card = detach(machine, card, disk, False, False, progress, say)
+        card = detach(machine, card, disk, False, False, progress(disk), say)
     if volume.name in flash.standing(machine):
         machine.run(["wipefs", "--all", str(volume.path)])
         flash.remove(machine, [volume.name])
     cards.save(machine, replace(card, volume=()))
     say(f"the card {card.name} is gone: {card.flash} is free")
+
+
+def _given_up(machine: Machine, card: Card, yes: bool) -> None:
+    """:raises TierRefusedError: the card's volume is in use, or may hold something and ``yes`` is
+    not."""
+    volume = card.volume_slice
+    uses = devices.mounts(machine, volume.path)
+    if uses:
+        raise TierRefusedError(f"{volume.path} is in use: {'; '.join(uses)}: unmount it first")
+    if yes or not card.volume:
+        return
+    if volume.name not in flash.standing(machine):
+        raise TierRefusedError(
+            f"{volume.path} does not stand, so nobody sees what is on it: activate a disk of the"
+            f" card {card.name} first, or --yes gives it up unseen"
+        )
+    found = devices.look(machine, volume.path).signatures
+    if found:
+        raise TierRefusedError(
+            f"{volume.path} is not empty: {', '.join(found)} on it; --yes gives that up"
+        )
 
 
 def active(machine: Machine, card: Card, disk: Disk) -> KernelTier:

@@ -225,18 +225,26 @@ def repair(
 
 @app.command("destroy")
 def destroy(
-    disk: DiskArgument = None,
+    card: Annotated[
+        str | None,
+        typer.Argument(metavar="[CARD]", help="The card, by its name or by that of a disk on it;"
+                       " the only one if left out."),
+    ] = None,
     machine: HostOption = "local",
     yes: YesOption = False,
     quiet: QuietOption = False,
-) -> None:
-    """Detach all disks of the card that DISK is on, and give up its volume."""
-    from hotset.cachelayer import lifecycle
+) -> None:  # fmt: skip
+    """Detach all disks of a card, and give up its volume and the card."""
+    from hotset.cachelayer import card as cards
+    from hotset.cachelayer import creation, lifecycle, machines
     from hotset.harness.progress import FlushWatch, Reporter
 
     report = Reporter(quiet)
-    with _found(machine, disk, of_card=True) as (there, card, one):
-        lifecycle.destroy(there, card, yes, FlushWatch(report, one.spec.block), report.say)
+    with machines.opened(machine) as there:
+        creation.need_root(there)
+        found = cards.find_card(there, card)
+        lifecycle.destroy(there, found, yes, lambda disk: FlushWatch(report, disk.spec.block),
+                          report.say)  # fmt: skip
 
 
 @app.command("resident")
@@ -282,22 +290,13 @@ def _machine(name: str, rehearse: bool) -> Iterator[Machine]:
 
 
 @contextmanager
-def _found(
-    name: str, disk: str | None, of_card: bool = False
-) -> Iterator[tuple[Machine, Card, Disk]]:
-    """A disk of a machine on which hotset is root.
-
-    :param of_card: any disk will do as long as there is one card only.
-    """
+def _found(name: str, disk: str | None) -> Iterator[tuple[Machine, Card, Disk]]:
+    """A disk of a machine on which hotset is root."""
     from hotset.cachelayer import card as cards
     from hotset.cachelayer import creation, machines
 
     with machines.opened(name) as there:
         creation.need_root(there)
-        standing = cards.standing(there)
-        if of_card and disk is None and len(standing) == 1 and standing[0].disks:
-            yield there, standing[0], standing[0].disks[0]
-            return
         yield there, *cards.find(there, disk)
 
 

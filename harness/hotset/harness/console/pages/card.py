@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hotset.cachelayer.choice import DatabaseKind, KernelKind
+from hotset.harness.console import deeds
 from hotset.harness.console import ground as grounds
 from hotset.harness.console.ground import Ground
 from hotset.harness.console.split import Split, split
@@ -102,6 +103,15 @@ async def _create(request: Request, form: FormData) -> Response:
     return await start(request, _CREATE, values)
 
 
+async def _confirm(request: Request) -> Response:
+    return deeds.confirm(request, "card")
+
+
+async def _do(request: Request, form: FormData) -> Response:
+    _seen.pop(console_of(request).settings.machine, None)
+    return await deeds.do(request, form, "card")
+
+
 def _values(request: Request, proposal: Proposal) -> dict[str, object]:
     """Of `hotset tier create`. The volume of a card that stands is not asked for again."""
     wanted, cut = proposal.wanted, proposal.split
@@ -148,4 +158,6 @@ ROUTES = [
     page("/card/split", _split),
     page("/card/review", _review),
     action("/card/create", _create),
+    page("/card/{name}/{deed}", _confirm),
+    action("/card/{name}/{deed}", _do),
 ]
