@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from hotset.harness.engines.postgres import PostgresDatabase
 from hotset.harness.service import jobs
@@ -33,10 +33,7 @@ def begin(page: Page, database: PostgresDatabase, seconds: int) -> str:
     """Start a run from the page; returns its path."""
     page.goto("/benchmarks")
     form = page.locator("form[action='/benchmarks/tpcc']")
-    form.get_by_label("Database").fill(
-        f"postgresql://{database.user}@{database.host}:{database.port}/{database.dbname}"
-    )
-    form.get_by_label("Its password").fill(PASSWORD)
+    name_database(form, database)
     form.get_by_label("Warehouses").fill(str(WAREHOUSES))
     form.get_by_label("Users").fill("2")
     form.get_by_label("Ramp-up").fill("0")
@@ -45,6 +42,13 @@ def begin(page: Page, database: PostgresDatabase, seconds: int) -> str:
     form.get_by_role("button", name="Run").click()
     page.wait_for_url("**/jobs/*")
     return "/jobs/" + page.url.rpartition("/")[2]
+
+
+def name_database(form: Locator, database: PostgresDatabase) -> None:
+    form.get_by_label("Database").fill(
+        f"postgresql://{database.user}@{database.host}:{database.port}/{database.dbname}"
+    )
+    form.get_by_label("Its password").fill(PASSWORD)
 
 
 def test_a_run_is_watched_by_two_and_another_is_cancelled(
@@ -73,7 +77,27 @@ def test_a_run_is_watched_by_two_and_another_is_cancelled(
     desk.page.get_by_role("button", name="Cancel").click()
     expect(desk.page.locator("h1 .state")).to_have_text("interrupted")
     desk.look("/benchmarks", "table", tmp_path)
+    expect(desk.page.locator("td.latest", has_text="NOPM")).to_be_visible()
     cancelled, finished = jobs.every()
     assert (cancelled.state, finished.state) == ("interrupted", "done")
     for file in (tmp_path / "xdg").rglob("*"):
         assert not file.is_file() or PASSWORD not in file.read_text(errors="replace"), file
+
+
+def test_tpch_is_built_checked_and_run(
+    visitors: tuple[Visitor, Visitor], empty: PostgresDatabase, tmp_path: Path
+) -> None:
+    desk, _ = visitors
+    page = desk.page
+    for button in ("Build the tables", "Check them", "Run"):
+        page.goto("/benchmarks")
+        form = page.locator("form[action='/benchmarks/tpch']")
+        name_database(form, empty)
+        form.get_by_label("Scale").fill("0.01" if button.startswith("Build") else "")
+        form.get_by_role("button", name=button).click()
+        page.wait_for_url("**/jobs/*")
+        expect(page.locator("h1 .state")).to_have_text("done")
+    figure = page.locator("dl.figures div", has_text="22 queries").locator("dd")
+    assert float(figure.inner_text().removesuffix(" s")) > 0
+    desk.keep(tmp_path, "tpch")
+    assert faults(page) == []

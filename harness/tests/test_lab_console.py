@@ -12,10 +12,10 @@ from pathlib import Path, PurePosixPath
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from hotset.cachelayer import card as cards
-from hotset.cachelayer import devices
+from hotset.cachelayer import devices, preferences
 from hotset.cachelayer.lab import Lab, LabSpec
 from hotset.cachelayer.machine import Machine
 from hotset.cachelayer.units import Bytes
@@ -63,7 +63,9 @@ def console(ground: Ground, tmp_path: Path) -> Iterator[Served]:
         yield found
 
 
-def test_from_the_split_to_the_hits(ground: Ground, console: Served, tmp_path: Path) -> None:
+def test_from_the_split_to_the_end_of_the_card(
+    ground: Ground, console: Served, tmp_path: Path
+) -> None:
     machine = ground.machine
     with chromium() as browser:
         visitor = Visitor(browser, console)
@@ -95,6 +97,9 @@ def test_from_the_split_to_the_hits(ground: Ground, console: Served, tmp_path: P
         cookies = {one["name"]: one["value"] for one in page.context.cookies()}
         page.goto("/runs")  # no longer a watcher
         assert cost_of_watchers(console, cookies) < 0.05
+        machine.run(["umount", MOUNT])
+        remembered(visitor, machine)
+        to_the_end(visitor, machine, tmp_path)
         visitor.close()
 
 
@@ -142,6 +147,57 @@ def warm_up(visitor: Visitor, folder: Path) -> None:
     expect(page.locator("h1 .state")).to_have_text("done")
     expect(page.locator("dl.figures")).to_contain_text("100 %")
     visitor.keep(folder, "warmed")
+
+
+def remembered(visitor: Visitor, machine: Machine) -> None:
+    """A pin, and a schedule that is shown only."""
+    page = visitor.page
+    page.goto("/warmup")
+    page.get_by_text("Always and never taken").click()
+    page.fill("#f-p-targets", f"{MOUNT}/data")
+    page.get_by_role("button", name="Remember").click()
+    done(page)
+    assert preferences.of(machine, "pg").pinned == (f"{MOUNT}/data",)
+    page.goto("/warmup")
+    page.get_by_text("Schedules", exact=True).click()
+    for field, text in {"at": "Mon..Fri 07:00", "targets": f"{MOUNT}/data",
+                        "program": "/usr/bin/true"}.items():  # fmt: skip
+        page.fill(f"#f-s-{field}", text)
+    page.check("#f-s-dry_run")
+    page.get_by_role("button", name="Schedule", exact=True).click()
+    done(page)
+    expect(page.locator("pre")).to_contain_text("OnCalendar=Mon..Fri 07:00")
+    expect(page.locator("pre")).to_contain_text(f"warmup run {MOUNT}/data --disk pg")
+
+
+def to_the_end(visitor: Visitor, machine: Machine, folder: Path) -> None:
+    """What the Disks page offers, and at last what the Card page does."""
+    page = visitor.page
+    deed(page, "/disks/pg/flush")
+    deed(page, "/disks/pg/deactivate")
+    visitor.look("/disks", "section.disk .state.inactive", folder)
+    deed(page, "/disks/pg/activate")
+    deed(page, "/disks/pg/resize", cache="64MiB")
+    assert cards.pairs(machine)[0][1].spec.cache == 64 * MIB
+    deed(page, "/disks/pg/detach", typed="pg")
+    visitor.look("/card", "a[href='/card/main/destroy']", folder)
+    page.get_by_role("link", name="Destroy the card").click()
+    expect(page.locator("h1")).to_have_text("Destroy the card: main?")
+    deed(page, "/card/main/destroy", typed="main")
+    assert cards.standing(machine) == []
+
+
+def deed(page: Page, path: str, **fields: str) -> None:
+    page.goto(path)
+    for field, text in fields.items():
+        page.fill(f"#f-{field}", text)
+    page.locator("main form button").click()
+    done(page)
+
+
+def done(page: Page) -> None:
+    page.wait_for_url("**/jobs/*")
+    expect(page.locator("h1 .state")).to_have_text("done")
 
 
 def cost_of_watchers(console: Served, cookies: dict[str, str]) -> float:

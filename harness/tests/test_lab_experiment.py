@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from hotset.cachelayer.takedown import read_ledger, start_time
 from hotset.reports.document import SCHEMA_VERSION
+from tests.console_browser import Visitor, chromium, served
 
 pytestmark = pytest.mark.lab
 
@@ -252,3 +254,30 @@ def test_the_alternatives_to_a_cache(home: Path) -> None:
         for name, repeats in power.items()
     }
     assert seconds["in-memory"] < seconds["flash-volume"] / 2
+
+
+def test_the_console_runs_it_and_shows_its_report(home: Path, tmp_path: Path) -> None:
+    """One arm of the shipped demo, made as small as the others here."""
+    small = ("arms=['accelerated']", "storage.size=640MiB", "flash.size=1GiB", "tier.cache=256MiB",
+             "tier.volume=192MiB", "repeats=1", "tpcc.warehouses=1", "tpcc.users=4",
+             "tpcc.rampup_s=1", "tpcc.duration_s=4", "warmup.probe_s=4",
+             "tpch.scale=0.01")  # fmt: skip
+    where = {name: environment(home)[name] for name in ("XDG_STATE_HOME", "XDG_DATA_HOME")}
+    with chromium() as browser, served(tmp_path, "local", where) as console:
+        visitor = Visitor(browser, console)
+        page = visitor.log_in()
+        page.goto("/benchmarks")
+        form = page.locator("form[action='/benchmarks/experiment']")
+        form.locator("[name=file]").select_option("demo")
+        form.locator("[name=set]").fill("\n".join(small))
+        form.get_by_role("button", name="Run").click()
+        page.wait_for_url("**/jobs/*")
+        expect(page.locator("#tpm canvas")).to_be_visible(timeout=200_000)
+        visitor.keep(tmp_path, "experiment")
+        expect(page.locator("h1 .state")).to_have_text("done", timeout=200_000)
+        with page.context.expect_page() as opened:
+            page.get_by_role("link", name="Open the report").click()
+        expect(opened.value.locator("h1")).to_contain_text("before and after a flash cache")
+        visitor.look("/runs", "td.figure", tmp_path)
+        expect(page.get_by_role("row", name="demo")).to_contain_text("complete")
+        visitor.close()

@@ -292,3 +292,4 @@ def test_a_run_ticks(database: PostgresDatabase) -> None:
     assert found is not None
     assert found["result"]["nopm"] > 0
     assert "TPM" in jobs.find(job.id).progress
+    assert jobs.find(job.id).latest.startswith(f"NOPM {found['result']['nopm']:,.0f}, TPM ")

@@ -50,6 +50,17 @@ def percent(share: float | None, digits: int = 1) -> str:
     return ABSENT if share is None else f"{100 * share:.{digits}f} %"
 
 
+def part_of_all(share: float | None) -> str:
+    """What is not everything is never shown as everything.
+
+    >>> part_of_all(0.98765), part_of_all(1.0), part_of_all(0.99997), part_of_all(None)
+    ('98.8 %', '100 %', '99.9 %', '–')
+    """
+    if share is None:
+        return ABSENT
+    return "100 %" if share == 1 else f"{min(share * 100, 99.9):.1f} %"
+
+
 def milliseconds(number: float | None) -> str:
     """
     >>> milliseconds(4.26), milliseconds(1381.2), milliseconds(None)

@@ -17,7 +17,7 @@ app = typer.Typer(help="Jobs that the console and the HTTP API have started.",
 JobArgument = Annotated[
     str, typer.Argument(metavar="JOB", help="A job's id, as `jobs list` shows it; or 'last'.")
 ]
-_COLUMNS = ("id", "verb", "machine", "state", "progress")
+_COLUMNS = ("id", "verb", "machine", "state", "latest")
 
 
 @app.command("list")
@@ -98,7 +98,7 @@ def _lines(job: Job, with_said: bool) -> list[str]:
     ended = "" if job.code is None else f" (code {job.code})"
     shown = {"job": job.id, "verb": job.verb, "with": values, "machine": job.machine,
              "started": f"{job.started:%Y-%m-%d %H:%M:%S}", "state": f"{job.state}{ended}",
-             "progress": job.progress}  # fmt: skip
+             "latest": job.latest if job.running or job.figures else ""}  # fmt: skip
     lines = [f"{name:<9} {text}" for name, text in shown.items() if text]
     return [*lines, *([""] if job.said else []), *job.said] if with_said else lines
 

@@ -10,10 +10,10 @@ from hotset.cachelayer.card import Card
 from hotset.cachelayer.units import Bytes
 from hotset.harness.console.split import Split
 from hotset.harness.warmups.text import duration
+from hotset.reports.words import ABSENT, part_of_all
 
 Part = tuple[str, str, int]
 """Of a bar: the class that colours it, words, bytes."""
-ABSENT = "–"
 
 
 def size(value: int | None) -> str:
@@ -22,17 +22,6 @@ def size(value: int | None) -> str:
     ('64.0 KiB', '–')
     """
     return ABSENT if value is None else str(Bytes(value))
-
-
-def percent(value: float | None) -> str:
-    """
-    >>> percent(0.98765), percent(1.0), percent(0.99997)
-    ('98.8 %', '100 %', '99.9 %')
-    """
-    if value is None:
-        return ABSENT
-    # Not everything is never shown as everything.
-    return "100 %" if value == 1 else f"{min(value * 100, 99.9):.1f} %"
 
 
 def rate(value: float | None) -> str:
@@ -89,6 +78,6 @@ def split_parts(split: Split) -> list[Part]:
 
 
 FILTERS: dict[str, Callable[..., str]] = {
-    "size": size, "percent": percent, "rate": rate, "megabytes": megabytes, "number": number,
+    "size": size, "percent": part_of_all, "rate": rate, "megabytes": megabytes, "number": number,
     "factor": factor, "when": when, "duration": duration,
 }  # fmt: skip

@@ -28,7 +28,7 @@ from typing import Any, Literal
 from hotset.cachelayer.paths import data_dir, write_whole
 from hotset.harness.archive import new_folder
 from hotset.harness.cli.codes import INTERRUPTED
-from hotset.harness.service import child, events, verbs
+from hotset.harness.service import child, events, outcome, verbs
 from hotset.harness.service.events import Event
 from hotset.harness.service.now import PROGRAM, failure
 from hotset.harness.service.verbs import Call, RefusedError, Words
@@ -62,6 +62,7 @@ class Job:
     :ivar code: the verb's exit code; None while it runs, and when it was lost.
     :ivar progress: the latest figure; empty when there was none.
     :ivar said: the last lines that were said, why it failed among them.
+    :ivar figures: what it came to, where its result has such figures.
     """
 
     id: str
@@ -73,6 +74,7 @@ class Job:
     code: int | None
     progress: str
     said: tuple[str, ...]
+    figures: Mapping[str, str]
 
     @property
     def verb(self) -> str:
@@ -81,6 +83,15 @@ class Job:
     @property
     def running(self) -> bool:
         return self.state == "running"
+
+    @property
+    def latest(self) -> str:
+        """How far it is, or what it came to, in one line."""
+        if self.running and self.progress:
+            return self.progress
+        if self.figures:
+            return ", ".join(f"{name} {value}" for name, value in self.figures.items())
+        return self.said[-1] if self.said else ""
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -152,6 +163,7 @@ def find(id_: str) -> Job:
         folder.name, tuple(kept["words"]), kept["values"], kept["machine"],
         datetime.fromisoformat(kept["started"]), state, code,
         figures[-1] if figures else "", tuple(lines[-_LINES:]),
+        _figures(tuple(kept["words"]), folder, state),
     )  # fmt: skip
 
 
@@ -182,15 +194,7 @@ def remove(id_: str) -> None:
 def result(job: Job) -> Any | None:  # noqa: ANN401 - what the verb prints
     """What a job printed, as JSON has it; ``{"lines": […]}`` of a verb that prints lines; None
     while it runs, and where it printed nothing."""
-    try:
-        text = (_of(job.id) / _OUT).read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        raise _unknown(job.id) from None
-    if job.running or not text.strip():
-        return None
-    with suppress(ValueError):
-        return json.loads(text)
-    return {"lines": text.splitlines()}
+    return None if job.running else _printed(_of(job.id))
 
 
 def cause(job: Job) -> str:
@@ -295,6 +299,25 @@ def _machine(call: Call) -> str:
         return ""
     default = call.verb.model.model_fields["machine"].default
     return str(call.values.get("machine") or os.environ.get("HOTSET_MACHINE") or default)
+
+
+def _printed(folder: Path) -> Any | None:  # noqa: ANN401 - what the verb prints
+    try:
+        text = (folder / _OUT).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        raise _unknown(folder.name) from None
+    if not text.strip():
+        return None
+    with suppress(ValueError):
+        return json.loads(text)
+    return {"lines": text.splitlines()}
+
+
+def _figures(words: Words, folder: Path, state: State) -> Mapping[str, str]:
+    # A list of jobs is no place to read every experiment's document.
+    if state == "done" and words in outcome.HAVE_FIGURES:
+        return outcome.figures(_printed(folder))
+    return {}
 
 
 def _state(folder: Path) -> tuple[int | None, State]:

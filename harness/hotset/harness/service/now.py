@@ -20,7 +20,7 @@ from hotset.harness.service.verbs import Call, Words
 PROGRAM = (sys.executable, "-m", "hotset.harness.service.child")
 AT_ONCE = 4
 _LONGEST_S = 300.0
-_OPTION = re.compile(r"--([a-z-]+)[ :=]|(DISK|JOB|RUN|TARGET) '")
+_OPTION = re.compile(r"--([a-z-]+)[ :=]|(CARD|DISK|JOB|RUN|TARGET) '")
 # A semaphore belongs to one loop; a server has one.
 _rooms: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 

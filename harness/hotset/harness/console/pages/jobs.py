@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from hotset.harness.console import passwords
-from hotset.harness.console.filters import percent
 from hotset.harness.console.pages.overview import event
 from hotset.harness.console.web import COOKIE, Console, action, console_of, page, render, see
 from hotset.harness.service import jobs
@@ -27,7 +26,7 @@ async def _job(request: Request) -> Response:
     result = await run_in_threadpool(jobs.result, job)
     return render(
         request, "job.html", job=job, back=BACK.get(job.words[0], "/benchmarks"),
-        headline=_headline(result), lines=_lines(result), run=_run(result),
+        lines=_lines(result), run=_run(result),
         text=json.dumps(result, indent=1)[:_RESULT_MAX] if result else "",
         values=[(name, _shown(value)) for name, value in job.values.items()],
     )  # fmt: skip
@@ -57,30 +56,6 @@ async def _remove(request: Request, form: FormData) -> Response:  # noqa: ARG001
     job = await run_in_threadpool(jobs.find, request.path_params["job"])
     await run_in_threadpool(jobs.remove, job.id)
     return see(request, BACK.get(job.words[0], "/benchmarks"))
-
-
-def _headline(result: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - what a verb prints
-    """The figures that a result is asked for; others stand in its text."""
-    if not isinstance(result, dict):
-        return []
-    found = []
-    run = result.get("result")
-    if isinstance(run, dict) and "nopm" in run:
-        found += [
-            ("NOPM", f"{run['nopm']:,.0f}"),
-            ("TPM", f"{run['tpm']:,.0f}"),
-            ("p95", f"{run['latency_ms']['p95']:.1f} ms"),
-            ("failed", f"{run['failed']:,}"),
-        ]
-    power = result.get("power")
-    if isinstance(power, dict) and power.get("total_s") is not None:
-        found.append(("22 queries", f"{power['total_s']:.1f} s"))
-    if "cached_share" in result:
-        found += [
-            ("cached", percent(result["cached_share"])),
-            ("fetched at", f"{result['mb_per_s']:.0f} MB/s"),
-        ]
-    return found
 
 
 def _lines(result: Any) -> list[str]:  # noqa: ANN401 - what a verb prints
