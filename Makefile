@@ -10,27 +10,34 @@ SET ?=
 # TIER=dm-cache runs the kernel's own tier, in a virtual machine where this kernel has none.
 TIER ?=
 
-.PHONY: demo test test-fast lint bench build image setup setup-test clean
+.PHONY: demo test test-fast test-rust lint lint-python lint-rust bench build image setup setup-test clean
 
 # The image is unpacked while the programs compile.
 demo: setup
 	@$(MAKE) --no-print-directory -j2 build image
 	uv run --no-sync hotset demo $(if $(TIER),--set tier.kind=$(TIER)) $(SET)
 
-test: setup-test build lint
-	$(call in_each,$(CARGO) test --release -- --include-ignored)
+test: setup-test build
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint-python test-rust
 	uv run --no-sync pytest --numprocesses auto --maxprocesses 4 -m "not lab"
 	uv run --no-sync pytest -m lab
+
+test-rust: lint-rust
+	$(call in_each,$(CARGO) test --release -- --include-ignored)
 
 # Everything that needs neither the virtual machine nor a database server.
 test-fast: build
 	$(call in_each,$(CARGO) test --release)
 	uv run --no-sync pytest -m "not lab and not database"
 
-lint: build
+lint: lint-python lint-rust
+
+lint-python: build
 	uv run --no-sync ruff check $(PYTHON_FOLDERS)
 	uv run --no-sync ruff format --check $(PYTHON_FOLDERS)
 	uv run --no-sync mypy cache-layer/hotset tpcc/hotset tpch/hotset reports/hotset harness/hotset scripts
+
+lint-rust: build
 	$(call in_each,cargo fmt --check && $(CARGO) clippy --release --all-targets -- -D warnings)
 
 bench: setup-test build
