@@ -30,7 +30,7 @@ def test_what_is_shown_can_be_cut(
     size: Bytes, kind: KernelKind, database: DatabaseKind, cache: int, kept: int
 ) -> None:
     try:
-        found = split(size, None, kind, database, cache, kept)
+        found = split(size, None, kind, database, None, cache, kept)
     except ValueError as error:
         assert "--cache" in str(error)  # noqa: PT017 - too little for the kind, and it says so
         return
@@ -47,7 +47,7 @@ def test_what_is_shown_can_be_cut(
 
 
 def test_a_card_that_stands_gives_what_is_free() -> None:
-    first = split(Bytes(64 * GIB), None, "dm-cache", "oltp", 50, 50)
+    first = split(Bytes(64 * GIB), None, "dm-cache", "oltp", None, 50, 50)
     card = Card("main", PurePosixPath("/dev/x"), Bytes(64 * GIB), ())
     card = replace(card, volume=cards.take(card.free(), first.volume, "VOLUME"))
     metadata = cards.take(card.free(), first.spec.metadata, "METADATA")
@@ -55,7 +55,7 @@ def test_a_card_that_stands_gives_what_is_free() -> None:
     card = card.with_disk(disk)
     disk = replace(disk, cache=cards.take(card.free(), first.spec.cache, "CACHE"))
     card = card.with_disk(disk)
-    second = split(Bytes(64 * GIB), card, "bcache", "warehouse", 10, 0)
+    second = split(Bytes(64 * GIB), card, "bcache", "warehouse", None, 10, 0)
     assert not second.volume_new
     assert second.volume == first.volume
     assert second.others == first.spec.cache + first.spec.metadata
@@ -64,13 +64,18 @@ def test_a_card_that_stands_gives_what_is_free() -> None:
 
 
 def test_what_the_database_picks_is_said() -> None:
-    oltp, warehouse = (split(Bytes(32 * GIB), None, "dm-cache", one, 80, 0) for one in DATABASES)
+    oltp, warehouse = (
+        split(Bytes(32 * GIB), None, "dm-cache", one, None, 80, 0) for one in DATABASES
+    )
     assert (oltp.spec.mode, warehouse.spec.mode) == ("writeback", "writethrough")
     assert oltp.spec.block < warehouse.spec.block
     assert any(reason.startswith("mode writeback") for reason in oltp.reasons)
+    asked = split(size, None, "dm-cache", "oltp", "writethrough", 80, 0)
+    assert asked.spec.mode == "writethrough"
+    assert any(reason.startswith("mode writethrough (asked for)") for reason in asked.reasons)
     assert 0.79 < oltp.spec.cache / (oltp.spec.cache + oltp.volume) < 0.81
 
 
 def test_a_card_too_small_is_refused_in_words() -> None:
     with pytest.raises(ValueError, match=r"--cache .* at least"):
-        split(Bytes(64 * 2**20), None, "bcache", "oltp", 1, 90)
+        split(Bytes(64 * 2**20), None, "bcache", "oltp", None, 1, 90)

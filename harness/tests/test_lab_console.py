@@ -75,6 +75,7 @@ def test_from_the_split_to_the_end_of_the_card(
         assert str(card.flash) == "/dev/disk/by-id/virtio-flash"
         (disk,) = card.disks
         assert (disk.name, disk.origin, disk.database) == ("pg", ground.origin, "oltp")
+        assert disk.spec.mode == "writethrough", "as was asked for, not as the kind picks"
         share = disk.spec.cache / (disk.spec.cache + card.volume_slice.size)
         assert 0.69 < share < 0.71, "as the slider stood"
         warm_up(visitor, tmp_path)
@@ -115,6 +116,8 @@ def split(visitor: Visitor, ground: Ground, folder: Path) -> None:
         slider.press("ArrowLeft")
     expect(page.get_by_text("70 % cache")).to_be_visible()
     expect(page.locator("#split")).to_contain_text("mode writeback (for oltp)")
+    page.select_option("#f-mode", "writethrough")
+    expect(page.locator("#split")).to_contain_text("mode writethrough (asked for)")
     visitor.keep(folder, "split")
     page.get_by_role("button", name="Review").click()
     expect(page.locator("pre")).to_contain_text("hotset tier create")

@@ -9,7 +9,7 @@ from hotset.cachelayer import choice, flash
 from hotset.cachelayer.card import Card
 from hotset.cachelayer.choice import DatabaseKind, KernelKind
 from hotset.cachelayer.flash import RESERVED, UNIT
-from hotset.cachelayer.tier import TierSpec
+from hotset.cachelayer.tier import TierSpec, WriteMode
 from hotset.cachelayer.units import Bytes
 
 Share = Literal["cache", "metadata", "volume", "others", "free"]
@@ -40,11 +40,12 @@ class Split:
 
 def split(
     size: Bytes, card: Card | None, kind: KernelKind, database: DatabaseKind,
-    cache_percent: int, kept_percent: int,
+    mode: WriteMode | None, cache_percent: int, kept_percent: int,
 ) -> Split:  # fmt: skip
     """
     :param size: of the flash device.
     :param card: it is one already: its volume stands, and other disks have their parts.
+    :param mode: None: the kind of database picks it.
     :param cache_percent: of what this disk and the volume get; the rest is the volume.
     :param kept_percent: of what is free now, for disks to come.
     :raises ChoiceError: no room for the least that the kind needs.
@@ -56,12 +57,12 @@ def split(
     share = 100 if card else cache_percent
     # The metadata's size hangs on the block, and the block on the cache: chosen for the most that
     # the cache can be, which is never too little metadata.
-    rough = choice.choose(kind, database, Bytes(taken * share // 100), stands, size, None, None)
+    rough = choice.choose(kind, database, Bytes(taken * share // 100), stands, size, mode, None)
     metadata = rough.spec.metadata.align_up(UNIT)
     shared = Bytes(max(0, taken - metadata))
     cache = Bytes(shared * share // 100).align_down(UNIT)
     volume = stands if card else Bytes(shared - cache)
-    chosen = choice.choose(kind, database, cache, volume, size, None, None)
+    chosen = choice.choose(kind, database, cache, volume, size, mode, None)
     used = cache + chosen.spec.metadata + (0 if card else volume)
     return Split(
         size, chosen.spec, volume, card is None, Bytes(whole - RESERVED - free - stands),

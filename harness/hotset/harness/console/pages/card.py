@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from shlex import join
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import FormData, QueryParams
@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hotset.cachelayer.choice import DatabaseKind, KernelKind
+from hotset.cachelayer.tier import WriteMode
 from hotset.harness.console import deeds
 from hotset.harness.console import ground as grounds
 from hotset.harness.console.ground import Ground
@@ -38,6 +39,7 @@ class Wanted(BaseModel):
     disk: str = ""
     database: DatabaseKind = "oltp"
     kind: KernelKind = "dm-cache"
+    mode: WriteMode | Literal[""] = ""
     cache_percent: Percent = 80
     kept_percent: Percent = 0
 
@@ -116,10 +118,11 @@ def _values(request: Request, proposal: Proposal) -> dict[str, object]:
     """Of `hotset tier create`. The volume of a card that stands is not asked for again."""
     wanted, cut = proposal.wanted, proposal.split
     volume = {"volume": str(int(cut.volume))} if cut.volume_new and cut.volume else {}
+    mode = {"mode": wanted.mode} if wanted.mode else {}
     return {
         "disk": wanted.disk, "flash": wanted.flash, "origin": wanted.origin,
         "database": wanted.database, "kind": wanted.kind, "cache": str(int(cut.spec.cache)),
-        **volume, "machine": console_of(request).settings.machine,
+        **mode, **volume, "machine": console_of(request).settings.machine,
     }  # fmt: skip
 
 
@@ -131,7 +134,7 @@ async def _proposal(request: Request, query: QueryParams) -> Proposal:
     if device is None:
         raise ValueError(f"flash {wanted.flash!r}: there is no such device; load the page anew")
     cut = split(device.size, found.card_on(wanted.flash), wanted.kind, wanted.database,
-                wanted.cache_percent, wanted.kept_percent)  # fmt: skip
+                wanted.mode or None, wanted.cache_percent, wanted.kept_percent)  # fmt: skip
     return Proposal(wanted, cut)
 
 
