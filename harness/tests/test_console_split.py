@@ -64,9 +64,8 @@ def test_a_card_that_stands_gives_what_is_free() -> None:
 
 
 def test_what_the_database_picks_is_said() -> None:
-    oltp, warehouse = (
-        split(Bytes(32 * GIB), None, "dm-cache", one, None, 80, 0) for one in DATABASES
-    )
+    size = Bytes(32 * GIB)
+    oltp, warehouse = (split(size, None, "dm-cache", one, None, 80, 0) for one in DATABASES)
     assert (oltp.spec.mode, warehouse.spec.mode) == ("writeback", "writethrough")
     assert oltp.spec.block < warehouse.spec.block
     assert any(reason.startswith("mode writeback") for reason in oltp.reasons)
