@@ -28,6 +28,8 @@ DISK = Bytes(1024 * MIB)
 BLOCK = Bytes(64 * 1024)
 TRACE = Path(__file__).parent / "data/tpcc-3-warehouses.trace.gz"
 THERE = PurePosixPath("/run/hotset/trace")
+SECONDS = 25
+"""Of the trace's 40: the ratios have settled by then."""
 WITHIN = 0.03
 
 
@@ -49,7 +51,8 @@ def replay(machine: Machine, tier: Tier, device: Path | PurePosixPath, trace: st
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
     file = tmp_path / "trace"
-    file.write_bytes(gzip.decompress(TRACE.read_bytes()))
+    lines = gzip.decompress(TRACE.read_bytes()).splitlines(keepends=True)
+    file.write_bytes(b"".join(line for line in lines if float(line.split()[0]) < SECONDS))
     return file
 
 

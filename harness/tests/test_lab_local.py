@@ -45,9 +45,9 @@ volume = "192MiB"
 warehouses = 1
 users = 4
 rampup_s = 1
-duration_s = 8
+duration_s = 4
 [warmup]
-probe_s = 5
+probe_s = 3
 samples = 10
 """
 
