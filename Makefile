@@ -3,7 +3,8 @@
 export PATH := $(PATH):$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotset/uv/bin:$(HOME)/.cargo/bin
 CRATES := cache-layer/flashdev tpcc/driver
 PROGRAMS := cache-layer/flashdev/target/release/flashdev tpcc/driver/target/release/hotset-tpcc
-CARGO := cargo --quiet
+# Without the flags of a parallel make, whose job server is not passed on.
+CARGO := env -u MAKEFLAGS cargo --quiet
 in_each = @set -e; for crate in $(CRATES); do (cd $$crate && $(1)); done
 PYTHON_FOLDERS := cache-layer tpcc tpch reports harness scripts
 SET ?=

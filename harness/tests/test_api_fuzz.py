@@ -59,6 +59,6 @@ def test_no_5xx_and_every_answer_is_as_described(
     case: schemathesis.Case, bearer: dict[str, str]
 ) -> None:
     response = case.call(headers=bearer)
-    loose = response.status_code == 422 and response.json()["field"] in OF_A_FORM
+    loose = response.status_code == 422 and response.json().get("field") in OF_A_FORM
     excluded = [positive_data_acceptance] if loose else []
     case.validate_response(response, headers=bearer, excluded_checks=excluded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,7 +58,9 @@ def test_a_run_is_watched_by_two_and_another_is_cancelled(
     desk, phone = visitors
     path = begin(desk.page, database, 5)
     phone.page.goto("/")
-    expect(phone.page.locator("#running")).to_contain_text("TPM")
+    figure = phone.page.locator("#running dl.figures div", has_text="TPM").locator("dd")
+    expect(figure).to_have_text(re.compile(r"^[1-9][\d,]*$"))
+    expect(phone.page.locator("#tpm canvas")).to_be_visible()
     phone.keep(tmp_path, "overview-with-a-run")
     expect(desk.page.locator("#tpm canvas")).to_be_visible()
     expect(desk.page.locator("#progress")).to_contain_text("NOPM")

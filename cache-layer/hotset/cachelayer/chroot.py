@@ -89,7 +89,7 @@ class Chroot:
         result = self._local.run(
             self.enter(argv, user), stdin=stdin, timeout_s=timeout_s, check=False, on_line=on_line
         )
-        if result.rc != 0 and start_time(self._pid) != self._started:
+        if result.rc != 0 and self._gone():
             raise MachineGoneError("the image's first process is gone: somebody killed it")
         if result.rc == _NOT_FOUND:
             raise missing("the image", argv)
@@ -116,6 +116,12 @@ class Chroot:
 
     def address(self, port: int) -> tuple[str, int]:
         return "127.0.0.1", port
+
+    def _gone(self) -> bool:
+        # A process that is on its way out gives its namespaces up (``exit_task_namespaces`` of
+        # kernel/exit.c) before it ends all others in them, and before it counts as gone itself.
+        ends = not Path(f"/proc/{self._pid}/ns/mnt").exists()
+        return ends or start_time(self._pid) != self._started
 
     def enter(self, argv: Sequence[str], user: str | None) -> list[str]:
         """The argv on this computer that runs an argv in the image."""

@@ -37,7 +37,7 @@ def start_time(pid: int) -> str | None:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return None if fields[0] == "Z" else fields[19]
+    return None if fields[0] in "ZX" else fields[19]
 
 
 def end_process(pid: int, started: str, at_once: bool = False, grace_s: float = 10.0) -> None:

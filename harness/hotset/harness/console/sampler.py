@@ -67,6 +67,12 @@ class Sample:
     disks: tuple[DiskSample, ...] = ()
     error: str = ""
 
+    @property
+    def tpm(self) -> int | None:
+        """Of all TPC-C runs that are at work; None: there is none."""
+        found = [job.tick["tpm"] for job in self.jobs if job.tick is not None]
+        return sum(found) if found else None
+
 
 @dataclass(frozen=True, slots=True)
 class _Reading:

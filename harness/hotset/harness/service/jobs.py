@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hotset.cachelayer.paths import data_dir, write_whole
+from hotset.cachelayer.takedown import start_time
 from hotset.harness.archive import new_folder
 from hotset.harness.cli.codes import INTERRUPTED
 from hotset.harness.service import child, events, outcome, verbs
@@ -42,6 +43,8 @@ _TAIL_BYTES, _LINES = 16 * 1024, 20
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z.-]{0,99}", re.ASCII)
 _POLL_S = 0.25
 _STARTING_S = 10.0
+_GONE = "gone"
+"""In place of when a process began: it had ended by the time it was looked at."""
 
 
 class NoSuchJobError(ValueError):
@@ -62,6 +65,7 @@ class Job:
     :ivar code: the verb's exit code; None while it runs, and when it was lost.
     :ivar progress: the latest figure; empty when there was none.
     :ivar said: the last lines that were said, why it failed among them.
+    :ivar tick: the latest second of TPC-C, if that is what it does now.
     :ivar figures: what it came to, where its result has such figures.
     """
 
@@ -74,6 +78,7 @@ class Job:
     code: int | None
     progress: str
     said: tuple[str, ...]
+    tick: Mapping[str, Any] | None
     figures: Mapping[str, str]
 
     @property
@@ -158,11 +163,13 @@ def find(id_: str) -> Job:
     lines = [event.text for event in said if event.kind in ("say", "task", "error")]
     if state == "lost":
         lines.append("its process ended without a word: it was killed, or the computer went down")
-    figures = [event.text for event in said if event.kind in ("figure", "tick")]
+    steps = [event for event in said if event.kind in ("figure", "tick", "task")]
+    figures = [event.text for event in steps if event.kind != "task"]
     return Job(
         folder.name, tuple(kept["words"]), kept["values"], kept["machine"],
         datetime.fromisoformat(kept["started"]), state, code,
         figures[-1] if figures else "", tuple(lines[-_LINES:]),
+        steps[-1].tick if steps and state == "running" else None,
         _figures(tuple(kept["words"]), folder, state),
     )  # fmt: skip
 
@@ -240,7 +247,7 @@ def _spawn(folder: Path, call: Call) -> None:
             [*PROGRAM, *call.argv], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
             env={**call.environment, child.JOB_VARIABLE: str(folder)}, start_new_session=True,
         )  # fmt: skip
-    write_whole(folder / _PROCESS, f"{process.pid} {_started(process.pid)}\n")
+    write_whole(folder / _PROCESS, f"{process.pid} {start_time(process.pid) or _GONE}\n")
     # A parent has to wait for its children, or they stay as zombies.
     threading.Thread(target=process.wait, name=folder.name, daemon=True).start()
 
@@ -337,7 +344,7 @@ def _alive(folder: Path) -> bool:
         with suppress(FileNotFoundError):
             return time.time() - (folder / _JOB).stat().st_mtime < _STARTING_S
         return False
-    return _started(process[0]) == process[1]
+    return start_time(process[0]) == process[1]
 
 
 def _process(folder: Path) -> tuple[int, str] | None:
@@ -345,17 +352,6 @@ def _process(folder: Path) -> tuple[int, str] | None:
         pid, started = (folder / _PROCESS).read_text().split()
         return int(pid), started
     return None
-
-
-def _started(pid: int) -> str:
-    """When a process began, in the kernel's ticks since boot, so that another one with the same id
-    is not taken for it; ``gone`` of one that has ended."""
-    try:
-        # The name, in brackets, may hold spaces and brackets itself.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return "gone"
-    return "gone" if fields[0] in "ZX" else fields[19]
 
 
 def _read(folder: Path, begin: int, limit: int = 1 << 20) -> list[Event]:

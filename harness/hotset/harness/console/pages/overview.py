@@ -57,7 +57,7 @@ def _point(sample: Sample) -> dict[str, object]:
         }
         for disk in sample.disks
     }
-    return {"at": round(sample.at, 1), "disks": disks}
+    return {"at": round(sample.at, 1), "tpm": sample.tpm, "disks": disks}
 
 
 ROUTES = [page("/", _overview), page("/overview/live", _live, watched=True)]

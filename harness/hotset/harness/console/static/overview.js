@@ -4,19 +4,25 @@
 (() => {
   const live = document.getElementById("live");
   const charts = document.getElementById("charts");
+  const tpm = document.getElementById("tpm");
   const span = 15 * 60;
   const names = { hit_ratio: "", reads: "reads", writes: "writes", read_bytes: "read", written_bytes: "written" };
   const hues = ["--accelerated", "--all-flash", "--in-memory", "--flash-volume"];
   let points = [];
   let plots = [];
-  let shown = "";
+  let shown = null;
+  let tpmPlot;
 
   function draw() {
     const disks = [...new Set(points.flatMap((point) => Object.keys(point.disks)))];
-    charts.hidden = disks.length === 0;
-    if (charts.hidden) return;
-    if (shown !== disks.join()) rebuild(disks);
+    tpm.hidden = points.every((point) => point.tpm == null);
+    charts.hidden = disks.length === 0 && tpm.hidden;
     const times = points.map((point) => point.at);
+    if (!tpm.hidden) {
+      tpmPlot ??= Plots.create(tpm.querySelector(".plot"), "rate", [{ label: "TPM", colour: "--accelerated" }]);
+      tpmPlot.setData([times, points.map((point) => point.tpm)]);
+    }
+    if (shown !== disks.join()) rebuild(disks);
     for (const { plot, lines } of plots) {
       plot.setData([times, ...lines.map(({ disk, key }) => points.map((point) => point.disks[disk]?.[key] ?? null))]);
     }
@@ -25,7 +31,10 @@
   function rebuild(disks) {
     shown = disks.join();
     plots.forEach(({ plot }) => plot.destroy());
-    plots = [...document.querySelectorAll("[data-plot]")].map((place) => {
+    const places = [...document.querySelectorAll("[data-plot]")];
+    for (const place of places) place.closest("figure").hidden = disks.length === 0;
+    if (disks.length === 0) plots = [];
+    else plots = places.map((place) => {
       const keys = place.dataset.plot.split(",");
       const lines = disks.flatMap((disk, at) => keys.map((key, dash) => ({
         disk, key, dash, colour: hues[(disks.length > 1 ? at : dash) % hues.length],
