@@ -19,7 +19,7 @@ demo: setup
 	uv run --no-sync hotset demo $(if $(TIER),--set tier.kind=$(TIER)) $(SET)
 
 test: setup-test build
-	@$(MAKE) --no-print-directory -j2 --output-sync=target lint-python test-rust
+	@$(MAKE) --no-print-directory -j3 --output-sync=target lint-python test-rust image
 	uv run --no-sync pytest --numprocesses auto --maxprocesses 4 -m "not lab"
 	uv run --no-sync pytest -m lab
 

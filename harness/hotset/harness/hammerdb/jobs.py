@@ -86,7 +86,8 @@ def keep(file: Path, target: Path, secret: str) -> None:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[sqlite3.Connection]:
-    uri = f"{file.absolute().as_uri()}?mode=ro"
+    # To be written to: a HammerDB that was ended amid a write leaves a journal to roll back first.
+    uri = f"{file.absolute().as_uri()}?mode=rw"
     with closing(sqlite3.connect(uri, uri=True, timeout=_ROUND_TRIP_S)) as database:
         yield database
 
