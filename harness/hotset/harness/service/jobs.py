@@ -163,13 +163,12 @@ def find(id_: str) -> Job:
     lines = [event.text for event in said if event.kind in ("say", "task", "error")]
     if state == "lost":
         lines.append("its process ended without a word: it was killed, or the computer went down")
-    steps = [event for event in said if event.kind in ("figure", "tick", "task")]
-    figures = [event.text for event in steps if event.kind != "task"]
+    figures = [event.text for event in said if event.kind in ("figure", "tick")]
     return Job(
         folder.name, tuple(kept["words"]), kept["values"], kept["machine"],
         datetime.fromisoformat(kept["started"]), state, code,
         figures[-1] if figures else "", tuple(lines[-_LINES:]),
-        steps[-1].tick if steps and state == "running" else None,
+        said[-1].tick if said and state == "running" else None,
         _figures(tuple(kept["words"]), folder, state),
     )  # fmt: skip
 
