@@ -52,8 +52,10 @@ def remove(machine: Machine, disk: Disk) -> None:
     path = path_of(disk)
     if not installed(machine, disk):
         return
-    machine.run(["systemctl", "disable", path.name], check=False)
+    # Stopped, too: systemd would otherwise hold it to be at work until the next boot.
+    machine.run(["systemctl", "disable", "--now", path.name], check=False)
     machine.run(["rm", "-f", str(path)])
+    machine.run(["systemctl", "daemon-reload"], check=False)
 
 
 def commands(machine: Machine, card: Card, disk: Disk) -> list[str]:
