@@ -66,7 +66,6 @@ class Job:
     :ivar progress: the latest figure; empty when there was none.
     :ivar said: the last lines that were said, why it failed among them.
     :ivar tick: the latest second of TPC-C, if that is what it does now.
-    :ivar figures: what it came to, where its result has such figures.
     """
 
     id: str
@@ -79,7 +78,6 @@ class Job:
     progress: str
     said: tuple[str, ...]
     tick: Mapping[str, Any] | None
-    figures: Mapping[str, str]
 
     @property
     def verb(self) -> str:
@@ -90,12 +88,22 @@ class Job:
         return self.state == "running"
 
     @property
+    def figures(self) -> Mapping[str, str]:
+        """What it came to, where its result has such figures. Reads that result: a list of jobs
+        shows it, others do not ask."""
+        if self.state == "done" and self.words in outcome.HAVE_FIGURES:
+            with suppress(NoSuchJobError):
+                return outcome.figures(result(self))
+        return {}
+
+    @property
     def latest(self) -> str:
         """How far it is, or what it came to, in one line."""
         if self.running and self.progress:
             return self.progress
-        if self.figures:
-            return ", ".join(f"{name} {value}" for name, value in self.figures.items())
+        figures = self.figures
+        if figures:
+            return ", ".join(f"{name} {value}" for name, value in figures.items())
         return self.said[-1] if self.said else ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -169,7 +177,6 @@ def find(id_: str) -> Job:
         datetime.fromisoformat(kept["started"]), state, code,
         figures[-1] if figures else "", tuple(lines[-_LINES:]),
         said[-1].tick if said and state == "running" else None,
-        _figures(tuple(kept["words"]), folder, state),
     )  # fmt: skip
 
 
@@ -200,7 +207,15 @@ def remove(id_: str) -> None:
 def result(job: Job) -> Any | None:  # noqa: ANN401 - what the verb prints
     """What a job printed, as JSON has it; ``{"lines": […]}`` of a verb that prints lines; None
     while it runs, and where it printed nothing."""
-    return None if job.running else _printed(_of(job.id))
+    try:
+        text = (_of(job.id) / _OUT).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        raise _unknown(job.id) from None
+    if job.running or not text.strip():
+        return None
+    with suppress(ValueError):
+        return json.loads(text)
+    return {"lines": text.splitlines()}
 
 
 def cause(job: Job) -> str:
@@ -305,25 +320,6 @@ def _machine(call: Call) -> str:
         return ""
     default = call.verb.model.model_fields["machine"].default
     return str(call.values.get("machine") or os.environ.get("HOTSET_MACHINE") or default)
-
-
-def _printed(folder: Path) -> Any | None:  # noqa: ANN401 - what the verb prints
-    try:
-        text = (folder / _OUT).read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        raise _unknown(folder.name) from None
-    if not text.strip():
-        return None
-    with suppress(ValueError):
-        return json.loads(text)
-    return {"lines": text.splitlines()}
-
-
-def _figures(words: Words, folder: Path, state: State) -> Mapping[str, str]:
-    # A list of jobs is no place to read every experiment's document.
-    if state == "done" and words in outcome.HAVE_FIGURES:
-        return outcome.figures(_printed(folder))
-    return {}
 
 
 def _state(folder: Path) -> tuple[int | None, State]:

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from hotset.harness.console import passwords
 from hotset.harness.console.pages.overview import event
 from hotset.harness.console.web import COOKIE, Console, action, console_of, page, render, see
-from hotset.harness.service import jobs
+from hotset.harness.service import jobs, outcome
 
 BACK = {"warmup": "/warmup", "tier": "/disks"}
 """Where a job's verb belongs; others: to the benchmarks."""
@@ -26,7 +26,7 @@ async def _job(request: Request) -> Response:
     result = await run_in_threadpool(jobs.result, job)
     return render(
         request, "job.html", job=job, back=BACK.get(job.words[0], "/benchmarks"),
-        lines=_lines(result), run=_run(result),
+        figures=outcome.figures(result), lines=_lines(result), run=_run(result),
         text=json.dumps(result, indent=1)[:_RESULT_MAX] if result else "",
         values=[(name, _shown(value)) for name, value in job.values.items()],
     )  # fmt: skip
