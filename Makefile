@@ -1,34 +1,53 @@
-# `make demo` runs the main job, `make test` passes the tests; each installs what it lacks first.
+# `make demo` runs the main job, `make test` passes the tests; each says and installs what it lacks
+# first.
 
-export PATH := $(PATH):$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotset/uv/bin:$(HOME)/.cargo/bin
+# As in scripts/setup.sh, which puts uv there; Ubuntu's newer Rust has a folder of its own.
+export PATH := /usr/lib/rust-1.85/bin:$(PATH):$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotset/uv/bin:$(HOME)/.cargo/bin
 CRATES := cache-layer/flashdev tpcc/driver
 PROGRAMS := cache-layer/flashdev/target/release/flashdev tpcc/driver/target/release/hotset-tpcc
-# Without the flags of a parallel make, whose job server is not passed on.
-CARGO := env -u MAKEFLAGS cargo --quiet
+# Without the flags of a parallel make, whose job server is not passed on. What would make a second build faster
+# is left out.
+CARGO := env -u MAKEFLAGS -u MFLAGS CARGO_INCREMENTAL=0 cargo --quiet
 in_each = @set -e; for crate in $(CRATES); do (cd $$crate && $(1)); done
+# The longest first.
+LAB_TESTS := harness/tests/lab cache-layer/tests/lab
 PYTHON_FOLDERS := cache-layer tpcc tpch reports harness scripts
 SET ?=
-# TIER=dm-cache runs the kernel's own tier, in a virtual machine where this kernel has none.
+# TIER=dm-cache or bcache runs the kernel's own tier, under User-Mode Linux where this one has none.
 TIER ?=
 
-.PHONY: demo test test-fast test-rust lint lint-python lint-rust bench build image setup setup-test clean
+# The parts of the set-up, in the order in which they are installed.
+RUN_PARTS := python image rust lab
+TEST_PARTS := $(RUN_PARTS) tests
+# Set: what is made waits for the part that it needs, and for no other.
+READY_PARTS ?=
 
-# The image is unpacked while the programs compile.
-demo: setup
-	@$(MAKE) --no-print-directory -j2 build image
-	uv run --no-sync hotset demo $(if $(TIER),--set tier.kind=$(TIER)) $(SET)
+.PHONY: demo test test-fast test-rust lint lint-python lint-rust bench docs screenshots build image ready install clean
+.PHONY: setup setup-test $(TEST_PARTS:%=setup-%)
 
-test: setup-test build
-	@$(MAKE) --no-print-directory -j3 --output-sync=target lint-python test-rust image
-	uv run --no-sync pytest --numprocesses auto --maxprocesses 4 -m "not lab"
-	uv run --no-sync pytest -m lab
+demo:
+	@scripts/setup.sh list $(RUN_PARTS)
+	@$(MAKE) --no-print-directory -j4 READY_PARTS='$(RUN_PARTS)' ready
+	./hotset demo $(if $(TIER),--set tier.kind=$(TIER)) $(SET)
+	@echo 'again: ./hotset runs show last' >&2
+
+# Tests of the lab wait a good deal, for disks above all; each worker's machines take up to 4 GiB.
+LAB_WORKERS := $(shell awk '/^MemTotal/ { print(($$2 > 14e6) ? 3 : 2) }' /proc/meminfo)
+# The others wait less: for servers and browsers.
+WORKERS := $(shell awk -v cores=$$(nproc) 'BEGIN { print((cores < 3) ? 3 : 4) }')
+test:
+	@scripts/setup.sh list $(TEST_PARTS)
+	@$(MAKE) --no-print-directory -j4 --output-sync=target READY_PARTS='$(TEST_PARTS)' \
+	    ready lint-python test-rust
+	uv run --no-sync pytest --numprocesses $(WORKERS) -m "not lab"
+	uv run --no-sync pytest --numprocesses $(LAB_WORKERS) --dist worksteal -m lab $(LAB_TESTS)
 
 test-rust: lint-rust
-	$(call in_each,$(CARGO) test --release -- --include-ignored)
+	$(call in_each,$(CARGO) test -- --include-ignored)
 
-# Everything that needs neither the virtual machine nor a database server.
+# Everything that needs neither a machine of the lab nor a database server.
 test-fast: build
-	$(call in_each,$(CARGO) test --release)
+	$(call in_each,$(CARGO) test)
 	uv run --no-sync pytest -m "not lab and not database"
 
 lint: lint-python lint-rust
@@ -36,15 +55,28 @@ lint: lint-python lint-rust
 lint-python: build
 	uv run --no-sync ruff check $(PYTHON_FOLDERS)
 	uv run --no-sync ruff format --check $(PYTHON_FOLDERS)
+	uv run --no-sync lint-imports
 	uv run --no-sync mypy cache-layer/hotset tpcc/hotset tpch/hotset reports/hotset harness/hotset scripts
 
 lint-rust: build
-	$(call in_each,cargo fmt --check && $(CARGO) clippy --release --all-targets -- -D warnings)
+	$(call in_each,cargo fmt --check && $(CARGO) clippy --all-targets -- -D warnings)
 
 bench: setup-test build
 	scripts/bench.sh
 	scripts/bench.sh drivers
+	scripts/bench.sh simulator
+	scripts/bench.sh predictions
 	scripts/bench.sh heat
+	scripts/bench.sh sampling
+	scripts/bench.sh fresh
+
+# docs/reference, from the command line's parser and the models of the experiment file.
+docs: .venv/.synced
+	uv run --no-sync python scripts/reference.py
+
+# docs/images/console-*.png, of a lab on this computer; root. The page of runs shows your archive.
+screenshots: build
+	uv run --no-sync python scripts/screenshots.py
 
 build: $(PROGRAMS) .venv/.synced
 
@@ -60,14 +92,38 @@ image: .venv/.synced
 	@uv run --no-sync hotset lab image
 
 .venv/.synced: pyproject.toml uv.lock
-	uv sync --quiet --locked --all-extras
+	uv sync --quiet --locked --all-extras --compile-bytecode
 	touch $@
 
 setup:
-	@scripts/setup.sh run
+	@scripts/setup.sh list $(RUN_PARTS)
+	@scripts/setup.sh install $(RUN_PARTS)
 
 setup-test:
-	@scripts/setup.sh test
+	@scripts/setup.sh list $(TEST_PARTS)
+	@scripts/setup.sh install $(TEST_PARTS)
+
+# Packages, the image and the programs side by side. apt takes one caller at a time, so the parts come
+# one after the other; the image takes longest, so what it needs comes first.
+ready: build image $(READY_PARTS:%=setup-%)
+ifdef READY_PARTS
+.venv/.synced: | setup-python
+image: | setup-image
+$(PROGRAMS): | setup-rust
+setup-image: | setup-python
+setup-rust: | setup-image
+setup-lab: | setup-rust
+setup-tests: | setup-lab
+lint-python lint-rust: | setup-tests
+endif
+$(TEST_PARTS:%=setup-%): setup-%:
+	@scripts/setup.sh install $*
+
+# `hotset` on the PATH of whoever calls it.
+BIN := $(if $(filter 0,$(shell id -u)),/usr/local/bin,$(HOME)/.local/bin)
+install:
+	@mkdir -p $(BIN)
+	ln -sfn $(CURDIR)/hotset $(BIN)/hotset
 
 clean:
 	rm -rf .venv $(addsuffix /target,$(CRATES))

@@ -4,13 +4,18 @@
 #   scripts/bench.sh           the emulated tier, on this computer's kernel: about half an hour
 #   scripts/bench.sh drivers   TPC-C drivers (hotset, go-tpc, HammerDB): a quarter of an hour
 #   scripts/bench.sh kernel    the kernel's dm-cache and bcache, in a virtual machine if need be: as long again
+#   scripts/bench.sh simulator requests a second that the simulator works off: some minutes
+#   scripts/bench.sh predictions  NOPM that one run lets predict of nine others: 20 minutes
 #   scripts/bench.sh heat      what counting per region costs, in instructions: some minutes
+#   scripts/bench.sh sampling  what reading waits and devices' counters costs of NOPM: 10 minutes
+#   scripts/bench.sh fresh     how well five runs in a row agree, with --fresh and without: 12 minutes
 #
+# What follows the name goes to the measurement, such as: sampling --publish reports/published
 # REPEATS=5 repeats each arm more often (default 3).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 repeats=${REPEATS:-3}
-hotset=(uv run --no-sync hotset)
+hotset=(./hotset)
 run() { "${hotset[@]}" experiment run experiments/demo.toml --set repeats="$repeats" "$@"; }
 
 emulated() {
@@ -24,7 +29,7 @@ emulated() {
         done
     done
     printf '\nthe engine itself:\n'
-    uv run --no-sync python scripts/bench_tier.py
+    .venv/bin/python scripts/bench_tier.py
     "${hotset[@]}" disk calibrate --machine image
 }
 
@@ -34,16 +39,29 @@ kernel() {
     done
     "${hotset[@]}" disk calibrate --machine vm --time-scale 4
     printf '\nwarm-up, restart, flush and a look at the counters:\n'
-    uv run --no-sync python scripts/bench_life.py
+    .venv/bin/python scripts/bench_life.py
     printf '\na warehouse scan against a hot set:\n'
-    uv run --no-sync python scripts/bench_scan.py
+    .venv/bin/python scripts/bench_scan.py
 }
 
-drivers() { uv run --no-sync python scripts/bench_drivers.py --repeats "$repeats"; }
+drivers() { .venv/bin/python scripts/bench_drivers.py --repeats "$repeats"; }
 
-heat() { uv run --no-sync python scripts/bench_heat.py; }
+simulator() { (cd cache-layer/flashdev && cargo bench --locked -p whatif); }
 
-case "${1:-emulated}" in
-    emulated | kernel | drivers | heat) "${1:-emulated}" ;;
-    *) echo "usage: scripts/bench.sh [emulated|kernel|drivers|heat]" >&2; exit 2 ;;
+predictions() { .venv/bin/python scripts/bench_predictions.py; }
+
+heat() { .venv/bin/python scripts/bench_heat.py; }
+
+sampling() { .venv/bin/python scripts/bench_sampling.py "$@"; }
+
+fresh() { .venv/bin/python scripts/bench_fresh.py "$@"; }
+
+what=${1:-emulated}
+shift $(($# > 0))
+case "$what" in
+    emulated | kernel | drivers | simulator | predictions | heat | sampling | fresh) "$what" "$@" ;;
+    *)
+        echo "usage: scripts/bench.sh [emulated|kernel|drivers|simulator|predictions|heat|sampling|fresh]" >&2
+        exit 2
+        ;;
 esac

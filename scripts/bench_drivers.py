@@ -22,15 +22,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotset.harness.engines.connect import PASSWORD_VARIABLE
-from hotset.harness.engines.postgres import PostgresDatabase
-from hotset.reports.document import Arm, ArmName, Repeat
-from hotset.reports.stats import ratio_with_interval
+from hotset.harness.databases.postgres.client import PostgresDatabase
+from hotset.harness.environment import PASSWORD
+from hotset.reports.analysis.stats import ratio_with_interval
+from hotset.reports.model.document import Arm, ArmName, Repeat
 
 GO_TPC = "github.com/pingcap/go-tpc"
 GO_TPC_VERSION = "v1.0.12"
@@ -76,7 +76,7 @@ class Measured:
 
 
 @contextmanager
-def server(binaries: Path) -> Iterator[int]:
+def server(binaries: Path, settings: Mapping[str, str] = SERVER) -> Iterator[int]:
     """A private cluster on loopback, open to whoever is on this computer; yields its port."""
     with tempfile.TemporaryDirectory(prefix="hotset-bench-") as name:
         folder = Path(name)
@@ -87,10 +87,15 @@ def server(binaries: Path) -> Iterator[int]:
             probe.bind(("127.0.0.1", 0))
             port = int(probe.getsockname()[1])
         data = str(folder / "data")
-        run_quietly([*as_other, str(binaries / "initdb"), "-D", data, "-U", USER, "-A", "trust",
-                     "-N"])  # fmt: skip
-        given = {**SERVER, "port": port, "listen_addresses": "127.0.0.1",
-                 "unix_socket_directories": folder}  # fmt: skip
+        run_quietly(
+            [*as_other, str(binaries / "initdb"), "-D", data, "-U", USER, "-A", "trust", "-N"]
+        )
+        given = {
+            **settings,
+            "port": port,
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": folder,
+        }
         options = " ".join(f"-c {key}={value}" for key, value in given.items())
         control = [*as_other, str(binaries / "pg_ctl"), "-D", data, "-w"]
         run_quietly([*control, "-l", str(folder / "log"), "-o", options, "start"])
@@ -100,12 +105,27 @@ def server(binaries: Path) -> Iterator[int]:
             run_quietly([*control, "-m", "immediate", "stop"])
 
 
+def newest_server() -> Path:
+    """The programs of the newest PostgreSQL server here."""
+    installed = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name)
+    )
+    if not installed:
+        sys.exit("bench: no PostgreSQL server is installed: apt install postgresql")
+    return installed[-1]
+
+
 def run_quietly(argv: list[str], cwd: Path | None = None) -> None:
     """Run to the end; what it said is shown only when it fails."""
     done = subprocess.run(
-        argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, check=False,
-    )  # fmt: skip
+        argv,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         sys.exit(f"bench: {' '.join(argv)} ended with {done.returncode}:\n{done.stdout[-2000:]}")
 
@@ -119,7 +139,7 @@ def drivers(port: int, arguments: argparse.Namespace, folder: Path) -> list[Driv
         say("go is not installed: go-tpc is left out")
     if os.environ.get("HAMMERDB_HOME"):
         # The server trusts everybody, but HammerDB takes no empty password.
-        os.environ[PASSWORD_VARIABLE] = USER
+        os.environ[PASSWORD] = USER
         found.append(hotset("hammerdb", port, arguments, ["--driver", "hammerdb"], step_s=60))
     else:
         say("HAMMERDB_HOME is not set: HammerDB is left out")
@@ -136,8 +156,21 @@ def hotset(
 
     def run(seconds: float) -> list[str]:
         whole_s = math.ceil(seconds / step_s) * step_s
-        return [program, "tpcc", "run", *common, "--users", str(arguments.users), "--rampup", "0",
-                "--duration", str(whole_s), "--no-check", "--format", "json"]  # fmt: skip
+        return [
+            program,
+            "tpcc",
+            "run",
+            *common,
+            "--users",
+            str(arguments.users),
+            "--rampup",
+            "0",
+            "--duration",
+            str(whole_s),
+            "--no-check",
+            "--format",
+            "json",
+        ]
 
     return Driver(name, [program, "tpcc", "build", *common], run)
 
@@ -153,9 +186,24 @@ def build_go_tpc(folder: Path) -> Path:
 
 def go_tpc(program: Path, port: int, arguments: argparse.Namespace) -> Driver:
     """Single statements from the client, prepared: it has no stored procedures."""
-    common = ["-d", "postgres", "-H", "127.0.0.1", "-P", str(port), "-U", USER, "-D", "go_tpc",
-              "--conn-params", "sslmode=disable", "--warehouses", str(arguments.warehouses),
-              "-T", str(arguments.users)]  # fmt: skip
+    common = [
+        "-d",
+        "postgres",
+        "-H",
+        "127.0.0.1",
+        "-P",
+        str(port),
+        "-U",
+        USER,
+        "-D",
+        "go_tpc",
+        "--conn-params",
+        "sslmode=disable",
+        "--warehouses",
+        str(arguments.warehouses),
+        "-T",
+        str(arguments.users),
+    ]
 
     def run(seconds: float) -> list[str]:
         return [str(program), "tpcc", "run", *common, "--time", f"{seconds:g}s"]
@@ -167,9 +215,12 @@ def measure(driver: Driver, port: int, seconds: float) -> Measured:
     """Run a driver, look at it for so many seconds in its middle, and end it."""
     database = PostgresDatabase("127.0.0.1", port, USER, "", driver.name)
     process = subprocess.Popen(
-        driver.run(WARM_S + seconds + 30), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        driver.run(WARM_S + seconds + 30),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         until_it_works(database, process)
         time.sleep(WARM_S)
@@ -238,10 +289,19 @@ def ratio(ours: list[float], theirs: list[float]) -> str:
 def arm(name: ArmName, figures: list[float]) -> Arm:
     """Figures as the repeats of an arm."""
     repeats = [
-        Repeat(repeat=number, nopm=figure, tpm=0, failed=0, retries=0, server_cpu=0,
-               server_iowait=0, rampup_s=0, duration_s=1)
+        Repeat(
+            repeat=number,
+            nopm=figure,
+            tpm=0,
+            failed=0,
+            retries=0,
+            server_cpu=0,
+            server_iowait=0,
+            rampup_s=0,
+            duration_s=1,
+        )
         for number, figure in enumerate(figures, 1)
-    ]  # fmt: skip
+    ]
     return Arm(name=name, repeats=tuple(repeats))
 
 
@@ -272,12 +332,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server goes with us
-    installed = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name)
-    )
-    if not installed:
-        sys.exit("bench: no PostgreSQL server is installed: apt install postgresql")
-    with tempfile.TemporaryDirectory(prefix="hotset-go-") as name, server(installed[-1]) as port:
+    binaries = newest_server()
+    with tempfile.TemporaryDirectory(prefix="hotset-go-") as name, server(binaries) as port:
         chosen = drivers(port, arguments, Path(name))
         for driver in chosen:
             say(f"{driver.name}: loading {arguments.warehouses} warehouses")

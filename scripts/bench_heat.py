@@ -13,16 +13,18 @@ import statistics
 import time
 from dataclasses import dataclass
 
-from hotset.cachelayer import lab as labs
-from hotset.cachelayer import traced, vm
-from hotset.cachelayer.dmcache import DmCache, metadata_bytes
-from hotset.cachelayer.extents import Run
-from hotset.cachelayer.heat import total
-from hotset.cachelayer.lab import LabSpec
-from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.tier import TierSpec
-from hotset.cachelayer.traced import Traced
-from hotset.cachelayer.units import Blocks, Bytes
+from hotset.cachelayer.block.extents import Run
+from hotset.cachelayer.common.units import Blocks, Bytes
+from hotset.cachelayer.hosts.base import Machine
+from hotset.cachelayer.stats import tracepoints
+from hotset.cachelayer.stats.heat import total
+from hotset.cachelayer.stats.tracepoints import Traced
+from hotset.cachelayer.testbed import lab as labs
+from hotset.cachelayer.testbed.lab import LabSpec
+from hotset.cachelayer.testbed.machines import qemu
+from hotset.cachelayer.tiers.base import TierSpec
+from hotset.cachelayer.tiers.dmcache import DmCache, metadata_bytes
+from hotset.cachelayer.warmup.fill import fill
 
 MIB = 1024**2
 BLOCK = Bytes(64 * 1024)
@@ -30,8 +32,14 @@ CACHED = Bytes(256 * MIB)
 DISK = Bytes(1024 * MIB)
 ROUNDS = 3
 REQUESTS = 20_000
-ICOUNT = ["-accel", "tcg,thread=single,tb-size=512", "-cpu", "Nehalem,+rdrand",
-          "-icount", "shift=0,sleep=on"]  # fmt: skip
+ICOUNT = [
+    "-accel",
+    "tcg,thread=single,tb-size=512",
+    "-cpu",
+    "Nehalem,+rdrand",
+    "-icount",
+    "shift=0,sleep=on",
+]
 
 
 @dataclass(frozen=True)
@@ -43,9 +51,20 @@ class Load:
 
 def load(machine: Machine, device: str) -> Load:
     # Not the disk's end: udev's probes of it miss, and a miss costs another kind of work.
-    argv = ["fio", "--name=load", f"--filename={device}", "--rw=randread", "--bs=4k", "--direct=1",
-            "--ioengine=libaio", "--iodepth=16", f"--size={int(CACHED) - 32 * MIB}",
-            f"--number_ios={REQUESTS}", "--norandommap", "--output-format=json"]  # fmt: skip
+    argv = [
+        "fio",
+        "--name=load",
+        f"--filename={device}",
+        "--rw=randread",
+        "--bs=4k",
+        "--direct=1",
+        "--ioengine=libaio",
+        "--iodepth=16",
+        f"--size={int(CACHED) - 32 * MIB}",
+        f"--number_ios={REQUESTS}",
+        "--norandommap",
+        "--output-format=json",
+    ]
     text = machine.run(argv, timeout_s=300).stdout
     job = json.loads(text[text.index("{") :])["jobs"][0]
     busy_ns = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] * 1e6
@@ -63,26 +82,40 @@ def compare(machine: Machine, tier: DmCache, counters: Traced) -> None:
         counters.stop()
         plain.append(load(machine, device).instructions)
     without, with_ = statistics.median(plain), statistics.median(counted)
-    print(f"instructions a request: {without:,.0f} without, {with_:,.0f} with counting:"
-          f" {with_ - without:+,.0f} ({with_ / without - 1:+.1%} of a request that is nothing but"
-          f" I/O; {(with_ - without) / 100_000:.2%} of one that costs 100,000)")  # fmt: skip
+    print(
+        f"instructions a request: {without:,.0f} without, {with_:,.0f} with counting:"
+        f" {with_ - without:+,.0f} ({with_ / without - 1:+.1%} of a request that is nothing but"
+        f" I/O; {(with_ - without) / 100_000:.2%} of one that costs 100,000)"
+    )
 
 
 def reading(machine: Machine, tier: DmCache, counters: Traced) -> None:
     """Every region of the disk touched once, then read."""
     counters.start()
-    argv = ["fio", "--name=touch", f"--filename={tier.path}", "--rw=read", "--bs=64k", "--direct=1",
-            "--ioengine=libaio", "--iodepth=16"]  # fmt: skip
+    argv = [
+        "fio",
+        "--name=touch",
+        f"--filename={tier.path}",
+        "--rw=read",
+        "--bs=64k",
+        "--direct=1",
+        "--ioengine=libaio",
+        "--iodepth=16",
+    ]
     machine.run(argv, timeout_s=300)
     before, begun = busy_s(machine), time.monotonic()
     tallies = counters.read().tallies
-    print(f"a reading of {len(tallies):,} regions: {time.monotonic() - begun:.1f} s here,"
-          f" {(busy_s(machine) - before) * 1e3:,.0f} million instructions there")  # fmt: skip
+    print(
+        f"a reading of {len(tallies):,} regions: {time.monotonic() - begun:.1f} s here,"
+        f" {(busy_s(machine) - before) * 1e3:,.0f} million instructions there"
+    )
     held = free_kb(machine)
     counters.stop()
     time.sleep(2)
-    print(f"memory of the kernel's tables for {counters.grid.count:,} regions:"
-          f" {(free_kb(machine) - held) / 1024:.0f} MB")  # fmt: skip
+    print(
+        f"memory of the kernel's tables for {counters.grid.count:,} regions:"
+        f" {(free_kb(machine) - held) / 1024:.0f} MB"
+    )
 
 
 def busy_s(machine: Machine) -> float:
@@ -98,17 +131,17 @@ def free_kb(machine: Machine) -> int:
 
 
 def main() -> None:
-    setattr(vm, "accel_argv", lambda _: ICOUNT)  # noqa: B010 - the lab knows no such machine
+    setattr(qemu, "accel_argv", lambda _: ICOUNT)  # noqa: B010 - the lab knows no such machine
     metadata = metadata_bytes(CACHED, BLOCK)
     spec = TierSpec("writeback", "smq", BLOCK, metadata, CACHED, Bytes(16 * MIB))
     flash = Bytes(CACHED + metadata + 32 * MIB)
-    with labs.standing(LabSpec("vm", 2, Bytes(1536 * MIB), flash), "bench", print) as lab:
-        origin = lab.ground.slow_disk("nas-2014", DISK, 0.1)
-        tier = lab.ground.tier(spec, origin, lab.takedown)
+    with labs.running(LabSpec("vm", 2, Bytes(1536 * MIB), flash), "bench", print) as lab:
+        origin = lab.backend.slow_disk("nas-2014", DISK, 0.1)
+        tier = lab.backend.tier(spec, origin, lab.cleanup)
         assert isinstance(tier, DmCache)
         tier.prepare()
-        tier.warm([Run(Blocks(0), CACHED.blocks(BLOCK))], 5, lambda _: None)
-        counters = traced.dm_cache(lab.machine, "bench", tier.path)
+        fill(tier, [Run(Blocks(0), CACHED.blocks(BLOCK))], 5, lambda _: None)
+        counters = tracepoints.dm_cache(lab.machine, "bench", tier.path)
         compare(lab.machine, tier, counters)
         reading(lab.machine, tier, counters)
 

@@ -16,16 +16,17 @@ from dataclasses import dataclass, fields
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.cachelayer import extents, flashdev, warmup
-from hotset.cachelayer import lab as labs
-from hotset.cachelayer.bcache import Bcache
-from hotset.cachelayer.dmcache import DmCache
-from hotset.cachelayer.extents import Run
-from hotset.cachelayer.lab import Lab, LabSpec
-from hotset.cachelayer.machine import Machine, put_lines
-from hotset.cachelayer.tier import Counters, hits_between, sample
-from hotset.cachelayer.units import Blocks, Bytes, mb_per_s
-from hotset.harness.progress import FlushWatch, Reporter
+from hotset.cachelayer.block import extents, flashdev, transfer
+from hotset.cachelayer.block.extents import Run
+from hotset.cachelayer.common.units import Blocks, Bytes, mb_per_s
+from hotset.cachelayer.hosts.base import Machine, put_lines
+from hotset.cachelayer.testbed import lab as labs
+from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from hotset.cachelayer.tiers.base import Counters, hits_between, sample
+from hotset.cachelayer.tiers.bcache import Bcache
+from hotset.cachelayer.tiers.dmcache import DmCache
+from hotset.cachelayer.warmup.fill import fill
+from hotset.harness.terminal.progress import FlushWatch, Reporter
 from kernel_tiers import Set, Sizes, made
 
 MIB = 1024**2
@@ -62,7 +63,7 @@ def main() -> None:
     kind: labs.MachineChoice = "local" if labs.kernel_has_dm_cache() else "vm"
     spec = LabSpec(kind, 2, Bytes(1024 * MIB), SIZES.flash, tier="dm-cache")
     found: dict[str, list[Figures]] = {one.name: [] for one in SETS}
-    with labs.standing(spec, "bench life", report.say) as lab:
+    with labs.running(spec, "bench life", report.say) as lab:
         for number in range(ROUNDS):
             for one in SETS:
                 report.say(f"round {number + 1} of {ROUNDS}: {one.name}")
@@ -76,12 +77,12 @@ def main() -> None:
 
 
 def measure(lab: Lab, wanted: Set) -> Figures:
-    with lab.takedown.part(), made(lab, wanted, 1.0, SIZES, "writeback") as tier:
+    with lab.cleanup.part(), made(lab, wanted, 1.0, SIZES, "writeback") as tier:
         machine, block = lab.machine, tier.spec.block
         runs = [Run(Blocks(0), WARM.blocks(block))]
         tier.prepare()
-        read_s = warmup.read_runs(machine, runs, block, tier.origin, lambda _: None)
-        warmed = tier.warm(runs, SAMPLES, lambda _: None)
+        read_s = transfer.read_runs(machine, runs, block, tier.origin, lambda _: None)
+        warmed = fill(tier, runs, SAMPLES, lambda _: None)
         resident = tier.resident()
         kept = extents.count(extents.intersection(resident, runs)) / extents.count(runs)
         hit = sampled(tier, extents.intersection(resident, runs))
@@ -91,15 +92,27 @@ def measure(lab: Lab, wanted: Set) -> Figures:
         restart_s = time.monotonic() - begun
         lost = extents.count(extents.difference(resident, tier.resident()))
         flush_s, off = flushed(tier)
-        return Figures(mb_per_s(WARM, read_s), warmed.mb_per_s, kept, hit, restart_s, int(lost),
-                       flush_s, off, look_cpu_ms(machine, tier))  # fmt: skip
+        return Figures(
+            mb_per_s(WARM, read_s),
+            warmed.mb_per_s,
+            kept,
+            hit,
+            restart_s,
+            int(lost),
+            flush_s,
+            off,
+            look_cpu_ms(machine, tier),
+        )
 
 
 def sampled(tier: DmCache | Bcache, runs: list[Run]) -> float:
     """The hit ratio of reads of sampled blocks."""
     start = settled(tier)
-    _copy(tier, "read", [(begin * tier.spec.block, tier.spec.block) for begin, _ in
-                         sample(runs, SAMPLES)])  # fmt: skip
+    _copy(
+        tier,
+        "read",
+        [(begin * tier.spec.block, tier.spec.block) for begin, _ in sample(runs, SAMPLES)],
+    )
     return hits_between(start, settled(tier), tier.counter_bits).read_ratio or 0.0
 
 
@@ -137,8 +150,16 @@ def _copy(
         flashdev.copy(machine, ["--from", str(tier.path), "--runs", str(runs)])
         return
     total = sum(size for _, size in spots)
-    machine.run(["dd", "if=/dev/urandom", f"of={noise}", "bs=1M", f"count={-(-total // MIB)}",
-                 "status=none"])  # fmt: skip
+    machine.run(
+        [
+            "dd",
+            "if=/dev/urandom",
+            f"of={noise}",
+            "bs=1M",
+            f"count={-(-total // MIB)}",
+            "status=none",
+        ]
+    )
     lines = (f"{number * size} {int(size)} {at}\n" for number, (at, size) in enumerate(spots))
     put_lines(machine, lines, runs)
     flashdev.copy(machine, ["--from", str(noise), "--to", str(tier.path), "--runs", str(runs)])

@@ -14,15 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.cachelayer import extents
-from hotset.cachelayer import lab as labs
-from hotset.cachelayer.bcache import Bcache
-from hotset.cachelayer.dmcache import DmCache
-from hotset.cachelayer.extents import Run
-from hotset.cachelayer.lab import Lab, LabSpec
-from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.units import Blocks, Bytes
-from hotset.harness.progress import Reporter
+from hotset.cachelayer.block import extents
+from hotset.cachelayer.block.extents import Run
+from hotset.cachelayer.common.units import Blocks, Bytes
+from hotset.cachelayer.hosts.base import Machine
+from hotset.cachelayer.testbed import lab as labs
+from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from hotset.cachelayer.tiers.bcache import Bcache
+from hotset.cachelayer.tiers.dmcache import DmCache
+from hotset.cachelayer.warmup.fill import fill
+from hotset.harness.terminal.progress import Reporter
 from kernel_tiers import Set, Sizes, made
 
 MIB = 1024**2
@@ -58,7 +59,7 @@ def main() -> None:
     print(f"{'':28}{'hot set cached':^34}{'reads/s of the hot set':^36}")
     steps = ("before", "after", "re-warmed")
     print(f"{'':28}" + "".join(f"{one:>11}" for one in (*steps, "before", "scan", "after")))
-    with labs.standing(spec, "bench scan", report.say) as lab:
+    with labs.running(spec, "bench scan", report.say) as lab:
         for one in SETS:
             report.say(one.name)
             figures = measure(lab, one, wanted.time_scale)
@@ -68,11 +69,11 @@ def main() -> None:
 
 
 def measure(lab: Lab, wanted: Set, time_scale: float) -> Figures:
-    with lab.takedown.part(), made(lab, wanted, time_scale, SIZES, "writethrough") as tier:
+    with lab.cleanup.part(), made(lab, wanted, time_scale, SIZES, "writethrough") as tier:
         block = tier.spec.block
         hot = [Run(Blocks(0), HOT.blocks(block))]
         tier.prepare()
-        tier.warm(hot, 20, lambda _: None)
+        fill(tier, hot, 20, lambda _: None)
         iops, cached = {}, {"before": share(tier, hot)}
         iops["before"], _ = reads(lab.machine, tier.path, QUIET_S, 0)
         iops["scan"], scanned = reads(lab.machine, tier.path, SCAN_S, SCANS)
@@ -87,13 +88,31 @@ def measure(lab: Lab, wanted: Set, time_scale: float) -> Figures:
 def reads(machine: Machine, device: PurePosixPath, seconds: int, scans: int) -> tuple[float, int]:
     """Random 8 KiB reads of the hot set, with scans of the rest beside them; reads a second, and
     the bytes that were scanned."""
-    argv = ["fio", "--output-format=json", f"--filename={device}", "--direct=1",
-            "--ioengine=libaio", "--name=oltp", "--rw=randread", "--bs=8k", "--iodepth=8",
-            f"--size={int(HOT)}", "--time_based", f"--runtime={seconds}",
-            "--norandommap"]  # fmt: skip
+    argv = [
+        "fio",
+        "--output-format=json",
+        f"--filename={device}",
+        "--direct=1",
+        "--ioengine=libaio",
+        "--name=oltp",
+        "--rw=randread",
+        "--bs=8k",
+        "--iodepth=8",
+        f"--size={int(HOT)}",
+        "--time_based",
+        f"--runtime={seconds}",
+        "--norandommap",
+    ]
     if scans:
-        argv += ["--name=scan", "--rw=read", "--bs=256k", "--iodepth=2", f"--offset={int(HOT)}",
-                 f"--size={int(SIZES.disk - HOT)}", f"--loops={scans}"]  # fmt: skip
+        argv += [
+            "--name=scan",
+            "--rw=read",
+            "--bs=256k",
+            "--iodepth=2",
+            f"--offset={int(HOT)}",
+            f"--size={int(SIZES.disk - HOT)}",
+            f"--loops={scans}",
+        ]
     text = machine.run(argv, timeout_s=1800).stdout
     jobs = {job["jobname"]: job["read"] for job in json.loads(text[text.index("{") :])["jobs"]}
     return float(jobs["oltp"]["iops"]), int(jobs["scan"]["io_bytes"]) if scans else 0
@@ -110,7 +129,7 @@ def rewarm(tier: DmCache | Bcache, hot: Sequence[Run]) -> None:
     if isinstance(tier, DmCache):
         tier.discard()
         tier.prepare()
-    tier.warm(hot, 20, lambda _: None)
+    fill(tier, hot, 20, lambda _: None)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hotset.cachelayer import flashdev
-from hotset.cachelayer.local import Local
-from hotset.cachelayer.takedown import Takedown
-from hotset.cachelayer.units import Bytes, mb_per_s
+from hotset.cachelayer.block import flashdev
+from hotset.cachelayer.common.units import Bytes, mb_per_s
+from hotset.cachelayer.hosts.cleanup import Cleanup
+from hotset.cachelayer.hosts.local import Local
 
 MIB = 1024**2
 CACHED = Bytes(512 * MIB)
@@ -36,10 +36,22 @@ class Reads:
 
 
 def fio(local: Local, file: Path, depth: int) -> Reads:
-    argv = ["fio", "--name=hotset", f"--filename={file}", "--rw=randread", "--bs=8k",
-            f"--iodepth={depth}", "--ioengine=libaio", "--direct=1", f"--size={int(CACHED)}",
-            "--time_based", "--runtime=4", "--ramp_time=1", "--norandommap",
-            "--output-format=json"]  # fmt: skip
+    argv = [
+        "fio",
+        "--name=hotset",
+        f"--filename={file}",
+        "--rw=randread",
+        "--bs=8k",
+        f"--iodepth={depth}",
+        "--ioengine=libaio",
+        "--direct=1",
+        f"--size={int(CACHED)}",
+        "--time_based",
+        "--runtime=4",
+        "--ramp_time=1",
+        "--norandommap",
+        "--output-format=json",
+    ]
     text = local.run(argv, timeout_s=60).stdout
     read = json.loads(text[text.index("{") :])["jobs"][0]["read"]
     return Reads(read["iops"], read["lat_ns"]["mean"] / 1000)
@@ -51,17 +63,32 @@ def running(cached: Bytes, block: Bytes, model: str) -> Iterator[Tier]:
     local = Local()
     with tempfile.TemporaryDirectory(prefix="hotset-bench-", dir="/var/tmp") as name:
         folder = Path(name)
-        takedown = Takedown(folder, local)
+        cleanup = Cleanup(folder, local)
         for file, size in (("origin", 2 * cached), ("flash", 3 * cached)):
             local.run(["truncate", "-s", str(int(size)), str(folder / file)])
-        words = ["tier", "--origin-model", model, "--origin", str(folder / "origin"),
-                 "--flash", str(folder / "flash"), "--metadata", str(32 * MIB),
-                 "--cache", str(int(cached)), "--volume", str(int(cached)),
-                 "--block", str(int(block)), "--control", str(folder / "control"),
-                 "--volatile"]  # fmt: skip
-        with takedown.part():
+        words = [
+            "tier",
+            "--origin-model",
+            model,
+            "--origin",
+            str(folder / "origin"),
+            "--flash",
+            str(folder / "flash"),
+            "--metadata",
+            str(32 * MIB),
+            "--cache",
+            str(int(cached)),
+            "--volume",
+            str(int(cached)),
+            "--block",
+            str(int(block)),
+            "--control",
+            str(folder / "control"),
+            "--volatile",
+        ]
+        with cleanup.part():
             log = folder / "tier.log"
-            process = flashdev.serve(local, words, folder / "mount", log, takedown, "tier")
+            process = flashdev.serve(local, words, folder / "mount", log, cleanup, "tier")
             yield Tier(local, folder, cached // block, process.pid)
 
 
@@ -114,19 +141,32 @@ def memory_per_block() -> float:
 
 def hits(local: Local, mount: Path) -> None:
     # The volume's file has holes until it is written: they would be read faster than data.
-    local.run(["dd", "if=/dev/zero", f"of={mount / 'volume'}", "bs=1M", f"count={CACHED // MIB}",
-               "conv=notrunc", "oflag=direct", "status=none"])  # fmt: skip
+    local.run(
+        [
+            "dd",
+            "if=/dev/zero",
+            f"of={mount / 'volume'}",
+            "bs=1M",
+            f"count={CACHED // MIB}",
+            "conv=notrunc",
+            "oflag=direct",
+            "status=none",
+        ]
+    )
     rounds = []
     for number in range(ROUNDS):
         names = ("data", "volume") if number % 2 else ("volume", "data")
-        rounds.append({(name, depth): fio(local, mount / name, depth)
-                       for name in names for depth in (1, 32)})  # fmt: skip
+        rounds.append(
+            {(name, depth): fio(local, mount / name, depth) for name in names for depth in (1, 32)}
+        )
         print(f"round {number + 1} of {ROUNDS}", file=sys.stderr)
 
     def median(name: str, depth: int) -> Reads:
         figures = [one[name, depth] for one in rounds]
-        return Reads(statistics.median(read.iops for read in figures),
-                     statistics.median(read.latency_us for read in figures))  # fmt: skip
+        return Reads(
+            statistics.median(read.iops for read in figures),
+            statistics.median(read.latency_us for read in figures),
+        )
 
     bare, hit = median("volume", 1).latency_us, median("data", 1).latency_us
     print(f"QD1 latency   {hit:8.1f} µs a warm hit, {bare:.1f} the bare flash: {hit - bare:+.1f}")

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from hotset.cachelayer import choice
-from hotset.cachelayer.bcache import Bcache
-from hotset.cachelayer.choice import DatabaseKind, KernelKind
-from hotset.cachelayer.dmcache import DmCache
-from hotset.cachelayer.flash import remove
-from hotset.cachelayer.ground import KernelGround, alone
-from hotset.cachelayer.lab import Lab
-from hotset.cachelayer.tier import WriteMode
-from hotset.cachelayer.units import Bytes
+from hotset.cachelayer.block.devicemapper import remove
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.provisioning import sizing
+from hotset.cachelayer.provisioning.sizing import DatabaseKind, KernelKind
+from hotset.cachelayer.testbed.backend import KernelBackend, alone
+from hotset.cachelayer.testbed.lab import Lab
+from hotset.cachelayer.tiers.base import WriteMode
+from hotset.cachelayer.tiers.bcache import Bcache
+from hotset.cachelayer.tiers.dmcache import DmCache
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,14 @@ def made(
     lab: Lab, wanted: Set, time_scale: float, sizes: Sizes, mode: WriteMode
 ) -> Iterator[DmCache | Bcache]:
     """The set-up's tier over a new slow disk; gone again afterwards."""
-    ground = lab.ground
-    assert isinstance(ground, KernelGround)
-    origin = ground.slow_disk("nas-2014", sizes.disk, time_scale).attach(lab.takedown)
-    chosen = choice.choose(wanted.kind, wanted.database, sizes.cache, sizes.volume, sizes.flash,
-                           mode, None)  # fmt: skip
+    backend = lab.backend
+    assert isinstance(backend, KernelBackend)
+    origin = backend.slow_disk("nas-2014", sizes.disk, time_scale).attach(lab.cleanup)
+    chosen = sizing.choose(
+        wanted.kind, wanted.database, sizes.cache, sizes.volume, sizes.flash, mode, None
+    )
     spec = replace(chosen.spec, volume=sizes.volume)
-    place = alone(lab.machine, spec, ground.flash, origin)
+    place = alone(lab.machine, spec, backend.flash, origin)
     tier: DmCache | Bcache
     if wanted.kind == "bcache":
         tier = Bcache(lab.machine, spec, place, str(uuid4()))

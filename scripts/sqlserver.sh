@@ -18,7 +18,7 @@ WAIT_S=${HOTSET_WAIT_S:-180}
 [[ $DATABASE =~ ^[A-Za-z_][A-Za-z0-9_]*$ ]] || give_up 2 "HOTSET_DATABASE=$DATABASE: letters, digits and _ only"
 
 compose() { docker compose "$@" >&2; }
-if command -v hotset >/dev/null; then HOTSET=(hotset); else HOTSET=(uv run --no-sync hotset); fi
+if command -v hotset >/dev/null; then HOTSET=(hotset); else HOTSET=(./hotset); fi
 database() { # verb, database, options …
     local verb=$1 name=$2
     shift 2

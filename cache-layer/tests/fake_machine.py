@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from hotset.cachelayer.dmcache import DmCache
-from hotset.cachelayer.flash import Place, stacked
-from hotset.cachelayer.machine import DEFAULT_TIMEOUT_S, CommandError, Result, declared
-from hotset.cachelayer.tier import TierSpec
-from hotset.cachelayer.units import Bytes
+from hotset.cachelayer.block.devicemapper import Place, stacked
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.base import Command, Machine, Result, declared
+from hotset.cachelayer.tiers.base import TierSpec
+from hotset.cachelayer.tiers.dmcache import DmCache
 
+_SCRATCH = re.compile(r"/run/hotset/scratch/[a-z-]+-[0-9a-f]{12}")
 Answer = str | int | Callable[[], str]
 
 
@@ -42,8 +44,11 @@ class Call:
         return shlex.join([PurePosixPath(self.argv[0]).name, *self.argv[1:]])
 
 
-class FakeMachine:
-    """Answers by the beginning of the command; an ``int`` is an exit code."""
+class FakeMachine(Machine):
+    """Answers by the beginning of the command; an ``int`` is an exit code.
+
+    Beside that it keeps files and the text that ``dd`` writes to its devices, in blocks of 4 KiB.
+    """
 
     kind = "vm"
 
@@ -54,25 +59,18 @@ class FakeMachine:
         self.lines = list(lines)
         self.calls: list[Call] = []
         self.files: dict[str, tuple[str, int]] = {}
+        self.sectors: dict[tuple[str, int], str] = {}
 
     @property
     def commands(self) -> list[str]:
-        return [call.line for call in self.calls]
+        """What was run; scratch folders, whose names are random, as /run/hotset."""
+        return [_SCRATCH.sub("/run/hotset", call.line) for call in self.calls]
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: str | None = None,
-        timeout_s: float = DEFAULT_TIMEOUT_S,  # noqa: ARG002
-        check: bool = True,
-        user: str | None = None,
-        on_line: Callable[[str], None] | None = None,
-    ) -> Result:
-        declared(argv, user)
-        call = Call(tuple(argv), stdin, user)
+    def execute(self, command: Command) -> Result:
+        declared(command.argv, command.user)
+        call = Call(command.argv, command.stdin, command.user)
         self.calls.append(call)
-        answer: Answer = ""
+        answer: Answer = self._kept(call)
         for start, given in self.answers.items():
             if call.line.startswith(start):
                 answer = given
@@ -80,27 +78,68 @@ class FakeMachine:
         if callable(answer):
             answer = answer()
         rc, out = (answer, "") if isinstance(answer, int) else (0, answer)
-        for line in out.splitlines() if on_line else ():
-            assert on_line is not None
-            on_line(line)
-        result = Result(tuple(argv), rc, out, "", 0.0)
-        if check and rc:
-            raise CommandError(self.kind, result)
-        return result
+        for line in out.splitlines() if command.on_line else ():
+            assert command.on_line is not None
+            command.on_line(line)
+        return Result(command.argv, rc, out, "", 0.0)
+
+    def _kept(self, call: Call) -> str | int:
+        """What the files and devices that are kept make of a command."""
+        program, *words = call.line.split()
+        if program == "test" and words[0] == "-f":
+            return 1  # a device is no file
+        if program == "cat" and words:
+            return self.files.get(words[0], ("", 0))[0]
+        if program == "ls" and words:
+            inside = (PurePosixPath(path) for path in self.files)
+            return "".join(f"{one.name}\n" for one in inside if str(one.parent) == words[0])
+        if program == "find" and "tail" in words:
+            inside = sorted(path for path in self.files if path.startswith(f"{words[0]}/"))
+            return "\n".join(f"==> {path} <==\n{self.files[path][0]}" for path in inside)
+        if program == "mv":
+            self.files[words[-1]] = self.files[words[-2]]
+        if program == "rm":
+            for word in words:
+                self.files.pop(word, None)
+        if program == "dd":
+            return self._dd(dict(word.split("=", 1) for word in call.argv[1:]), call.stdin)
+        return ""
+
+    def _dd(self, options: dict[str, str], stdin: str | None) -> str:
+        size = int(options.get("bs", "512").replace("k", "000").replace("M", "000000"))
+        source, target = options.get("if"), options.get("of")
+        if target is None and source is not None:
+            first = int(options.get("skip", 0)) * size // 4096
+            blocks = range(first, first + int(options.get("count", 0)) * size // 4096)
+            return "".join(self.sectors.get((self._node(source), at), "") for at in blocks)
+        if target is not None:
+            first = int(options.get("seek", 0)) * size // 4096
+            length = len(stdin) if stdin else int(options.get("count", 0)) * size
+            for at in range(length // 4096):
+                part = (stdin or "")[at * 4096 : (at + 1) * 4096]
+                self.sectors[self._node(target), first + at] = part
+        return ""
+
+    def _node(self, device: str) -> str:
+        """A device by its kernel's name, as ``readlink -f`` is to answer."""
+        answer = self.answers.get(f"readlink -f {device}", device)
+        return answer.strip() if isinstance(answer, str) else device
 
     @contextmanager
     def stream(self, argv: Sequence[str]) -> Iterator[Iterator[str]]:
         self.calls.append(Call(declared(argv, None), None, None))
-        yield iter(self.lines)
+        yield iter(["held"] if "hotset-lock" in argv else self.lines)
 
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
-        self.files[str(target)] = (source.read_text(errors="replace"), mode)
+        kept = (source.read_text(errors="replace"), mode)
+        self.files[str(target)] = self.files[_SCRATCH.sub("/run/hotset", str(target))] = kept
+
+    def replace(self, text: str, target: PurePosixPath, mode: int = 0o644) -> None:
+        self.calls.append(Call(("replace", str(target)), text, None))
+        self.files[str(target)] = (text, mode)
 
     def get(self, source: PurePosixPath, target: Path) -> None:
         target.write_text(self.files[str(source)][0])
-
-    def port(self, wanted: int) -> int:
-        return wanted
 
     def address(self, port: int) -> tuple[str, int]:
         return "127.0.0.1", 50_000 + port

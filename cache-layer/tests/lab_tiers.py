@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.cachelayer.machine import Machine
+from hotset.cachelayer.hosts.base import Machine
 
 MIB = 1024**2
 SECTORS_PER_MIB = 2048
@@ -76,6 +76,8 @@ def dm_cache(
             f" 2 metadata2 writeback {policy} 0"
         )
         machine.run(["dmsetup", "create", DATA], stdin=table)
+        # udev looks what is on it, which would be counted.
+        machine.run(["udevadm", "settle"])
         yield DEVICE
     finally:
         for name in (DATA, CACHE, META):

@@ -1,14 +1,15 @@
-"""A lab of a test file's own, raised once for all its tests."""
+"""A lab of a test file's own, shared by all its tests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from hotset.cachelayer import lab as labs
-from hotset.cachelayer.lab import Lab, LabSpec
+from hotset.cachelayer.testbed import lab as labs
+from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from hotset.cachelayer.testbed.machines.guest import Guest
 
 
 @contextmanager
@@ -16,5 +17,34 @@ def own_lab(factory: pytest.TempPathFactory, spec: LabSpec) -> Iterator[Lab]:
     """It stands in a state folder that no other test and no user has."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(factory.mktemp("state")))
-        with labs.standing(spec, "test", print) as lab:
+        with labs.running(spec, "test", print) as lab:
             yield lab
+
+
+class SharedLab:
+    """A lab for one test after the other: one whose machine died is raised anew for the next."""
+
+    def __init__(self, factory: pytest.TempPathFactory, spec: LabSpec) -> None:
+        self._factory = factory
+        self._spec = spec
+        self._stack = ExitStack()
+        self._lab: Lab | None = None
+
+    def __enter__(self) -> SharedLab:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def lab(self) -> Lab:
+        """A lab whose machine is alive."""
+        if self._lab is not None and not _alive(self._lab):
+            self._lab = None
+            self._stack.close()
+        if self._lab is None:
+            self._lab = self._stack.enter_context(own_lab(self._factory, self._spec))
+        return self._lab
+
+
+def _alive(lab: Lab) -> bool:
+    return not isinstance(lab.machine, Guest) or lab.machine.alive()

@@ -17,11 +17,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-XDG = ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+XDG = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
 # What the verbs import when they are called; here, once for all calls.
-_COSTLY = ("hotset.harness.cli", "hotset.harness.plan", "hotset.harness.doctor",
-           "hotset.reports.terminal", "hotset.reports.html", "asyncssh", "rich.table")  # fmt: skip
+_COSTLY = (
+    "hotset.harness.cli",
+    "hotset.harness.experiment.plan",
+    "hotset.harness.doctor",
+    "hotset.reports.render.terminal",
+    "hotset.reports.render.html",
+    "asyncssh",
+    "rich.table",
+)
 # What a terminal or a build server sets and what would change the output.
 _LOUD = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TERMINAL_WIDTH", "LINES", "HOTSET_DEBUG")
 
@@ -82,11 +89,14 @@ def _child(request: dict[str, Any]) -> NoReturn:
         for number, (file, flags) in enumerate(
             zip(
                 request["files"],
-                (os.O_RDONLY, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, os.O_WRONLY | os.O_CREAT
-                 | os.O_TRUNC),
+                (
+                    os.O_RDONLY,
+                    os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
+                    os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
+                ),
                 strict=True,
             )
-        ):  # fmt: skip
+        ):
             os.dup2(os.open(file, flags, 0o600), number)
         sys.stdin = open(0, closefd=False)  # noqa: SIM115
         sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
@@ -121,6 +131,9 @@ def _interrupt(pid: int, errors: Path, text: str, number: int) -> None:
 def main(requests: Sequence[str]) -> None:
     for name in _COSTLY:
         import_module(name)
+    from hotset.harness.operations.base import registry
+
+    list(registry.every())
 
     for line in requests:
         request = json.loads(line)

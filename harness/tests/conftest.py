@@ -31,9 +31,12 @@ def own_folders(
 def cli_server() -> Iterator[subprocess.Popen[str]]:
     program = Path(__file__).parent / "cli_server.py"
     with subprocess.Popen(
-        [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [sys.executable, str(program)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         env=plain_environment(),
-    ) as server:  # fmt: skip
+    ) as server:
         yield server
         assert server.stdin is not None
         server.stdin.close()

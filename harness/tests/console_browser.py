@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 PASSWORD = "correct horse battery"  # noqa: S105 - of a console that lives for a minute
+CHROMIUM = Path("/usr/bin/chromium")
 PHONE = {"width": 390, "height": 844}
 expect.set_options(timeout=40_000)  # of a machine whose CPU may be emulated
 
@@ -32,16 +34,18 @@ class Served:
 @contextmanager
 def served(
     folder: Path, machine: str = "local", env: Mapping[str, str] | None = None, *options: str
-) -> Iterator[Served]:  # fmt: skip
+) -> Iterator[Served]:
     """``hotset console``, from its first start to Ctrl-C, which ends it in good order."""
     password = folder / "password"
     password.write_text(f"{PASSWORD}\n")
     program = Path(sys.executable).with_name("hotset")
     with subprocess.Popen(
         [str(program), "console", "--port=0", "--machine", machine, *options],
-        stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
         env={**os.environ, "HOTSET_CONSOLE_PASSWORD_FILE": str(password), **(env or {})},
-    ) as process:  # fmt: skip
+    ) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
         found = re.search(r"https?://\S+", line)
@@ -58,8 +62,10 @@ def served(
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """The system's. Its own context, as the driver keeps an event loop in this thread."""
+    if not CHROMIUM.exists() and "ID=ubuntu\n" in Path("/etc/os-release").read_text():
+        pytest.skip("Ubuntu has chromium only as a snap, which tests cannot steer")
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
         try:
             yield browser
         finally:
@@ -85,12 +91,14 @@ class Visitor:
     def log_in(self, password: str = PASSWORD) -> Page:
         """By keyboard."""
         self.page.goto("/login")
+        # A busy browser takes a while until the field has the keyboard.
+        expect(self.page.get_by_label("The console's password")).to_be_focused()
         self.page.keyboard.type(password)
         self.page.keyboard.press("Enter")
         expect(self.page.get_by_role("button", name="Log out")).to_be_visible()
         return self.page
 
-    def look(self, path: str, ready: str, picture: Path, axe: bool = True) -> Page:
+    def inspect(self, path: str, ready: str, picture: Path, axe: bool = True) -> Page:
         """Go there, wait for what makes it whole, keep a picture, and look for faults.
 
         :param picture: the folder for it.

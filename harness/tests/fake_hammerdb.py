@@ -105,17 +105,26 @@ def play_timed(record: Record, script: str) -> None:
         record.database.execute("UPDATE JOBOUTPUT SET output = replace(output, '16115', '16116')")
         record.database.commit()
     finish(record, users)
-    for name, calls, mean in (("NEWORD", 40000, 5.0), ("PAYMENT", 42000, 4.0),
-                              ("DELIVERY", 4000, 8.0), ("SLEV", 4000, 7.0),
-                              ("OSTAT", 4000, 3.0), ("GETTIMESTAMP", 90000, 0.1)):  # fmt: skip
+    for name, calls, mean in (
+        ("NEWORD", 40000, 5.0),
+        ("PAYMENT", 42000, 4.0),
+        ("DELIVERY", 4000, 8.0),
+        ("SLEV", 4000, 7.0),
+        ("OSTAT", 4000, 3.0),
+        ("GETTIMESTAMP", 90000, 0.1),
+    ):
         record.add("JOBTIMING", 4, name, calls, mean, mean - 1, mean + 8, mean + 12, 60.0, 1)
 
 
 def play_power(record: Record, sets: int) -> None:
     user(record, 1, "RUNNING")
     if PLAY == "other-scale":
-        user(record, 1, "The setting of the scale factor (10) is different from the scale factor of"
-             " the existing schema (1), updating the scale factor to 1.")  # fmt: skip
+        user(
+            record,
+            1,
+            "The setting of the scale factor (10) is different from the scale factor of"
+            " the existing schema (1), updating the scale factor to 1.",
+        )
     count = 21 if PLAY == "short" else 22
     for number in range(1, sets + 1):
         for query in range(count, 0, -1):

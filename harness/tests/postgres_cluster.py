@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from hotset.harness.engines.postgres import PostgresDatabase, PostgresSession
-from hotset.tpcc.load import LoadResult, load
+from hotset.harness.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.tpcc.data.load import LoadResult, load
 
 PASSWORD = "never-to-be-seen"  # noqa: S105 - of a server that lives for a minute
 
@@ -52,8 +52,18 @@ class Cluster:
         password_file.write_text(PASSWORD)
         for path in (self.root, password_file):
             self.hand_over(path)
-        self._as_user("initdb", "-D", str(self.root / "data"), "-U", "tester", "-N",
-                      "-A", "scram-sha-256", "--pwfile", str(password_file))  # fmt: skip
+        self._as_user(
+            "initdb",
+            "-D",
+            str(self.root / "data"),
+            "-U",
+            "tester",
+            "-N",
+            "-A",
+            "scram-sha-256",
+            "--pwfile",
+            str(password_file),
+        )
 
     def hand_over(self, path: Path) -> None:
         """Make it the server's account's."""
@@ -70,9 +80,16 @@ class Cluster:
         while True:
             try:
                 return self._as_user(
-                    "pg_ctl", "-D", str(self.root / "data"), "-w",
-                    "-l", str(self.root / "log"), "-o", settings, "start",
-                )  # fmt: skip
+                    "pg_ctl",
+                    "-D",
+                    str(self.root / "data"),
+                    "-w",
+                    "-l",
+                    str(self.root / "log"),
+                    "-o",
+                    settings,
+                    "start",
+                )
             except AssertionError:
                 # After a kill, sessions of the old server may still be on their way out.
                 if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-# Every cmdlet once, against a served API; prints what came of it as JSON. See test_api_scripts.py.
+# Every cmdlet once, against a served API; prints what came of it as JSON. See test_bash_client.py.
 param([string] $Module)
 $ErrorActionPreference = 'Stop'
 $ProgressPreference = 'SilentlyContinue'

@@ -13,4 +13,6 @@ def silent_server() -> Iterator[str]:
     with closing(socket.socket()) as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(16)
-        yield f"host=127.0.0.1 port={listening.getsockname()[1]} user=tester dbname=shop"
+        # Not hotset's own limit of 10 s: on a busy computer a test takes longer than that.
+        place = f"host=127.0.0.1 port={listening.getsockname()[1]}"
+        yield f"{place} user=tester dbname=shop connect_timeout=600"

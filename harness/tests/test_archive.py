@@ -12,13 +12,14 @@ from typing import NoReturn
 
 import pytest
 
-from hotset.cachelayer.machine import EnvironmentLacksError, MachineGoneError
-from hotset.cachelayer.paths import repository_file
-from hotset.cachelayer.takedown import BusyError
+from hotset.cachelayer.common.paths import repository_file
+from hotset.cachelayer.hosts.base import MachineGoneError, PrerequisiteMissingError
+from hotset.cachelayer.hosts.cleanup import BusyError
 from hotset.harness.archive import DOCUMENT, REPORT, Archive, NoSuchRunError
-from hotset.harness.journal import Journal
-from hotset.harness.spec import Spec, SpecError, read
-from hotset.reports.document import SCHEMA_VERSION, Repeat, RunDocument, WarmUpRepeat
+from hotset.harness.experiment.file.spec import Spec, SpecError, read
+from hotset.harness.experiment.journal import Journal
+from hotset.harness.wording import of_command_line
+from hotset.reports.model.document import SCHEMA_VERSION, Repeat, RunDocument, WarmUpRepeat
 from tests import documents
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
@@ -83,8 +84,9 @@ def test_a_run_by_the_beginning_of_its_id(archive: Archive) -> None:
     assert archive.load("last").run == second.run
     with pytest.raises(NoSuchRunError, match="2 runs named '2026'"):
         archive.load("2026")
-    with pytest.raises(NoSuchRunError, match="no run named 'nonsense': `hotset runs list`"):
+    with pytest.raises(NoSuchRunError, match="no run named 'nonsense'") as unknown:
         archive.load("nonsense")
+    assert "`hotset runs list`" in of_command_line(unknown.value)
 
 
 def test_a_whole_id_is_that_run_though_others_begin_so(archive: Archive) -> None:
@@ -183,7 +185,7 @@ def test_an_archive_without_room_says_so_and_keeps_nothing_half_made(
         monkeypatch.setattr(sqlite3, "connect", full)
     else:
         monkeypatch.setattr(os, "fsync", no_space)
-    with pytest.raises(EnvironmentLacksError, match=f"{archive.folder} .*XDG_DATA_HOME"):
+    with pytest.raises(PrerequisiteMissingError, match=f"{archive.folder} .*XDG_DATA_HOME"):
         Journal.begin(archive, spec)
     assert list(archive.folder.iterdir()) == []
 
@@ -231,15 +233,16 @@ def test_phases_that_do_not(
         raise error
     found = archive.load("last")
     assert [(phase.name, phase.state) for phase in found.phases] == [
-        ("lab", "done"), ("baseline 1", state),
-    ]  # fmt: skip
+        ("lab", "done"),
+        ("baseline 1", state),
+    ]
     assert found.state == state
     assert found.failure is not None
     assert found.failure.phase == "baseline 1"
     assert text in found.failure.text
 
 
-REFUSALS = [BusyError("another hotset"), EnvironmentLacksError("no qemu")]
+REFUSALS = [BusyError("another hotset"), PrerequisiteMissingError("no qemu")]
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)

@@ -8,25 +8,32 @@ from typing import Any
 
 import numpy as np
 
-from hotset.reports import caveats, stats
-from hotset.reports.document import (
+from hotset.reports.analysis import caveats, stats
+from hotset.reports.model.document import (
     Arm,
     ArmName,
+    Arrived,
     Calibration,
     Counters,
     Database,
+    DeviceUse,
+    DirectionUse,
     Experiment,
+    HighestRate,
     Host,
     Latency,
     Machine,
     PowerArm,
     PowerRun,
     Query,
+    RateTrial,
     Repeat,
     RunDocument,
     Second,
+    ServerIo,
     Storage,
     Tier,
+    TimeUse,
     Transaction,
     WarmUp,
     WarmUpRepeat,
@@ -40,6 +47,47 @@ SPEC: dict[str, Any] = {
     "tier": {"kind": "dm-cache", "mode": "writeback", "policy": "smq", "block": "64 KiB"},
     "tpcc": {"warehouses": 60, "users": 16, "repeats": 3, "duration_s": 120},
 }
+
+
+def warned(document: RunDocument) -> RunDocument:
+    """The same document with its `warnings` filled in."""
+    return document.model_copy(update={"warnings": caveats.of(document)})
+
+
+DEVICES: dict[ArmName, dict[str, tuple[float, float, float]]] = {
+    "baseline": {"origin": (612, 88, 20)},
+    "accelerated": {
+        "origin": (41, 60, 9),
+        "flash cache": (5200, 900, 0.07),
+        "flash volume": (0, 410, 0.06),
+    },
+    "all-flash": {"flash": (5150, 930, 0.07), "flash volume": (0, 405, 0.06)},
+}
+"""Reads and writes a second, mean latency of either in ms."""
+
+
+def devices(arm: ArmName, factor: float = 1) -> tuple[DeviceUse, ...]:
+    """The baseline's disk is counted by the kernel, all others by the engine."""
+
+    def direction(iops: float, ms: float) -> DirectionUse:
+        return DirectionUse(
+            iops=iops,
+            mb_per_s=iops * 8192 / 1e6,
+            latency_ms_mean=ms if iops else None,
+            latency_ms_p99=4 * ms if iops and arm != "baseline" else None,
+            queue=iops * ms / 1000,
+        )
+
+    return tuple(
+        DeviceUse(
+            name=name,
+            counted_by="kernel" if arm == "baseline" else "engine",
+            read=direction(reads * factor, ms),
+            write=direction(writes * factor, ms),
+            utilisation=min(1, (reads + writes) * factor * ms / 1000),
+        )
+        for name, (reads, writes, ms) in DEVICES[arm].items()
+    )
 
 
 def repeat(
@@ -76,12 +124,30 @@ def repeat(
             hit_ratio=min(1.0, round(0.965 + 0.01 * math.sin(second / 7), 4)) if tiered else None,
             server_cpu=round(float(np.clip(random.normal(cpu, 0.03), 0, 1)), 3),
             dirty_bytes=second * 65536 * 28 if tiered else None,
+            devices=devices(arm, 0.8 + 0.01 * (second % 20)),
         )
         for second, rate in enumerate(rates)
     )
     spread = scale * (1 + 0.04 * (number - 2)) * (0.93 if arm == "all-flash" else 1)
-    latency = Latency(p50=11.2 * spread, p95=41.3 * spread, p99=88.1 * spread)
+    latency = Latency(
+        p50=11.2 * spread,
+        p90=29.7 * spread,
+        p95=41.3 * spread,
+        p99=88.1 * spread,
+        p99_9=163.0 * spread,
+        p99_99=402.0 * spread,
+    )
     failed = 3 if slow and number == 2 else 0
+    time = TimeUse(
+        cpu=0.11 if slow else 0.69,
+        data_read=0.79 if slow else 0.05,
+        data_write=0.01,
+        log=0.05 if slow else 0.03,
+        lock=0.02 if slow else 0.06,
+        client=0.02 if slow else 0.15,
+        other=0.0 if slow else 0.01,
+        sessions=16,
+    )
     return Repeat(
         repeat=number,
         nopm=nopm,
@@ -93,10 +159,24 @@ def repeat(
         failed=failed,
         retries=2,
         server_cpu=cpu + 0.004 * number,
+        server_user=cpu * 0.8,
+        server_system=cpu * 0.2,
         server_iowait=0.71 if slow else 0.08,
         rampup_s=30,
         duration_s=duration_s,
         counters=counters if tiered else None,
+        devices=devices(arm, 0.95 + 0.03 * number),
+        server_io=ServerIo(
+            seconds=duration_s,
+            reads=round(nopm * 4.7 * duration_s / 60),
+            read_bytes=round(nopm * 4.7 * duration_s / 60) * 8192,
+            writes=round(nopm * 1.1 * duration_s / 60),
+            write_bytes=round(nopm * 1.1 * duration_s / 60) * 8192,
+            log_bytes=round(nopm * 6200 * duration_s / 60),
+            log_writes=round(nopm * 1.6 * duration_s / 60),
+            log_syncs=round(nopm * 1.5 * duration_s / 60),
+        ),
+        server_io_missing="PostgreSQL 15 does not count syncs of data files: 16 does",
         transactions={
             "new_order": Transaction(
                 committed=round(nopm * duration_s / 60),
@@ -108,6 +188,7 @@ def repeat(
             "payment": Transaction(committed=round(nopm * duration_s / 62), latency_ms=latency),
         },
         series=series,
+        time=time,
     )
 
 
@@ -199,7 +280,7 @@ def complete(duration_s: int = 120) -> RunDocument:
             "tpcc": stats.factor(arms["accelerated"], arms["baseline"], arms["all-flash"]),
         },
     )
-    return caveats.apply(document)
+    return warned(document)
 
 
 QUERY_SECONDS = {number: 0.05 * 1.35 ** (number * 7 % 22) for number in range(1, 23)}
@@ -210,9 +291,16 @@ def power_run(arm: ArmName, number: int) -> PowerRun:
     """Queries that gain unequally: the higher their number, the less."""
     wobble = np.random.default_rng((sum(map(ord, arm)), number)).normal(1, 0.03, 22)
     counters = Counters(
-        read_hits=96_000, read_misses=1_500, write_hits=80, write_misses=0, promotions=40,
-        demotions=3, dirty_blocks=12, used_blocks=40, bypassed=0,
-    )  # fmt: skip
+        read_hits=96_000,
+        read_misses=1_500,
+        write_hits=80,
+        write_misses=0,
+        promotions=40,
+        demotions=3,
+        dirty_blocks=12,
+        used_blocks=40,
+        bypassed=0,
+    )
     tiered = arm == "accelerated"
     return PowerRun(
         repeat=number,
@@ -244,13 +332,170 @@ def with_queries(duration_s: int = 120, repeats: int = 2) -> RunDocument:
     )
     base, fast, flash = arms
     factors = {**document.factors, "tpch": stats.power_factor(fast, base, flash)}
-    return caveats.apply(changed(document, power_arms=arms, factors=factors))
+    return warned(changed(document, power_arms=arms, factors=factors))
+
+
+SCRIPTS = {"checkout": 30, "search": 70}
+
+
+def with_sql() -> RunDocument:
+    """A run of one's own SQL that also sought the highest rate with a limit."""
+    document = complete()
+    arms = {one.name: _sql_arm(one) for one in document.arms}
+    accelerated, baseline, flash = (arms[name] for name in ("accelerated", "baseline", "all-flash"))
+    spec = {name: value for name, value in SPEC.items() if name != "tpcc"}
+    experiment = {
+        "name": "shop",
+        "title": "A shop before and after",
+        "spec": spec | {"sql": {"users": 16, "find_rate": "p95<50ms"}},
+        "scripts": [
+            {"name": name, "weight": weight, "text": f"SELECT '<{name}>';\n"}
+            for name, weight in SCRIPTS.items()
+        ],
+    }
+    assert document.database is not None
+    database = document.database.model_copy(update={"warehouses": None})
+    return changed(
+        document,
+        experiment=experiment,
+        database=database.model_dump(),
+        arms=tuple(one.model_dump() for one in arms.values()),
+        factors={"sql": stats.factor(accelerated, baseline, flash).model_dump()},
+        rate_factor=stats.rate_factor(accelerated, baseline, flash).model_dump(),
+    )
+
+
+def at_a_rate() -> RunDocument:
+    """As `with_sql`, with a rate that the baseline could not keep up with."""
+    document = with_sql()
+    arms = [
+        one.model_copy(
+            update={
+                "rates": (),
+                "repeats": tuple(_arrived(each, one.name == "baseline") for each in one.repeats),
+            }
+        )
+        for one in document.arms
+    ]
+    dumped = tuple(one.model_dump() for one in arms)
+    return changed(document, arms=dumped, factors={}, rate_factor=None)
+
+
+def _arrived(one: Repeat, behind: bool) -> Repeat:
+    arrived = Arrived(rate_per_s=500, due=60_120, late=48, skipped=8_700 if behind else 0)
+    return one.model_copy(update={"arrived": arrived})
+
+
+def _sql_arm(arm: Arm) -> Arm:
+    """The throughput of TPC-C's arm, as transactions a second of two scripts."""
+    repeats = tuple(_sql_repeat(one) for one in arm.repeats)
+    rates = tuple(highest_rate(one.repeat, LEVELS[arm.name] / 10) for one in repeats)
+    return Arm(name=arm.name, workload="sql", repeats=repeats, rates=rates)
+
+
+def _sql_repeat(one: Repeat) -> Repeat:
+    assert one.nopm is not None
+    seconds = [(each, each.nopm or 0) for each in one.series]
+    kinds = {
+        name: Transaction(
+            committed=round(one.nopm * one.duration_s * weight / 100), latency_ms=one.latency_ms
+        )
+        for name, weight in SCRIPTS.items()
+    }
+    changes: dict[str, Any] = {
+        "nopm": None,
+        "tpm": one.nopm * 60,
+        "transactions": kinds,
+        "series": tuple(
+            each.model_copy(update={"nopm": None, "tpm": rate * 60}) for each, rate in seconds
+        ),
+    }
+    return one.model_copy(update=changes)
+
+
+def highest_rate(repeat: int, rate_per_s: float) -> HighestRate:
+    """A search that ended there."""
+    latency = Latency(p50=11, p95=43, p99=61)
+    missed = ("", "p95<50ms: missed, measured 83.1 ms")
+    trials = tuple(
+        RateTrial(rate_per_s=rate, reached_per_s=rate, missed=said, latency_ms=latency)
+        for rate, said in zip((rate_per_s, rate_per_s * 1.04), missed, strict=True)
+    )
+    return HighestRate(
+        repeat=repeat,
+        limits=("p95<50ms",),
+        users=16,
+        rate_per_s=rate_per_s,
+        failed_per_s=trials[-1].rate_per_s,
+        trials=trials,
+    )
+
+
+def queries_alone() -> RunDocument:
+    """An experiment without a workload of many users."""
+    document = with_queries()
+    spec = {name: value for name, value in SPEC.items() if name != "tpcc"}
+    assert document.database is not None
+    database = document.database.model_copy(update={"warehouses": None, "users": None})
+    return changed(
+        document,
+        experiment={"name": "queries", "title": "The queries", "spec": spec | {"tpch": {}}},
+        database=database.model_dump(),
+        arms=(),
+        factors={name: one for name, one in document.factors.items() if name == "tpch"},
+    )
+
+
+CURVE_USERS = (1, 2, 4, 8)
+"""Beside the 16 of all runs."""
+
+
+def with_curve(duration_s: int = 30) -> RunDocument:
+    """A run that measured a curve: each arm is full with so many users."""
+    document = complete(duration_s)
+    full_at: dict[ArmName, float] = {"baseline": 2, "accelerated": 8, "all-flash": 8}
+    arms = tuple(
+        one.model_copy(
+            update={
+                "repeats": tuple(each.model_copy(update={"users": 16}) for each in one.repeats),
+                "curve": tuple(
+                    repeat(
+                        one.name,
+                        number,
+                        LEVELS[one.name] * min(1, users / full_at[one.name]),
+                        duration_s,
+                    ).model_copy(update={"users": users})
+                    for number in (1, 2)
+                    for users in CURVE_USERS
+                ),
+            }
+        )
+        for one in document.arms
+    )
+    return changed(document, arms=tuple(one.model_dump() for one in arms))
+
+
+def judged() -> RunDocument:
+    """A run that met one threshold and missed another."""
+    said = "factor>=12: missed, measured 9.785"
+    return changed(
+        complete(),
+        thresholds=(
+            {
+                "threshold": "nopm>=4000",
+                "measured": 4200.0,
+                "met": True,
+                "said": "nopm>=4000: met, measured 4,200",
+            },
+            {"threshold": "factor>=12", "measured": 9.785, "met": False, "said": said},
+        ),
+    )
 
 
 def changed(document: RunDocument, **changes: object) -> RunDocument:
     """A copy, validated anew, whose caveats are derived again."""
     raw = document.model_dump() | {"warnings": ()} | changes
-    return caveats.apply(RunDocument.model_validate(raw))
+    return warned(RunDocument.model_validate(raw))
 
 
 def interrupted() -> RunDocument:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from hotset.reports import caveats
-from hotset.reports.document import Caveat, RunDocument
+from hotset.reports.analysis import answer, caveats, stats
+from hotset.reports.model.document import Caveat, RunDocument, Steadiness
 from tests import documents
 
 RAW = documents.complete().model_dump()
@@ -35,6 +35,29 @@ def test_the_plain_run() -> None:
     }
 
 
+def test_one_repeat_without_seconds_has_no_interval() -> None:
+    """As HammerDB leaves it; 32.9–32.9 would be read as certain, and it does not contain 1×."""
+    arms = {
+        name: documents.arm(name, 1).model_copy(
+            update={
+                "repeats": (documents.repeat(name, 1, level).model_copy(update={"series": ()}),)
+            }
+        )
+        for name, level in documents.LEVELS.items()
+    }
+    factor = stats.factor(arms["accelerated"], arms["baseline"])
+    document = documents.changed(
+        documents.complete(),
+        arms=tuple(one.model_dump() for one in arms.values()),
+        factors={"tpcc": factor.model_dump()},
+    )
+    assert "NO_INTERVAL" in codes(document)
+    assert "NOT_SIGNIFICANT" not in codes(document)
+    said = answer.headline(document)
+    assert said.startswith("Not significant: with the flash cache TPC-C ran ")
+    assert "(one repeat, no interval)" in said
+
+
 @pytest.mark.parametrize(
     ("code", "changes", "says"),
     [
@@ -55,6 +78,11 @@ def test_the_plain_run() -> None:
             {"storage": RAW["storage"] | {"measured": {"seq_read_mb_per_s": 80}}},
             "seq read mb per s -20%",
         ),
+        (
+            "USER_MODE_LINUX",
+            {"machine": RAW["machine"] | {"kind": "uml", "accel": None}},
+            "as a process: one CPU",
+        ),
         ("EMULATED_CPU", {"machine": RAW["machine"] | {"cpu_slowdown": None}}, "not measured"),
     ],
 )
@@ -67,8 +95,9 @@ def test_each_figure_brings_its_caveat(code: str, changes: dict[str, Any], says:
 
 def test_a_run_checked_after_every_window_has_no_caveat_about_it() -> None:
     database = RAW["database"] | {"checked_after": "every-arm"}
-    assert "CHECKED_AFTER_LOAD" not in codes(documents.changed(documents.complete(),
-                                                               database=database))  # fmt: skip
+    assert "CHECKED_AFTER_LOAD" not in codes(
+        documents.changed(documents.complete(), database=database)
+    )
 
 
 def test_a_bad_repeat_is_not_hidden_by_a_good_mean() -> None:
@@ -113,7 +142,7 @@ def test_a_window_of_some_seconds_is_named() -> None:
     arms[0]["repeats"][0] |= {"duration_s": 6.2}
     document = documents.changed(documents.complete(), arms=arms)
     (found,) = [one for one in caveats.derive(document) if one.code == "SHORT_WINDOW"]
-    assert "only 6 s measured" in found.text
+    assert "only 6 s were measured" in found.text
 
 
 def test_every_code_has_text_and_advice() -> None:
@@ -126,4 +155,26 @@ def test_removed_warnings_come_back_and_foreign_ones_stay() -> None:
     own = Caveat(code="HARNESS_OWN", text="Something else.", advice="Look there.")
     document = documents.complete().model_copy(update={"warnings": (own,)})
     assert caveats.of(document) == (*caveats.derive(document), own)
-    assert caveats.apply(document).warnings == caveats.of(document)
+
+
+def test_what_is_not_steady_is_named_with_its_second() -> None:
+    turned = Steadiness(
+        of="stock_level",
+        measure="latency_ms",
+        rounds=(1.9, 1.9, 2.0, 51.0, 51.2),
+        excursion=2.2,
+        slope=2.3,
+        second=72,
+        steady=False,
+    )
+    document = documents.complete()
+    (baseline, *others) = document.arms
+    (first, *rest) = baseline.repeats
+    first = first.model_copy(update={"steadiness": (turned,)})
+    changed = baseline.model_copy(update={"repeats": (first, *rest)})
+    found = caveats.derive(document.model_copy(update={"arms": (changed, *others)}))
+    (caveat,) = [one for one in found if one.code == "NOT_STEADY"]
+    assert "baseline, repeat 1: stock-level's mean latency (1.9 to 51.2 ms, from second 72)" in (
+        caveat.text
+    )
+    assert "NOT_STEADY" not in {one.code for one in caveats.derive(document)}

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hotset.reports import compare, terminal
-from hotset.reports.document import PowerRun, RunDocument
+from hotset.reports.analysis.comparison import compare
+from hotset.reports.model.document import PowerRun, RunDocument
+from hotset.reports.render import terminal
 from tests import documents
 from tests.test_terminal import pinned, text_of
 
@@ -86,7 +87,7 @@ def test_an_arm_that_one_run_lacks_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        (other({"tpcc": {"users": 99}}), ["tpcc.users: 16 / 99", "--force"]),
+        (other({"tpcc": {"users": 99}}), ["tpcc.users: 16 / 99"]),
         (other({"new": True}), ["new: – / True"]),
         (other(time_scale=4.0), ["time_scale in use"]),
         (other(hotset_version="0.0.1"), ["hotset: "]),
@@ -110,3 +111,16 @@ def test_how_it_is_said() -> None:
     changed = changed.model_copy(update={"experiment": experiment})
     terminal.comparison(compare.lines([FIRST, changed]), compare.differences(FIRST, changed), used)
     pinned("compared.txt", text_of(used))
+
+
+def test_sizes_are_told_in_units_unless_that_hides_the_difference() -> None:
+    def with_cache(run: RunDocument, size: int) -> RunDocument:
+        experiment = run.experiment.model_copy(update={"spec": {"tier": {"cache": size}}})
+        return run.model_copy(update={"experiment": experiment})
+
+    gib = 2**30
+    first = with_cache(FIRST, gib)
+    (larger,) = compare.differences(first, with_cache(FIRST, 3 * gib))
+    assert str(larger) == "tier.cache: 1 GiB / 3 GiB"
+    (little,) = compare.differences(first, with_cache(FIRST, gib + 1))
+    assert str(little) == f"tier.cache: {gib} / {gib + 1}"

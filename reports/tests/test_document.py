@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import doctest
 import json
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from hotset.reports import words
-from hotset.reports.document import SCHEMA_VERSION, Repeat, RunDocument
+from hotset.reports.model import words
+from hotset.reports.model.document import SCHEMA_VERSION, Repeat, RunDocument
+from hotset.reports.render import charts
 from tests import documents
+
+PUBLISHED = Path(__file__).parents[1] / "published"
 
 
 def test_json_and_back() -> None:
@@ -62,6 +66,13 @@ def test_infinity_is_refused() -> None:
     raw = documents.complete().model_dump()
     with pytest.raises(ValidationError, match="seconds"):
         RunDocument.model_validate(raw | {"seconds": float("inf")})
+
+
+@pytest.mark.parametrize("run", ["20261121-220932-demo", "20261121-232218-zdxl-2014"])
+def test_a_run_of_version_3_is_read_and_drawn(run: str) -> None:
+    document = RunDocument.model_validate_json((PUBLISHED / run / "result.json").read_text())
+    assert document.schema_version == 3
+    assert "latencies" in {figure.key for figure in charts.figures(document)}
 
 
 def test_doctests_of_words() -> None:

@@ -14,13 +14,20 @@ from typing import Any
 import pytest
 import vl_convert
 
-from hotset.reports import answer, caveats, charts, html, vega, words
-from hotset.reports.document import RunDocument
+from hotset.reports.analysis import answer, caveats, headlines
+from hotset.reports.model import words
+from hotset.reports.model.document import RunDocument
+from hotset.reports.render import charts, html, vega
 from tests import documents
 
 RUNS = {
     "complete": documents.complete,
     "queries": documents.with_queries,
+    "curve": documents.with_curve,
+    "sql": documents.with_sql,
+    "rate": documents.at_a_rate,
+    "queries-alone": documents.queries_alone,
+    "judged": documents.judged,
     "interrupted": documents.interrupted,
     "failed": documents.failed_early,
     "plain": documents.plain,
@@ -28,9 +35,19 @@ RUNS = {
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 NETWORK_ATTRIBUTES = {
-    "src", "srcset", "href", "xlink:href", "action", "formaction", "poster", "data", "ping",
-    "background", "manifest", "cite",
-}  # fmt: skip
+    "src",
+    "srcset",
+    "href",
+    "xlink:href",
+    "action",
+    "formaction",
+    "poster",
+    "data",
+    "ping",
+    "background",
+    "manifest",
+    "cite",
+}
 EVIL = "</script><script>alert(1)</script><!--\u2028'\"&<img src=x onerror=alert(1)>"
 
 
@@ -142,8 +159,8 @@ def test_every_figure_of_the_answer_is_the_documents(run: tuple[RunDocument, Pag
             assert page.figure("of-all-flash") == words.percent(factor.of_all_flash, 0)
     for name in answer.ARM_ORDER:
         arm = document.arm(name)
-        wanted = words.count(answer.figures(arm).nopm) if arm else None
-        assert page.figure(f"nopm-{name}") == wanted
+        wanted = words.count(answer.figures(arm).rate) if arm else None
+        assert page.figure(f"rate-{name}") == wanted
     accelerated = document.arm("accelerated")
     if accelerated is not None:
         ratios = [repeat.hit_ratio for repeat in accelerated.repeats]
@@ -153,7 +170,7 @@ def test_every_figure_of_the_answer_is_the_documents(run: tuple[RunDocument, Pag
         assert page.figure("warmup") == words.duration(document.warmup.seconds)
     (headline,) = page.all("h2", id="headline")
     plain = headline.text.replace("\u2060", "")
-    assert plain == answer.headline(document)
+    assert plain == headlines.of(document)[0]
 
 
 def test_caveats_labels_and_gaps_are_shown(run: tuple[RunDocument, Page]) -> None:
@@ -282,10 +299,17 @@ def test_a_browser_draws_every_chart(tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(html.render(document), encoding="utf-8")
     options = (
-        "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
-        "--disable-background-networking", "--disable-component-update",
-        f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=10000", "--dump-dom",
-    )  # fmt: skip
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-sync",
+        "--disable-background-networking",
+        "--disable-component-update",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--virtual-time-budget=10000",
+        "--dump-dom",
+    )
     done = subprocess.run(
         [BROWSER, *options, file.as_uri()], capture_output=True, text=True, timeout=120, check=True
     )

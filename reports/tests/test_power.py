@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from hotset.reports import caveats, html, power, published, stats, tables
-from hotset.reports.document import (
+from hotset.reports.analysis import caveats, power, published, stats
+from hotset.reports.model.document import (
     PowerArm,
     PowerRun,
     Published,
@@ -21,6 +21,7 @@ from hotset.reports.document import (
     RunDocument,
     geometric_mean,
 )
+from hotset.reports.render import html, tables
 from tests import documents
 
 
@@ -76,7 +77,7 @@ def test_a_query_that_did_not_end_leaves_no_total() -> None:
     with pytest.raises(stats.NoFactor, match="accelerated"):
         stats.power_factor(fast, base)
     said = power.headline(documents.changed(document, factors={})) or ""
-    assert "in accelerated query 9 did not come to its end" in said
+    assert "in accelerated query 9 did not finish" in said
     assert fast.repeats[0].geometric_mean_s is None
     rows = {row[0]: row for row in power.rows(document)}
     assert rows["9"][2] == rows["total"][2] == rows["geometric mean"][2] == "–"
@@ -143,10 +144,12 @@ def test_published_figures_stand_beside_the_measured() -> None:
     base, fast, _ = power.arms(document)
     assert rows[1][1:4] == ("23,400", "1,560", "15.0×")
     assert rows[1][4:] == (
-        f"{base.total_s:,.0f}", f"{fast.total_s:,.0f}", f"{base.total_s / fast.total_s:.1f}×"
-    )  # fmt: skip
+        f"{base.total_s:,.0f}",
+        f"{fast.total_s:,.0f}",
+        f"{base.total_s / fast.total_s:.1f}×",
+    )
     assert rows[2][2] == "96-99 %"
-    assert "Beside a test" in html.render(documents.changed(document, experiment=experiment))
+    assert "Compared with a test" in html.render(documents.changed(document, experiment=experiment))
 
 
 def test_geometric_mean() -> None:

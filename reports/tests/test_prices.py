@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hotset.reports import charts, html, markdown, parts, prices, publish, terminal, words
-from hotset.reports.document import Arm, Cost, Part, Prices, RunDocument
+from hotset.reports.analysis import prices
+from hotset.reports.analysis.breakdown import parts
+from hotset.reports.model import words
+from hotset.reports.model.document import Arm, Cost, Part, Prices, RunDocument
+from hotset.reports.render import charts, html, markdown, publish, terminal
 from tests import documents
 from tests.test_terminal import text_of
 
@@ -56,7 +59,8 @@ def test_what_has_no_price_makes_none_up() -> None:
     assert cost(document, "baseline").price is None
     assert cost(document, "accelerated").price is None
     assert cost(document, "all-flash").price is not None
-    assert dict(zip(prices.COLUMNS, prices.rows(document)[0], strict=True))["price"] == words.ABSENT
+    first = dict(zip(prices.columns(document), prices.rows(document)[0], strict=True))
+    assert first["price"] == words.ABSENT
 
 
 @pytest.mark.parametrize(
@@ -148,7 +152,7 @@ def test_a_published_run_can_be_repeated(tmp_path: Path) -> None:
     ("document", "says"),
     [
         (documents.interrupted(), "is interrupted"),
-        (documents.complete(5), "does not say what made it"),
+        (documents.complete(5), "does not record its command"),
     ],
 )
 def test_what_nobody_could_repeat_is_not_published(

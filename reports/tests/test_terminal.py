@@ -10,15 +10,19 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hotset.reports import tables, terminal
-from hotset.reports.document import RunDocument
-from hotset.reports.tables import ListingRow
+from hotset.reports.model.document import RunDocument
+from hotset.reports.render import tables, terminal
+from hotset.reports.render.tables import ListingRow
 from tests import documents
 
 GOLDEN = Path(__file__).parent / "golden"
 RUNS = {
     "complete": documents.complete,
     "queries": documents.with_queries,
+    "curve": documents.with_curve,
+    "sql": documents.with_sql,
+    "rate": documents.at_a_rate,
+    "queries-alone": documents.queries_alone,
     "interrupted": documents.interrupted,
     "failed": documents.failed_early,
     "plain": documents.plain,
@@ -50,9 +54,10 @@ def test_summary(name: str) -> None:
     pinned(f"summary-{name}.txt", text_of(used))
 
 
-def test_summary_on_a_narrow_terminal_loses_no_figure() -> None:
+@pytest.mark.parametrize("name", ["complete", "curve", "sql"])
+def test_summary_on_a_narrow_terminal_loses_no_figure(name: str) -> None:
     used = console(80)
-    terminal.summary(documents.complete(), used)
+    terminal.summary(RUNS[name](), used)
     text = text_of(used)
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text

@@ -18,17 +18,17 @@ from importlib.resources import files
 import pytest
 import sqlglot
 
-from hotset.harness.engines import connect
-from hotset.harness.engines.postgres import PostgresDatabase
-from hotset.harness.engines.sqlserver import INTENDED_ROLLBACK, SqlServerDatabase
-from hotset.tpcc.consistency import check
+from hotset.harness.databases import connect
+from hotset.harness.databases.postgres.client import PostgresDatabase
+from hotset.harness.databases.sqlserver.client import INTENDED_ROLLBACK, SqlServerDatabase
+from hotset.tpcc.data.consistency import check
+from hotset.tpcc.data.load import load
 from hotset.tpcc.database import Aborted, CannotConnect, Database, IntendedRollback, Session
 from hotset.tpcc.driver import run
-from hotset.tpcc.load import load
-from hotset.tpcc.record import RunOptions
 from hotset.tpcc.schema import PROCEDURES, TABLES, batches
 from hotset.tpcc.schema import statement as statement_of
 from hotset.tpcc.transactions import UNUSED_ITEM
+from hotset.tpcc.window.record import RunOptions
 
 WAREHOUSES = 2
 DSN = os.environ.get("HOTSET_SQLSERVER_DSN", "")
@@ -93,15 +93,18 @@ def test_the_fixed_tables_are_complete(session: Session) -> None:
 
 
 def test_new_order_takes_stock_and_writes_its_lines(session: Session) -> None:
-    stock = "SELECT s_quantity, s_ytd, s_order_cnt, s_remote_cnt FROM stock WHERE s_w_id = {}" \
-            " AND s_i_id = 6"  # fmt: skip
+    stock = (
+        "SELECT s_quantity, s_ytd, s_order_cnt, s_remote_cnt FROM stock WHERE s_w_id = {}"
+        " AND s_i_id = 6"
+    )
     before = [_one(session, stock.format(warehouse)) for warehouse in (1, 2)]
     order, total, *_, w_tax, d_tax = session.call(
         "neword", (1, 3, 4, 0, (5, 6, 6), (1, 1, 2), (1, 7, 9))
     )
     after = [_one(session, stock.format(warehouse)) for warehouse in (1, 2)]
-    for (had, ytd, orders, remote), now, wanted, far in zip(before, after, (7, 9), (0, 1),
-                                                            strict=True):  # fmt: skip
+    for (had, ytd, orders, remote), now, wanted, far in zip(
+        before, after, (7, 9), (0, 1), strict=True
+    ):
         left = had - wanted if had >= wanted + 10 else had - wanted + 91
         assert now == (left, ytd + wanted, orders + 1, remote + far)
     lines = session.query(
@@ -112,22 +115,27 @@ def test_new_order_takes_stock_and_writes_its_lines(session: Session) -> None:
     assert [line[:4] for line in lines] == [(1, 5, 1, 1), (2, 6, 1, 7), (3, 6, 2, 9)]
     price = _one(session, "SELECT i_price FROM item WHERE i_id = 6")[0]
     assert lines[1][4] == price * 7
-    assert lines[2][5] == _one(session, "SELECT s_dist_03 FROM stock WHERE s_w_id = 2"
-                                        " AND s_i_id = 6")[0]  # fmt: skip
+    assert (
+        lines[2][5]
+        == _one(session, "SELECT s_dist_03 FROM stock WHERE s_w_id = 2 AND s_i_id = 6")[0]
+    )
     assert _one(
         session,
         f"SELECT o_c_id, o_ol_cnt, o_all_local, o_carrier_id FROM orders"
         f" WHERE o_w_id = 1 AND o_d_id = 3 AND o_id = {order}",
     ) == (4, 3, 0, None)
-    discount = _one(session, "SELECT c_discount FROM customer WHERE c_w_id = 1 AND c_d_id = 3"
-                             " AND c_id = 4")[0]  # fmt: skip
+    discount = _one(
+        session, "SELECT c_discount FROM customer WHERE c_w_id = 1 AND c_d_id = 3 AND c_id = 4"
+    )[0]
     expected = sum(line[4] for line in lines) * (1 - discount) * (1 + w_tax + d_tax)
     assert float(total) == pytest.approx(float(expected), abs=0.01)
 
 
 def test_new_order_with_the_unused_item_leaves_nothing(session: Session) -> None:
-    state = "SELECT sum(d_next_o_id), (SELECT count(*) FROM order_line)," \
-            " (SELECT sum(s_ytd) FROM stock) FROM district"  # fmt: skip
+    state = (
+        "SELECT sum(d_next_o_id), (SELECT count(*) FROM order_line),"
+        " (SELECT sum(s_ytd) FROM stock) FROM district"
+    )
     before = _one(session, state)
     for _ in range(2):
         with pytest.raises(IntendedRollback):
@@ -142,20 +150,26 @@ def test_payment_by_number_and_by_name(session: Session) -> None:
     row = session.call("payment", (1, 1, 2, 5, 17, None, amount))
     assert row[0] == 17
     assert row[5] == before - amount == _one(session, balance)[0]
-    named = session.query("SELECT c_id FROM customer WHERE c_w_id = 2 AND c_d_id = 5"
-                          " AND c_last = 'OUGHTOUGHTABLE' ORDER BY c_first")  # fmt: skip
+    named = session.query(
+        "SELECT c_id FROM customer WHERE c_w_id = 2 AND c_d_id = 5"
+        " AND c_last = 'OUGHTOUGHTABLE' ORDER BY c_first"
+    )
     middle = named[(len(named) + 1) // 2 - 1][0]
     assert session.call("payment", (1, 1, 2, 5, None, "OUGHTOUGHTABLE", amount))[0] == middle
     assert session.call("ostat", (2, 5, None, "OUGHTOUGHTABLE"))[0] == middle
 
 
 def test_bad_credit_is_written_down_in_front(session: Session) -> None:
-    customer = "SELECT c_d_id, c_id FROM customer WHERE c_w_id = 1 AND c_credit = 'BC'" \
-               " AND c_d_id = 7 AND c_id < 200"  # fmt: skip
+    customer = (
+        "SELECT c_d_id, c_id FROM customer WHERE c_w_id = 1 AND c_credit = 'BC'"
+        " AND c_d_id = 7 AND c_id < 200"
+    )
     district, number = session.query(customer)[0]
     session.call("payment", (2, 4, 1, district, number, None, Decimal("1.50")))
-    (data,) = _one(session, f"SELECT c_data FROM customer WHERE c_w_id = 1 AND c_d_id = {district}"
-                            f" AND c_id = {number}")  # fmt: skip
+    (data,) = _one(
+        session,
+        f"SELECT c_data FROM customer WHERE c_w_id = 1 AND c_d_id = {district} AND c_id = {number}",
+    )
     assert str(data).startswith(f"{number} {district} 1 4 2 1.50 ")
     assert len(str(data)) <= 500
 
@@ -168,19 +182,27 @@ def test_order_status_is_of_the_latest_order(session: Session) -> None:
 
 
 def test_delivery_takes_the_oldest_order_of_each_district(session: Session) -> None:
-    oldest = "SELECT no_d_id, min(no_o_id) FROM new_order WHERE no_w_id = 2 GROUP BY no_d_id" \
-             " ORDER BY no_d_id"  # fmt: skip
+    oldest = (
+        "SELECT no_d_id, min(no_o_id) FROM new_order WHERE no_w_id = 2 GROUP BY no_d_id"
+        " ORDER BY no_d_id"
+    )
     before = session.query(oldest)
     assert len(before) == 10
     assert session.call("delivery", (2, 9)) == (10,)
     assert session.query(oldest) == [(district, order + 1) for district, order in before]
     for district, order in before:
-        carrier = _one(session, "SELECT o_carrier_id FROM orders WHERE o_w_id = 2"
-                                f" AND o_d_id = {district} AND o_id = {order}")  # fmt: skip
+        carrier = _one(
+            session,
+            "SELECT o_carrier_id FROM orders WHERE o_w_id = 2"
+            f" AND o_d_id = {district} AND o_id = {order}",
+        )
         assert carrier == (9,)
-        assert _one(session, "SELECT count(*) FROM order_line WHERE ol_w_id = 2"
-                             f" AND ol_d_id = {district} AND ol_o_id = {order}"
-                             " AND ol_delivery_d IS NULL") == (0,)  # fmt: skip
+        assert _one(
+            session,
+            "SELECT count(*) FROM order_line WHERE ol_w_id = 2"
+            f" AND ol_d_id = {district} AND ol_o_id = {order}"
+            " AND ol_delivery_d IS NULL",
+        ) == (0,)
 
 
 def test_stock_level_counts_each_low_item_once(session: Session) -> None:
@@ -253,8 +275,16 @@ def test_wrong_password_is_one_line_without_it(database: Database) -> None:
 
 
 FOLDER = files("hotset.tpcc") / "sql" / "sqlserver"
-NAMES = ["schema", "indexes", "statistics", "drop", "count_orders", "count_warehouses",
-         "consistency", *(f"procedures/{name}" for name in PROCEDURES)]  # fmt: skip
+NAMES = [
+    "schema",
+    "indexes",
+    "statistics",
+    "drop",
+    "count_orders",
+    "count_warehouses",
+    "consistency",
+    *(f"procedures/{name}" for name in PROCEDURES),
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -285,8 +315,12 @@ def test_both_engines_have_the_same_tables_and_columns() -> None:
 
 def test_both_engines_check_the_same_twelve_conditions() -> None:
     def titles(engine: str) -> list[str]:
-        return [line for batch in batches(engine, "consistency") for line in batch.splitlines()
-                if line.startswith("-- ") and line[3:5].strip(": ").isdigit()]  # fmt: skip
+        return [
+            line
+            for batch in batches(engine, "consistency")
+            for line in batch.splitlines()
+            if line.startswith("-- ") and line[3:5].strip(": ").isdigit()
+        ]
 
     assert titles("sqlserver") == titles("postgres")
     assert len(titles("sqlserver")) == 12

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from hotset.harness.engines.postgres import PostgresDatabase, PostgresSession
-from hotset.tpcc.consistency import ConditionResult, Violated, check, require
+from hotset.harness.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.tpcc.data.consistency import ConditionResult, Violated, check, require
+from hotset.tpcc.data.load import LoadResult, load
 from hotset.tpcc.database import CannotConnect
-from hotset.tpcc.load import LoadResult, load
-from hotset.tpcc.record import LoadFailed, LoadProgress
 from hotset.tpcc.schema import TABLES, SetupError, batches, drop, estimated_bytes
+from hotset.tpcc.window.record import LoadFailed, LoadProgress
 from tests.postgres_cluster import Cluster
 
 pytestmark = pytest.mark.database
@@ -39,13 +39,13 @@ def test_stock_level_searches_stock_by_key_whatever_random_reads_cost(
     session: PostgresSession,
 ) -> None:
     session.script("SET random_page_cost = 40")
-    before = _number(session, "SELECT seq_tup_read FROM pg_stat_user_tables"
-                              " WHERE relname = 'stock'")  # fmt: skip
+    before = _number(
+        session, "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'stock'"
+    )
     for _ in range(7):
         assert 0 <= int(str(session.call("slev", (1, 2, 15))[0])) <= 300
     session.script("SELECT pg_stat_force_next_flush()")
-    after = _number(session, "SELECT seq_tup_read FROM pg_stat_user_tables"
-                             " WHERE relname = 'stock'")  # fmt: skip
+    after = _number(session, "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'stock'")
     assert after == before
 
 
@@ -68,32 +68,58 @@ class Damage:
 
 OLD = "o_id = 7"  # delivered when it was loaded, with lines of no amount
 DAMAGE = {
-    1: Damage("UPDATE district SET d_ytd = d_ytd + 1 WHERE d_w_id = 1 AND d_id = 1",
-              {1: (1,), 9: (1, 1)}),
-    2: Damage("UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 1 AND d_id = 2",
-              {2: (1, 2)}),
-    3: Damage("DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 3 AND no_o_id ="
-              " (SELECT max(no_o_id) - 1 FROM new_order WHERE no_w_id = 1 AND no_d_id = 3)",
-              {3: (1, 3), 5: (1, 3), 11: (1, 3)}),
-    4: Damage("UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_w_id = 1 AND o_d_id = 4"
-              f" AND {OLD}", {4: (1, 4), 6: (1, 4)}),
-    5: Damage("UPDATE orders SET o_carrier_id = NULL WHERE o_w_id = 1 AND o_d_id = 5"
-              f" AND {OLD}", {5: (1, 5), 7: (1, 5)}),
-    6: Damage("UPDATE orders SET o_ol_cnt = o_ol_cnt + CASE o_id WHEN 7 THEN 1 ELSE -1 END"
-              " WHERE o_w_id = 1 AND o_d_id = 6 AND o_id IN (7, 8)", {6: (1, 6)}),
-    7: Damage("UPDATE order_line SET ol_delivery_d = NULL WHERE ol_w_id = 1 AND ol_d_id = 7"
-              f" AND ol_{OLD} AND ol_number = 1", {7: (1, 7)}),
+    1: Damage(
+        "UPDATE district SET d_ytd = d_ytd + 1 WHERE d_w_id = 1 AND d_id = 1", {1: (1,), 9: (1, 1)}
+    ),
+    2: Damage(
+        "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 1 AND d_id = 2",
+        {2: (1, 2)},
+    ),
+    3: Damage(
+        "DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 3 AND no_o_id ="
+        " (SELECT max(no_o_id) - 1 FROM new_order WHERE no_w_id = 1 AND no_d_id = 3)",
+        {3: (1, 3), 5: (1, 3), 11: (1, 3)},
+    ),
+    4: Damage(
+        f"UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_w_id = 1 AND o_d_id = 4 AND {OLD}",
+        {4: (1, 4), 6: (1, 4)},
+    ),
+    5: Damage(
+        f"UPDATE orders SET o_carrier_id = NULL WHERE o_w_id = 1 AND o_d_id = 5 AND {OLD}",
+        {5: (1, 5), 7: (1, 5)},
+    ),
+    6: Damage(
+        "UPDATE orders SET o_ol_cnt = o_ol_cnt + CASE o_id WHEN 7 THEN 1 ELSE -1 END"
+        " WHERE o_w_id = 1 AND o_d_id = 6 AND o_id IN (7, 8)",
+        {6: (1, 6)},
+    ),
+    7: Damage(
+        "UPDATE order_line SET ol_delivery_d = NULL WHERE ol_w_id = 1 AND ol_d_id = 7"
+        f" AND ol_{OLD} AND ol_number = 1",
+        {7: (1, 7)},
+    ),
     8: Damage("UPDATE warehouse SET w_ytd = w_ytd + 1 WHERE w_id = 2", {1: (2,), 8: (2,)}),
-    9: Damage("UPDATE history SET h_amount = h_amount + 1 WHERE ctid = (SELECT min(ctid) FROM"
-              " history WHERE h_w_id = 1 AND h_d_id = 9 AND h_c_w_id = 1 AND h_c_d_id = 9)",
-              {8: (1,), 9: (1, 9), 10: (1, 9)}),
-    10: Damage("UPDATE customer SET c_balance = c_balance + 1 WHERE c_w_id = 1 AND c_d_id = 10"
-               " AND c_id = 3", {10: (1, 10), 12: (1, 10)}),
-    11: Damage("UPDATE customer SET c_delivery_cnt = c_delivery_cnt + 1 WHERE c_w_id = 2"
-               " AND c_d_id = 1 AND c_id = 3", {11: (2, 1)}),
-    12: Damage("UPDATE customer SET c_ytd_payment = c_ytd_payment + 1 WHERE c_w_id = 2"
-               " AND c_d_id = 2 AND c_id = 3", {12: (2, 2)}),
-}  # fmt: skip
+    9: Damage(
+        "UPDATE history SET h_amount = h_amount + 1 WHERE ctid = (SELECT min(ctid) FROM"
+        " history WHERE h_w_id = 1 AND h_d_id = 9 AND h_c_w_id = 1 AND h_c_d_id = 9)",
+        {8: (1,), 9: (1, 9), 10: (1, 9)},
+    ),
+    10: Damage(
+        "UPDATE customer SET c_balance = c_balance + 1 WHERE c_w_id = 1 AND c_d_id = 10"
+        " AND c_id = 3",
+        {10: (1, 10), 12: (1, 10)},
+    ),
+    11: Damage(
+        "UPDATE customer SET c_delivery_cnt = c_delivery_cnt + 1 WHERE c_w_id = 2"
+        " AND c_d_id = 1 AND c_id = 3",
+        {11: (2, 1)},
+    ),
+    12: Damage(
+        "UPDATE customer SET c_ytd_payment = c_ytd_payment + 1 WHERE c_w_id = 2"
+        " AND c_d_id = 2 AND c_id = 3",
+        {12: (2, 2)},
+    ),
+}
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +127,7 @@ def broken(loaded: tuple[PostgresDatabase, LoadResult]) -> dict[int, set[tuple[A
     """The keys that violate each condition once all damage is done; all of it is rolled back."""
     database = loaded[0]
     with closing(database.session()) as session, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hotset.tpcc.consistency._LIMIT", 1000)
+        patch.setattr("hotset.tpcc.data.consistency._LIMIT", 1000)
         session.script("BEGIN; " + "; ".join(damage.sql for damage in DAMAGE.values()))
         results = check(database, session)
         session.script("ROLLBACK")

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from hotset.tpcc.data.nurand import Constants
 from hotset.tpcc.database import Libpq, Value
 from hotset.tpcc.native import NativeCrew, program, settings
-from hotset.tpcc.nurand import Constants
 from hotset.tpcc.processes import WorkerDied
-from hotset.tpcc.record import DriverMissing, RunOptions
 from hotset.tpcc.transactions import Terminal
+from hotset.tpcc.window.arrivals import Arrivals
+from hotset.tpcc.window.record import DriverMissing, RunOptions
 
 NOWHERE = Libpq("/nowhere/libpq.so", {"password": "never-to-be-seen"}, "HS241", {}, ())
 
@@ -59,6 +60,25 @@ def test_inputs_are_the_same_stream_in_both(changed: dict[str, Any]) -> None:
                 assert think_s == pytest.approx(terminal.think_s(kind), rel=1e-12)
 
 
+@pytest.mark.parametrize("users", [3, 64])
+def test_transactions_are_due_at_the_same_times_in_both(users: int) -> None:
+    run, count = options(users=users, rate_per_s=250.0, seed=7), 500
+    given = settings(NOWHERE, run, Constants.for_run(run.seed))
+    said = subprocess.run(
+        [program(), "arrivals", str(count)],
+        input=json.dumps(given).encode(),
+        stdout=subprocess.PIPE,
+        check=True,
+    ).stdout.splitlines()
+    assert len(said) == given["threads"]
+    for thread, line in enumerate(said):
+        share = len(range(thread, users, len(said))) / users
+        arrivals = Arrivals(run.seed, thread, run.rate_per_s * share)
+        arrivals.begin(0.0, float("inf"))
+        drawn = [arrivals.take(0.0, lambda _: None) for _ in range(count)]
+        assert json.loads(line) == pytest.approx(drawn, rel=1e-12)
+
+
 def test_what_cannot_start_says_why_and_no_secret() -> None:
     with (
         NativeCrew(settings(NOWHERE, options(), Constants.for_run(1))) as crew,
@@ -70,9 +90,11 @@ def test_what_cannot_start_says_why_and_no_secret() -> None:
 
 def test_options_that_are_broken_are_not_quoted() -> None:
     done = subprocess.run(
-        [program(), "run"], input=b'{"connection": {"password": "never"}}\n', capture_output=True,
+        [program(), "run"],
+        input=b'{"connection": {"password": "never"}}\n',
+        capture_output=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 2
     assert b"Data error at column" in done.stderr
     assert b"never" not in done.stderr

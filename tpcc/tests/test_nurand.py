@@ -3,10 +3,10 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.tpcc.nurand import (
+from hotset.tpcc.data.nurand import (
     C_LAST_LOAD,
     C_LAST_RUN,
     LAST_NAMES,
@@ -37,7 +37,6 @@ def test_run_constant_keeps_its_distance_from_the_load() -> None:
     assert deltas <= set(range(65, 120)) - {96, 112}
 
 
-@settings(deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     a=st.sampled_from([255, 1023, 8191]),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hotset.tpcc.rows import table_rows
+from hotset.tpcc.data.rows import table_rows
 from hotset.tpcc.schema import TABLES, Table, estimated_bytes
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)

@@ -12,14 +12,14 @@ from typing import Protocol
 
 import pytest
 
-from hotset.harness.engines.postgres import PostgresDatabase
-from hotset.tpcc.consistency import check
-from hotset.tpcc.database import Database
+from hotset.harness.databases.postgres.client import PostgresDatabase
+from hotset.tpcc.data.consistency import check
+from hotset.tpcc.database import Aborted, Database, Session
 from hotset.tpcc.driver import run
 from hotset.tpcc.native import PROGRAM
-from hotset.tpcc.record import Phase, RunFailed, RunOptions, RunResult, Tick
 from hotset.tpcc.schema import SetupError
 from hotset.tpcc.transactions import Kind
+from hotset.tpcc.window.record import Phase, RunFailed, RunOptions, RunResult, Tick
 from hotset.tpcc.worker import RETRIES
 from tests.without_libpq import WithoutLibpq
 
@@ -103,6 +103,12 @@ def test_the_server_counts_the_same_orders(finished: Finished) -> None:
     assert result.nopm_by_district == pytest.approx(result.nopm, rel=0.02)
 
 
+def test_the_age_of_the_database_is_what_runs_added(finished: Finished) -> None:
+    before = finished[0].orders_before
+    assert before is not None
+    assert 0 < before < 1_000_000
+
+
 def test_latencies_are_ordered(finished: Finished) -> None:
     for latency in (finished[0].latency_ms, *(k.latency_ms for k in finished[0].kinds.values())):
         found = (latency.p50, latency.p95, latency.p99, latency.max)
@@ -144,8 +150,68 @@ def test_users_at_home_with_think_times_are_slow(database: PostgresDatabase) -> 
     assert result.latency_ms.p50 is None
 
 
+@both_drivers
+def test_a_rate_is_kept_and_counted(driver: str, database: PostgresDatabase) -> None:
+    options = replace(OPTIONS, rate_per_s=100.0, duration_s=4)
+    result = run(driven(database, driver), options)
+    assert result.arrived is not None
+    assert result.arrived.due == pytest.approx(400, abs=6 * 400**0.5)
+    done = result.tpm * 4 / 60 + result.kinds["new_order"].rolled_back
+    assert done == pytest.approx(result.arrived.due, abs=OPTIONS.users + 1)
+    assert result.arrived.skipped == 0
+
+
+def lock_all(session: Session) -> None:
+    """Take every table at once: one after the other could end in a deadlock with the users."""
+    tables = "warehouse, customer, stock, district, orders"
+    while True:
+        try:
+            session.script(f"BEGIN; LOCK TABLE {tables} NOWAIT")
+        except Aborted:
+            session.script("ROLLBACK")
+        else:
+            return
+
+
+@both_drivers
+def test_a_standstill_shows_in_the_latency_of_all_that_were_due(
+    driver: str, database: PostgresDatabase
+) -> None:
+    """For a second nothing can be done. By the times when transactions were due (50 a second),
+    about half of 2 s' worth waited; counted from when a user came round there were four."""
+    holder = closing(database.session())
+
+    def stop(event: Tick | Phase) -> None:
+        if event == Phase("measure"):
+            lock_all(session)
+            time.sleep(1)
+            session.script("COMMIT")
+
+    options = replace(OPTIONS, rate_per_s=50.0, rampup_s=0, duration_s=2)
+    with holder as session:
+        result = run(driven(database, driver), options, stop)
+    assert result.arrived is not None
+    assert result.arrived.late > 25
+    latency = result.latency_ms
+    assert latency.p50 is not None
+    assert latency.p90 is not None
+    assert latency.max is not None
+    assert latency.p90 > 600
+    assert 900 < latency.max < 1900
+
+
+@both_drivers
+def test_a_rate_beyond_reach_is_counted_as_skipped(driver: str, database: PostgresDatabase) -> None:
+    options = replace(OPTIONS, users=1, rate_per_s=50_000.0, rampup_s=0, duration_s=1)
+    result = run(driven(database, driver), options)
+    assert result.arrived is not None
+    assert result.arrived.due == pytest.approx(50_000, rel=0.1)
+    assert result.arrived.skipped > 0.5 * result.arrived.due
+    assert 0 < result.tpm / 60 < 50_000
+
+
 def test_too_few_warehouses(database: PostgresDatabase) -> None:
-    with pytest.raises(SetupError, match="has 2 warehouses, the run asks for 3"):
+    with pytest.raises(SetupError, match="has 2 warehouses, the run needs 3"):
         run(database, replace(OPTIONS, warehouses=3))
 
 
@@ -209,9 +275,9 @@ def test_aborted_transactions_are_repeated_counted_and_given_up(
 SCRIPT = """
 import signal
 import sys
-from hotset.harness.engines.postgres import PostgresDatabase
+from hotset.harness.databases.postgres.client import PostgresDatabase
 from hotset.tpcc.driver import run
-from hotset.tpcc.record import Phase, RunOptions
+from hotset.tpcc.window.record import Phase, RunOptions
 from tests.without_libpq import WithoutLibpq
 
 def tell(event):

@@ -5,51 +5,59 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from hotset.tpcc.record import RunOptions, Tick
-from hotset.tpcc.samples import Event, Recorder, RunLog, joined
 from hotset.tpcc.transactions import Kind
+from hotset.tpcc.window.latency import Latencies
+from hotset.tpcc.window.record import Arrived, RunOptions, Tick
+from hotset.tpcc.window.samples import Recorder, RunLog
+from hotset.tpcc.workload import KINDS
 
 OPTIONS = RunOptions(users=1, warehouses=1, rampup_s=2, duration_s=3)
 START = 1000.0
 EPOCH = 5000.0
 
 
-def log_of(recorder: Recorder) -> RunLog:
-    log = RunLog(OPTIONS, START, EPOCH)
-    log.add(recorder.collect(), START + 5)
+def begun(options: RunOptions = OPTIONS) -> Recorder:
+    recorder = Recorder(len(KINDS))
+    opens = START + options.rampup_s
+    recorder.begin(opens, opens + options.duration_s)
+    return recorder
+
+
+def log_of(recorder: Recorder, options: RunOptions = OPTIONS) -> RunLog:
+    log = RunLog(options, KINDS, START, EPOCH)
+    log.add(recorder.collect())
     return log
 
 
 def test_only_the_window_counts() -> None:
-    recorder = Recorder()
+    recorder = begun()
     for end in (START + 1.9, START + 2.0, START + 3.5, START + 4.999, START + 5.0):
         recorder.commit(Kind.NEW_ORDER, end, 0.010)
-    result = log_of(recorder).result(None)
+    result = log_of(recorder).result()
     assert (result.window_start, result.window_end) == (EPOCH + START + 2, EPOCH + START + 5)
     assert result.kinds["new_order"].committed == 3
-    assert result.nopm == result.tpm == 60
+    assert result.tpm == 60
     assert [second.transactions for second in result.series] == [1, 1, 1]
 
 
-def test_percentiles_are_exact_and_in_milliseconds() -> None:
-    recorder = Recorder()
+def test_percentiles_are_in_milliseconds() -> None:
+    recorder = begun()
     for n in range(101):
         recorder.commit(Kind.PAYMENT, START + 3, n / 1000)
-    latency = log_of(recorder).result(None).kinds["payment"].latency_ms
-    assert latency.mean == pytest.approx(50)
-    assert latency.p50 == pytest.approx(50)
-    assert latency.p95 == pytest.approx(95)
-    assert latency.p99 == pytest.approx(99)
-    assert latency.max == pytest.approx(100)
+    latency = log_of(recorder).result().kinds["payment"].latency_ms
+    found = (latency.mean, latency.p50, latency.p90, latency.p99, latency.p99_99, latency.max)
+    assert found == pytest.approx((50, 50, 90, 99, 100, 100), rel=0.001)
+    assert latency.histogram is not None
+    assert len(Latencies(latency.histogram)) == 101
 
 
 def test_outcomes_are_counted_by_type_and_cause() -> None:
-    recorder = Recorder()
+    recorder = begun()
     for end in (START + 2.5, START + 4.5, START + 99):
-        recorder.event(Event(end, Kind.NEW_ORDER, "rolled back"))
-        recorder.event(Event(end, Kind.PAYMENT, "retry", "deadlock"))
-        recorder.event(Event(end, Kind.DELIVERY, "failed", "error 53100"))
-    result = log_of(recorder).result(None)
+        recorder.event(Kind.NEW_ORDER, end, "rolled back")
+        recorder.event(Kind.PAYMENT, end, "retry", "deadlock")
+        recorder.event(Kind.DELIVERY, end, "failed", "error 53100")
+    result = log_of(recorder).result()
     assert result.kinds["new_order"].rolled_back == 2
     assert result.kinds["payment"].retries == {"deadlock": 2}
     assert result.kinds["delivery"].failed == {"error 53100": 2}
@@ -59,44 +67,106 @@ def test_outcomes_are_counted_by_type_and_cause() -> None:
 
 
 def test_a_window_cut_short_has_rates_of_its_own_length() -> None:
-    recorder = Recorder()
+    recorder = begun()
     for n in range(10):
         recorder.commit(Kind.NEW_ORDER, START + 2 + n * 0.1, 0.001)
-    partial = log_of(recorder).result(None, until=START + 3.5)
+    partial = log_of(recorder).result(until=START + 3.5)
     assert partial.tpm == pytest.approx(10 / 1.5 * 60)
     assert [second.transactions for second in partial.series] == [10, 0]
 
 
 def test_ticks_count_from_the_start() -> None:
-    recorder = Recorder()
+    recorder = begun()
     recorder.commit(Kind.NEW_ORDER, START + 1.5, 0.004)
     recorder.commit(Kind.STOCK_LEVEL, START + 1.6, 0.004)
-    tick = log_of(recorder).tick(1, "rampup")
+    log = log_of(recorder)
+    tick = log.tick(-1)
     assert replace(tick, latency_ms_mean=None, latency_ms_p95=None) == Tick(
         1, "rampup", 1, 2, 0, None, None
     )
-    assert tick.latency_ms_mean == pytest.approx(4)
-    assert tick.latency_ms_p95 == pytest.approx(4)
-    assert log_of(recorder).tick(2, "measure").latency_ms_mean is None
+    assert tick.latency_ms_mean == pytest.approx(4, rel=0.001)
+    assert tick.latency_ms_p95 == pytest.approx(4, rel=0.001)
+    assert log.tick(0) == Tick(2, "measure", 0, 0, 0, None, None)
+
+
+def test_a_ramp_up_of_a_fraction_shifts_no_second_of_the_window() -> None:
+    options = replace(OPTIONS, rampup_s=0.5)
+    recorder = begun(options)
+    for end in (START + 0.4, START + 0.6, START + 1.4, START + 1.6):
+        recorder.commit(Kind.PAYMENT, end, 0.004)
+    log = log_of(recorder, options)
+    assert [log.tick(second).transactions for second in (-1, 0, 1)] == [1, 2, 1]
+    assert [log.tick(second).second for second in (-1, 0, 1)] == [0, 1, 2]
+    assert [one.transactions for one in log.result().series] == [2, 1, 0]
+
+
+def test_the_tallies_of_several_processes_add_up() -> None:
+    log = RunLog(OPTIONS, KINDS, START, EPOCH)
+    for latency_s in (0.001, 0.003):
+        recorder = begun()
+        recorder.commit(Kind.PAYMENT, START + 2.5, latency_s)
+        recorder.event(Kind.PAYMENT, START + 2.5, "retry", "deadlock")
+        assert log.add(recorder.collect())
+    result = log.result()
+    assert result.kinds["payment"].retries == {"deadlock": 2}
+    assert result.series[0].transactions == 2
+    assert result.series[0].latency_ms_mean == pytest.approx(2, rel=0.001)
+    assert result.latency_ms.max == pytest.approx(3, rel=0.001)
+
+
+def test_failures_alone_are_no_success_and_the_latest_is_remembered() -> None:
+    recorder = begun()
+    recorder.event(Kind.PAYMENT, START + 3.5, "failed", "later")
+    recorder.event(Kind.PAYMENT, START + 2.5, "failed", "earlier")
+    log = RunLog(OPTIONS, KINDS, START, EPOCH)
+    assert not log.add(recorder.collect())
+    assert log.last_failure() == "later"
+
+
+def test_what_was_due_is_counted_where_it_was_due() -> None:
+    options = replace(OPTIONS, rate_per_s=2.0)
+    recorder = begun(options)
+    recorder.started(START + 1.9, late=True)
+    recorder.started(START + 2.1, late=False)
+    recorder.started(START + 3.1, late=True)
+    recorder.skipped(START + 4.9)
+    result = log_of(recorder, options).result()
+    assert result.arrived == Arrived(due=3, late=1, skipped=1)
+    assert [(one.late, one.skipped) for one in result.series] == [(0, 0), (1, 0), (0, 1)]
+    assert log_of(begun()).result().arrived is None
 
 
 def test_result_is_json() -> None:
-    recorder = Recorder()
+    recorder = begun()
     recorder.commit(Kind.DELIVERY, START + 3, 0.004)
-    document = json.loads(json.dumps(asdict(log_of(recorder).result(12.0))))
+    document = json.loads(json.dumps(asdict(log_of(recorder).result())))
     assert document["options"]["users"] == 1
-    assert document["kinds"]["delivery"]["latency_ms"]["p99"] == pytest.approx(4)
+    assert document["kinds"]["delivery"]["latency_ms"]["p99"] == pytest.approx(4, rel=0.001)
 
 
 def test_collecting_takes_everything_once() -> None:
-    recorder = Recorder()
+    recorder = begun()
     recorder.commit(Kind.PAYMENT, START, 0.5)
-    assert len(joined([recorder.collect(), recorder.collect()]).kinds) == 1
+    assert [tally.second for tally in recorder.collect()] == [-2]
+    assert recorder.collect() == []
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("users", 0), ("warehouses", 0), ("duration_s", 0), ("stall_s", 1)]
+    ("field", "value"),
+    [
+        ("users", 0),
+        ("warehouses", 0),
+        ("duration_s", 0),
+        ("stall_s", 1),
+        ("rate_per_s", 0),
+        ("rate_per_s", 1e6),
+    ],
 )
-def test_impossible_options_are_refused_by_name(field: str, value: int) -> None:
+def test_impossible_options_are_refused_by_name(field: str, value: float) -> None:
     with pytest.raises(ValueError, match=field):
         RunOptions(**(asdict(OPTIONS) | {field: value}))
+
+
+def test_a_rate_and_think_times_exclude_each_other() -> None:
+    with pytest.raises(ValueError, match="exclude each other"):
+        replace(OPTIONS, rate_per_s=10.0, think_time=True)

@@ -5,10 +5,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.tpcc.nurand import Constants
+from hotset.tpcc.data.nurand import Constants
 from hotset.tpcc.transactions import UNUSED_ITEM, Kind, Terminal, home_of
 
 CONSTANTS = Constants.for_run(1)
@@ -31,7 +31,6 @@ def drawn(kind: Kind, count: int, source: Terminal | None = None) -> list[tuple[
     return found
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 1000), decks=st.integers(1, 5))
 def test_mix_is_exact_after_every_deck(seed: int, decks: int) -> None:
     user = terminal(seed=seed)
@@ -96,7 +95,6 @@ def test_one_warehouse_has_no_remote_lines_or_customers() -> None:
     assert all(p[0] == p[2] == 1 for p in drawn(Kind.PAYMENT, 300, only))
 
 
-@settings(deadline=None)
 @given(warehouses=st.integers(1, 50), users=st.integers(1, 200))
 def test_homes_are_distinct_while_there_are_warehouses(warehouses: int, users: int) -> None:
     homes = Counter(home_of(user, warehouses)[0] for user in range(users))

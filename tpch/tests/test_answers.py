@@ -33,10 +33,17 @@ def test_a_cent_changes_a_checksum(numbers: list[Decimal], place: int) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(Decimal("1995"), "1995.00"), (1995, "1995.00"), (Decimal("-0.004"), "0.00"),
-     (Decimal("-1.005"), "-1.01"), (0.05, "0.05"), (date(1995, 3, 5), "1995-03-05"),
-     (datetime(1995, 3, 5), "1995-03-05"), (10**16 + 0.0, "10000000000000000.00")],
-)  # fmt: skip
+    [
+        (Decimal("1995"), "1995.00"),
+        (1995, "1995.00"),
+        (Decimal("-0.004"), "0.00"),
+        (Decimal("-1.005"), "-1.01"),
+        (0.05, "0.05"),
+        (date(1995, 3, 5), "1995-03-05"),
+        (datetime(1995, 3, 5), "1995-03-05"),
+        (10**16 + 0.0, "10000000000000000.00"),
+    ],
+)
 def test_fields(value: Decimal, text: str) -> None:
     assert field(value) == text
 
@@ -50,14 +57,17 @@ Q5: list[Row] = [("INDONESIA", Decimal("1000000.00")), ("JAPAN", Decimal("900.00
         (Q5, "equal", ""),
         (list(reversed(Q5)), "equal", ""),
         ([("INDONESIA", 1000099.99), ("JAPAN", 900)], "within tolerance", ""),
-        ([("INDONESIA", 1000100.01), ("JAPAN", 900)], "different",
-         "column 2: 1000100.01, 1000000.00 expected"),
+        (
+            [("INDONESIA", 1000100.01), ("JAPAN", 900)],
+            "different",
+            "column 2: 1000100.01, 1000000.00 expected",
+        ),
         ([("INDONESIA", 1000000), ("CHINA", 900)], "different", "CHINA"),
         ([("INDONESIA", 1000000), ("JAPAN", None)], "different", "(null), 900.00 expected"),
         (Q5[:1], "different", "1 rows, 2 expected"),
         ([(*row, 1) for row in Q5], "different", "3 columns, 2 expected"),
     ],
-)  # fmt: skip
+)
 def test_a_sum_may_be_off_by_a_hundred(found: list[Row], verdict: str, words: str) -> None:
     comparison = compare(5, Q5, found)
     assert comparison.verdict == verdict

@@ -110,7 +110,7 @@ def test_a_generator_that_makes_too_few_rows_is_found_out(
         (target / "nation" / "nation.1.tbl").write_text("0|ALGERIA|0|x|\n")
 
     monkeypatch.setattr(data, "_generate", short)
-    with pytest.raises(DataFailed, match=r"1 rows of nation .* asks for 25"):
+    with pytest.raises(DataFailed, match=r"1 rows of nation .* requires 25"):
         data.prepare(tmp_path, SCALE)
 
 

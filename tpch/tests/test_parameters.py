@@ -10,15 +10,19 @@ from hypothesis import strategies as st
 
 from hotset.tpch import parameters, queries, schema, words
 from hotset.tpch.queries import ALL
-from hotset.tpch.streams import MAX_STREAMS, ORDERS, minimum_streams
+from hotset.tpch.run.streams import MAX_STREAMS, ORDERS, minimum_streams
 
 ENGINES = ("postgres", "sqlserver")
 
 
 def month(first: date, last: date) -> set[date]:
     """The first days of the months between two, both included."""
-    return {date(y, m, 1) for y in range(first.year, last.year + 1) for m in range(1, 13)
-            if first <= date(y, m, 1) <= last}  # fmt: skip
+    return {
+        date(y, m, 1)
+        for y in range(first.year, last.year + 1)
+        for m in range(1, 13)
+        if first <= date(y, m, 1) <= last
+    }
 
 
 NAMES = {name for name, _ in words.NATIONS}
@@ -34,25 +38,29 @@ DOMAINS: dict[int, tuple[object, ...]] = {
     5: (words.REGIONS, YEARS),
     6: (YEARS, {Decimal(n) / 100 for n in range(2, 10)}, (24, 25)),
     7: (NAMES, NAMES),
-    8: (NAMES, words.REGIONS,
-        {f"{a} {b} {c}" for a in words.TYPES[0] for b in words.TYPES[1] for c in words.TYPES[2]}),
+    8: (
+        NAMES,
+        words.REGIONS,
+        {f"{a} {b} {c}" for a in words.TYPES[0] for b in words.TYPES[1] for c in words.TYPES[2]},
+    ),
     9: (words.COLOURS,),
     10: (month(date(1993, 2, 1), date(1995, 1, 1)),),
     11: (NAMES, {Decimal("0.0001")}),
     12: (words.MODES, words.MODES, YEARS),
-    13: ({"special", "pending", "unusual", "express"},
-         {"packages", "requests", "accounts", "deposits"}),
+    13: (
+        {"special", "pending", "unusual", "express"},
+        {"packages", "requests", "accounts", "deposits"},
+    ),
     14: (month(date(1993, 1, 1), date(1997, 12, 1)),),
     15: (month(date(1993, 1, 1), date(1997, 10, 1)),),
-    16: (BRANDS, {f"{a} {b}" for a in words.TYPES[0] for b in words.TYPES[1]},
-         *[range(1, 51)] * 8),
+    16: (BRANDS, {f"{a} {b}" for a in words.TYPES[0] for b in words.TYPES[1]}, *[range(1, 51)] * 8),
     17: (BRANDS, {f"{a} {b}" for a in words.CONTAINERS[0] for b in words.CONTAINERS[1]}),
     18: (range(312, 316),),
     19: (range(1, 11), range(10, 21), range(20, 31), BRANDS, BRANDS, BRANDS),
     20: (words.COLOURS, YEARS, NAMES),
     21: (NAMES,),
     22: (CODES,) * 7,
-}  # fmt: skip
+}
 
 
 @given(st.integers(), st.integers(0, MAX_STREAMS), st.sampled_from(ALL))
@@ -70,8 +78,12 @@ def test_drawn_parameters_keep_to_the_clauses(seed: int, stream: int, query: int
 @pytest.mark.parametrize("query", ALL)
 def test_every_value_of_a_domain_is_drawn(query: int) -> None:
     """At least the ends of small domains: an off-by-one in a range would miss one."""
-    seen = [set(column) for column in zip(*(parameters.drawn(query, 1, seed, 0)
-                                            for seed in range(1500)), strict=True)]  # fmt: skip
+    seen = [
+        set(column)
+        for column in zip(
+            *(parameters.drawn(query, 1, seed, 0) for seed in range(1500)), strict=True
+        )
+    ]
     for values, domain in zip(seen, DOMAINS[query], strict=True):
         if len(domain) <= 120:  # type: ignore[arg-type]
             assert values == set(domain)  # type: ignore[call-overload]

@@ -5,13 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from hotset.tpch.record import (
-    PowerResult,
-    QueryResult,
-    StreamResult,
-    ThroughputResult,
-    composite,
-)
+from hotset.tpch.record import PowerResult, QueryResult, StreamResult, ThroughputResult, composite
 
 QUERIES = tuple(QueryResult(number, 2.0, "ok", 1, "x") for number in range(1, 23))
 POWER = PowerResult(10, None, 0.0, 60.0, QUERIES, (2.0, 2.0))

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from hotset.tpch.refresh import MAX_SETS, update_set
+from hotset.tpch.run.refresh import MAX_SETS, update_set
 from hotset.tpch.schema import TABLES
 
 

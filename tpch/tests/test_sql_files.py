@@ -10,11 +10,20 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from hotset.harness.engines import connect
+from hotset.harness.databases import connect
 from hotset.tpch import answers, data, load, queries, reference, schema
 
-FILES = ("schema", "indexes", "foreign_keys", "statistics", "drop", "counts", "integrity",
-         "refresh_delete", "finish")  # fmt: skip
+FILES = (
+    "schema",
+    "indexes",
+    "foreign_keys",
+    "statistics",
+    "drop",
+    "counts",
+    "integrity",
+    "refresh_delete",
+    "finish",
+)
 
 
 def parsed(engine: str, number: int) -> Any:  # noqa: ANN401 - sqlglot's own kinds
@@ -26,8 +35,10 @@ def parsed(engine: str, number: int) -> Any:  # noqa: ANN401 - sqlglot's own kin
 def shape(tree: Any) -> dict[str, Any]:  # noqa: ANN401
     """What a query means as far as dialects do not come into it."""
     tables = sorted(table.sql() for table in tree.find_all(exp.Table))
-    order = [(one.this.name, bool(one.args.get("desc"))) for one in
-             (tree.args["order"].expressions if tree.args.get("order") else ())]  # fmt: skip
+    order = [
+        (one.this.name, bool(one.args.get("desc")))
+        for one in (tree.args["order"].expressions if tree.args.get("order") else ())
+    ]
     groups = [sorted(one.name for one in group.expressions) for group in tree.find_all(exp.Group)]
     limit = tree.args.get("limit")
     return {
@@ -42,11 +53,13 @@ def shape(tree: Any) -> dict[str, Any]:  # noqa: ANN401
         "comparisons": sorted(one.key for one in tree.find_all(exp.Predicate)),
         "columns read": sorted(one.sql() for one in tree.find_all(exp.Column)),
         "words": sorted(
-            one.name for one in tree.find_all(exp.Literal)
-            if one.is_string and not one.find_ancestor(exp.Interval)
+            one.name
+            for one in tree.find_all(exp.Literal)
+            if one.is_string
+            and not one.find_ancestor(exp.Interval)
             and one.name != "1900-01-01"  # sqlglot's own way to write YEAR()
         ),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("number", queries.ALL)

@@ -1,7 +1,7 @@
 """Machines, slow storage, flash tiers, warm-up and hit ratio.
 
-The rooms, from the ground up: ``units`` and ``programs`` (what everything speaks), ``machine``
-(``local``, ``remote``, ``vm``: where commands run), ``takedown`` (what undoes what was made),
-``image`` and ``lab`` (the frozen virtual machine), ``storage`` (the slow disk and its export),
-``tier`` and ``dmcache`` (the accelerator), ``extents`` and ``warmup`` (filling it).
+From the bottom up: ``common`` (units, errors), ``hosts`` (where commands run, and what undoes what
+they made), ``block`` (devices, labels, extents), ``tiers`` (dm-cache, bcache, the engine in user
+space), ``stats`` (counters, heat), ``warmup``, ``provisioning`` (the life of an accelerated disk)
+and ``testbed`` (labs: machines and modelled disks for those who have none).
 """

@@ -11,23 +11,34 @@ import sqlite3
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
-from hotset.cachelayer.machine import EnvironmentLacksError
-from hotset.cachelayer.paths import data_dir, write_whole
-from hotset.reports.document import RunDocument
-from hotset.reports.tables import ListingRow
+from hotset.cachelayer.common.errors import NotFoundError, Remedy
+from hotset.cachelayer.common.paths import data_dir, write_whole
+from hotset.cachelayer.hosts.base import PrerequisiteMissingError
+
+if TYPE_CHECKING:
+    from hotset.reports.model.document import RunDocument
+    from hotset.reports.render.tables import ListingRow
 
 DOCUMENT = "result.json"
 REPORT = "report.html"
-LOG = "log.txt"
-_ROW = TypeAdapter(ListingRow)
 _TABLE = "CREATE TABLE IF NOT EXISTS runs (run TEXT PRIMARY KEY, started TEXT, listing TEXT)"
 
 
-class NoSuchRunError(Exception):
+@cache
+def _row() -> TypeAdapter[ListingRow]:
+    """A line of the index."""
+    from hotset.reports.render.tables import ListingRow
+
+    return TypeAdapter(ListingRow)
+
+
+class NoSuchRunError(NotFoundError):
     """The archive has no such run; the message says how to see those it has."""
 
 
@@ -62,14 +73,14 @@ class Archive:
     def save(self, document: RunDocument) -> None:
         """Write a run's document and its line in the index.
 
-        :raises EnvironmentLacksError: the archive cannot be written, mostly for want of room.
+        :raises PrerequisiteMissingError: the archive cannot be written, mostly for want of room.
         """
         target = self.path(document.run) / DOCUMENT
         try:
             write_whole(target, document.model_dump_json(indent=1))
             self._index(document)
         except (OSError, sqlite3.OperationalError) as error:
-            raise EnvironmentLacksError(
+            raise PrerequisiteMissingError(
                 f"the archive {self.folder} cannot be written: {error}; free some room there, or"
                 " name a folder on another disk in XDG_DATA_HOME"
             ) from error
@@ -79,23 +90,31 @@ class Archive:
 
         :raises NoSuchRunError: none, or several begin so, or its document cannot be read.
         """
+        from hotset.reports.model.document import RunDocument
+
         name = self.resolve(run)
         file = self.path(name) / DOCUMENT
         try:
             return RunDocument.model_validate_json(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise NoSuchRunError(f"run {name} has no result: {file} is missing") from None
+            raise NoSuchRunError(
+                f"run {name} has no result: {file} is missing", field="run"
+            ) from None
         except ValidationError as error:
-            raise NoSuchRunError(f"run {name}: {file} cannot be read: {error}") from None
+            raise NoSuchRunError(
+                f"run {name}: {file} cannot be read: {error}", field="run"
+            ) from None
 
     def listing(self) -> list[ListingRow]:
         """All runs, the newest first."""
+        from hotset.reports.render.tables import ListingRow
+
         indexed = self._indexed()
         rows = []
         for run in self._names():
             line = indexed.get(run)
             try:
-                row = ListingRow.of(self.load(run)) if line is None else _ROW.validate_json(line)
+                row = ListingRow.of(self.load(run)) if line is None else _row().validate_json(line)
             except (NoSuchRunError, ValueError):
                 continue
             rows.append(row)
@@ -112,8 +131,9 @@ class Archive:
     def _names(self) -> list[str]:
         if not self.folder.is_dir():
             return []
-        return sorted((entry.name for entry in self.folder.iterdir() if entry.is_dir()),
-                      reverse=True)  # fmt: skip
+        return sorted(
+            (entry.name for entry in self.folder.iterdir() if entry.is_dir()), reverse=True
+        )
 
     def resolve(self, run: str) -> str:
         """The full id of a run by its id, a unique beginning of it, or ``last``.
@@ -122,7 +142,9 @@ class Archive:
         """
         names = self._names()
         if not names:
-            raise NoSuchRunError("there are no runs yet: `hotset demo` makes the first")
+            raise NoSuchRunError(
+                "there are no runs yet", Remedy("make the first", "demo"), field="run"
+            )
         if run == "last":
             return names[0]
         found = [name for name in names if name == run] or [
@@ -130,11 +152,15 @@ class Archive:
         ]
         if len(found) != 1:
             what = "no run" if not found else f"{len(found)} runs"
-            raise NoSuchRunError(f"{what} named {run!r}: `hotset runs list` shows all")
+            raise NoSuchRunError(
+                f"{what} named {run!r}", Remedy("see all runs", "runs list"), field="run"
+            )
         return found[0]
 
     def _index(self, document: RunDocument) -> None:
-        line = _ROW.dump_json(ListingRow.of(document)).decode()
+        from hotset.reports.render.tables import ListingRow
+
+        line = _row().dump_json(ListingRow.of(document)).decode()
         with closing(self._database()) as database, database:
             database.execute(
                 "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)",

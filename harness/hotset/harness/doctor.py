@@ -7,18 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from hotset.cachelayer import chroot, flashdev, image
-from hotset.cachelayer.lab import MachineKind, choose, kernel_has_dm_cache
-from hotset.cachelayer.local import Local
-from hotset.cachelayer.machine import EnvironmentLacksError
-from hotset.cachelayer.programs import PROGRAMS, Place
-from hotset.harness.hammerdb import release
+from hotset.cachelayer.block import flashdev
+from hotset.cachelayer.hosts.base import PrerequisiteMissingError
+from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.hosts.programs import PROGRAMS, Place
+from hotset.cachelayer.testbed import image
+from hotset.cachelayer.testbed.lab import MachineKind, choose, kernel_has_dm_cache
+from hotset.cachelayer.testbed.machines import chroot, uml
 from hotset.tpcc import native
-from hotset.tpcc.record import DriverMissing
+from hotset.tpcc.window.record import DriverMissing
+
+from .hammerdb import release
 
 _PLACES: dict[MachineKind, frozenset[Place]] = {
     "local": frozenset(("host", "iscsi", "target")),
     "image": frozenset(("host",)),
+    "uml": frozenset(("host", "uml", "iscsi")),
     "vm": frozenset(("host", "vm", "iscsi")),
 }
 """Whose programs a machine of this kind needs on this computer."""
@@ -37,52 +41,88 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Everything `hotset demo` needs on this computer, and what else hotset could use."""
-    ground = choose("auto")
-    return [_ground(ground), *_needs(ground), _hammerdb()]
+    backend = choose("auto")
+    return [_backend(backend), *_needs(backend), *_kernel_tiers(backend), _hammerdb()]
 
 
-def require(ground: MachineKind) -> None:
+def require(backend: MachineKind) -> None:
     """See that a lab on a machine of this kind can be raised, before anything is made.
 
-    :raises EnvironmentLacksError: something is missing; names all of it and what installs it.
+    :raises PrerequisiteMissingError: something is missing; names all of it and what installs it.
     """
-    missing = [one for one in _needs(ground) if one.state == "missing"]
+    missing = [one for one in _needs(backend) if one.state == "missing"]
     if missing:
         lines = "".join(f"\n  {one.what}: {one.detail}" for one in missing)
-        raise EnvironmentLacksError(f"this computer lacks what a run needs:{lines}")
+        raise PrerequisiteMissingError(
+            f"prerequisites of a run are missing on this computer:{lines}"
+        )
 
 
-def _needs(ground: MachineKind) -> list[Finding]:
-    findings = [*_programs(ground), _flashdev(), _users(), _fuse(), _image()]
-    if ground == "vm":
+def _needs(backend: MachineKind) -> list[Finding]:
+    findings = [*_programs(backend), _flashdev(), _users(), _fuse(), _image()]
+    if backend == "vm":
         findings += [_privileges(), _acceleration()]
+    if backend == "uml":
+        findings.append(_uml_kernel())
     return findings
 
 
-def _ground(ground: MachineKind) -> Finding:
-    if ground == "local":
-        return Finding("ground", "ok", "this computer's own kernel has dm-cache: used directly")
+def _kernel_tiers(backend: MachineKind) -> list[Finding]:
+    """Where the kernel's own dm-cache and bcache run, if that is another machine."""
+    other = choose("auto", "dm-cache")
+    if other == backend:
+        return []
+    findings = [Finding("dm-cache and bcache", "note", f"on machine {other!r}: {_REAL[other]}")]
+    return findings + ([_uml_kernel()] if other == "uml" else [_acceleration()])
+
+
+_REAL: dict[MachineKind, str] = {
+    "local": "this computer's own kernel",
+    "uml": "User-Mode Linux, a real kernel as a process, at this computer's CPU speed",
+    "vm": "a virtual machine",
+}
+
+
+def _uml_kernel() -> Finding:
+    lacks, kernel = uml.lacking(), uml.cached()
+    if lacks is not None:
+        return Finding("User-Mode Linux", "note", f"a virtual machine is taken instead: {lacks}")
+    if kernel is None:
+        fetched = "its kernel is fetched from Debian's archive by the first run (36 MB)"
+        return Finding("User-Mode Linux", "note", fetched)
+    tried = "it boots here" if image.cached() else "not tried yet, there is no image"
+    return Finding("User-Mode Linux", "ok", f"Debian's package {kernel.version}; {tried}")
+
+
+def _backend(backend: MachineKind) -> Finding:
+    if backend == "local":
+        return Finding(
+            "environment", "ok", "this computer's own kernel has dm-cache: used directly"
+        )
     why = (
         "this computer's kernel has no dm-cache"
         if not kernel_has_dm_cache()
         else ("this computer's own dm-cache needs root")
     )
-    if ground == "image":
-        what = "hotset's own cache engine at native speed; machine 'vm' has the real dm-cache"
-        return Finding("ground", "note", f"emulated tier: {why} and there is no KVM: {what}")
+    if backend == "image":
+        what = "hotset's own cache engine at native speed"
+        return Finding("environment", "note", f"emulated tier: {why} and there is no KVM: {what}")
     lacks = chroot.lacking()
+    if backend == "uml":
+        what = "User-Mode Linux with dm-cache, at this computer's CPU speed"
+        return Finding("environment", "note", f"{what}: {why}")
     instead = f"; the emulated tier at native speed is not possible: {lacks}" if lacks else ""
-    return Finding("ground", "note", f"a virtual machine with dm-cache: {why}{instead}")
+    return Finding("environment", "note", f"a virtual machine with dm-cache: {why}{instead}")
 
 
-def _programs(ground: MachineKind) -> list[Finding]:
+def _programs(backend: MachineKind) -> list[Finding]:
     local, findings = Local(), []
     spare = {"ssh", "fio"}  # for other verbs than `hotset demo`
-    if ground == "local" or image.cached() is not None:
+    if backend == "local" or image.cached() is not None:
         spare.add("mmdebstrap")
     for program in PROGRAMS.values():
         if (
-            _PLACES[ground].isdisjoint(program.places)
+            _PLACES[backend].isdisjoint(program.places)
             or program.name == "flashdev"
             or "postgres" in program.package
         ):
@@ -100,7 +140,7 @@ def _programs(ground: MachineKind) -> list[Finding]:
 def _flashdev() -> Finding:
     try:
         return Finding("flashdev", "ok", str(flashdev.program(Local())))
-    except EnvironmentLacksError as error:
+    except PrerequisiteMissingError as error:
         return Finding("flashdev", "missing", str(error))
 
 
@@ -135,7 +175,7 @@ def _image() -> Finding:
 
 def _acceleration() -> Finding:
     if os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return Finding("/dev/kvm", "note", "there; used if a probe boots a kernel with it")
+        return Finding("/dev/kvm", "note", "present; used if a probe boots a kernel with it")
     return Finding("/dev/kvm", "note", "not usable: the guest's CPU is emulated, many times slower")
 
 
@@ -144,7 +184,7 @@ def _hammerdb() -> Finding:
     try:
         found = release.find()
         able = release.examine(found)
-    except EnvironmentLacksError as error:
+    except PrerequisiteMissingError as error:
         return Finding("HammerDB", "note", f"optional, for --driver hammerdb; {error}")
     reach = " and ".join(able.databases) or "no database of hotset's"
     lacks = "".join(f"; {one}" for one in able.lacks)

@@ -1,19 +1,55 @@
 # The API's JSON as objects: PascalCase names, ratios as doubles, bytes as longs, times as DateTime.
 
+# Names of the API that were met, with how they are shown and what their numbers are.
+$script:Names = @{}
+
+function Get-HotsetName {
+    <#
+    .SYNOPSIS
+    hit_ratio as HitRatio, and whether its numbers are times or ratios; remembered, as a run has
+    thousands of the same.
+    #>
+    param([string] $Name)
+    $known = $script:Names[$Name]
+    if ($null -ne $known) { return $known }
+    $words = foreach ($word in $Name.Split('_')) {
+        if ($word) { $word.Substring(0, 1).ToUpperInvariant() + $word.Substring(1) }
+    }
+    $kind = ''
+    if ($Name -match '^(at|begun|started|ended|window_(start|end)|.*_at)$') { $kind = 'time' }
+    # A ratio of 1 is no whole number.
+    if ($Name -match '(^|_)(ratio|share|factor|nopm|tpm|s|ms|seconds)(_|$)') { $kind = 'real' }
+    $known = @{ Shown = -join $words; Kind = $kind }
+    $script:Names[$Name] = $known
+    $known
+}
+
 function ConvertTo-HotsetObject {
     <#
     .SYNOPSIS
-    An object of the API under a type's name; hit_ratio becomes HitRatio.
+    An object of the API under a type's name; hit_ratio becomes HitRatio. Server is where it is from.
     #>
-    param($InputObject, [string] $TypeName)
+    param(
+        $InputObject,
+        [string] $TypeName,
+        [string] $Server
+    )
     if ($null -eq $InputObject) { return }
     $properties = [ordered] @{}
     foreach ($property in $InputObject.PSObject.Properties) {
-        $words = foreach ($word in $property.Name.Split('_')) {
-            if ($word) { $word.Substring(0, 1).ToUpperInvariant() + $word.Substring(1) }
+        $known = $script:Names[$property.Name]
+        if ($null -eq $known) { $known = Get-HotsetName $property.Name }
+        $value = $property.Value
+        # Most values are plain: no function is called for them.
+        if ($null -eq $value -or $value -is [bool]) {
+            $properties[$known.Shown] = $value
+        } elseif ($value -is [double] -and $known.Kind -ne 'time') {
+            $properties[$known.Shown] = $value
+        } else {
+            $properties[$known.Shown] = ConvertTo-HotsetValue $known.Kind $value
         }
-        $properties[-join $words] = ConvertTo-HotsetValue $property.Name $property.Value
     }
+    if ($Server -and -not $properties.Contains('Server')) { $properties['Server'] = $Server }
     $object = [pscustomobject] $properties
     if ($TypeName) { $object.PSObject.TypeNames.Insert(0, $TypeName) }
     $object
@@ -22,30 +58,154 @@ function ConvertTo-HotsetObject {
 function ConvertTo-HotsetValue {
     <#
     .SYNOPSIS
-    A value of the API by its own type and its name.
+    A value of the API by its own type and by what its name says its numbers are.
     .DESCRIPTION
     The two editions read JSON differently: a number with a point is a Decimal in one and a Double
     in the other, a time a string or a DateTime. Here both become the same.
     #>
-    param([string] $Name, $Value)
+    param([string] $Kind, $Value)
     if ($null -eq $Value -or $Value -is [bool]) { return $Value }
+    if ($Value -is [string]) {
+        if ($Value -notmatch '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$') { return $Value }
+        return [datetimeoffset]::Parse($Value, [cultureinfo]::InvariantCulture).LocalDateTime
+    }
     if ($Value -is [array]) {
-        return , @(foreach ($one in $Value) { ConvertTo-HotsetValue $Name $one })
+        return , @(foreach ($one in $Value) { ConvertTo-HotsetValue $Kind $one })
     }
     if ($Value -is [System.Management.Automation.PSCustomObject]) {
         return ConvertTo-HotsetObject $Value
     }
     if ($Value -is [datetime]) { return $Value.ToLocalTime() }
-    if ($Value -is [string]) {
-        if ($Value -notmatch '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$') { return $Value }
-        return [datetimeoffset]::Parse($Value, [cultureinfo]::InvariantCulture).LocalDateTime
-    }
     # Seconds since 1970; a smaller number under such a name is seconds since a beginning.
-    if ($Name -match '^(at|begun|started|ended|window_(start|end)|.*_at)$' -and $Value -gt 1e9) {
+    if ($Kind -eq 'time' -and $Value -gt 1e9) {
         return [datetimeoffset]::FromUnixTimeMilliseconds([long] (1000 * $Value)).LocalDateTime
     }
-    if ($Value -is [decimal] -or $Value -is [double]) { return [double] $Value }
-    # A ratio of 1 is no whole number.
-    if ($Name -match '(^|_)(ratio|share|factor|nopm|tpm|s|ms|seconds)(_|$)') { return [double] $Value }
+    if ($Kind -eq 'real' -or $Value -is [decimal] -or $Value -is [double]) { return [double] $Value }
     [long] $Value
+}
+
+function ConvertTo-HotsetOutput {
+    <#
+    .SYNOPSIS
+    An operation's result as the objects that its cmdlet returns.
+    .DESCRIPTION
+    Where the result is a list, its entries; what stands beside the list is on each of them, and
+    notes become warnings.
+    #>
+    param(
+        [string] $Operation,
+        $Answer,
+        [string] $Server
+    )
+    if ($null -eq $Answer) { return }
+    $known = $script:Operations[$Operation]
+    if ($known.Raw) { return ([string] $Answer).TrimEnd() -split "`r?`n" }
+    if (-not $known.Type) { return $Answer.lines }
+    if ($Operation -eq 'tpcc run') { return ConvertTo-HotsetTpcc $Answer $Server }
+    if ($Operation -eq 'report hit-ratio') { return ConvertTo-HotsetHitRatio $Answer $Server }
+    if (-not $known.Items) {
+        $whole = ConvertTo-HotsetObject $Answer $known.Type $Server
+        if ($known.Type -eq 'Hotset.RunDocument') { Add-HotsetSummary $whole }
+        return $whole
+    }
+    foreach ($note in $Answer.notes) { if ($note) { Write-Warning $note } }
+    foreach ($difference in $Answer.differences) {
+        if ($difference) { Write-Warning "different set-ups: $difference" }
+    }
+    $beside = New-Object System.Collections.Generic.List[object]
+    foreach ($property in $Answer.PSObject.Properties) {
+        $value = $property.Value
+        $isMore = $value -is [array] -or $value -is [System.Management.Automation.PSCustomObject]
+        if ($property.Name -ne 'schema_version' -and -not $isMore) { $beside.Add($property) }
+    }
+    foreach ($entry in $Answer.($known.Items)) {
+        if ($null -eq $entry) { continue }
+        foreach ($property in $beside) {
+            if ($null -eq $entry.PSObject.Properties[$property.Name]) {
+                Add-Member -InputObject $entry -NotePropertyName $property.Name -NotePropertyValue $property.Value
+            }
+        }
+        ConvertTo-HotsetObject $entry $known.Type $Server
+    }
+}
+
+function ConvertTo-HotsetTpcc {
+    <#
+    .SYNOPSIS
+    The figures of a window, which lie one step deeper in the result, beside the conditions; of a
+    curve one for each number of users.
+    #>
+    param($Answer, [string] $Server)
+    $runs = @($Answer)
+    if ($null -ne $Answer.curve) { $runs = @($Answer.curve.points) }
+    foreach ($run in $runs) {
+        $window = $run.result
+        if ($null -eq $window) { continue }
+        foreach ($name in 'conditions', 'thresholds', 'find_rate', 'time') {
+            if ($null -eq $window.PSObject.Properties[$name]) {
+                Add-Member -InputObject $window -NotePropertyName $name -NotePropertyValue $run.$name
+            }
+        }
+        ConvertTo-HotsetObject $window 'Hotset.TpccRun' $Server
+    }
+}
+
+function ConvertTo-HotsetHitRatio {
+    <#
+    .SYNOPSIS
+    The lines of a report of hit ratios, the total last; what they all share is on each.
+    #>
+    param($Answer, [string] $Server)
+    $lines = @($Answer.total)
+    if ($Answer.by -ne 'total') { $lines = @($Answer.rows) + $lines }
+    foreach ($line in $lines) {
+        foreach ($name in 'disk', 'tier', 'by', 'begun', 'ended', 'denominator', 'notes') {
+            Add-Member -InputObject $line -NotePropertyName $name -NotePropertyValue $Answer.$name
+        }
+        ConvertTo-HotsetObject $line 'Hotset.HitRatio' $Server
+    }
+}
+
+function Add-HotsetSummary {
+    <#
+    .SYNOPSIS
+    A run's results in a few lines, for its view: Results, Warmed, Advice.
+    #>
+    param($Document)
+    $lines = @(
+        foreach ($arm in $Document.Arms) {
+            $nopm = @($arm.Repeats | ForEach-Object { $_.Nopm })
+            $ratios = @($arm.Repeats | ForEach-Object { $_.HitRatio } | Where-Object { $null -ne $_ })
+            $line = '{0}: {1:N0} NOPM' -f $arm.Name, ($nopm | Measure-Object -Average).Average
+            if ($ratios.Count) {
+                $line += ', hit ratio {0:P1}' -f ($ratios | Measure-Object -Average).Average
+            }
+            $line
+        }
+        foreach ($arm in $Document.PowerArms) {
+            $seconds = foreach ($repeat in $arm.Repeats) {
+                ($repeat.Queries | Measure-Object -Property Seconds -Sum).Sum
+            }
+            '{0}: TPC-H {1:N1} s' -f $arm.Name, ($seconds | Measure-Object -Average).Average
+        }
+        foreach ($workload in 'Tpcc', 'Tpch') {
+            $factor = $Document.Factors.$workload
+            if ($null -ne $factor) {
+                $figures = $workload.ToUpperInvariant(), $factor.Ratio, $factor.CiLow, $factor.CiHigh
+                $line = '{0}: {1:N2} times as fast ({2:N2} to {3:N2})' -f $figures
+                if (-not $factor.Significant) { $line += ', may be chance' }
+                $line
+            }
+        }
+    )
+    $warmed = ''
+    $warmup = $Document.Warmup
+    if ($null -ne $warmup) {
+        $figures = ($warmup.Bytes / 1GB), $warmup.Seconds, $warmup.MbPerS, $warmup.Method
+        $warmed = '{0:N2} GiB in {1:N0} s ({2:N0} MB/s), {3}' -f $figures
+    }
+    $advice = @(foreach ($one in $Document.Warnings) { "$($one.Text) $($one.Advice)" })
+    Add-Member -InputObject $Document -NotePropertyName Results -NotePropertyValue $lines
+    Add-Member -InputObject $Document -NotePropertyName Warmed -NotePropertyValue $warmed
+    Add-Member -InputObject $Document -NotePropertyName Advice -NotePropertyValue $advice
 }

@@ -1,6 +1,6 @@
-# Failures as ErrorRecords.
+# Failures as ErrorRecords, in the words of PowerShell.
 
-function New-HotsetError {
+function Get-HotsetErrorRecord {
     <#
     .SYNOPSIS
     An ErrorRecord with an id such as Hotset.NotConnected.
@@ -15,20 +15,55 @@ function New-HotsetError {
     New-Object System.Management.Automation.ErrorRecord $exception, "Hotset.$Id", $Category, $Target
 }
 
+function Write-HotsetFailure {
+    <#
+    .SYNOPSIS
+    Ends the cmdlet that was called with an error, or writes the error and goes on.
+    .DESCRIPTION
+    What is missing, and an error of one item or server among several, is written: the others are
+    done. What concerns the whole call ends it. Whoever set $ErrorActionPreference to Stop is asked
+    by the cmdlet's own session: a module does not see a script's preferences.
+    #>
+    param(
+        [System.Management.Automation.PSCmdlet] $Caller,
+        [System.Management.Automation.ErrorRecord] $Failure,
+        [bool] $GoOn = $false
+    )
+    $isMissing = $Failure.FullyQualifiedErrorId -like 'Hotset.Http404*'
+    $given = $Caller.MyInvocation.BoundParameters.ContainsKey('ErrorAction')
+    $preference = [string] $Caller.SessionState.PSVariable.GetValue('ErrorActionPreference')
+    $stops = $preference -eq 'Stop' -and -not $given
+    if (($GoOn -or $isMissing) -and -not $stops) {
+        $Caller.WriteError($Failure)
+        return
+    }
+    $ErrorActionPreference = 'Stop'
+    $Caller.ThrowTerminatingError($Failure)
+}
+
 function ConvertTo-HotsetError {
     <#
     .SYNOPSIS
     The ErrorRecord of a request that failed: what the server said, or that it was not reached.
     .DESCRIPTION
-    The record's target is the server's problem: Type, Title, Status, Detail, ExitCode, Field.
+    The record's target is the server's problem: Type, Title, Status, Detail, Message, ExitCode,
+    Field, Remedies.
     #>
-    param([System.Management.Automation.ErrorRecord] $Failure)
+    param(
+        [System.Management.Automation.ErrorRecord] $Failure,
+        [hashtable] $Session,
+        [int] $TimeoutSeconds
+    )
     $response = $Failure.Exception.Response
-    if ($null -eq $response) {
-        return New-HotsetError 'NotReached' 'ConnectionError' `
-            "$($script:Connection.Uri) was not reached: $($Failure.Exception.Message)"
-    }
+    if ($null -eq $response) { return Get-HotsetUnreached $Failure.Exception $Session $TimeoutSeconds }
     $status = [int] $response.StatusCode
+    $problem = $null
+    if ($Failure.ErrorDetails) {
+        try { $problem = ConvertFrom-Json $Failure.ErrorDetails.Message } catch { $problem = $null }
+    }
+    if ([string] $problem.type -notlike 'urn:hotset:*') {
+        return Get-HotsetStranger $Session "it answered $status"
+    }
     $category = switch ($status) {
         400 { 'InvalidArgument' }
         401 { 'AuthenticationError' }
@@ -40,12 +75,118 @@ function ConvertTo-HotsetError {
         503 { 'ResourceUnavailable' }
         default { 'InvalidOperation' }
     }
-    $problem = $null
-    if ($Failure.ErrorDetails) {
-        try { $problem = ConvertFrom-Json $Failure.ErrorDetails.Message } catch { $problem = $null }
+    $target = ConvertTo-HotsetObject $problem 'Hotset.Problem' $Session.Server
+    Get-HotsetErrorRecord "Http$status" $category (Format-HotsetProblem $problem) $target
+}
+
+function Get-HotsetUnreached {
+    <#
+    .SYNOPSIS
+    The error of a server that did not answer, with the innermost cause.
+    #>
+    param(
+        [System.Exception] $Exception,
+        [hashtable] $Session,
+        [int] $TimeoutSeconds
+    )
+    $isTrust = $false
+    $isLate = $false
+    $cause = $Exception
+    for ($one = $Exception; $null -ne $one; $one = $one.InnerException) {
+        $cause = $one
+        if ($one -is [System.Security.Authentication.AuthenticationException]) { $isTrust = $true }
+        if ($one -is [System.OperationCanceledException]) { $isLate = $true }
+        if ($one -is [System.TimeoutException] -or [string] $one.Status -eq 'Timeout') { $isLate = $true }
     }
-    $message = "The server answered $status."
-    if ($problem.detail) { $message = $problem.detail } elseif ($problem.title) { $message = $problem.title }
-    if ($problem) { $problem = ConvertTo-HotsetObject $problem 'Hotset.Problem' }
-    New-HotsetError "Http$status" $category $message $problem
+    $uri = $Session.Uri
+    if ($isTrust) {
+        $parts = @(
+            "$uri was reached, but its certificate is not trusted: $($cause.Message)"
+            'Import the certificate into the trusted roots of this computer, or add'
+            '-SkipCertificateCheck to Connect-Hotset: then whoever answers there gets the token.'
+        )
+        return Get-HotsetErrorRecord 'Untrusted' 'SecurityError' ($parts -join ' ') $Session.Server
+    }
+    $said = $cause.Message
+    if ($isLate) { $said = "it said nothing for $TimeoutSeconds s." }
+    Get-HotsetErrorRecord 'NotReached' 'ConnectionError' "$uri was not reached: $said" $Session.Server
+}
+
+function Get-HotsetStranger {
+    <#
+    .SYNOPSIS
+    The error of another program behind the address.
+    #>
+    param([hashtable] $Session, [string] $Said)
+    $message = "No hotset server answers at $($Session.Uri): $Said, but not as hotset does."
+    Get-HotsetErrorRecord 'NotHotset' 'ConnectionError' "$message Is this the address of a hotset console?" $Session.Server
+}
+
+function Format-HotsetProblem {
+    <#
+    .SYNOPSIS
+    What is wrong, about which parameter, and the cmdlets that help.
+    #>
+    param($Problem)
+    $parts = @()
+    if ($Problem.message) {
+        $said = $Problem.message
+        if ($Problem.field -match '^[a-z_]+$') {
+            $said = "-$(ConvertTo-HotsetParameter $Problem.field): $said"
+        }
+        $parts += $said
+        foreach ($remedy in $Problem.remedies) {
+            if ($remedy) { $parts += "to $($remedy.purpose): $(Format-HotsetRemedy $remedy)" }
+        }
+    } elseif ($Problem.detail) {
+        $parts += $Problem.detail
+    } else {
+        $parts += $Problem.title
+    }
+    $parts -join '; '
+}
+
+function Format-HotsetRemedy {
+    <#
+    .SYNOPSIS
+    What helps, as something to type here.
+    #>
+    param($Remedy)
+    $words = @()
+    if ($null -ne $Remedy.parameters) {
+        foreach ($one in $Remedy.parameters.PSObject.Properties) {
+            $name = ConvertTo-HotsetParameter $one.Name
+            if ($one.Name -eq 'yes') {
+                $words += '-Force or -Confirm:$false'
+            } elseif ($one.Value -is [bool]) {
+                $words += "-$name"
+            } else {
+                $words += "-$name $($one.Value)"
+            }
+        }
+    }
+    if (-not $Remedy.operation) { return "add $($words -join ' ')" }
+    $cmdlet = $script:OtherCmdlets[$Remedy.operation]
+    if (-not $cmdlet) { $cmdlet = $script:Operations[$Remedy.operation].Cmdlet }
+    if (-not $cmdlet) { return """hotset $($Remedy.operation)"" on the server" }
+    "$cmdlet $($words -join ' ')".TrimEnd()
+}
+
+function ConvertTo-HotsetParameter {
+    <#
+    .SYNOPSIS
+    The parameter that stands for a field of a request.
+    #>
+    param([string] $Field)
+    $name = $script:ParameterNames[$Field]
+    if (-not $name) { $name = (Get-HotsetName $Field).Shown }
+    $name
+}
+
+# Cmdlets of what the API has beside its operations.
+$script:OtherCmdlets = @{
+    'jobs cancel' = 'Stop-HotsetJob'
+    'jobs list'   = 'Get-HotsetJob'
+    'jobs rm'     = 'Remove-HotsetJob'
+    'jobs show'   = 'Get-HotsetJob'
 }

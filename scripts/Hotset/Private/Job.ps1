@@ -1,40 +1,202 @@
-# Jobs of the server, and what they came to.
+# Jobs of the servers: started, waited for, and what they came to.
 
 function ConvertTo-HotsetJob {
     <#
     .SYNOPSIS
     A job of the API as an object, without its result.
     #>
-    param($Answer)
+    param($Answer, [string] $Server)
     if ($null -eq $Answer) { return }
     $kept = $Answer | Select-Object -Property * -ExcludeProperty result
-    ConvertTo-HotsetObject $kept 'Hotset.Job'
+    $job = ConvertTo-HotsetObject $kept 'Hotset.Job' $Server
+    $until = $job.Ended
+    if ($null -eq $until) { $until = [datetime]::Now }
+    Add-Member -InputObject $job -NotePropertyName Duration -NotePropertyValue ($until - $job.Started)
+    $job
 }
 
-function ConvertTo-HotsetResult {
+function Invoke-HotsetJob {
     <#
     .SYNOPSIS
-    What a job that is done came to, under a type's name of its verb: Hotset.TpccRun and so on
+    Starts an operation as a job on the servers, and waits for it unless told not to.
+    #>
+    param(
+        [System.Management.Automation.PSCmdlet] $Caller,
+        [object[]] $Connection,
+        [string] $Operation,
+        [bool] $AsJob = $false,
+        [hashtable] $Values = @{}
+    )
+    $sessions = @(Resolve-HotsetConnection $Caller $Connection)
+    $several = $sessions.Count -gt 1 -or $Caller.MyInvocation.ExpectingInput
+    $waiting = New-Object System.Collections.Generic.List[hashtable]
+    foreach ($session in $sessions) {
+        $answer = $null
+        try {
+            $answer = Invoke-HotsetOperation $session $Operation $Values
+        } catch {
+            Write-HotsetFailure $Caller $_ $several
+        }
+        if ($null -eq $answer) { continue }
+        if ($AsJob) {
+            ConvertTo-HotsetJob $answer $session.Server
+        } else {
+            $waiting.Add(@{ Session = $session; Id = $answer.id; Verb = $answer.verb })
+        }
+    }
+    if ($waiting.Count) { Wait-HotsetStarted $Caller $waiting.ToArray() $several }
+}
+
+function Wait-HotsetStarted {
+    <#
+    .SYNOPSIS
+    Waits for jobs, a bar each, and returns their results as they end.
+    .DESCRIPTION
+    A server that does not answer is asked again for some time. When the waiting ends before a job
+    does, by Ctrl-C above all, it is said that the job goes on and how to stop it.
+    .PARAMETER Waiting
+    Hashtables with Session, Id and Verb.
+    .PARAMETER Several
+    A job that fails is one error among others.
+    #>
+    param(
+        [System.Management.Automation.PSCmdlet] $Caller,
+        [hashtable[]] $Waiting,
+        [bool] $Several = $false,
+        [Nullable[int]] $TimeoutSeconds,
+        [double] $IntervalSeconds = 1,
+        [int] $RetrySeconds = 60
+    )
+    $rest = New-Object System.Collections.Generic.List[hashtable]
+    for ($number = 0; $number -lt $Waiting.Count; $number++) {
+        $Waiting[$number].Bar = $number + 1
+        $rest.Add($Waiting[$number])
+    }
+    $watch = [System.Diagnostics.Stopwatch]::StartNew()
+    try {
+        while ($rest.Count) {
+            foreach ($one in $rest.ToArray()) {
+                $answer = $null
+                $failure = $null
+                try {
+                    $answer = Get-HotsetAnswer $one $RetrySeconds
+                } catch {
+                    $failure = $_
+                }
+                if ($null -ne $answer) {
+                    $one.Verb = $answer.verb
+                    if ($answer.state -eq 'running') {
+                        Write-HotsetBar $one $answer
+                        continue
+                    }
+                    $failure = Get-HotsetJobError $answer $one.Session.Server
+                }
+                if ($null -eq $answer -and $null -eq $failure) { continue }
+                $null = $rest.Remove($one)
+                Write-Progress -Id $one.Bar -Activity 'hotset' -Completed
+                if ($null -ne $answer) { Write-HotsetNote $answer }
+                if ($null -ne $failure) {
+                    Write-HotsetFailure $Caller $failure $Several
+                } else {
+                    ConvertTo-HotsetOutput $answer.verb $answer.result $one.Session.Server
+                }
+            }
+            if ($rest.Count -and $TimeoutSeconds -and $watch.Elapsed.TotalSeconds -ge $TimeoutSeconds) {
+                $late = $rest.ToArray()
+                $rest.Clear()
+                foreach ($one in $late) {
+                    Write-Progress -Id $one.Bar -Activity 'hotset' -Completed
+                    $failure = Get-HotsetErrorRecord 'Timeout' 'OperationTimeout' `
+                        "Job $($one.Id) ($($one.Verb)) goes on after $TimeoutSeconds s." $one.Id
+                    Write-HotsetFailure $Caller $failure $Several
+                }
+            }
+            if ($rest.Count) { Start-Sleep -Milliseconds ([int] (1000 * $IntervalSeconds)) }
+        }
+    } finally {
+        # The host itself is told: a pipeline that is being stopped takes no more messages.
+        foreach ($one in $rest) {
+            $Caller.Host.UI.WriteWarningLine("Job $($one.Id) goes on; Stop-HotsetJob $($one.Id) stops it.")
+        }
+    }
+}
+
+function Get-HotsetAnswer {
+    <#
+    .SYNOPSIS
+    How a job is now; nothing while its server does not answer, until that has taken too long.
+    #>
+    param([hashtable] $One, [int] $RetrySeconds)
+    $ErrorActionPreference = 'Stop'
+    try {
+        $answer = Invoke-HotsetApi $One.Session Get '/api/v1/jobs/{id}' @{ id = $One.Id }
+        $One.LostAt = $null
+        return $answer
+    } catch {
+        $isLost = $_.FullyQualifiedErrorId -match '^Hotset\.(NotReached|Http503)'
+        if (-not $isLost) { throw }
+        if ($null -eq $One.LostAt) {
+            $One.LostAt = [datetime]::UtcNow
+            if ($RetrySeconds -gt 0) {
+                Write-Warning "$($_.Exception.Message) Trying again for $RetrySeconds s; the job goes on."
+            }
+        }
+        if (([datetime]::UtcNow - $One.LostAt).TotalSeconds -ge $RetrySeconds) { throw }
+    }
+}
+
+function Write-HotsetBar {
+    <#
+    .SYNOPSIS
+    A job's progress, with percent and time left where the server knows them.
+    #>
+    param([hashtable] $One, $Answer)
+    $status = $Answer.progress
+    if (-not $status) { $status = 'started' }
+    $bar = @{
+        Id               = $One.Bar
+        Activity         = "hotset $($Answer.verb) on $($One.Session.Server)"
+        Status           = $status
+        CurrentOperation = $One.Id
+    }
+    if ($Answer.total -gt 0) {
+        $bar.PercentComplete = [int] [math]::Min(100, [math]::Max(0, 100 * $Answer.done / $Answer.total))
+    }
+    if ($null -ne $Answer.eta_s) { $bar.SecondsRemaining = [int] $Answer.eta_s }
+    Write-Progress @bar
+}
+
+function Write-HotsetNote {
+    <#
+    .SYNOPSIS
+    What a job said: notes as warnings, the rest for -Verbose.
     #>
     param($Answer)
-    if ($null -eq $Answer.result) { return }
-    $verb = [cultureinfo]::InvariantCulture.TextInfo.ToTitleCase($Answer.verb) -replace '[ -]'
-    $result = $Answer.result
-    if ($verb -eq 'TpccRun') {
-        # The window's figures lie one step deeper, beside the conditions.
-        Add-Member -InputObject $result.result -NotePropertyName conditions -NotePropertyValue $result.conditions
-        $result = $result.result
+    foreach ($line in $Answer.said) {
+        if ($line -match '^note: ') {
+            Write-Warning ($line -replace '^note: ')
+        } elseif ($line) {
+            Write-Verbose $line
+        }
     }
-    ConvertTo-HotsetObject $result "Hotset.$verb"
 }
 
-function Complete-HotsetJob {
+function Get-HotsetJobError {
     <#
     .SYNOPSIS
-    The job that was started, or, after it, its result.
+    The error of a job that did not get done; nothing of one that did.
     #>
-    param($Answer, [bool] $AsJob = $false)
-    if ($null -eq $Answer) { return }
-    if ($AsJob) { return ConvertTo-HotsetJob $Answer }
-    Wait-HotsetJob -Id $Answer.id
+    param($Answer, [string] $Server)
+    $how = switch ($Answer.state) {
+        'done' { '' }
+        'failed' { 'failed' }
+        'interrupted' { 'was interrupted' }
+        'lost' { 'was lost' }
+        default { [string] $Answer.state }
+    }
+    if (-not $how) { return }
+    $why = $Answer.cause
+    if ($null -ne $Answer.problem) { $why = Format-HotsetProblem $Answer.problem }
+    Get-HotsetErrorRecord 'JobFailed' 'OperationStopped' "Job $($Answer.id) ($($Answer.verb)) $($how): $why" `
+        (ConvertTo-HotsetJob $Answer $Server)
 }

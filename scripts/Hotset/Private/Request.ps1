@@ -1,28 +1,66 @@
-# One request to the server: JSON in, JSON out, failures as ErrorRecords.
+# One request to a server: JSON in, JSON out, failures as ErrorRecords.
+
+function Invoke-HotsetQuery {
+    <#
+    .SYNOPSIS
+    Asks the servers for an operation that answers at once, and returns its objects.
+    .DESCRIPTION
+    A server that fails among several is an error of its own; the others are shown.
+    #>
+    param(
+        [System.Management.Automation.PSCmdlet] $Caller,
+        [object[]] $Connection,
+        [string] $Operation,
+        [hashtable] $Values = @{}
+    )
+    $sessions = @(Resolve-HotsetConnection $Caller $Connection)
+    foreach ($session in $sessions) {
+        $found = @()
+        try {
+            $answer = Invoke-HotsetOperation $session $Operation $Values
+            $found = @(ConvertTo-HotsetOutput $Operation $answer $session.Server)
+        } catch {
+            Write-HotsetFailure $Caller $_ ($sessions.Count -gt 1 -or $Caller.MyInvocation.ExpectingInput)
+        }
+        $found
+    }
+}
+
+function Invoke-HotsetOperation {
+    <#
+    .SYNOPSIS
+    Sends an operation to its place in the API.
+    #>
+    param(
+        [hashtable] $Session,
+        [string] $Operation,
+        [hashtable] $Values
+    )
+    $known = $script:Operations[$Operation]
+    Invoke-HotsetApi $Session $known.Method $known.Path $Values -Raw ([bool] $known.Raw)
+}
 
 function Invoke-HotsetApi {
     <#
     .SYNOPSIS
-    Sends a request to the API and returns its JSON as objects, named as the API names them.
+    Sends a request and returns its JSON as objects, named as the API names them.
     .PARAMETER Path
-    As in the API's description, below /api/v1. A {name} in it is taken from the values.
+    As in the API's description. A {name} in it is taken from the values.
     .PARAMETER Values
     The fields of the body, or of the query where the method has no body. What is empty is not sent.
-    .PARAMETER Caller
-    The cmdlet the user called: a failure is an error of that one.
+    .PARAMETER Raw
+    Returns the text of the answer.
     #>
     param(
-        [System.Management.Automation.PSCmdlet] $Caller,
+        [hashtable] $Session,
         [string] $Method,
         [string] $Path,
-        [hashtable] $Values = @{}
+        [hashtable] $Values = @{},
+        [int] $TimeoutSeconds = 600,
+        [bool] $Raw = $false
     )
     # Whatever -ErrorAction the cmdlet was given, nothing goes on after a failure here.
     $ErrorActionPreference = 'Stop'
-    if ($null -eq $script:Connection) {
-        $Caller.ThrowTerminatingError((New-HotsetError 'NotConnected' 'ConnectionError' `
-            'Not connected to a hotset server: run Connect-Hotset first.'))
-    }
     $given = Select-HotsetValue $Values
     foreach ($name in @($given.Keys)) {
         if ($Path.Contains("{$name}")) {
@@ -32,11 +70,11 @@ function Invoke-HotsetApi {
     }
     $request = @{
         Method             = $Method
-        Uri                = "$($script:Connection.Uri)/api/v1$Path"
-        Headers            = Get-HotsetHeader
+        Uri                = "$($Session.Uri)$Path"
+        Headers            = Get-HotsetHeader $Session
         UseBasicParsing    = $true
         MaximumRedirection = 0
-        TimeoutSec         = 600
+        TimeoutSec         = $TimeoutSeconds
         # A request's own messages would show the token and the password.
         Verbose            = $false
         Debug              = $false
@@ -47,7 +85,7 @@ function Invoke-HotsetApi {
     } elseif ($given.Count) {
         $request.Uri += '?' + (ConvertTo-HotsetQuery $given)
     }
-    if ($script:Connection.SkipCertificateCheck -and $PSVersionTable.PSEdition -eq 'Core') {
+    if ($Session.SkipCertificateCheck -and $PSVersionTable.PSEdition -eq 'Core') {
         $request.SkipCertificateCheck = $true
     }
     Write-Verbose "$($Method.ToUpperInvariant()) $($request.Uri)"
@@ -55,11 +93,31 @@ function Invoke-HotsetApi {
     try {
         $response = Invoke-WebRequest @request
     } catch {
-        $Caller.ThrowTerminatingError((ConvertTo-HotsetError $_))
+        throw (ConvertTo-HotsetError $_ $Session $TimeoutSeconds)
     }
+    if ($null -eq $response.RawContentStream) { return }
     # Windows PowerShell takes JSON without a charset for Latin-1; it is always UTF-8.
     $text = [Text.Encoding]::UTF8.GetString($response.RawContentStream.ToArray())
-    if ($text) { ConvertFrom-Json $text }
+    if ($Raw) { return $text }
+    if (-not $text) { return }
+    try {
+        ConvertFrom-Json $text
+    } catch {
+        throw (Get-HotsetStranger $Session 'it answered with something that is not JSON')
+    }
+}
+
+function Select-HotsetItem {
+    <#
+    .SYNOPSIS
+    The items that a cmdlet asks for one by one; null, which asks for all, where there are none.
+    .DESCRIPTION
+    A connection by the pipeline names a server, and nothing on it. PowerShell binds its text to the
+    parameter that takes strings, too: that is no item's name.
+    #>
+    param([string[]] $Item)
+    if ($null -eq $Item -or $Item[0] -like '@{Server=*; Uri=http*') { return $null }
+    $Item
 }
 
 function Select-HotsetValue {
@@ -102,40 +160,26 @@ function Get-HotsetHeader {
     .SYNOPSIS
     The header with the token, which is in plain only here and for one request.
     #>
-    $token = (New-Object System.Net.NetworkCredential '', $script:Connection.Token).Password
+    param([hashtable] $Session)
+    $token = (New-Object System.Net.NetworkCredential '', $Session.Token).Password
     @{ Authorization = "Bearer $token" }
 }
 
-function Resolve-HotsetLogin {
+function Get-HotsetSubject {
     <#
     .SYNOPSIS
-    A database's address with the user in it, and the password apart from it.
+    What a question names: the thing, and the server it is on.
     #>
-    param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [string] $Dsn,
-        [pscredential] $Credential
-    )
-    $ErrorActionPreference = 'Stop'
-    $login = @{ Dsn = $Dsn; Password = $null }
-    if ($Dsn -match '^[a-z]+://[^/@]*:[^/@]*@') {
-        $Caller.ThrowTerminatingError((New-HotsetError 'PasswordInDsn' 'InvalidArgument' `
-            '-Dsn holds a password: leave it out and give it by -Credential.'))
+    param([object[]] $Connection, [string] $Name)
+    $servers = foreach ($one in $Connection) {
+        $session = Find-HotsetSession $one
+        if ($null -ne $session) { $session.Server }
     }
-    if (-not $Credential.UserName) { return $login }
-    $login.Password = $Credential.GetNetworkCredential().Password
-    $user = [uri]::EscapeDataString($Credential.UserName)
-    if ($Dsn -notlike '*://*') {
-        $Caller.ThrowTerminatingError((New-HotsetError 'BadDsn' 'InvalidArgument' `
-            "-Dsn $($Dsn): write an address, such as sqlserver://db1/shop, to which -Credential adds the user."))
+    if (-not $Connection -and $script:Sessions.Count) {
+        $servers = $script:Sessions[$script:Sessions.Count - 1].Server
     }
-    if ($Dsn -match '^[a-z]+://(?<user>[^/@]+)@') {
-        if ($Matches['user'] -ne $user) {
-            $Caller.ThrowTerminatingError((New-HotsetError 'TwoUsers' 'InvalidArgument' `
-                "-Dsn names user $($Matches['user']) and -Credential names $($user): name one."))
-        }
-    } else {
-        $login.Dsn = $Dsn -replace '://@?', "://$($user)@"
-    }
-    $login
+    $where = "$($servers -join ', ')"
+    if (-not $Name) { return $where }
+    if (-not $where) { return $Name }
+    "$Name on $where"
 }

@@ -6,8 +6,8 @@ function Enable-HotsetTls {
     Adds TLS 1.2 to what the process offers; on wish accepts any certificate of one server.
     #>
     param([uri] $Uri, [bool] $SkipCertificateCheck)
-    [Net.ServicePointManager]::SecurityProtocol =
-        [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
+    $protocols = [Net.ServicePointManager]::SecurityProtocol
+    [Net.ServicePointManager]::SecurityProtocol = $protocols -bor [Net.SecurityProtocolType]::Tls12
     if (-not $SkipCertificateCheck) { return }
     if (-not ('HotsetCertificates' -as [type])) {
         # The check runs on a thread without PowerShell, so that it cannot be a script block.

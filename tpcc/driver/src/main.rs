@@ -5,8 +5,10 @@
 //! When standard input ends, this process ends: it never outlives its parent.
 //!
 //! `hotset-tpcc inputs COUNT` prints the first inputs of each user instead, for a test that
-//! compares them with Python's.
+//! compares them with Python's; `hotset-tpcc arrivals COUNT` when each thread's first
+//! transactions are due.
 
+mod arrivals;
 mod clock;
 mod inputs;
 mod libpq;
@@ -33,7 +35,12 @@ fn main() -> ExitCode {
     let result = match words[..] {
         ["run"] => read_options().and_then(|options| run(&options)),
         ["inputs", count] => read_options().and_then(|options| print_inputs(&options, count)),
-        _ => Err("usage: hotset-tpcc run | inputs COUNT, options as JSON on standard input".into()),
+        ["arrivals", count] => read_options().and_then(|options| print_arrivals(&options, count)),
+        _ => Err(
+            "usage: hotset-tpcc run | inputs COUNT | arrivals COUNT, options as JSON on standard \
+             input"
+                .into(),
+        ),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -70,9 +77,9 @@ fn run(options: &Options) -> Result<(), String> {
     thread::spawn(move || listen(&starters));
     let (sender, messages) = channel();
     thread::scope(|scope| {
-        for (first, start) in starts.into_iter().enumerate() {
+        for (thread, start) in starts.into_iter().enumerate() {
             let (library, sender) = (&library, sender.clone());
-            scope.spawn(move || drive(library, options, first, &start, sender));
+            scope.spawn(move || drive(library, options, thread, &start, sender));
         }
         drop(sender);
         let mut out = std::io::stdout().lock();
@@ -91,9 +98,8 @@ fn run(options: &Options) -> Result<(), String> {
 fn listen(starters: &[Sender<Begin>]) {
     let mut input = std::io::stdin().lock();
     let mut line = String::new();
-    if input.read_line(&mut line).is_ok()
-        && let Ok(begin) = serde_json::from_str::<Begin>(&line)
-    {
+    let _ = input.read_line(&mut line);
+    if let Ok(begin) = serde_json::from_str::<Begin>(&line) {
         for starter in starters {
             let _ = starter.send(begin);
         }
@@ -106,13 +112,12 @@ fn listen(starters: &[Sender<Begin>]) {
 fn drive(
     library: &Libpq,
     options: &Options,
-    first: usize,
+    thread: usize,
     start: &Receiver<Begin>,
     sender: Sender<Message>,
 ) {
     let tell = |message| drop(sender.send(message));
-    let numbers = (first..options.users.len()).step_by(options.threads);
-    let worked = Users::connect(library, options, numbers, Recorder::new(sender.clone())).and_then(
+    let worked = Users::connect(library, options, thread, Recorder::new(sender.clone())).and_then(
         |mut users| {
             tell(Message::Ready);
             // Without a start the parent is gone, and this process about to end.
@@ -122,10 +127,28 @@ fn drive(
     tell(worked.map_or_else(Message::Gone, |()| Message::Finished));
 }
 
-fn print_inputs(options: &Options, count: &str) -> Result<(), String> {
-    let count: usize = count
+fn number(count: &str) -> Result<usize, String> {
+    count
         .parse()
-        .map_err(|_| format!("COUNT is a number, not {count:?}"))?;
+        .map_err(|_| format!("COUNT is a number, not {count:?}"))
+}
+
+/// A line for each thread: seconds from the start of the run.
+fn print_arrivals(options: &Options, count: &str) -> Result<(), String> {
+    let count = number(count)?;
+    for thread in 0..options.threads {
+        let mut arrivals = options
+            .arrivals_of(thread)
+            .ok_or("these options have no rate")?;
+        arrivals.begin(0.0, f64::INFINITY);
+        let dues: Vec<f64> = (0..count).filter_map(|_| arrivals.take(0.0).due).collect();
+        println!("{dues:?}");
+    }
+    Ok(())
+}
+
+fn print_inputs(options: &Options, count: &str) -> Result<(), String> {
+    let count = number(count)?;
     let mut out = std::io::stdout().lock();
     for user in &options.users {
         let mut terminal = Terminal::new(options, user);

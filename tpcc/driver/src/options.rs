@@ -5,6 +5,8 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
+use crate::arrivals::Arrivals;
+
 /// A run, as the parent wants it. Times are in seconds.
 #[derive(Deserialize)]
 pub struct Options {
@@ -26,6 +28,8 @@ pub struct Options {
     pub all_warehouses: bool,
     /// Users pause (clause 5.2.5).
     pub think_time: bool,
+    /// Transactions are due at random times, whoever is free; otherwise as soon as a user is free.
+    pub arrivals: Option<ArrivalOptions>,
     /// The constants C of clause 2.1.6.
     pub constants: Constants,
     /// The cards a user shuffles and deals (clause 5.2.4.2), as kinds.
@@ -44,6 +48,21 @@ pub struct Options {
     pub drain_s: f64,
     /// After a whole second, when to report it: its last samples are in by then.
     pub report_grace_s: f64,
+}
+
+impl Options {
+    /// The numbers of the users of one thread.
+    pub fn users_of(&self, thread: usize) -> impl ExactSizeIterator<Item = usize> {
+        (thread..self.users.len()).step_by(self.threads)
+    }
+
+    /// When transactions are due for one thread's users; None when as soon as a user is free.
+    pub fn arrivals_of(&self, thread: usize) -> Option<Arrivals> {
+        let share = self.users_of(thread).len() as f64 / self.users.len() as f64;
+        self.arrivals
+            .as_ref()
+            .map(|options| Arrivals::new(options, thread, share))
+    }
 }
 
 /// SQLSTATEs and what they mean to the run.
@@ -79,11 +98,24 @@ pub struct UserOptions {
     pub district: u32,
 }
 
+/// An open load: transactions are due by a Poisson process.
+#[derive(Deserialize)]
+pub struct ArrivalOptions {
+    /// Transactions a second, of all users together.
+    pub rate_per_s: f64,
+    /// How long a transaction may wait for a free user before it is given up.
+    pub patience_s: f64,
+    /// The seed of each thread's arrivals, as 32-bit words, the lowest first.
+    pub seeds: Vec<Vec<u32>>,
+}
+
 /// When users start and stop starting transactions: seconds of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Deserialize)]
 pub struct Begin {
     /// The start of ramp-up.
     pub start: f64,
+    /// The start of the window.
+    pub opens: f64,
     /// The end of the window.
     pub end: f64,
 }

@@ -1,21 +1,29 @@
-//! Samples on their way to the parent: frames of a tag byte, a length (u32, little-endian) and a
-//! body on standard output. `hotset/tpcc/native.py` reads them.
+//! What users did, second by second, on its way to the parent: frames of a tag byte, a length
+//! (u32, little-endian) and a body on standard output. `hotset/tpcc/native.py` reads them.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::mpsc::Sender;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
 use crate::inputs::Kind;
+use crate::options::Begin;
 
-/// Anything but a commit: (end in monotonic seconds, kind, outcome, cause).
-type Event = (f64, Kind, &'static str, String);
+/// Latencies are kept from a microsecond to an hour, to three significant figures.
+/// `hotset/tpcc/window/latency.py` has the same range.
+const HIGHEST_US: u64 = 3_600_000_000;
+const SIGNIFICANT_FIGURES: u8 = 3;
 
 /// What goes to the parent.
 pub enum Message {
     /// A thread's users are all connected.
     Ready,
-    /// What a thread's users did since its last report.
+    /// What a thread's users did since its last report: `Tally` records as JSON.
     Samples(Vec<u8>),
     /// The run is over, because of this.
     Gone(String),
@@ -40,13 +48,36 @@ impl Message {
     }
 }
 
-/// The samples of one thread's users since its last report.
+/// One second of a thread's users.
+#[derive(Default)]
+struct Tally {
+    latencies: [Option<Histogram<u32>>; 5],
+    outcomes: BTreeMap<(Kind, &'static str, String), u64>,
+    due: u64,
+    late: u64,
+    skipped: u64,
+}
+
+/// The same as it is written. Seconds count from the window's opening: those of the ramp-up are
+/// negative.
+#[derive(Serialize)]
+struct Written<'t> {
+    second: i64,
+    /// By kind: an HDR histogram of microseconds, in its own format (V2, deflated, base64).
+    histograms: [Option<String>; 5],
+    /// Kind, outcome, cause, count of everything but commits.
+    outcomes: Vec<(Kind, &'t str, &'t str, u64)>,
+    due: u64,
+    late: u64,
+    skipped: u64,
+}
+
+/// The tallies of one thread's users since its last report.
 pub struct Recorder {
     to: Sender<Message>,
-    ends: Vec<f64>,
-    kinds: Vec<Kind>,
-    latencies: Vec<f32>,
-    events: Vec<Event>,
+    opens: f64,
+    closes: f64,
+    tallies: BTreeMap<i64, Tally>,
 }
 
 impl Recorder {
@@ -54,42 +85,71 @@ impl Recorder {
     pub fn new(to: Sender<Message>) -> Self {
         Self {
             to,
-            ends: vec![],
-            kinds: vec![],
-            latencies: vec![],
-            events: vec![],
+            opens: 0.0,
+            closes: f64::INFINITY,
+            tallies: BTreeMap::new(),
         }
     }
 
-    /// A committed transaction.
+    /// Says when the window opens and closes.
+    pub fn begin(&mut self, begin: Begin) {
+        (self.opens, self.closes) = (begin.opens, begin.end);
+    }
+
+    /// A committed transaction; one that ends after the window counts nowhere.
     pub fn commit(&mut self, kind: Kind, end: f64, latency_s: f64) {
-        self.ends.push(end);
-        self.kinds.push(kind);
-        self.latencies.push(latency_s as f32);
+        if let Some(tally) = self.tally(end) {
+            let latency_us = ((latency_s * 1e6).round() as u64).clamp(1, HIGHEST_US);
+            tally.latencies[usize::from(kind)]
+                .get_or_insert_with(new_histogram)
+                .saturating_record(latency_us);
+        }
     }
 
     /// A rollback, a retry or a failure.
     pub fn event(&mut self, end: f64, kind: Kind, outcome: &'static str, cause: &str) {
-        self.events.push((end, kind, outcome, cause.to_owned()));
+        if let Some(tally) = self.tally(end) {
+            *tally
+                .outcomes
+                .entry((kind, outcome, cause.to_owned()))
+                .or_default() += 1;
+        }
     }
 
-    /// Sends what there is: the number of commits (u32), their columns, the events as JSON.
+    /// A transaction was due and starts, late or not.
+    pub fn started(&mut self, due: f64, late: bool) {
+        if let Some(tally) = self.tally(due) {
+            tally.due += 1;
+            tally.late += u64::from(late);
+        }
+    }
+
+    /// A transaction was due and is given up, since no user was free for it.
+    pub fn skipped(&mut self, due: f64) {
+        if let Some(tally) = self.tally(due) {
+            tally.due += 1;
+            tally.skipped += 1;
+        }
+    }
+
+    fn tally(&mut self, at: f64) -> Option<&mut Tally> {
+        if at >= self.closes {
+            return None;
+        }
+        let second = (at - self.opens).floor() as i64;
+        Some(self.tallies.entry(second).or_default())
+    }
+
+    /// Sends what there is.
     pub fn report(&mut self) {
-        let mut body = Vec::with_capacity(4 + self.ends.len() * 13 + 2);
-        body.extend_from_slice(&(self.ends.len() as u32).to_le_bytes());
-        body.extend(self.ends.iter().flat_map(|end| end.to_le_bytes()));
-        body.extend_from_slice(&self.kinds);
-        body.extend(
-            self.latencies
-                .iter()
-                .flat_map(|latency| latency.to_le_bytes()),
-        );
-        append_json(&self.events, &mut body);
+        let tallies = std::mem::take(&mut self.tallies);
+        let mut serializer = V2DeflateSerializer::new();
+        let written: Vec<Written> = tallies
+            .iter()
+            .map(|(second, tally)| write_tally(*second, tally, &mut serializer))
+            .collect();
+        let body = serde_json::to_vec(&written).expect("numbers and texts are JSON");
         self.tell(Message::Samples(body));
-        self.ends.clear();
-        self.kinds.clear();
-        self.latencies.clear();
-        self.events.clear();
     }
 
     /// Sends a message; without a parent the process is about to end anyway.
@@ -98,34 +158,119 @@ impl Recorder {
     }
 }
 
-fn append_json(events: &[impl Serialize], body: &mut Vec<u8>) {
-    serde_json::to_writer(body, events).expect("numbers and texts are JSON");
+fn new_histogram() -> Histogram<u32> {
+    Histogram::new_with_bounds(1, HIGHEST_US, SIGNIFICANT_FIGURES).expect("the bounds are valid")
+}
+
+fn write_tally<'t>(
+    second: i64,
+    tally: &'t Tally,
+    serializer: &mut V2DeflateSerializer,
+) -> Written<'t> {
+    let mut histograms = [const { None }; 5];
+    for (text, histogram) in histograms.iter_mut().zip(&tally.latencies) {
+        *text = histogram.as_ref().map(|histogram| {
+            let mut bytes = Vec::new();
+            serializer
+                .serialize(histogram, &mut bytes)
+                .expect("memory takes all that is written");
+            STANDARD.encode(bytes)
+        });
+    }
+    let outcomes = tally
+        .outcomes
+        .iter()
+        .map(|((kind, outcome, cause), count)| (*kind, *outcome, cause.as_str(), *count))
+        .collect();
+    Written {
+        second,
+        histograms,
+        outcomes,
+        due: tally.due,
+        late: tally.late,
+        skipped: tally.skipped,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::channel;
+    use hdrhistogram::serialization::Deserializer;
+    use serde_json::{Value, json};
+    use std::sync::mpsc::{Receiver, channel};
 
-    #[test]
-    fn a_report_holds_columns_and_events_once() {
+    const BEGIN: Begin = Begin {
+        start: 10.0,
+        opens: 12.0,
+        end: 15.0,
+    };
+
+    fn recorder() -> (Recorder, Receiver<Message>) {
         let (sender, messages) = channel();
         let mut recorder = Recorder::new(sender);
-        recorder.commit(3, 12.5, 0.25);
+        recorder.begin(BEGIN);
+        (recorder, messages)
+    }
+
+    fn reported(messages: &Receiver<Message>) -> Value {
+        let mut frame = Vec::new();
+        messages.try_recv().unwrap().write(&mut frame).unwrap();
+        assert_eq!(frame[0], b'S');
+        let length = u32::from_le_bytes(frame[1..5].try_into().unwrap());
+        assert_eq!(length as usize, frame.len() - 5);
+        serde_json::from_slice(&frame[5..]).unwrap()
+    }
+
+    #[test]
+    fn a_report_holds_each_second_once() {
+        let (mut recorder, messages) = recorder();
+        recorder.commit(3, 11.5, 0.25);
+        recorder.commit(3, 12.5, 0.001_5);
         recorder.event(13.0, 0, "retry", "dead\"lock");
+        recorder.event(13.9, 0, "retry", "dead\"lock");
         recorder.report();
         recorder.report();
-        let mut frames = Vec::new();
-        for message in messages.try_iter() {
-            message.write(&mut frames).unwrap();
-        }
-        let mut wanted = vec![b'S', 45, 0, 0, 0, 1, 0, 0, 0];
-        wanted.extend(12.5f64.to_le_bytes());
-        wanted.push(3);
-        wanted.extend(0.25f32.to_le_bytes());
-        wanted.extend(br#"[[13.0,0,"retry","dead\"lock"]]"#);
-        wanted[1] = (wanted.len() - 5) as u8;
-        wanted.extend([b'S', 6, 0, 0, 0, 0, 0, 0, 0, b'[', b']']);
-        assert_eq!(frames, wanted);
+        let first = reported(&messages);
+        let seconds: Vec<_> = first.as_array().unwrap().iter().collect();
+        assert_eq!(
+            seconds.iter().map(|one| &one["second"]).collect::<Vec<_>>(),
+            [&json!(-1), &json!(0), &json!(1)]
+        );
+        assert_eq!(
+            seconds[2]["outcomes"],
+            json!([[0, "retry", "dead\"lock", 2]])
+        );
+        assert_eq!(reported(&messages), json!([]));
+        let text = seconds[1]["histograms"][3].as_str().unwrap();
+        let bytes = STANDARD.decode(text).unwrap();
+        let histogram: Histogram<u32> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .unwrap();
+        assert_eq!((histogram.len(), histogram.max()), (1, 1500));
+    }
+
+    #[test]
+    fn what_ends_after_the_window_counts_nowhere() {
+        let (mut recorder, messages) = recorder();
+        recorder.commit(0, 15.0, 0.1);
+        recorder.event(15.0, 0, "failed", "late");
+        recorder.skipped(15.5);
+        recorder.report();
+        assert_eq!(reported(&messages), json!([]));
+    }
+
+    #[test]
+    fn latencies_beyond_the_range_are_kept_at_its_ends() {
+        let (mut recorder, messages) = recorder();
+        recorder.commit(1, 12.0, 0.0);
+        recorder.commit(1, 12.0, 1e6);
+        recorder.report();
+        let text = reported(&messages)[0]["histograms"][1].clone();
+        let bytes = STANDARD.decode(text.as_str().unwrap()).unwrap();
+        let histogram: Histogram<u32> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .unwrap();
+        assert_eq!(histogram.min(), 1);
+        assert!(histogram.max() >= HIGHEST_US);
     }
 }

@@ -1,12 +1,13 @@
 //! The inner loop: one thread drives the connections of all its users.
 //!
 //! Each user has one call under way or sleeps; the thread waits for whatever comes first, an
-//! answer, the end of a sleep or the second's end. So no user wakes another's thread, and a
+//! answer, the end of a sleep (a pause, or until a transaction is due) or the second's end. So no user wakes another's thread, and a
 //! transaction costs one send, one receive and a share of one wait.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::arrivals::{Arrivals, is_late};
 use crate::clock;
 use crate::inputs::{Kind, Terminal, Value};
 use crate::libpq::{Answer, Connection, Libpq};
@@ -22,9 +23,22 @@ struct User<'r> {
     kind: Kind,
     inputs: Vec<Value>,
     attempt: u32,
+    /// What the latency counts from: when the transaction was due, or else when it was sent.
     started: f64,
-    /// The call is to be repeated as it is when the sleep ends.
-    again: bool,
+    awake: Awake,
+}
+
+/// What a user does when a sleep ends.
+#[derive(Clone, Copy)]
+enum Awake {
+    /// Starts the transaction.
+    Start,
+    /// Starts the transaction that is due then.
+    StartDue,
+    /// Repeats the call as it is.
+    Repeat,
+    /// Takes the next arrival, after a failure.
+    TakeArrival,
 }
 
 /// The users of one thread.
@@ -35,6 +49,7 @@ pub struct Users<'r> {
     /// When sleepers wake: (monotonic time in nanoseconds, user), the earliest first.
     sleepers: BinaryHeap<Reverse<(u64, usize)>>,
     jitter: Mersenne,
+    arrivals: Option<Arrivals>,
     working: usize,
     end: f64,
     /// Samples not yet reported.
@@ -42,17 +57,17 @@ pub struct Users<'r> {
 }
 
 impl<'r> Users<'r> {
-    /// Connects each of `numbers`, users of the run; the error says why that failed.
+    /// Connects each user of this thread; the error says why that failed.
     pub fn connect(
         library: &'r Libpq,
         options: &'r Options,
-        numbers: impl Iterator<Item = usize>,
+        thread: usize,
         recorder: Recorder,
     ) -> Result<Self, String> {
         let poll = Poll::new().map_err(|error| error.to_string())?;
         let mut users = Vec::new();
         let mut first = 0;
-        for number in numbers {
+        for number in options.users_of(thread) {
             let connection = Connection::open(library, &options.connection, &options.procedures)?;
             poll.add(connection.socket(), users.len())
                 .map_err(|error| error.to_string())?;
@@ -64,7 +79,7 @@ impl<'r> Users<'r> {
                 inputs: Vec::new(),
                 attempt: 0,
                 started: 0.0,
-                again: false,
+                awake: Awake::Start,
             });
         }
         Ok(Self {
@@ -74,6 +89,7 @@ impl<'r> Users<'r> {
             poll,
             sleepers: BinaryHeap::new(),
             jitter: Mersenne::new(&[first]),
+            arrivals: options.arrivals_of(thread),
             end: 0.0,
             recorder,
         })
@@ -83,6 +99,10 @@ impl<'r> Users<'r> {
     /// the server is gone.
     pub fn work(&mut self, begin: Begin) -> Result<(), String> {
         self.end = begin.end;
+        self.recorder.begin(begin);
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.begin(begin.start, begin.end);
+        }
         clock::sleep_until(begin.start);
         for user in 0..self.users.len() {
             if self.options.think_time {
@@ -106,7 +126,7 @@ impl<'r> Users<'r> {
             self.wake(now)?;
             let until = self.next_wake().min(reports.next);
             self.poll
-                .wait(until - clock::now(), &mut ready)
+                .wait(until, &mut ready)
                 .map_err(|e| e.to_string())?;
             for user in ready.drain(..) {
                 if let Some(answer) = self.users[user].connection.receive() {
@@ -115,13 +135,18 @@ impl<'r> Users<'r> {
             }
         }
         clock::sleep_until(begin.end + self.options.report_grace_s);
+        // Users who are still stuck leave arrivals that nobody took.
+        self.take_arrival(clock::now());
         self.recorder.report();
         Ok(())
     }
 
-    /// Deals the user's next transaction and starts it, after a pause and its keying time where
-    /// users are to pause; past the end the user goes home instead.
+    /// Deals the user's next transaction and starts it: when it is due, or after a pause and its
+    /// keying time where users are to pause; past the end the user goes home instead.
     fn take_card(&mut self, index: usize, pause_s: f64) -> Result<(), String> {
+        if self.arrivals.is_some() {
+            return self.await_arrival(index, pause_s);
+        }
         let user = &mut self.users[index];
         (user.kind, user.inputs) = user.terminal.next();
         let now = clock::now();
@@ -133,17 +158,53 @@ impl<'r> Users<'r> {
             self.working -= 1;
             return Ok(());
         }
-        user.again = false;
         if pause_s > 0.0 {
-            self.sleep(index, now + pause_s);
+            self.sleep(index, now + pause_s, Awake::Start);
             return Ok(());
         }
         self.start(index, now)
     }
 
-    fn start(&mut self, index: usize, now: f64) -> Result<(), String> {
+    /// The same for transactions that are due at times of their own.
+    fn await_arrival(&mut self, index: usize, pause_s: f64) -> Result<(), String> {
+        let now = clock::now();
+        if pause_s > 0.0 {
+            self.sleep(index, now + pause_s, Awake::TakeArrival);
+            return Ok(());
+        }
+        let Some(due) = self.take_arrival(now) else {
+            self.working -= 1;
+            return Ok(());
+        };
         let user = &mut self.users[index];
-        (user.attempt, user.started) = (0, now);
+        (user.kind, user.inputs) = user.terminal.next();
+        user.started = due;
+        if due > now {
+            self.sleep(index, due, Awake::StartDue);
+            return Ok(());
+        }
+        self.start_due(index, now)
+    }
+
+    /// When the next transaction is due; those that waited for too long are recorded as skipped.
+    fn take_arrival(&mut self, now: f64) -> Option<f64> {
+        let taken = self.arrivals.as_mut()?.take(now);
+        for due in taken.skipped {
+            self.recorder.skipped(due);
+        }
+        taken.due
+    }
+
+    fn start_due(&mut self, index: usize, now: f64) -> Result<(), String> {
+        let due = self.users[index].started;
+        self.recorder.started(due, is_late(due, now));
+        self.start(index, due)
+    }
+
+    /// Sends the transaction, whose latency counts `from` there.
+    fn start(&mut self, index: usize, from: f64) -> Result<(), String> {
+        let user = &mut self.users[index];
+        (user.attempt, user.started) = (0, from);
         user.connection.send(user.kind, &user.inputs)
     }
 
@@ -155,10 +216,11 @@ impl<'r> Users<'r> {
             }
             self.sleepers.pop();
             let user = &mut self.users[index];
-            if user.again {
-                user.connection.send(user.kind, &user.inputs)?;
-            } else {
-                self.start(index, now)?;
+            match user.awake {
+                Awake::Repeat => user.connection.send(user.kind, &user.inputs)?,
+                Awake::Start => self.start(index, now)?,
+                Awake::StartDue => self.start_due(index, now)?,
+                Awake::TakeArrival => self.await_arrival(index, 0.0)?,
             }
         }
         Ok(())
@@ -189,10 +251,9 @@ impl<'r> Users<'r> {
             if user.attempt < self.options.retries {
                 self.recorder.event(now, kind, "retry", cause);
                 user.attempt += 1;
-                user.again = true;
                 let longest_s = self.options.backoff_s * f64::from(user.attempt);
                 let pause_s = self.jitter.random() * longest_s;
-                self.sleep(index, now + pause_s);
+                self.sleep(index, now + pause_s, Awake::Repeat);
                 return Ok(());
             }
             self.recorder.event(now, kind, "failed", cause);
@@ -218,7 +279,8 @@ impl<'r> Users<'r> {
         self.take_card(index, pause_s + think_s)
     }
 
-    fn sleep(&mut self, index: usize, until: f64) {
+    fn sleep(&mut self, index: usize, until: f64, awake: Awake) {
+        self.users[index].awake = awake;
         self.sleepers
             .push(Reverse((clock::nanoseconds(until), index)));
     }
@@ -260,6 +322,7 @@ mod tests {
         let mut reports = Reports::new(
             Begin {
                 start: 100.0,
+                opens: 100.0,
                 end: 110.0,
             },
             0.02,

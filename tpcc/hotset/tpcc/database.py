@@ -88,6 +88,9 @@ class LibpqDatabase(Database, Protocol):
 class DatabaseError(Exception):
     """Any failure below; not raised itself."""
 
+    exit_code = 4
+    http_status = 424
+
 
 class IntendedRollback(DatabaseError):
     """A new-order that met the unused item number and rolled back (clause 2.4.1.4)."""

@@ -1,21 +1,24 @@
 """A timed run: users in processes of their own, one window, one result or one reason why not."""
 
+import math
 import os
 import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import fields, replace
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
-from hotset.tpcc.database import Aborted, Database, LibpqDatabase, Row, ServerGone, Session
-from hotset.tpcc.native import NativeCrew, settings
-from hotset.tpcc.nurand import Constants
-from hotset.tpcc.processes import Crew, WorkerDied
-from hotset.tpcc.record import Phase, PhaseName, RunFailed, RunOptions, RunResult, Tick
-from hotset.tpcc.samples import RunLog
-from hotset.tpcc.schema import SetupError, has_statement, statement
-from hotset.tpcc.worker import DRAIN_S, Begin, Finished, Gone, Ready, Samples, run_worker
+from .data.nurand import Constants
+from .database import Aborted, Database, LibpqDatabase, Row, ServerGone, Session
+from .native import NativeCrew, settings
+from .processes import Crew, WorkerDied
+from .schema import DISTRICTS, FIRST_ORDER, SetupError, has_statement, statement
+from .window.record import Phase, PhaseName, RunFailed, RunOptions, RunResult, Tick, WindowResult
+from .window.samples import NEW_ORDER, RunLog
+from .worker import DRAIN_S, Begin, Finished, Gone, Ready, Samples, run_worker
+from .workload import TpccWorkload, Workload
 
 _LEAD_S = 0.1
 """Time for the start signal to reach all workers before the start it names."""
@@ -38,23 +41,67 @@ def run(database: Database, options: RunOptions, observe: Observer = lambda _: N
     if the server goes away, nothing commits for `options.stall_s`, or a worker dies; then the
     workers are gone when the exception arrives, as they are after KeyboardInterrupt.
     """
-    check_setup(database, options)
-    with _OrderCounter(database) as orders, _crew(database, options) as crew:
-        return _Run(options, observe, crew, orders).follow()
-
-
-def _crew(database: Database, options: RunOptions) -> Crew | NativeCrew:
-    """The users: in the compiled driver where libpq reaches the database, else in Python."""
+    loaded = check_setup(database, options) * DISTRICTS * FIRST_ORDER
     constants = Constants.for_run(options.seed)
+    workload = TpccWorkload(database, options, constants)
+    try:
+        with _OrderCounter(database) as orders, _crew(workload) as crew:
+            window = follow(crew, workload, observe, orders.ask)
+            counted = orders.counts(DRAIN_S)
+    except RunFailed as failure:
+        partial = failure.partial and _of_tpcc(failure.partial, options)
+        raise RunFailed(failure.cause, partial) from None
+    result = _of_tpcc(window, options)
+    if counted is None:
+        return result
+    nopm, first = counted
+    return replace(result, nopm_by_district=nopm, orders_before=first - loaded)
+
+
+def run_workload(workload: Workload, observe: Observer = lambda _: None) -> WindowResult:
+    """Run any workload and measure a window, as `run` does TPC-C, its users in Python."""
+    with python_crew(workload) as crew:
+        return follow(crew, workload, observe)
+
+
+def follow(
+    crew: Crew | NativeCrew,
+    workload: Workload,
+    observe: Observer,
+    at_edge: Callable[[], None] = lambda: None,
+) -> WindowResult:
+    """The window of a crew's run. `at_edge` is called as it opens and as it closes."""
+    return _Run(workload, observe, crew, at_edge).follow()
+
+
+def _of_tpcc(window: WindowResult, options: RunOptions) -> RunResult:
+    minutes = (window.window_end - window.window_start) / 60
+    values = {one.name: getattr(window, one.name) for one in fields(WindowResult)}
+    new_orders = window.kinds[NEW_ORDER].committed
+    return RunResult(**{**values, "options": options}, nopm=new_orders / minutes)
+
+
+def _crew(workload: TpccWorkload) -> Crew | NativeCrew:
+    """The users: in the compiled driver where libpq reaches the database, else in Python."""
+    database = workload.database
     if isinstance(database, LibpqDatabase):
-        return NativeCrew(settings(database.libpq(), options, constants))
-    size = min(os.cpu_count() or 1, options.users)
-    shares = [range(first, options.users, size) for first in range(size)]
-    return Crew(run_worker, [(database, options, constants, users) for users in shares])
+        return NativeCrew(settings(database.libpq(), workload.options, workload.constants))
+    return python_crew(workload)
 
 
-def check_setup(database: Database, options: RunOptions) -> None:
-    """Raise SetupError unless the database holds complete tables and has room for the users."""
+def python_crew(workload: Workload) -> Crew:
+    """A process for each core, which share the users."""
+    users = workload.options.users
+    size = min(os.cpu_count() or 1, users)
+    shares = [range(first, users, size) for first in range(size)]
+    return Crew(run_worker, [(workload, share) for share in shares])
+
+
+def check_setup(database: Database, options: RunOptions) -> int:
+    """The database's warehouses.
+
+    Raises SetupError unless it holds complete tables and has room for the users.
+    """
     with closing(database.session()) as session:
         try:
             count, highest = session.query(statement(database.engine, "count_warehouses"))[0]
@@ -64,11 +111,12 @@ def check_setup(database: Database, options: RunOptions) -> None:
             raise SetupError(f"{count} warehouses, but numbered up to {highest}: load again")
         if highest < options.warehouses:
             raise SetupError(
-                f"the database has {highest} warehouses, the run asks for {options.warehouses}:"
-                " load more or ask for less"
+                f"the database has {highest} warehouses, the run needs {options.warehouses}:"
+                " load more, or run on fewer"
             )
         if has_statement(database.engine, "connections"):
             _check_room(session, statement(database.engine, "connections"), options.users)
+    return highest
 
 
 def _check_room(session: Session, connections: str, users: int) -> None:
@@ -78,7 +126,7 @@ def _check_room(session: Session, connections: str, users: int) -> None:
     if users > free:  # the order counter takes the connection that asked
         raise SetupError(
             f"{users} users need {users + 1} connections, but the server has {free + 1} left"
-            f" ({setting} = {limit}): raise {setting} and restart it, or ask for fewer users"
+            f" ({setting} = {limit}): raise {setting} and restart it, or run fewer users"
         )
 
 
@@ -113,8 +161,9 @@ class _OrderCounter:
         """Count now."""
         self._asked.put(True)
 
-    def per_minute(self, patience_s: float) -> float | None:
-        """The rate between the first two counts; None if one of them failed or is late."""
+    def counts(self, patience_s: float) -> tuple[float, int] | None:
+        """The rate per minute between the first two counts, and the first; None if one of them
+        failed or is late."""
         try:
             first = self._answers.get(timeout=patience_s)
             second = self._answers.get(timeout=patience_s)
@@ -122,7 +171,7 @@ class _OrderCounter:
             return None
         if first is None or second is None:
             return None
-        return (second[1] - first[1]) / (second[0] - first[0]) * 60
+        return (second[1] - first[1]) / (second[0] - first[0]) * 60, first[1]
 
 
 class _Run:
@@ -130,39 +179,40 @@ class _Run:
 
     def __init__(
         self,
-        options: RunOptions,
+        workload: Workload,
         observe: Observer,
         crew: Crew | NativeCrew,
-        orders: _OrderCounter,
+        at_edge: Callable[[], None],
     ) -> None:
-        self._options = options
+        self._options = workload.options
+        self._kinds = workload.kinds
         self._observe = observe
         self._crew = crew
-        self._orders = orders
+        self._at_edge = at_edge
         self._log: RunLog | None = None
         self._ready = self._finished = 0
         self._patience_s = _CONNECT_S
         self._last_success = time.monotonic()
 
-    def follow(self) -> RunResult:
+    def follow(self) -> WindowResult:
         """From the first connection to the result."""
         self._listen_while(lambda: self._ready < len(self._crew))
         self._patience_s = self._options.stall_s
         start = self._last_success = time.monotonic() + _LEAD_S
-        log = self._log = RunLog(self._options, start, time.time() - time.monotonic())
+        log = self._log = RunLog(self._options, self._kinds, start, time.time() - time.monotonic())
         opens, closes = log.window
-        self._crew.tell(Begin(start, closes))
+        self._crew.tell(Begin(start, opens, closes))
         for at, event in _timetable(start, opens, closes):
             self._listen_while(_before(at))
             if isinstance(event, int):
-                self._observe(log.tick(event, "measure" if start + event >= opens else "rampup"))
+                self._observe(log.tick(event))
                 continue
             if event != "rampup":
-                self._orders.ask()
+                self._at_edge()
             self._observe(Phase(event))
         self._last_success = time.monotonic()  # nothing new commits from here on
         self._listen_while(lambda: self._finished < len(self._crew))
-        return log.result(self._orders.per_minute(DRAIN_S))
+        return log.result()
 
     def _listen_while(self, condition: Callable[[], float]) -> None:
         """Take in what workers send while `condition` holds (as a number: for so many seconds)."""
@@ -177,10 +227,11 @@ class _Run:
 
     def _take(self, worker: int, message: object) -> None:
         match message:
-            case Samples(batch):
+            case Samples(tallies):
                 assert self._log is not None
-                if self._log.add(batch, time.monotonic()):
+                if self._log.add(tallies):
                     self._last_success = time.monotonic()
+                self._require_few_errors(self._log)
             case Ready():
                 self._ready += 1
             case Finished():
@@ -190,6 +241,16 @@ class _Run:
                 raise self._failure(cause)
             case _:
                 raise AssertionError(f"unknown message {message!r}")
+
+    def _require_few_errors(self, log: RunLog) -> None:
+        most, failed = self._options.max_errors, log.failures.total()
+        if most is not None and failed > most:
+            causes = "; ".join(
+                f"{cause} ({count:,})" for cause, count in log.failures.most_common(3)
+            )
+            raise self._failure(
+                f"{failed:,} transactions failed, more than the {most:,} allowed: {causes}"
+            )
 
     def _stalled(self) -> RunFailed:
         if self._ready < len(self._crew):
@@ -203,7 +264,7 @@ class _Run:
         now = time.monotonic()
         if self._log is None or now <= self._log.window[0]:
             return RunFailed(cause, None)
-        return RunFailed(cause, self._log.result(None, until=now))
+        return RunFailed(cause, self._log.result(until=now))
 
 
 def _before(at: float) -> Callable[[], float]:
@@ -212,13 +273,15 @@ def _before(at: float) -> Callable[[], float]:
 
 
 def _timetable(start: float, opens: float, closes: float) -> list[tuple[float, PhaseName | int]]:
-    """When the observer is called with what: phases by name, ticks by their second."""
+    """When the observer is called with what: phases by name, ticks by their second from the
+    window's opening."""
     phases: list[tuple[float, PhaseName | int]] = [
         (start, "rampup"),
         (opens, "measure"),
         (closes, "done"),
     ]
+    seconds = range(-math.ceil(opens - start), int(closes - opens))
     ticks: list[tuple[float, PhaseName | int]] = [
-        (start + second + 1 + _TICK_GRACE_S, second) for second in range(int(closes - start))
+        (opens + second + 1 + _TICK_GRACE_S, second) for second in seconds
     ]
     return sorted(phases + ticks, key=lambda entry: entry[0])

@@ -15,17 +15,17 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from hotset.tpcc.database import Libpq
-from hotset.tpcc.nurand import Constants, stream_words
-from hotset.tpcc.processes import WorkerDied
-from hotset.tpcc.record import DriverMissing, RunOptions
-from hotset.tpcc.samples import Batch, Event
-from hotset.tpcc.schema import PROCEDURES
-from hotset.tpcc.transactions import DECK, KEYING_S, THINK_S, Kind, home_of
-from hotset.tpcc.worker import (
+from .data.nurand import Constants, stream_words
+from .database import Libpq
+from .processes import WorkerDied
+from .schema import PROCEDURES
+from .transactions import DECK, KEYING_S, THINK_S, Kind, home_of
+from .window.arrivals import PATIENCE_S
+from .window.record import DriverMissing, RunOptions
+from .window.samples import Tally
+from .worker import (
     BACKOFF_S,
     DRAIN_S,
     FAILURE_PAUSE_S,
@@ -62,6 +62,7 @@ def program() -> Path:
 def settings(libpq: Libpq, options: RunOptions, constants: Constants) -> dict[str, Any]:
     """The driver's options (`tpcc/driver/src/options.rs`). A password is among them."""
     cores = os.cpu_count() or 1
+    threads = max(1, min(cores, options.users // _USERS_PER_THREAD))
     return {
         "libpq": libpq.library,
         "connection": libpq.parameters,
@@ -71,11 +72,12 @@ def settings(libpq: Libpq, options: RunOptions, constants: Constants) -> dict[st
             "retryable": libpq.retryable,
             "gone": libpq.gone,
         },
-        "threads": max(1, min(cores, options.users // _USERS_PER_THREAD)),
+        "threads": threads,
         "users": [_user(options, user) for user in range(options.users)],
         "warehouses": options.warehouses,
         "all_warehouses": options.all_warehouses,
         "think_time": options.think_time,
+        "arrivals": _arrivals(options, threads),
         "constants": asdict(constants),
         "deck": DECK,
         "keying_s": [KEYING_S[kind] for kind in Kind],
@@ -86,6 +88,13 @@ def settings(libpq: Libpq, options: RunOptions, constants: Constants) -> dict[st
         "drain_s": DRAIN_S,
         "report_grace_s": REPORT_GRACE_S,
     }
+
+
+def _arrivals(options: RunOptions, threads: int) -> dict[str, Any] | None:
+    if options.rate_per_s is None:
+        return None
+    seeds = [stream_words(options.seed, "arrivals", thread) for thread in range(threads)]
+    return {"rate_per_s": options.rate_per_s, "patience_s": PATIENCE_S, "seeds": seeds}
 
 
 def _user(options: RunOptions, user: int) -> dict[str, Any]:
@@ -112,12 +121,7 @@ class NativeCrew:
     def __enter__(self) -> "NativeCrew":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def __len__(self) -> int:
@@ -196,18 +200,18 @@ def _message(tag: bytes, body: bytes) -> object:
         case b"G":
             return Gone(body.decode(errors="replace"))
         case b"S":
-            return Samples(_batch(body))
+            return Samples([_tally(**record) for record in json.loads(body)])
         case _:
             raise AssertionError(f"unknown frame {tag!r}")
 
 
-def _batch(body: bytes) -> Batch:
-    """The number of commits, their columns (f64, u8, f32), and the events as JSON."""
-    (count,) = struct.unpack_from("<I", body)
-    ends, kinds, latencies = 4, 4 + 8 * count, 4 + 9 * count
-    events = [
-        Event(end, Kind(kind), outcome, cause)
-        for end, kind, outcome, cause in json.loads(body[latencies + 4 * count :])
-    ]
-    return Batch(body[ends:kinds], body[kinds:latencies], body[latencies : latencies + 4 * count],
-                 events)  # fmt: skip
+def _tally(
+    second: int,
+    histograms: list[str | None],
+    outcomes: list[tuple[int, Any, str, int]],
+    due: int,
+    late: int,
+    skipped: int,
+) -> Tally:
+    named = tuple((kind, outcome, cause, count) for kind, outcome, cause, count in outcomes)
+    return Tally(second, tuple(histograms), named, due, late, skipped)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection, get_context
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Any
 
 _TERMINATE_S = 1.0
@@ -85,12 +84,7 @@ class Crew:
     def __enter__(self) -> "Crew":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def __len__(self) -> int:

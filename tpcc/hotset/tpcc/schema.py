@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from hotset.tpcc.database import Aborted, Database, Session
+from .database import Aborted, Database, Session
 
 DISTRICTS = 10
 """Districts per warehouse (clause 1.2.1)."""
 CUSTOMERS = 3000
 """Customers, and initial orders, per district."""
+FIRST_ORDER = CUSTOMERS + 1
+"""The order number that is free in a district after the load."""
 ITEMS = 100_000
 """Items, and stock rows per warehouse."""
 FIRST_UNDELIVERED = 2101
@@ -20,9 +22,15 @@ FIRST_UNDELIVERED = 2101
 class SetupError(Exception):
     """The database does not hold what the caller asked to work on; says the remedy."""
 
+    exit_code = 4
+    http_status = 424
+
 
 class AlreadyLoaded(Exception):
     """There are TPC-C tables, which a load would destroy; says the remedy."""
+
+    exit_code = 2
+    http_status = 422
 
 
 @dataclass(frozen=True, slots=True)

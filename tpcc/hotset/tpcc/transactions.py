@@ -4,9 +4,9 @@ from collections.abc import Callable
 from decimal import Decimal
 from enum import IntEnum
 
-from hotset.tpcc.database import Value
-from hotset.tpcc.nurand import LAST_NAMES, Constants, nurand, stream
-from hotset.tpcc.schema import CUSTOMERS, DISTRICTS, ITEMS, PROCEDURES
+from .data.nurand import LAST_NAMES, Constants, nurand, stream
+from .database import Value
+from .schema import CUSTOMERS, DISTRICTS, ITEMS, PROCEDURES
 
 
 class Kind(IntEnum):

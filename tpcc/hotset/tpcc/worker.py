@@ -1,11 +1,12 @@
 """A worker process: some of a run's users, a thread and a connection each.
 
-For engines that the compiled driver (`native`) cannot reach, which call through a Python client
-library. Threads are enough here because such a library waits for its server without the
-interpreter's lock; processes are needed because the rest of a transaction does
-not, and one core of Python would bound the run.
+For workloads and engines that the compiled driver (`native`) does not run, which call through a
+Python client library. Threads are enough here because such a library waits for its server without
+the interpreter's lock; processes are needed because the rest of a transaction does not, and one
+core of Python would bound the run.
 """
 
+import math
 import threading
 import time
 import traceback
@@ -15,12 +16,13 @@ from multiprocessing import connection
 from random import Random
 from typing import Any
 
-from hotset.tpcc.database import Aborted, Database, IntendedRollback, ServerGone, Session, Value
-from hotset.tpcc.nurand import Constants, stream
-from hotset.tpcc.processes import Channel
-from hotset.tpcc.record import RunOptions
-from hotset.tpcc.samples import Batch, Event, Recorder, joined
-from hotset.tpcc.transactions import KEYING_S, PROCEDURE, Kind, Terminal
+from .data.nurand import stream
+from .database import Aborted, IntendedRollback, ServerGone
+from .processes import Channel
+from .window.arrivals import LATE_S, Arrivals
+from .window.record import WindowOptions
+from .window.samples import Outcome, Recorder, Tally
+from .workload import User, UserFailed, Workload
 
 RETRIES = 10
 """Repetitions of a transaction the server aborted before it counts as failed."""
@@ -41,9 +43,11 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """From the parent: start at this monotonic time, stop starting transactions at that."""
+    """From the parent, in monotonic seconds: when to start, when the window opens, and when to
+    stop starting transactions."""
 
     start: float
+    opens: float
     end: float
 
 
@@ -51,7 +55,7 @@ class Begin:
 class Samples:
     """To the parent, every second: what all users of this process did."""
 
-    batch: Batch
+    tallies: list[Tally]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,25 +94,20 @@ class _Gate:
         self.begun.set()
 
 
-def run_worker(
-    pipe: "connection.Connection[Any, Any]",
-    database: Database,
-    options: RunOptions,
-    constants: Constants,
-    users: range,
-) -> None:
+def run_worker(pipe: "connection.Connection[Any, Any]", workload: Workload, users: range) -> None:
     """The process's main thread: connect, wait for the start, report every second."""
     channel = Channel(pipe)
     gate = _Gate(len(users))
-    recorders = [Recorder() for _ in users]
+    recorder = Recorder(len(workload.kinds))
+    arrivals = _arrivals(workload.options, users)
     threads = [
         threading.Thread(
             target=_user,
-            args=(channel, gate, database, options, constants, user, recorder),
+            args=(channel, gate, workload, user, recorder, arrivals),
             name=f"user-{user}",
             daemon=True,
         )
-        for user, recorder in zip(users, recorders, strict=True)
+        for user in users
     ]
     for thread in threads:
         thread.start()
@@ -116,104 +115,111 @@ def run_worker(
     channel.send(Ready())
     begin = channel.receive()
     assert isinstance(begin, Begin)
+    recorder.begin(begin.opens, begin.end)
+    if arrivals is not None:
+        arrivals.begin(begin.start, begin.end)
     gate.begin(begin.start, begin.end)
-
-    def report() -> None:
-        channel.send(Samples(joined([recorder.collect() for recorder in recorders])))
-
-    for boundary in _boundaries(begin.start, begin.end):
+    for boundary in _boundaries(begin):
         time.sleep(max(0.0, boundary - time.monotonic()))
-        report()
+        channel.send(Samples(recorder.collect()))
     deadline = time.monotonic() + DRAIN_S
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    report()
+    if arrivals is not None:  # users who are still stuck leave arrivals that nobody took
+        arrivals.take(time.monotonic(), recorder.skipped)
+    channel.send(Samples(recorder.collect()))
     channel.send(Finished())
     channel.receive()  # stay until the parent has read everything and lets go
 
 
-def _boundaries(start: float, end: float) -> list[float]:
-    """When to report: after each whole second and after the end, by a grace for the last sample."""
-    seconds = int(end - start)
-    ends = [*(start + second for second in range(1, seconds + 1)), end]
+def _arrivals(options: WindowOptions, users: range) -> Arrivals | None:
+    """When transactions are due for these users; None when as soon as a user is free."""
+    if options.rate_per_s is None:
+        return None
+    share = len(users) / options.users
+    return Arrivals(options.seed, users.start, options.rate_per_s * share)
+
+
+def _boundaries(begin: Begin) -> list[float]:
+    """When to report: after each whole second of the window and the ramp-up, and after the end, by
+    a grace for the last sample."""
+    first = -math.ceil(begin.opens - begin.start)
+    seconds = range(first + 1, int(begin.end - begin.opens) + 1)
+    ends = [*(begin.opens + second for second in seconds), begin.end]
     return [at + REPORT_GRACE_S for at in ends]
 
 
 def _user(
     channel: Channel,
     gate: _Gate,
-    database: Database,
-    options: RunOptions,
-    constants: Constants,
-    user: int,
+    workload: Workload,
+    number: int,
     recorder: Recorder,
+    arrivals: Arrivals | None,
 ) -> None:
     """A user's thread. Whatever goes wrong ends the run, with the reason."""
     try:
-        terminal = Terminal(
-            user, options.warehouses, options.seed, constants, options.all_warehouses
-        )
-        with closing(database.session()) as session:
+        with closing(workload.user(number)) as user:
             gate.connected()
             gate.begun.wait()
             time.sleep(max(0.0, gate.start - time.monotonic()))
-            if options.think_time:
-                _work_humanly(session, terminal, recorder, gate)
+            if arrivals is not None:
+                _serve(user, recorder, arrivals)
             else:
-                _work(session, terminal, recorder, gate)
+                _work(user, recorder, gate)
     except ServerGone as gone:
         channel.send(Gone(gone.cause))
+    except UserFailed as failed:
+        channel.send(Gone(str(failed)))
     except Exception:
-        channel.send(Gone(f"internal error of user {user}:\n{traceback.format_exc()}"))
+        channel.send(Gone(f"internal error of user {number}:\n{traceback.format_exc()}"))
 
 
-def _work(session: Session, terminal: Terminal, recorder: Recorder, gate: _Gate) -> None:
-    """Transaction after transaction, without pause, until the window closes."""
+def _work(user: User, recorder: Recorder, gate: _Gate) -> None:
+    """Transaction after transaction, with the user's own pauses, until the window closes."""
     backoff = stream(0, threading.current_thread().name)
-    end = gate.end
+    pause_s = user.first_pause_s
     while True:
-        kind, args = terminal.next()
-        if time.monotonic() >= end:
-            return
-        _transact(session, kind, args, recorder, backoff)
-
-
-def _work_humanly(session: Session, terminal: Terminal, recorder: Recorder, gate: _Gate) -> None:
-    """The same at the pace of a person at a terminal (clause 5.2.5)."""
-    backoff = stream(0, threading.current_thread().name)
-    # People do not all sit down in the same second: the first pause is a random part of one.
-    pause_s = backoff.random() * KEYING_S[Kind.NEW_ORDER]
-    while True:
-        kind, args = terminal.next()
-        pause_s += KEYING_S[kind]
+        step = user.next()
+        pause_s += step.before_s
         if time.monotonic() + pause_s >= gate.end:
             return
-        time.sleep(pause_s)
-        _transact(session, kind, args, recorder, backoff)
-        pause_s = terminal.think_s(kind)
+        if pause_s > 0:
+            time.sleep(pause_s)
+        _transact(user, step.kind, recorder, backoff, time.monotonic())
+        pause_s = step.after_s
 
 
-def _transact(
-    session: Session, kind: Kind, args: tuple[Value, ...], recorder: Recorder, backoff: Random
-) -> None:
-    """One transaction, repeated while the server aborts it for reasons that pass."""
-    procedure = PROCEDURE[kind]
-    started = time.monotonic()
+def _serve(user: User, recorder: Recorder, arrivals: Arrivals) -> None:
+    """Transactions when they are due, until the window closes."""
+    backoff = stream(0, threading.current_thread().name)
+    while (due := arrivals.take(time.monotonic(), recorder.skipped)) is not None:
+        step = user.next()
+        time.sleep(max(0.0, due - time.monotonic()))
+        recorder.started(due, late=time.monotonic() - due > LATE_S)
+        _transact(user, step.kind, recorder, backoff, due)
+
+
+def _transact(user: User, kind: int, recorder: Recorder, backoff: Random, since: float) -> None:
+    """One transaction, repeated while the server aborts it for reasons that pass.
+
+    Its latency counts from `since`.
+    """
     for attempt in range(RETRIES + 1):
         try:
-            session.call(procedure, args)
+            user.perform()
         except IntendedRollback:
-            recorder.event(Event(time.monotonic(), kind, "rolled back"))
+            recorder.event(kind, time.monotonic(), "rolled back")
             return
         except Aborted as aborted:
             again = aborted.retryable and attempt < RETRIES
-            outcome: Any = "retry" if again else "failed"
-            recorder.event(Event(time.monotonic(), kind, outcome, aborted.cause))
+            outcome: Outcome = "retry" if again else "failed"
+            recorder.event(kind, time.monotonic(), outcome, aborted.cause)
             if not again:
                 time.sleep(FAILURE_PAUSE_S)
                 return
             time.sleep(backoff.random() * BACKOFF_S * (attempt + 1))
         else:
             now = time.monotonic()
-            recorder.commit(kind, now, now - started)
+            recorder.commit(kind, now, now - since)
             return

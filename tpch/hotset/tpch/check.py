@@ -6,10 +6,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotset.tpch import answers, data, load, queries, reference, schema
-from hotset.tpch.answers import Comparison
-from hotset.tpch.database import Database, Refused, Row, Session, TimedOut
-from hotset.tpch.record import LoadProgress
+from . import answers, data, load, queries, reference, schema
+from .answers import Comparison
+from .database import Database, Refused, Row, Session, TimedOut
+from .record import LoadProgress
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotset.tpch.record import DataFailed, Lacks, LoadProgress
-from hotset.tpch.schema import LINEITEM_ROWS, TABLES
+from .record import DataFailed, Lacks, LoadProgress
+from .schema import LINEITEM_ROWS, TABLES
 
 GENERATOR = "tpchgen-cli"
 _MANIFEST = "manifest.json"
@@ -125,11 +125,21 @@ def _program() -> str:
 def _generate(target: Path, scale: float, observe: Callable[[LoadProgress], None]) -> None:
     """Run the generator; its children end with this process, and the last error line is kept."""
     parts = max(1, round(TABLES["lineitem"].text_bytes * scale / _PART_BYTES))
-    argv = [_program(), "tbl", "--scale-factor", f"{scale:g}", "--output-dir", str(target),
-            "--parts", str(parts), "--quiet"]  # fmt: skip
+    argv = [
+        _program(),
+        "tbl",
+        "--scale-factor",
+        f"{scale:g}",
+        "--output-dir",
+        str(target),
+        "--parts",
+        str(parts),
+        "--quiet",
+    ]
     started, expected = time.monotonic(), text_bytes(scale)
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE, text=True) as process:  # fmt: skip
+    with subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             while process.poll() is None:
                 done = sum(one.stat().st_size for one in target.glob("*/*"))
@@ -144,7 +154,7 @@ def _generate(target: Path, scale: float, observe: Callable[[LoadProgress], None
     if process.returncode != 0:
         raise DataFailed(
             f"{GENERATOR} ended with code {process.returncode}:"
-            f" {complaint[-1] if complaint else 'it says nothing'}"
+            f" {complaint[-1] if complaint else 'no message'}"
         )
 
 
@@ -158,7 +168,7 @@ def _seal(home: Path, scale: float) -> None:
         if abs(rows[table.name] - expected) > expected * slack:
             raise DataFailed(
                 f"{GENERATOR} made {rows[table.name]} rows of {table.name} at scale {scale:g},"
-                f" clause 4.2.5 asks for {expected}"
+                f" clause 4.2.5 requires {expected}"
             )
     sizes = {
         str(one.relative_to(home)): one.stat().st_size

@@ -65,6 +65,9 @@ class Database(Protocol):
 class DatabaseError(Exception):
     """Any failure below; not raised itself."""
 
+    exit_code = 4
+    http_status = 424
+
 
 class Refused(DatabaseError):
     """The server refused one statement, in its own words; the connection still works."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from hotset.tpch import data, queries, schema
-from hotset.tpch.database import CannotConnect, Database, DatabaseError, Session
-from hotset.tpch.parameters import Parameter
-from hotset.tpch.record import LoadFailed, LoadProgress
-from hotset.tpch.workers import Workers
+from . import data, queries, schema
+from .database import CannotConnect, Database, DatabaseError, Session
+from .parameters import Parameter
+from .record import LoadFailed, LoadProgress
+from .workers import Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +141,12 @@ def _load(
     with closing(database.session()) as session:
         rows = counts(database, session)
         if rows != made.rows:
-            wrong = [f"{name}: {rows[name]} of {made.rows[name]}" for name in rows
-                     if rows[name] != made.rows[name]]  # fmt: skip
-            raise LoadFailed(f"the database lacks rows after the load: {', '.join(wrong)}")
+            wrong = [
+                f"{name}: {rows[name]} of {made.rows[name]}"
+                for name in rows
+                if rows[name] != made.rows[name]
+            ]
+            raise LoadFailed(f"rows are missing after the load: {', '.join(wrong)}")
         session.script(_finish(database.engine, made.scale))
     report("done")
     return LoadResult(made.scale, rows, data_s, rows_s, time.monotonic() - started)

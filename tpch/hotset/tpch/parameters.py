@@ -11,7 +11,7 @@ from decimal import Decimal
 from random import Random
 from typing import TypeAlias
 
-from hotset.tpch import words
+from . import words
 
 Parameter: TypeAlias = int | Decimal | date | str
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from hotset.tpch import parameters, schema
-from hotset.tpch.parameters import Parameter
+from . import parameters, schema
+from .parameters import Parameter
 
 ALL = tuple(range(1, 23))
 

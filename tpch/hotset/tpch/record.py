@@ -12,17 +12,29 @@ Function = Literal["RF1", "RF2"]
 class Lacks(Exception):
     """This computer lacks what the work needs (a program, room); says the remedy."""
 
+    exit_code = 3
+    http_status = 409
+
 
 class DataFailed(Exception):
     """The generator failed, or made what the specification does not ask for."""
+
+    exit_code = 4
+    http_status = 424
 
 
 class LoadFailed(Exception):
     """A load ended early: the server refused or went away, or a worker process died."""
 
+    exit_code = 4
+    http_status = 424
+
 
 class RunFailed(Exception):
     """A run ended without its figures."""
+
+    exit_code = 4
+    http_status = 424
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +197,10 @@ def composite(power: PowerResult, throughput: ThroughputResult) -> float | None:
     """TPROC-H composite, as clause 5.4.3: the geometric mean of power and throughput; None
     when either is missing. Raises ValueError for runs of different scales."""
     if power.scale != throughput.scale:
-        raise ValueError(f"a power run at scale {power.scale:g} and throughput at"
-                         f" {throughput.scale:g} have no composite")  # fmt: skip
+        raise ValueError(
+            f"a power run at scale {power.scale:g} and throughput at"
+            f" {throughput.scale:g} have no composite"
+        )
     if power.power is None or throughput.throughput is None:
         return None
     return math.sqrt(power.power * throughput.throughput)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 import duckdb
 
-from hotset.tpch import queries, schema
-from hotset.tpch.data import DataSet
-from hotset.tpch.database import Row
+from . import queries, schema
+from .data import DataSet
+from .database import Row
 
 _DIALECT = "postgres"
 

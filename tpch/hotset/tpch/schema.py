@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from hotset.tpch.database import Database, Refused, Session
+from .database import Database, Refused, Session
 
 
 class SetupError(Exception):
     """The database does not hold what the caller asked to work on; says the remedy."""
+
+    exit_code = 4
+    http_status = 424
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,38 +63,54 @@ TABLES: dict[str, Table] = {
     one.name: one
     for one in (
         _table("region", 5, 389, 57_344, "r_regionkey r_name r_comment", fixed=True),
+        _table("nation", 25, 2_224, 57_344, "n_nationkey n_name n_regionkey n_comment", fixed=True),
         _table(
-            "nation", 25, 2_224, 57_344, "n_nationkey n_name n_regionkey n_comment", fixed=True
-        ),
-        _table(
-            "supplier", 10_000, 1_409_184, 2_200_000,
+            "supplier",
+            10_000,
+            1_409_184,
+            2_200_000,
             "s_suppkey s_name s_address s_nationkey s_phone s_acctbal s_comment",
         ),
         _table(
-            "customer", 150_000, 24_346_144, 33_900_000,
+            "customer",
+            150_000,
+            24_346_144,
+            33_900_000,
             "c_custkey c_name c_address c_nationkey c_phone c_acctbal c_mktsegment c_comment",
         ),
         _table(
-            "part", 200_000, 24_135_125, 38_100_000,
+            "part",
+            200_000,
+            24_135_125,
+            38_100_000,
             "p_partkey p_name p_mfgr p_brand p_type p_size p_container p_retailprice p_comment",
         ),
         _table(
-            "partsupp", 800_000, 118_984_616, 166_500_000,
+            "partsupp",
+            800_000,
+            118_984_616,
+            166_500_000,
             "ps_partkey ps_suppkey ps_availqty ps_supplycost ps_comment",
         ),
         _table(
-            "orders", 1_500_000, 171_952_161, 277_600_000,
+            "orders",
+            1_500_000,
+            171_952_161,
+            277_600_000,
             "o_orderkey o_custkey o_orderstatus o_totalprice o_orderdate o_orderpriority o_clerk"
             " o_shippriority o_comment",
         ),
         _table(
-            "lineitem", 6_000_000, 759_863_287, 1_242_500_000,
+            "lineitem",
+            6_000_000,
+            759_863_287,
+            1_242_500_000,
             "l_orderkey l_partkey l_suppkey l_linenumber l_quantity l_extendedprice l_discount"
             " l_tax l_returnflag l_linestatus l_shipdate l_commitdate l_receiptdate"
             " l_shipinstruct l_shipmode l_comment",
         ),
     )
-}  # fmt: skip
+}
 
 
 def estimated_bytes(scale: float) -> int:
@@ -158,10 +177,10 @@ def loaded_scale(session: Session) -> float:
         rows = []
     if len(rows) != 1:
         raise SetupError(
-            "the database holds a load of TPC-H that did not come to its end:"
+            "the database holds an unfinished load of TPC-H:"
             " build it again with hotset tpch build --replace"
             if holds_tables(session)
-            else "the database holds no TPC-H tables: hotset tpch build makes them"
+            else "the database holds no TPC-H tables: hotset tpch build creates them"
         )
     return float(str(rows[0][0]))
 

@@ -15,11 +15,10 @@ from contextlib import closing, contextmanager
 from multiprocessing import connection, get_context, resource_tracker
 from multiprocessing.process import BaseProcess
 from threading import Thread
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from hotset.tpch.database import Database, DatabaseError, Session
-from hotset.tpch.record import LoadFailed
+from .database import Database, DatabaseError, Session
+from .record import LoadFailed
 
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
@@ -56,12 +55,7 @@ class Workers(Generic[Job, Answer]):
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def share_out(self, jobs: Iterable[Job]) -> Iterator[Answer]:

@@ -2,31 +2,91 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hotset.harness.api import tokens
-from hotset.harness.api.problems import ProblemResponse
+from hotset.cachelayer.common.errors import HotsetError
 
+from ..operations.base import audit
+from ..operations.base.audit import Caller
+from ..operations.base.rights import Right
+from . import tokens
+from .endless import run_until
+from .problems import ProblemResponse
+
+_LOOK_S = 1.0
+"""How often a token is looked at again while its request is being answered."""
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="hotset"'}
 _REMEDY = "`hotset console token create NAME` makes one"
 
 
 class RequireToken:
-    """Middleware that lets through whoever holds a token."""
+    """Middleware that lets through whoever holds a token, for as long as it is one."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(
+        self, app: ASGIApp, public: frozenset[str] = frozenset(), needs: Right = Right.READ
+    ) -> None:
+        """
+        :param public: paths for all, below where the application is mounted.
+        :param needs: what a token must allow for any of the others.
+        """
         self._app = app
+        self._public = public
+        self._needs = needs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
         if scope["type"] != "http":
             raise RuntimeError(f"no {scope['type']} is served here")
+        path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
+        if path in self._public:
+            await self._app(scope, receive, send)
+            return
         scheme, _, text = Headers(scope=scope).get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not text.strip():
             said = f"a token is missing: send `Authorization: Bearer TOKEN`; {_REMEDY}"
-        elif tokens.holder(text.strip()) is None:
-            said = f"the token is not known here, or was revoked; {_REMEDY}"
+        elif (token := tokens.find(text.strip())) is None:
+            said = f"the token is not known here, has expired or was revoked; {_REMEDY}"
         else:
-            await self._app(scope, receive, send)
+            tokens.note_use(token)
+            if not token.right.includes(self._needs):
+                said = f"this needs the right '{self._needs}', and yours is '{token.right}'"
+                await ProblemResponse(403, said)(scope, receive, send)
+                return
+            caller = Caller(f"token {token.name}", token.right, address_of(scope))
+            scope.setdefault("state", {})["caller"] = caller
+            await run_until(lambda: _revoked(text.strip()), self._app, scope, receive, send)
             return
+        audit.begin(
+            Caller("nobody known", Right.READ, address_of(scope)), path, {}, "refused", said
+        )
         await ProblemResponse(401, said, headers=_CHALLENGE)(scope, receive, send)
+
+
+async def _revoked(text: str) -> None:
+    """Return once a token is not taken any more."""
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        try:
+            if await run_in_threadpool(tokens.find, text) is None:
+                return
+        except (HotsetError, OSError, ValueError):
+            return  # nobody knows whether it still is one
+
+
+def address_of(scope: Scope) -> str:
+    """Where a request comes from; empty for a test's."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def caller(request: Request) -> Caller:
+    """Who sent a request, and may do what."""
+    found: Caller = request.state.caller
+    return found

@@ -1,225 +1,132 @@
-"""The API as a Starlette application, to be mounted at ``/api/v1``.
+"""The API, to be mounted at ``/api/v1``: the table of operations, jobs and runs over HTTP.
 
-A verb's path is its words. Those that answer at once take GET (values in the URL, without those
-that name a database) and POST (values as JSON); the others take POST and answer 202 with a job.
+An operation's path is its words. Queries take GET (values in the URL, without those that name a
+database) and POST (values as JSON); jobs take POST and answer 202 with the job.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
+from collections.abc import Callable, Coroutine
+from importlib.metadata import version
 from typing import Any
 
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.endpoints import HTTPEndpoint
+from fastapi import FastAPI
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
-from hotset.harness.api import asked, openapi, problems
-from hotset.harness.api.access import RequireToken
-from hotset.harness.service import jobs, now, verbs
-from hotset.harness.service.jobs import Job
-from hotset.harness.service.now import VerbFailed, run_now, text_of
-from hotset.harness.service.verbs import RefusedError, Verb, Words
+from hotset.cachelayer.common.errors import HotsetError
+
+from ..operations.base import registry, run
+from ..operations.base.registry import Kind, Operation
+from ..operations.base.rights import Right
+from . import describe, jobs, problems, runs, values
+from .access import RequireToken, caller
 
 METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-_REPORTS = {"md": "text/markdown; charset=utf-8", "json": "application/json"}
-Endpoint = Callable[[Request], Awaitable[Response]]
+METRICS = "report metrics"
+# Operations that have a place of their own: /runs/…, /metrics.
+PLACED = frozenset(
+    (METRICS, "report run", "runs compare", "runs list", "runs rm", "runs show", "runs trend")
+)
+Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-def create() -> Starlette:
+class Api(FastAPI):
+    """Its description has what its jobs come to, too."""
+
+    def openapi(self) -> dict[str, Any]:
+        if not self.openapi_schema:
+            self.openapi_schema = describe.with_results(super().openapi())
+        return self.openapi_schema
+
+
+def create() -> FastAPI:
     """The application. Its description needs no token; everything else does."""
-    inner = [*_job_routes(), *_run_routes(), *_verb_routes()]
-    handlers: dict[Any, Any] = dict.fromkeys(problems.FORESEEN, problems.handle)
-    return Starlette(
-        routes=[
-            Route("/openapi.json", _describe, methods=["GET"]),
-            Mount("/", routes=inner, middleware=[Middleware(RequireToken)]),
-        ],
-        exception_handlers={**handlers, Exception: problems.unforeseen},
+    app = Api(
+        title="hotset",
+        version=version("hotset"),
+        description="The operations of hotset, its jobs and its archive of runs. Operations that"
+        " take their time, or change something, are jobs.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        middleware=[Middleware(RequireToken, public=frozenset(("/openapi.json",)))],
+        exception_handlers={
+            HTTPException: problems.handle,
+            RequestValidationError: problems.handle,
+            HotsetError: problems.handle,
+            Exception: problems.unforeseen,
+        },
+        responses=describe.PROBLEMS,
+        dependencies=[describe.TOKEN],
     )
+    app.include_router(jobs.router)
+    app.include_router(runs.router)
+    for found in registry.every():
+        if found.name not in PLACED:
+            app.router.routes += _routes(found)
+    return app
 
 
 def metrics_route(path: str = "/metrics") -> Route:
     """The tiers' counters as OpenMetrics text, for a scraper that holds a token."""
-    return Route(path, _metrics, methods=["GET"], middleware=[Middleware(RequireToken)])
+    return Route(
+        path, _metrics, methods=["GET"], middleware=[Middleware(RequireToken, needs=Right.METRICS)]
+    )
 
 
-async def _describe(request: Request) -> Response:
-    return JSONResponse(openapi.describe(request.scope.get("root_path", "")))
+def _routes(found: Operation) -> list[APIRoute]:
+    """One route a method: each has its own description. Old names are served, not described."""
+    endpoint = _starter(found) if found.kind is Kind.JOB else _answerer(found)
+    return [
+        APIRoute(
+            "/" + name.replace(" ", "/"),
+            endpoint,
+            methods=[method],
+            include_in_schema=name == found.name,
+            **describe.operation(found, method),
+        )
+        for name in (found.name, *found.aliases)
+        for method in describe.methods(found)
+    ]
 
 
-# Verbs
-
-
-def _verb_routes() -> list[Route]:
-    routes = []
-    for words, verb in openapi.offered():
-        path = "/" + "/".join(words)
-        if verb.kind == "job":
-            routes.append(Route(path, _starter(words), methods=["POST"]))
-            continue
-        routes.append(Route(path, _answerer(words), methods=openapi.methods(verb)))
-    return routes
-
-
-def _starter(words: Words) -> Endpoint:
+def _starter(found: Operation) -> Endpoint:
     async def start(request: Request) -> Response:
-        job = await run_in_threadpool(jobs.start, words, await asked.body(request))
-        return JSONResponse(job.as_dict(), 202, {"Location": _place(request, job)})
+        given = await values.of_body(request)
+        job = await run_in_threadpool(run.start, found.name, given, caller=caller(request))
+        return jobs.started(request, job)
 
     return start
 
 
-def _answerer(words: Words) -> Endpoint:
+def _answerer(found: Operation) -> Endpoint:
     async def answer(request: Request) -> Response:
         if request.method == "POST":
-            values = await asked.body(request)
+            given = await values.of_body(request)
         else:
-            values = asked.query(request, verbs.find(words))
-        return JSONResponse(await run_now(words, values))
+            given = values.of_query(request, found)
+        return JSONResponse(await answered(request, found.name, given))
 
     return answer
 
 
-# Jobs
-
-
-def _job_routes() -> list[Route]:
-    return [
-        Route("/jobs", _list_jobs, methods=["GET"]),
-        Route("/jobs/{id}", _OneJob),
-        Route("/jobs/{id}/events", _follow_job, methods=["GET"]),
-        Route("/jobs/{id}/cancel", _cancel_job, methods=["POST"]),
-    ]
-
-
-async def _list_jobs(request: Request) -> Response:
-    asked.only(request.query_params)
-    found = await run_in_threadpool(jobs.every)
-    return JSONResponse({"schema_version": jobs.SCHEMA_VERSION,
-                         "jobs": [job.as_dict() for job in found]})  # fmt: skip
-
-
-class _OneJob(HTTPEndpoint):
-    async def get(self, request: Request) -> Response:
-        asked.only(request.query_params)
-        job = await run_in_threadpool(jobs.find, request.path_params["id"])
-        return JSONResponse({**job.as_dict(), "cause": jobs.cause(job), "result": jobs.result(job)})
-
-    async def delete(self, request: Request) -> Response:
-        asked.only(request.query_params)
-        job = await run_in_threadpool(jobs.find, request.path_params["id"])
-        if job.id != request.path_params["id"]:
-            raise RefusedError(f"id: to forget a job, write its whole id: {job.id}", "id")
-        await run_in_threadpool(jobs.remove, job.id)
-        return Response(status_code=204)
-
-
-async def _cancel_job(request: Request) -> Response:
-    asked.only(await asked.body(request))
-    job = await run_in_threadpool(jobs.cancel, request.path_params["id"])
-    return JSONResponse(job.as_dict(), 202, {"Location": _place(request, job)})
-
-
-async def _follow_job(request: Request) -> Response:
-    """Server-sent events; a browser that lost the line asks again with the last one's id."""
-    asked.only(request.query_params)
-    last = request.headers.get("last-event-id", "") or "0"
-    if not (last.isascii() and last.isdecimal() and len(last) < 19):
-        raise RefusedError(f"Last-Event-ID {last!r}: send the id of an event, a whole number",
-                           "Last-Event-ID")  # fmt: skip
-    job = await run_in_threadpool(jobs.find, request.path_params["id"])
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    said = _stream(job.id, int(last)) if request.method == "GET" else ()
-    return StreamingResponse(said, media_type="text/event-stream", headers=headers)
-
-
-async def _stream(id_: str, after: int) -> AsyncIterator[str]:
-    yield "retry: 2000\n\n"
-    async for event in jobs.follow(id_, after):
-        data = json.dumps(event.as_dict(), ensure_ascii=False)
-        yield f"id: {event.id}\nevent: {event.kind}\ndata: {data}\n\n"
-
-
-def _place(request: Request, job: Job) -> str:
-    return f"{request.scope.get('root_path', '')}/jobs/{job.id}"
-
-
-# Runs
-
-
-def _run_routes() -> list[Route]:
-    return [
-        Route("/runs", _list_runs, methods=["GET"]),
-        Route("/runs/compare", _Comparison),
-        Route("/runs/{run}", _OneRun),
-        Route("/runs/{run}/report", _report_run, methods=["GET"]),
-    ]
-
-
-async def _list_runs(request: Request) -> Response:
-    asked.only(request.query_params)
-    return JSONResponse(await run_now(("runs", "list"), {}))
-
-
-class _Comparison(HTTPEndpoint):
-    """All methods end here: no run is named so."""
-
-    async def get(self, request: Request) -> Response:
-        asked.only(request.query_params, "run", "force")
-        force = request.query_params.get("force", "false")
-        if force not in ("true", "false"):
-            raise RefusedError(f"force: {force!r} is refused: write true or false", "force")
-        runs = request.query_params.getlist("run")
-        if len(runs) < 2:
-            raise RefusedError(
-                f"run: {len(runs)} given; name two runs or more, ?run=A&run=B", "run"
-            )
-        values = {"runs": runs, "force": force == "true"}
-        return JSONResponse(await run_now(("runs", "compare"), values))
-
-
-class _OneRun(HTTPEndpoint):
-    async def get(self, request: Request) -> Response:
-        asked.only(request.query_params)
-        return JSONResponse(await run_now(("runs", "show"), {"run": request.path_params["run"]}))
-
-    async def delete(self, request: Request) -> Response:
-        """Only by its whole name: a beginning, or ``last``, is too easily another one's."""
-        from hotset.harness.archive import Archive, NoSuchRunError
-
-        asked.only(request.query_params)
-        run = request.path_params["run"]
-        try:
-            known = await run_in_threadpool(Archive.default().resolve, run)
-        except NoSuchRunError:
-            known = None
-        if known != run:
-            raise VerbFailed(2, f"run {run!r}: there is none of that name; to delete one, write its"
-                             " whole name", "run", "NoSuchRunError")  # fmt: skip
-        await text_of(verbs.find(("runs", "rm")).call({"run": run, "yes": True}))
-        return Response(status_code=204)
-
-
-async def _report_run(request: Request) -> Response:
-    asked.only(request.query_params, "format")
-    format_ = request.query_params.get("format", "html")
-    values = {"run": request.path_params["run"], "format": format_}
-    said = await text_of(verbs.find(("report", "run")).call(values))
-    if format_ == "html":
-        return FileResponse(Path(said.strip()), media_type="text/html; charset=utf-8")
-    return Response(said, media_type=_REPORTS[format_])
+async def answered(request: Request, name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """A query's result as JSON has it."""
+    who = caller(request)
+    return await run_in_threadpool(lambda: run.answer(name, given, caller=who).document())
 
 
 async def _metrics(request: Request) -> Response:
-    verb: Verb = verbs.find(("report", "metrics"))
     try:
-        text = await now.text_of(verb.call(asked.query(request, verb)))
+        given = values.of_query(request, registry.find(METRICS))
+        document = await answered(request, METRICS, given)
     except problems.FORESEEN as error:
         return problems.of(error)
-    return Response(text, media_type=METRICS_TYPE)
+    return Response("\n".join(document["lines"]) + "\n", media_type=METRICS_TYPE)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotset.harness.cli import tokens
-from hotset.harness.cli.options import HostOption
+from . import tokens
+from .options import HostOption
 
 if TYPE_CHECKING:
     import socket
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PASSWORD_FILE_VARIABLE = "HOTSET_CONSOLE_PASSWORD_FILE"  # noqa: S105 - a variable's name
 
 app = typer.Typer(
-    help="The web console, and the HTTP API under /api/v1.", invoke_without_command=True
+    help="Start the web console and the HTTP API (/api/v1).", invoke_without_command=True
 )
 app.add_typer(tokens.app, name="token")
 
@@ -25,21 +25,38 @@ app.add_typer(tokens.app, name="token")
 @app.callback()
 def console(
     context: typer.Context,
-    bind: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8480,
+    bind: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free port.")
+    ] = 8480,
     cert: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="TLS: the certificate (PEM).")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="TLS certificate (PEM).")
     ] = None,
     key: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="TLS: its private key (PEM).")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="TLS private key (PEM).")
     ] = None,
     insecure: Annotated[
         bool,
-        typer.Option("--insecure", help="Let other computers in without TLS: all can be read."),
+        typer.Option(
+            "--insecure",
+            help="Let other computers connect without TLS: the network can read everything.",
+        ),
     ] = False,
+    public_url: Annotated[
+        str | None,
+        typer.Option(
+            "--public-url",
+            metavar="https://NAME",
+            help="Address that browsers use, where a proxy in front of the console has the TLS"
+            " certificate. Cookies are then sent over TLS only.",
+        ),
+    ] = None,
     machine: HostOption = "local",
 ) -> None:
     """Serve the console until Ctrl-C; its jobs go on after that.
+
+    Files, machines and host names that its callers may name are those of remote.toml in hotset's
+    folder of settings (~/.config/hotset), which docs/console-and-api.md explains.
 
     The first start asks for a password; without a terminal it is the first line of the file that
     HOTSET_CONSOLE_PASSWORD_FILE names.
@@ -49,17 +66,26 @@ def console(
     if (cert is None) != (key is None):
         raise typer.BadParameter("--cert and --key go together", param_hint="--cert")
     _check_bind(bind, tls=cert is not None, insecure=insecure)
+    public_name = None if public_url is None else _public_name(public_url)
     _check_machine(machine)
     _first_password()
-    from hotset.harness.console.app import create
-    from hotset.harness.console.serving import serve
-    from hotset.harness.console.web import Settings
+    from ..console.app import create
+    from ..console.serving import serve
+    from ..console.web import Settings
+    from ..environment import of_server
+    from ..operations.base.remote import MACHINE_VARIABLE
 
-    app = create(Settings(machine, tls=cert is not None))
+    environment = of_server(os.environ)
+    os.environ.clear()
+    os.environ.update(environment)
+    # What its pages and its API use where a request names no machine, and may name.
+    os.environ[MACHINE_VARIABLE] = machine
+    app = create(Settings(machine, tls=bool(cert or public_name), public_name=public_name))
     with _listening(bind, port) as listener:
         scheme, address = "https" if cert else "http", listener.getsockname()
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
-        typer.echo(f"hotset console: {scheme}://{host}:{address[1]}/ (Ctrl-C ends it)", err=True)
+        said = f"for browsers {public_url}; Ctrl-C ends it" if public_url else "Ctrl-C ends it"
+        typer.echo(f"hotset console: {scheme}://{host}:{address[1]}/ ({said})", err=True)
         serve(app, listener, cert, key)
 
 
@@ -67,11 +93,14 @@ def console(
 def password(
     password_file: Annotated[
         Path | None,
-        typer.Option("--password-file", help="Its first line; without it the terminal is asked."),
+        typer.Option(
+            "--password-file",
+            help="A file whose first line is the password. Without it you are asked.",
+        ),
     ] = None,
 ) -> None:
-    """Set the console's password; whoever is logged in has to log in again."""
-    from hotset.harness.console import passwords
+    """Set the console's password. Everybody has to log in again."""
+    from ..console import passwords
 
     try:
         passwords.save(_asked() if password_file is None else passwords.read(password_file))
@@ -97,16 +126,34 @@ def _check_bind(bind: str, tls: bool, insecure: bool) -> None:
         )
 
 
+def _public_name(url: str) -> str:
+    """The name in an address that browsers use."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        name, _ = parts.hostname, parts.port
+    except ValueError:
+        parts, name = urlsplit(""), None
+    if parts.scheme != "https" or not name or parts.username or url.rstrip("/").count("/") != 2:
+        raise typer.BadParameter(
+            f"{url!r}: write https:// and a name, such as https://console.example.org; the console"
+            " cannot lie below a path",
+            param_hint="--public-url",
+        )
+    return name
+
+
 def _check_machine(name: str) -> None:
     """Its name; that it answers is seen by each page. Raises MachineNameError."""
-    from hotset.cachelayer import machines
+    from hotset.cachelayer.testbed import connect
 
-    if name not in (machines.LOCAL, machines.LAB):
-        machines.account(name)
+    if name not in (connect.LOCAL, *connect.GUESTS):
+        connect.account(name)
 
 
 def _first_password() -> None:
-    from hotset.harness.console import passwords
+    from ..console import passwords
 
     if passwords.stored() is not None:
         return
@@ -120,10 +167,10 @@ def _first_password() -> None:
 def _asked() -> str:
     import sys
 
-    from hotset.cachelayer.machine import EnvironmentLacksError
+    from hotset.cachelayer.hosts.base import PrerequisiteMissingError
 
     if not sys.stdin.isatty():
-        raise EnvironmentLacksError(
+        raise PrerequisiteMissingError(
             "there is no terminal to ask for the console's password: `hotset console password"
             f" --password-file FILE`, or name a file in {PASSWORD_FILE_VARIABLE}"
         )
@@ -136,13 +183,13 @@ def _asked() -> str:
 def _listening(bind: str, port: int) -> socket.socket:
     import socket
 
-    from hotset.cachelayer.machine import EnvironmentLacksError
+    from hotset.cachelayer.hosts.base import PrerequisiteMissingError
 
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
     try:
         return socket.create_server((bind, port), family=family)
     except OSError as error:
-        raise EnvironmentLacksError(
+        raise PrerequisiteMissingError(
             f"--port {port}: {bind}:{port} cannot be listened at ({error.strerror}); take another"
             " with --port"
         ) from None

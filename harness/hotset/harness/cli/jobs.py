@@ -7,25 +7,27 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hotset.harness.cli.options import Format, FormatOption
+from .options import Format, FormatOption
 
 if TYPE_CHECKING:
-    from hotset.harness.service.jobs import Job
+    from ..jobs.store import Job
 
-app = typer.Typer(help="Jobs that the console and the HTTP API have started.",
-                  no_args_is_help=True)  # fmt: skip
+app = typer.Typer(
+    help="Manage the jobs that the console and the HTTP API have started.", no_args_is_help=True
+)
 JobArgument = Annotated[
-    str, typer.Argument(metavar="JOB", help="A job's id, as `jobs list` shows it; or 'last'.")
+    str, typer.Argument(metavar="JOB", help="A job's id as `jobs list` shows it, or 'last'.")
 ]
 _COLUMNS = ("id", "verb", "machine", "state", "latest")
 
 
 @app.command("list")
 def list_jobs(format_: FormatOption = Format.TABLE) -> None:
-    """All jobs, the newest first."""
-    from hotset.harness.progress import to_stdout
-    from hotset.harness.service import jobs
-    from hotset.reports.tables import records
+    """List all jobs, newest first."""
+    from hotset.reports.render.tables import records
+
+    from ..jobs import store as jobs
+    from ..terminal.progress import to_stdout
 
     found = jobs.every()
     if format_ is Format.JSON:
@@ -41,17 +43,17 @@ def list_jobs(format_: FormatOption = Format.TABLE) -> None:
 def show_job(
     job: JobArgument,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on with what it says, until it has ended.")
+        bool, typer.Option("--follow", help="Keep printing its messages until it has ended.")
     ] = False,
     format_: Annotated[
-        Literal["table", "json"], typer.Option("--format", "-f", help="How to print it.")
+        Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")
     ] = "table",
 ) -> None:
-    """What a job was asked, its last lines and, as JSON, its result."""
+    """Show a job's request, its last messages and, as JSON, its result."""
     import asyncio
 
-    from hotset.harness.progress import to_stdout
-    from hotset.harness.service import jobs
+    from ..jobs import store as jobs
+    from ..terminal.progress import to_stdout
 
     found = jobs.find(job)
     if follow:
@@ -62,8 +64,12 @@ def show_job(
             raise typer.Exit(0) from None
         found = jobs.find(found.id)
     if format_ == "json":
-        whole = {"schema_version": jobs.SCHEMA_VERSION, **found.as_dict(),
-                 "cause": jobs.cause(found), "result": jobs.result(found)}  # fmt: skip
+        whole = {
+            "schema_version": jobs.SCHEMA_VERSION,
+            **found.as_dict(),
+            "cause": jobs.cause(found),
+            "result": jobs.result(found),
+        }
         to_stdout(json.dumps(whole, indent=1))
     else:
         to_stdout("\n".join(_lines(found, with_said=not follow)))
@@ -71,22 +77,23 @@ def show_job(
 
 @app.command("cancel")
 def cancel_job(job: JobArgument) -> None:
-    """Interrupt a job as Ctrl-C does: it takes down what it made."""
-    from hotset.harness.service import jobs
+    """Interrupt a job, as Ctrl-C does. It removes what it had set up."""
+    from ..jobs import store as jobs
 
     found = jobs.find(job)
     if not found.running:
         typer.echo(f"job {found.id} has ended: {found.state}", err=True)
         return
     jobs.cancel(found.id)
-    typer.echo(f"interrupted {found.id}; `hotset jobs show --follow {found.id}` shows it end",
-               err=True)  # fmt: skip
+    typer.echo(
+        f"interrupted {found.id}; `hotset jobs show --follow {found.id}` shows it end", err=True
+    )
 
 
 @app.command("rm")
 def remove_job(job: JobArgument) -> None:
-    """Forget a job that has ended, with all that it said."""
-    from hotset.harness.service import jobs
+    """Delete a job that has ended, with its messages."""
+    from ..jobs import store as jobs
 
     found = jobs.find(job)
     jobs.remove(found.id)
@@ -96,15 +103,21 @@ def remove_job(job: JobArgument) -> None:
 def _lines(job: Job, with_said: bool) -> list[str]:
     values = ", ".join(f"{name} {value}" for name, value in job.values.items())
     ended = "" if job.code is None else f" (code {job.code})"
-    shown = {"job": job.id, "verb": job.verb, "with": values, "machine": job.machine,
-             "started": f"{job.started:%Y-%m-%d %H:%M:%S}", "state": f"{job.state}{ended}",
-             "latest": job.latest if job.running or job.figures else ""}  # fmt: skip
+    shown = {
+        "job": job.id,
+        "verb": job.verb,
+        "with": values,
+        "machine": job.machine,
+        "started": f"{job.started:%Y-%m-%d %H:%M:%S}",
+        "state": f"{job.state}{ended}",
+        "latest": job.latest if job.running or job.figures else "",
+    }
     lines = [f"{name:<9} {text}" for name, text in shown.items() if text]
     return [*lines, *([""] if job.said else []), *job.said] if with_said else lines
 
 
 async def _follow(job: Job) -> None:
-    from hotset.harness.service import jobs
+    from ..jobs import store as jobs
 
     async for event in jobs.follow(job.id):
         if event.kind != "end":

@@ -6,42 +6,78 @@ from typing import Annotated
 
 import typer
 
-from hotset.harness.cli.options import Format, FormatOption
+from ..operations.base.rights import Right
+from .options import Format, FormatOption
 
 app = typer.Typer(
-    help="Tokens of programs that use the HTTP API. Who holds one may do what you may.",
+    help="Manage the tokens of programs that use the HTTP API.",
     no_args_is_help=True,
 )
 NameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="What the token is for, such as nightly-report.")
+    str,
+    typer.Argument(
+        metavar="NAME", help="The token's name: what it is for, such as nightly-report."
+    ),
 ]
 
 
 @app.command("create")
-def create_token(name: NameArgument) -> None:
-    """Make a token and print it: it is shown this once, and kept as a hash only."""
-    from hotset.harness.api import tokens
-    from hotset.harness.progress import to_stdout
+def create_token(
+    name: NameArgument,
+    right: Annotated[
+        Right,
+        typer.Option(
+            help="metrics: fetch /metrics only; read: see everything; operate: also run"
+            " benchmarks and warm-ups; admin: also erase data and change how a server is"
+            " set up."
+        ),
+    ] = Right.ADMIN,
+    valid_days: Annotated[
+        int | None, typer.Option(min=1, max=3650, help="Days until it expires; never if left out.")
+    ] = None,
+) -> None:
+    """Create a token and print it. It is shown only this once; hotset keeps its hash."""
+    from ..api import tokens
+    from ..operations.base import audit
+    from ..terminal.progress import to_stdout
 
-    to_stdout(tokens.create(name))
+    text = tokens.create(name, right, valid_days)
+    asked = {"name": name, "right": right.value, "valid_days": valid_days}
+    audit.begin(audit.on_command_line(), "console token create", asked, "done")
+    to_stdout(text)
 
 
 @app.command("list")
 def list_tokens(format_: FormatOption = Format.TABLE) -> None:
-    """The tokens' names, and when each was made."""
-    from hotset.harness.api import tokens
-    from hotset.harness.progress import to_stdout
-    from hotset.reports.tables import records
+    """List the tokens: name, creation, right, expiry, last use."""
+    from hotset.reports.render.tables import records
 
-    rows = [(token.name, token.created) for token in tokens.every()]
-    to_stdout(records("tokens", tokens.SCHEMA_VERSION, ("name", "created"), rows, format_.value,
-                      "no tokens yet"))  # fmt: skip
+    from ..api import tokens
+    from ..terminal.progress import to_stdout
+
+    uses = tokens.last_uses()
+    rows = [
+        (one.name, one.created, one.right.value, one.expires or "", uses.get(one.name, ""))
+        for one in tokens.every()
+    ]
+    to_stdout(
+        records(
+            "tokens",
+            tokens.SCHEMA_VERSION,
+            ("name", "created", "right", "expires", "last_used"),
+            rows,
+            format_.value,
+            "no tokens yet",
+        )
+    )
 
 
 @app.command("revoke")
 def revoke_token(name: NameArgument) -> None:
-    """Take a token back: from now on it opens nothing."""
-    from hotset.harness.api import tokens
+    """Revoke a token. It stops working at once."""
+    from ..api import tokens
+    from ..operations.base import audit
 
     tokens.revoke(name)
+    audit.begin(audit.on_command_line(), "console token revoke", {"name": name}, "done")
     typer.echo(f"revoked {name}", err=True)

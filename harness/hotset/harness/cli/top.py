@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotset.harness.cli.heat import OptionalDsn
-from hotset.harness.cli.options import HostOption, PasswordFileOption, ServerOption
+from .options import HostOption, OptionalDsn, PasswordFileOption, ServerOption, password_of
 
 if TYPE_CHECKING:
-    from hotset.harness.top import Feed
+    from ..monitoring.top import Feed
 
 _LOOK_S = 0.1
 """How long a key or a new window size may wait."""
@@ -24,33 +23,36 @@ _LOOK_S = 0.1
 def top(
     interval: Annotated[
         float,
-        typer.Argument(metavar="[INTERVAL]", min=0.2, help="Seconds between two readings."),
+        typer.Argument(metavar="INTERVAL", min=0.2, help="Seconds between two readings."),
     ] = 1.0,
     machine: HostOption = "local",
     engine: ServerOption = "postgres",
     dsn: OptionalDsn = None,
     password_file: PasswordFileOption = None,
 ) -> None:
-    """All accelerated disks of a machine, live; with --dsn the database, too.
+    """Watch all accelerated disks of a machine live; with --dsn, the database as well.
 
-    Hit ratios now, over the last minute and since the start; requests, dirty, used. Keys: q quits,
-    s sorts, ? helps.
+    It shows hit ratios now, over the last minute and since the start, requests, dirty and used
+    blocks. Keys: q quits, s sorts, ? shows help.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise typer.BadParameter(
             "top fills a terminal's screen, and this is none: `hotset tier watch` prints lines"
         )
-    from hotset.cachelayer import machines
-    from hotset.harness.engines import connect
-    from hotset.harness.top import Feed, Watch
+    from hotset.cachelayer.testbed import connect as machines
+
+    from ..databases import connect
+    from ..monitoring.top import Feed, Watch
+    from ..operations.computer import activity
 
     with ExitStack() as stack:
         there = stack.enter_context(machines.opened(machine))
         server = None
         if dsn is not None:
-            database = connect.database(engine, dsn, password_file)
+            database = connect.database(engine, dsn, password_of(password_file))
             server = stack.enter_context(closing(connect.engine(database)))
-        feed = Feed(Watch(there, machine == "local", server, interval), interval)
+        watch = Watch(there, machine == "local", server, interval, activity.running)
+        feed = Feed(watch, interval)
         try:
             with feed:
                 _show(feed, f"{machine}  every {interval:g} s")
@@ -67,7 +69,7 @@ def _show(feed: Feed, title: str) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from hotset.harness import top_view
+    from ..monitoring import top_view
 
     console, order, help_, drawn = Console(), 0, False, None
     with _keys() as key, Live(console=console, screen=True, auto_refresh=False) as live:
@@ -76,11 +78,9 @@ def _show(feed: Feed, title: str) -> None:
             wanted = (picture, order, help_, width, height)
             if wanted != drawn:
                 live.update(
-                    top_view.screen(
-                        picture, top_view.ORDERS[order], title, width, height, help_
-                    ),
+                    top_view.screen(picture, top_view.ORDERS[order], title, width, height, help_),
                     refresh=True,
-                )  # fmt: skip
+                )
                 drawn = wanted
             match key():
                 case "q":

@@ -12,23 +12,15 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from hotset.harness.api import app as api
-from hotset.harness.archive import NoSuchRunError
-from hotset.harness.console.ground import GroundError
-from hotset.harness.console.pages import (
-    benchmarks,
-    card,
-    disks,
-    jobs,
-    login,
-    overview,
-    runs,
-    warmup,
-)
-from hotset.harness.console.sampler import Reader, Sampler
-from hotset.harness.console.sessions import Attempts, Sessions
-from hotset.harness.console.web import STATIC, Console, SecureHeaders, Settings, problem
-from hotset.harness.service.jobs import JobConflictError, NoSuchJobError
+from ..api import app as api
+from ..archive import NoSuchRunError
+from ..jobs.store import JobConflictError, NoSuchJobError
+from .backend import BackendError
+from .hosts import KnownHosts
+from .pages import audit, benchmarks, card, disks, jobs, login, overview, runs, warmup
+from .sampler import Reader, Sampler
+from .sessions import Attempts, Sessions
+from .web import STATIC, Console, SecureHeaders, Settings, problem
 
 
 def create(settings: Settings) -> Starlette:
@@ -47,9 +39,11 @@ def create(settings: Settings) -> Starlette:
             *benchmarks.ROUTES,
             *jobs.ROUTES,
             *runs.ROUTES,
+            *audit.ROUTES,
         ],
         middleware=[
             Middleware(SecureHeaders, tls=settings.tls),
+            Middleware(KnownHosts, public_name=settings.public_name),
             Middleware(GZipMiddleware, minimum_size=1024),
         ],
         exception_handlers={
@@ -57,13 +51,15 @@ def create(settings: Settings) -> Starlette:
             NoSuchRunError: _no_such,
             NoSuchJobError: _no_such,
             JobConflictError: _conflict,
-            GroundError: _conflict,
+            BackendError: _conflict,
         },
     )
     app.state.console = Console(
-        settings, Sessions(settings.limits), Attempts(settings.limits),
+        settings,
+        Sessions(settings.limits),
+        Attempts(settings.limits),
         Sampler(reader.read, reader.close, overview.frame),
-    )  # fmt: skip
+    )
     return app
 
 

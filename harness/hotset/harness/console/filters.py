@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from hotset.cachelayer import flash
-from hotset.cachelayer.card import Card
-from hotset.cachelayer.units import Bytes
-from hotset.harness.console.split import Split
-from hotset.harness.warmups.text import duration
-from hotset.reports.words import ABSENT, part_of_all
+from hotset.cachelayer.block import devicemapper
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.provisioning.cache_device import Card
+from hotset.reports.model.words import ABSENT, part_of_all
+
+from ..warmup.text import duration
+from .split import Split
 
 Part = tuple[str, str, int]
 """Of a bar: the class that colours it, words, bytes."""
@@ -62,12 +63,16 @@ def when(value: datetime | str | float) -> str:
 def card_parts(card: Card) -> list[Part]:
     """A card that stands: each disk's cache in the colour of a cache."""
     disks = [
-        ("cache", f"cache of {disk.name}", int(flash.total(disk.cache))) for disk in card.disks
+        ("cache", f"cache of {disk.name}", int(devicemapper.total(disk.cache)))
+        for disk in card.disks
     ]
-    metadata = sum(int(flash.total(disk.metadata)) for disk in card.disks)
-    found = [*disks, ("metadata", "metadata", metadata),
-             ("volume", "volume", int(flash.total(card.volume))),
-             ("free", "free", int(flash.total(card.free())))]  # fmt: skip
+    metadata = sum(int(devicemapper.total(disk.metadata)) for disk in card.disks)
+    found = [
+        *disks,
+        ("metadata", "metadata", metadata),
+        ("volume", "volume", int(devicemapper.total(card.volume))),
+        ("free", "free", int(devicemapper.total(card.free()))),
+    ]
     return [part for part in found if part[2]]
 
 
@@ -78,6 +83,12 @@ def split_parts(split: Split) -> list[Part]:
 
 
 FILTERS: dict[str, Callable[..., str]] = {
-    "size": size, "percent": part_of_all, "rate": rate, "megabytes": megabytes, "number": number,
-    "factor": factor, "when": when, "duration": duration,
-}  # fmt: skip
+    "size": size,
+    "percent": part_of_all,
+    "rate": rate,
+    "megabytes": megabytes,
+    "number": number,
+    "factor": factor,
+    "when": when,
+    "duration": duration,
+}

@@ -7,14 +7,15 @@ from pathlib import Path
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from hotset.cachelayer.paths import data_dir, write_whole
+from hotset.cachelayer.common.errors import RequestError
+from hotset.cachelayer.common.paths import data_dir, write_whole
 
 LENGTH_MIN = 10
 LENGTH_MAX = 1024
 _HASHER = PasswordHasher()
 
 
-class PasswordError(ValueError):
+class PasswordError(RequestError):
     """Not a password that the console takes; the message says why."""
 
 
@@ -27,7 +28,7 @@ def stored() -> str | None:
 
 
 def save(password: str) -> None:
-    """Keep a password's hash, whole or not at all. Whoever is logged in has to log in again.
+    """Save a password's hash, atomically. Whoever is logged in has to log in again.
 
     :raises PasswordError: too short or too long.
     """

@@ -13,18 +13,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.cachelayer import flash, machines
-from hotset.cachelayer.heat import Tally
-from hotset.cachelayer.machine import Machine
-from hotset.cachelayer.tier import Counters
-from hotset.cachelayer.units import SECTOR_BYTES
-from hotset.harness import top, watch
-from hotset.harness.cli.codes import code_of
-from hotset.harness.hit_report import gained
-from hotset.harness.service import jobs
-from hotset.harness.service.jobs import Job
-from hotset.harness.top import Seen
-from hotset.harness.watch import Line
+from hotset.cachelayer.common.units import SECTOR_BYTES
+from hotset.cachelayer.hosts.base import Machine
+from hotset.cachelayer.provisioning import cache_device as cards
+from hotset.cachelayer.stats.heat import Tally
+from hotset.cachelayer.testbed import connect
+from hotset.cachelayer.tiers.base import Counters, hits_over
+
+from ..errors import code_of
+from ..jobs import store as jobs
+from ..jobs.store import Job
+from ..monitoring import top, watch
+from ..monitoring.top import DiskReading
+from ..monitoring.watch import Line
 
 INTERVAL_S = 2.0
 WINDOW_S = 60.0
@@ -99,9 +100,9 @@ class Reader:
         running = tuple(jobs.running())
         try:
             if self._machine is None:
-                self._machine = self._open.enter_context(machines.opened(self._name))
-            here = self._name == machines.LOCAL
-            disks = tuple(self._sample(one) for one in top.look(self._machine, here))
+                self._machine = self._open.enter_context(connect.opened(self._name))
+            here = self._name == connect.LOCAL
+            disks = tuple(self._sample(one) for one in top.inspect(self._machine, here))
         except Exception as error:
             self.close()
             foreseen = code_of(error) is not None
@@ -115,7 +116,7 @@ class Reader:
         self._machine = None
         self._kept.clear()
 
-    def _sample(self, seen: Seen) -> DiskSample:
+    def _sample(self, seen: DiskReading) -> DiskSample:
         kept = self._kept.setdefault(seen.name, deque())
         if seen.counters is None or self._machine is None:
             kept.clear()
@@ -131,13 +132,22 @@ class Reader:
             line = watch.line(before.counters, now.counters, now.at, seconds, bits, seen.block)
             moved = _rates(before.moved, now.moved, line.seconds)
         kept.append(now)
-        minute = Tally.of(gained([one.counters for one in kept], bits))
+        minute = Tally.of(hits_over([one.counters for one in kept], bits))
         levels = (
             int(size.bytes(seen.block))
             for size in (now.counters.dirty, now.counters.used, now.counters.total)
         )
-        return DiskSample(seen.name, seen.kind, seen.about, True, line, *moved, minute.ratio,
-                          now.counters.hits.ratio, *levels)  # fmt: skip
+        return DiskSample(
+            seen.name,
+            seen.kind,
+            seen.about,
+            True,
+            line,
+            *moved,
+            minute.ratio,
+            now.counters.hits.ratio,
+            *levels,
+        )
 
 
 class Sampler:
@@ -147,9 +157,12 @@ class Sampler:
     """
 
     def __init__(
-        self, read: Callable[[], Sample], close: Callable[[], None],
-        encode: Callable[[Sample], bytes], interval_s: float = INTERVAL_S,
-    ) -> None:  # fmt: skip
+        self,
+        read: Callable[[], Sample],
+        close: Callable[[], None],
+        encode: Callable[[Sample], bytes],
+        interval_s: float = INTERVAL_S,
+    ) -> None:
         self._read = read
         self._close = close
         self._encode = encode
@@ -194,11 +207,11 @@ class Sampler:
             self._close()
 
 
-def _moved(machine: Machine, seen: Seen) -> tuple[int, int] | None:
+def _moved(machine: Machine, seen: DiskReading) -> tuple[int, int] | None:
     """Bytes read and written (Documentation/block/stat.rst); None where there is no device."""
     if seen.kind == "emulated":
         return None
-    device = flash.mapper_path(f"{flash.PREFIX}{seen.name}")
+    device = cards.device_of(seen.kind, seen.name)
     node = machine.run(["readlink", "-f", str(device)], check=False).stdout.strip()
     stat = f"/sys/class/block/{PurePosixPath(node).name}/stat"
     words = machine.run(["cat", stat], check=False).stdout.split()

@@ -11,7 +11,9 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ..api.endless import run_until
 
 _GRACE_S = 2
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -21,10 +23,16 @@ def serve(app: ASGIApp, listener: socket.socket, cert: Path | None, key: Path | 
     """Until SIGINT or SIGTERM."""
     closing = asyncio.Event()
     config = uvicorn.Config(
-        EndsWithServer(app, closing), log_level="warning", access_log=False, server_header=False,
-        proxy_headers=False, timeout_graceful_shutdown=_GRACE_S, ssl_certfile=cert,
-        ssl_keyfile=key, lifespan="off",
-    )  # fmt: skip
+        EndsWithServer(app, closing),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_GRACE_S,
+        ssl_certfile=cert,
+        ssl_keyfile=key,
+        lifespan="off",
+    )
     _Server(config, closing).run(sockets=[listener])
 
 
@@ -62,24 +70,4 @@ class EndsWithServer:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        open_ended = False
-
-        async def watched(message: Message) -> None:
-            nonlocal open_ended
-            open_ended = message["type"] == "http.response.start" or message.get("more_body", False)
-            await send(message)
-
-        await self._app(scope, lambda: self._heard(receive), watched)
-        if open_ended and self._closing.is_set():
-            await send({"type": "http.response.body", "body": b""})
-
-    async def _heard(self, receive: Receive) -> Message:
-        """What the client says next, or that it is gone."""
-        said = asyncio.ensure_future(receive())
-        end = asyncio.ensure_future(self._closing.wait())
-        try:
-            await asyncio.wait({said, end}, return_when=asyncio.FIRST_COMPLETED)
-            return said.result() if said.done() else {"type": "http.disconnect"}
-        finally:
-            said.cancel()
-            end.cancel()
+        await run_until(self._closing.wait, self._app, scope, receive, send)

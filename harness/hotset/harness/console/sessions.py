@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import math
 import secrets
 import time
@@ -16,7 +17,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a session lasts, in seconds, and how many wrong passwords an address may try."""
+    """How long a session lasts, in seconds, and how many wrong passwords may be tried."""
 
     idle_s: float = 3600
     absolute_s: float = 12 * 3600
@@ -90,10 +91,16 @@ class Sessions:
 
 
 class Attempts:
-    """Wrong passwords by address: after so many in a row each further one costs a wait, which
-    doubles up to an hour."""
+    """Wrong passwords, counted by who tries: after so many in a row each further one costs a wait,
+    which doubles up to an hour.
 
-    _ADDRESSES = 10_000
+    Who tries is a browser that was logged in here before (:func:`known_browser`), whatever its
+    address; and otherwise an address, of IPv6 the /64 that one subscriber has. So whoever guesses
+    keeps out nobody but strangers at his own address, and not the browser that the administrator
+    uses, though all of a tunnel's users have one address.
+    """
+
+    _WHO = 10_000
     _WAIT_MAX_S = 3600.0
 
     def __init__(self, limits: Limits, clock: Clock = time.monotonic) -> None:
@@ -101,23 +108,66 @@ class Attempts:
         self._clock = clock
         self._wrong: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
-    def wait_s(self, address: str) -> int:
-        """Seconds until this address may try again; 0: now."""
-        count, last = self._wrong.get(address, (0, 0.0))
+    def wait_s(self, who: str) -> int:
+        """Seconds until they may try again; 0: now."""
+        count, last = self._wrong.get(who, (0, 0.0))
         beyond = count - self._limits.wrong_passwords
         if beyond < 0:
             return 0
         wait = min(self._WAIT_MAX_S, self._limits.wait_s * 2.0 ** min(beyond, 20))
         return max(0, math.ceil(last + wait - self._clock()))
 
-    def failed(self, address: str) -> None:
-        count, _ = self._wrong.pop(address, (0, 0.0))
-        self._wrong[address] = (count + 1, self._clock())
-        while len(self._wrong) > self._ADDRESSES:
+    def failed(self, who: str) -> None:
+        count, _ = self._wrong.pop(who, (0, 0.0))
+        self._wrong[who] = (count + 1, self._clock())
+        while len(self._wrong) > self._WHO:
             self._wrong.popitem(last=False)
 
-    def succeeded(self, address: str) -> None:
-        self._wrong.pop(address, None)
+    def succeeded(self, who: str) -> None:
+        self._wrong.pop(who, None)
+
+
+def who_tries(address: str, browser: str | None) -> str:
+    """Under what attempts are counted.
+
+    :param browser: of :func:`known_browser`, None of a stranger.
+
+    >>> who_tries("2001:db8:1:2:3::4", None), who_tries("10.0.0.7", None)
+    ('2001:db8:1:2::/64', '10.0.0.7')
+    """
+    if browser is not None:
+        return f"browser {browser}"
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped:
+            return str(found.ipv4_mapped)
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(found)
+
+
+def mark_browser(credential: str) -> str:
+    """A cookie's value for a browser that has logged in.
+
+    :param credential: the password's hash, which is secret: with a new password it is worth
+        nothing any more.
+    """
+    name = secrets.token_urlsafe(16)
+    return f"{name}.{_seal(name, credential)}"
+
+
+def known_browser(cookie: str | None, credential: str | None) -> str | None:
+    """The browser that a cookie marks; None if it is none of ours."""
+    name, _, seal = (cookie or "").partition(".")
+    if not name or credential is None:
+        return None
+    return name if hmac.compare_digest(_seal(name, credential), seal) else None
+
+
+def _seal(name: str, credential: str) -> str:
+    return hmac.new(credential.encode(), f"browser {name}".encode(), hashlib.sha256).hexdigest()
 
 
 def _digest(cookie: str) -> bytes:

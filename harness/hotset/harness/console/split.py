@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hotset.cachelayer import choice, flash
-from hotset.cachelayer.card import Card
-from hotset.cachelayer.choice import DatabaseKind, KernelKind
-from hotset.cachelayer.flash import RESERVED, UNIT
-from hotset.cachelayer.tier import TierSpec, WriteMode
-from hotset.cachelayer.units import Bytes
+from hotset.cachelayer.block import devicemapper
+from hotset.cachelayer.block.devicemapper import RESERVED, UNIT
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.provisioning import sizing
+from hotset.cachelayer.provisioning.cache_device import Card
+from hotset.cachelayer.provisioning.sizing import DatabaseKind
+from hotset.cachelayer.tiers.base import CardKind, TierSpec, WriteMode
 
 Share = Literal["cache", "metadata", "volume", "others", "free"]
 
@@ -32,16 +33,24 @@ class Split:
     def parts(self) -> list[tuple[Share, Bytes]]:
         """From the left to the right of the bar."""
         found: list[tuple[Share, Bytes]] = [
-            ("cache", self.spec.cache), ("metadata", self.spec.metadata), ("volume", self.volume),
-            ("others", self.others), ("free", self.free),
-        ]  # fmt: skip
+            ("cache", self.spec.cache),
+            ("metadata", self.spec.metadata),
+            ("volume", self.volume),
+            ("others", self.others),
+            ("free", self.free),
+        ]
         return [(name, size) for name, size in found if size]
 
 
 def split(
-    size: Bytes, card: Card | None, kind: KernelKind, database: DatabaseKind,
-    mode: WriteMode | None, cache_percent: int, kept_percent: int,
-) -> Split:  # fmt: skip
+    size: Bytes,
+    card: Card | None,
+    kind: CardKind,
+    database: DatabaseKind,
+    mode: WriteMode | None,
+    cache_percent: int,
+    kept_percent: int,
+) -> Split:
     """
     :param size: of the flash device.
     :param card: it is one already: its volume stands, and other disks have their parts.
@@ -51,20 +60,25 @@ def split(
     :raises ChoiceError: no room for the least that the kind needs.
     """
     whole = size.align_down(UNIT)
-    free = flash.total(card.free()) if card else Bytes(whole - RESERVED)
+    free = devicemapper.total(card.free()) if card else Bytes(whole - RESERVED)
     taken = Bytes(free * (100 - kept_percent) // 100).align_down(UNIT)
-    stands = flash.total(card.volume) if card else Bytes(0)
+    is_active = devicemapper.total(card.volume) if card else Bytes(0)
     share = 100 if card else cache_percent
     # The metadata's size hangs on the block, and the block on the cache: chosen for the most that
     # the cache can be, which is never too little metadata.
-    rough = choice.choose(kind, database, Bytes(taken * share // 100), stands, size, mode, None)
+    rough = sizing.choose(kind, database, Bytes(taken * share // 100), is_active, size, mode, None)
     metadata = rough.spec.metadata.align_up(UNIT)
     shared = Bytes(max(0, taken - metadata))
     cache = Bytes(shared * share // 100).align_down(UNIT)
-    volume = stands if card else Bytes(shared - cache)
-    chosen = choice.choose(kind, database, cache, volume, size, mode, None)
+    volume = is_active if card else Bytes(shared - cache)
+    chosen = sizing.choose(kind, database, cache, volume, size, mode, None)
     used = cache + chosen.spec.metadata + (0 if card else volume)
     return Split(
-        size, chosen.spec, volume, card is None, Bytes(whole - RESERVED - free - stands),
-        Bytes(free - used), chosen.reasons,
-    )  # fmt: skip
+        size,
+        chosen.spec,
+        volume,
+        card is None,
+        Bytes(whole - RESERVED - free - is_active),
+        Bytes(free - used),
+        chosen.reasons,
+    )

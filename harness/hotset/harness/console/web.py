@@ -21,17 +21,24 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hotset.harness.console import filters, passwords
-from hotset.harness.console.sampler import Sampler
-from hotset.harness.console.sessions import Attempts, Limits, Sessions
+from ..api.access import address_of
+from ..operations.base.audit import Caller
+from . import filters, passwords
+from .sampler import Sampler
+from .sessions import Attempts, Limits, Sessions
 
 COOKIE = "hotset"
 TOKEN_FIELD, TOKEN_HEADER = "csrf", "x-csrf-token"
 STATIC = Path(str(files("hotset.harness.console"))) / "static"
 NAVIGATION = (
-    ("Overview", "/"), ("Card", "/card"), ("Disks", "/disks"), ("Warm-up", "/warmup"),
-    ("Benchmarks", "/benchmarks"), ("Runs", "/runs"),
-)  # fmt: skip
+    ("Overview", "/"),
+    ("Card", "/card"),
+    ("Disks", "/disks"),
+    ("Warm-up", "/warmup"),
+    ("Benchmarks", "/benchmarks"),
+    ("Runs", "/runs"),
+    ("Audit", "/audit"),
+)
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
     " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -51,10 +58,15 @@ Action = Callable[[Request, FormData], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the console was started. ``machine`` is as ``--machine`` names it."""
+    """How the console was started. ``machine`` is as ``--machine`` names it.
+
+    ``tls``: browsers reach it by https, whoever has the certificate; ``public_name``: under which
+    name, where that is a proxy.
+    """
 
     machine: str = "local"
     tls: bool = False
+    public_name: str | None = None
     limits: Limits = field(default_factory=Limits)
 
 
@@ -101,10 +113,12 @@ def action(path: str, endpoint: Action, public: bool = False) -> Route:
         token = request.headers.get(TOKEN_HEADER) or str(form.get(TOKEN_FIELD, ""))
         if not console_of(request).sessions.token_fits(request.cookies.get(COOKIE), token):
             return problem(
-                request, 403, "This form is not from this session",
+                request,
+                403,
+                "This form is not from this session",
                 "It may be left over from before a log-in. Go back, load the page anew and send"
                 " it again; nothing was done.",
-            )  # fmt: skip
+            )
         return await endpoint(request, form)
 
     return Route(path, guarded, methods=["POST"])
@@ -113,6 +127,11 @@ def action(path: str, endpoint: Action, public: bool = False) -> Route:
 def logged_in(request: Request, touch: bool = True) -> bool:
     sessions = console_of(request).sessions
     return sessions.alive(request.cookies.get(COOKIE), passwords.stored(), touch)
+
+
+def caller(request: Request) -> Caller:
+    """Who sits at the console, for the audit log."""
+    return Caller("console", address=address_of(request.scope))
 
 
 def template(name: str) -> Template:
@@ -129,7 +148,7 @@ def render(request: Request, name: str, status: int = 200, **values: object) -> 
         machine=console.settings.machine,
         csrf=console.sessions.token(cookie) if cookie else "",
         **values,
-    )  # fmt: skip
+    )
     return HTMLResponse(text, status)
 
 
@@ -137,8 +156,7 @@ def problem(request: Request, status: int, title: str, detail: str) -> HTMLRespo
     """A page, or with htmx a part of one, that says what is wrong and what to do."""
     partial = request.headers.get("hx-request") == "true"
     name = "problem_part.html" if partial else "problem.html"
-    return render(request, name, status, title=title, detail=detail,
-                  signed_in=logged_in(request))  # fmt: skip
+    return render(request, name, status, title=title, detail=detail, signed_in=logged_in(request))
 
 
 def see(request: Request, path: str) -> Response:
@@ -158,12 +176,16 @@ def _to_login(request: Request) -> Response:
 @cache
 def _templates() -> Environment:
     environment = Environment(
-        loader=PackageLoader("hotset.harness.console"), autoescape=True, trim_blocks=True,
-        lstrip_blocks=True, undefined=StrictUndefined,
-    )  # fmt: skip
+        loader=PackageLoader("hotset.harness.console"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
     environment.filters.update(filters.FILTERS)
-    environment.globals.update(zip=zip, card_parts=filters.card_parts,
-                               split_parts=filters.split_parts)  # fmt: skip
+    environment.globals.update(
+        zip=zip, card_parts=filters.card_parts, split_parts=filters.split_parts
+    )
     return environment
 
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from hotset.harness.hammerdb import jobs, script, settings
-from hotset.harness.hammerdb.failures import HammerdbFailed, HammerdbRefused
-from hotset.harness.hammerdb.jobs import JobRecord
-from hotset.harness.hammerdb.output import Line, Message, UserError, parse
-from hotset.harness.hammerdb.process import Supervised
-from hotset.harness.hammerdb.release import Release, command, environment_of, version_in
-from hotset.harness.hammerdb.settings import PASSWORD_VARIABLE, Connection, Dictionary
-from hotset.harness.hammerdb.watch import Watch, agree, ended_well
+from . import jobs, script, settings
+from .jobs import JobRecord
+from .process.failures import HammerdbFailed, HammerdbRefused
+from .process.output import Line, Message, UserError, parse
+from .process.process import Supervised
+from .process.watch import Watch, agree, ended_well
+from .release import Release, command, environment_of, version_in
+from .settings import PASSWORD_VARIABLE, Connection, Dictionary
 
 Observer: TypeAlias = Callable[[Line], None]
 SCRIPT, LOG, RECORD = "script.tcl", "output.log", "hammer.sqlite"
@@ -103,7 +103,7 @@ def check_settings(
     probe.write_text(script.probe(batch.connection.engine, workload), encoding="utf-8")
     watch, said = Watch(_PROBE_S), []
     with Supervised(
-        command(batch.release, probe), batch.release.home, environment_of(scratch)
+        command(batch.release, probe), batch.release.home, environment_of(scratch), scratch
     ) as process:
         for raw in process.lines(_POLL_S):
             if raw is None:
@@ -121,12 +121,13 @@ def check_settings(
 def _follow(batch: Batch, scratch: Path, file: Path, watch: Watch) -> Iterator[Line]:
     """Start the script; log, watch and pass on its lines until it ends."""
     secret = batch.connection.password
+    argv, home = command(batch.release, file), batch.release.home
     environment = {**environment_of(scratch), PASSWORD_VARIABLE: secret}
     # Opened for the owner alone: HammerDB's words are not ours.
     descriptor = os.open(batch.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with (
         os.fdopen(descriptor, "w", encoding="utf-8", buffering=1) as log,
-        Supervised(command(batch.release, file), batch.release.home, environment) as process,
+        Supervised(argv, home, environment, scratch) as process,
     ):
         for raw in process.lines(_POLL_S):
             if raw is None:

@@ -6,8 +6,8 @@ import os
 import time
 from dataclasses import dataclass
 
-from hotset.harness.hammerdb import script, settings, tables
-from hotset.harness.hammerdb.batch import Batch, execute
+from . import script, settings, tables
+from .batch import Batch, execute
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotset.harness.hammerdb.failures import HammerdbFailed
-from hotset.harness.hammerdb.output import Line, User, UserError, parse, said
+from .process.failures import HammerdbFailed
+from .process.output import Line, User, UserError, parse, said
 
 FILE = "hammer.DB"
 _ROUND_TRIP_S = 10.0

@@ -1,4 +1,4 @@
-"""Where HammerDB's script, output and record stay when no experiment keeps them."""
+"""Where HammerDB's script, output and record stay."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hotset.cachelayer.paths import data_dir
-from hotset.harness.archive import new_folder
-from hotset.harness.progress import Reporter
+from hotset.cachelayer.common.paths import data_dir
+
+from ..archive import new_folder
+from ..terminal.progress import Reporter
+
+
+@contextmanager
+def folder(report: Reporter, name: str) -> Iterator[Path]:
+    """A new folder for a step of the work, which goes again if nothing came into it."""
+    made = new_folder(data_dir() / "hammerdb", name, datetime.now(UTC), mode=0o700)
+    report.say(f"HammerDB's script, output and record: {made}")
+    try:
+        yield made
+    finally:
+        with suppress(OSError):
+            made.rmdir()
 
 
 @contextmanager
 def task(report: Reporter, name: str, title: str) -> Iterator[Path]:
-    """A step of the work with a new folder of its own, which goes again if nothing came into it."""
-    folder = new_folder(data_dir() / "hammerdb", name, datetime.now(UTC), mode=0o700)
-    report.say(f"HammerDB's script, output and record: {folder}")
-    try:
-        with report.task(title):
-            yield folder
-    finally:
-        with suppress(OSError):
-            folder.rmdir()
+    """A step of the work with such a folder, told by its title."""
+    with folder(report, name) as made, report.task(title):
+        yield made

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotset.cachelayer.machine import EnvironmentLacksError
+from hotset.cachelayer.hosts.base import PrerequisiteMissingError
 
 HOME_VARIABLE = "HAMMERDB_HOME"
 PROGRAM = "hammerdbcli"
@@ -50,18 +50,18 @@ class Abilities:
 def find(environment: Mapping[str, str] = os.environ) -> Release:
     """The release that ``HAMMERDB_HOME`` names.
 
-    :raises EnvironmentLacksError: it names none, or no usable one; says what to do.
+    :raises PrerequisiteMissingError: it names none, or no usable one; says what to do.
     """
     named = environment.get(HOME_VARIABLE, "")
     if not named:
-        raise EnvironmentLacksError(f"{HOME_VARIABLE} is not set: {_REMEDY}")
+        raise PrerequisiteMissingError(f"{HOME_VARIABLE} is not set: {_REMEDY}")
     release = Release(Path(named).absolute())
     if not release.program.is_file():
-        raise EnvironmentLacksError(
+        raise PrerequisiteMissingError(
             f"{HOME_VARIABLE}={named} holds no program {PROGRAM}: {_REMEDY}"
         )
     if not os.access(release.program, os.X_OK):
-        raise EnvironmentLacksError(
+        raise PrerequisiteMissingError(
             f"{release.program} is not executable: chmod +x {release.program}"
         )
     return release
@@ -70,7 +70,7 @@ def find(environment: Mapping[str, str] = os.environ) -> Release:
 def examine(release: Release) -> Abilities:
     """Start HammerDB and ask for its version and libraries (some seconds).
 
-    :raises EnvironmentLacksError: it does not start.
+    :raises PrerequisiteMissingError: it does not start.
     """
     with tempfile.TemporaryDirectory(prefix="hotset-hammerdb-") as folder:
         script = Path(folder) / "check.tcl"
@@ -88,11 +88,11 @@ def examine(release: Release) -> Abilities:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise EnvironmentLacksError(
+            raise PrerequisiteMissingError(
                 f"{release.program} did not answer within {_PROBE_S:.0f} s"
             ) from None
         except OSError as error:
-            raise EnvironmentLacksError(
+            raise PrerequisiteMissingError(
                 f"{release.program} cannot be started: {error.strerror}"
             ) from None
     return abilities(release, done.stdout, done.stderr)
@@ -101,12 +101,12 @@ def examine(release: Release) -> Abilities:
 def abilities(release: Release, output: str, errors: str = "") -> Abilities:
     """Read the answer to ``librarycheck``.
 
-    :raises EnvironmentLacksError: it is none.
+    :raises PrerequisiteMissingError: it is none.
     """
     version = version_in(output)
     if version is None:
         said = (errors or output).strip().splitlines()
-        raise EnvironmentLacksError(
+        raise PrerequisiteMissingError(
             f"{release.program} does not start: {said[0] if said else 'it said nothing'}"
         )
     loaded = re.findall(r"^Success \.\.\. loaded library \S+ for (\w+)", output, re.MULTILINE)

@@ -5,7 +5,7 @@ They hold no password (see `settings.PASSWORD_WORD`), so a script is kept with i
 
 from __future__ import annotations
 
-from hotset.harness.hammerdb.settings import PREFIXES, Dictionary, Workload
+from .settings import PREFIXES, Dictionary, Workload
 
 REFRESH_S = 5
 """Seconds between two lines of the transaction counter."""

@@ -11,8 +11,10 @@ import string
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from hotset.harness.hammerdb.failures import HammerdbFailed, HammerdbRefused
+from hotset.cachelayer.common.errors import Remedy
 from hotset.tpcc.database import Session
+
+from .process.failures import HammerdbFailed, HammerdbRefused
 
 Workload = Literal["TPC-C", "TPC-H"]
 Dictionary: TypeAlias = dict[str, dict[str, str]]
@@ -112,8 +114,11 @@ def dictionary(connection: Connection, asked: Tpcc | Tpch) -> Dictionary:
         of_tpcc, of_tpch = _mssqls_tpcc, _mssqls_tpch
     else:
         more = dict(getattr(connection, "more", ()))
-        common = {"host": connection.host, "port": str(connection.port),
-                  "sslmode": more.get("sslmode", "prefer")}  # fmt: skip
+        common = {
+            "host": connection.host,
+            "port": str(connection.port),
+            "sslmode": more.get("sslmode", "prefer"),
+        }
         of_tpcc, of_tpch = _pg_tpcc, _pg_tpch
     if isinstance(asked, Tpcc):
         section, keys = "tpcc", of_tpcc(connection, asked) | _tpcc_driver(asked)
@@ -134,8 +139,9 @@ def _check(connection: Connection) -> None:
     if not connection.password and not trusted:
         # Its build would also set this as the user's password (ALTER USER … PASSWORD).
         raise HammerdbRefused(
-            "the password is empty: HammerDB looks nowhere else for it, so set HOTSET_PASSWORD or"
-            " give --password-file"
+            "the password is empty, and HammerDB looks nowhere else for it",
+            Remedy("give the password", parameters={"password": "…"}),
+            field="password",
         )
     odd = sorted(set(connection.password) - _SAFE)
     if odd:

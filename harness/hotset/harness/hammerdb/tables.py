@@ -5,10 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from importlib.resources import files
 
-from hotset.harness.hammerdb.failures import HammerdbFailed
-from hotset.harness.hammerdb.settings import Connection
 from hotset.tpcc.database import Row
 from hotset.tpcc.schema import TABLES
+
+from .process.failures import HammerdbFailed
+from .settings import Connection
 
 _RANDOM = {"order_line": 0.1, "lineitem": 0.1}
 """Tables whose number of rows is random (5 to 15 lines an order, 1 to 7): the tolerance."""
@@ -58,5 +59,5 @@ def check(connection: Connection, name: str, expected: dict[str, int]) -> dict[s
         if abs(counted.get(table, 0) - rows) > rows * _RANDOM.get(table, 0.0)
     ]
     if wrong:
-        raise HammerdbFailed(f"HammerDB's build is not whole, rows: {', '.join(wrong)}")
+        raise HammerdbFailed(f"HammerDB's build is incomplete, rows: {', '.join(wrong)}")
     return counted

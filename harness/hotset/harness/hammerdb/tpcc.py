@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from hotset.harness.hammerdb import script, settings, tables
-from hotset.harness.hammerdb.batch import Batch, Observer, Outcome, execute
-from hotset.harness.hammerdb.build import BuildResult, loaders
-from hotset.harness.hammerdb.build import build as build_schema
-from hotset.harness.hammerdb.failures import HammerdbFailed, HammerdbRefused
-from hotset.harness.hammerdb.jobs import Timing
-from hotset.harness.hammerdb.release import Release, find
-from hotset.harness.hammerdb.settings import Connection
-from hotset.harness.hammerdb.watch import result_of
 from hotset.tpcc.database import Aborted
-from hotset.tpcc.record import KindResult, Latency, RunOptions, RunResult, ServerErrors, ServerRate
+from hotset.tpcc.window.latency import NO_LATENCY
+from hotset.tpcc.window.record import (
+    KindResult,
+    Latency,
+    RunOptions,
+    RunResult,
+    ServerErrors,
+    ServerRate,
+)
+
+from . import script, settings, tables
+from .batch import Batch, Observer, Outcome, execute
+from .build import BuildResult, loaders
+from .build import build as build_schema
+from .jobs import Timing
+from .process.failures import HammerdbFailed, HammerdbRefused
+from .process.watch import result_of
+from .release import Release, find
+from .settings import Connection
 
 _KINDS = {
     "new_order": "NEWORD",
@@ -43,7 +53,7 @@ def build(
     :param users: parallel loaders; by default one per CPU, at most one per warehouse.
     :raises HammerdbFailed: the build did not end well; the database holds a part of it.
     :raises HammerdbRefused: an option that HammerDB cannot take.
-    :raises EnvironmentLacksError: no HammerDB (see `release.find`).
+    :raises PrerequisiteMissingError: no HammerDB (see `release.find`).
     """
     if warehouses < 1:
         raise HammerdbRefused(f"warehouses must be at least 1, not {warehouses}")
@@ -67,7 +77,7 @@ def run(
     :param folder: for script, output and record; new or empty.
     :raises HammerdbFailed: there is no result that could be trusted.
     :raises HammerdbRefused: an option that HammerDB cannot take, such as half a minute.
-    :raises EnvironmentLacksError: no HammerDB (see `release.find`).
+    :raises PrerequisiteMissingError: no HammerDB (see `release.find`).
     """
     asked = settings.Tpcc(
         options.warehouses,
@@ -163,12 +173,19 @@ def _timing(outcome: Outcome, procedure: str) -> Timing:
 
 def _latency(timing: Timing) -> Latency:
     if timing.calls == 0:
-        return Latency(None, None, None, None, None)
-    return Latency(timing.mean, timing.p50, timing.p95, timing.p99, timing.max)
+        return NO_LATENCY
+    return replace(
+        NO_LATENCY,
+        mean=timing.mean,
+        p50=timing.p50,
+        p95=timing.p95,
+        p99=timing.p99,
+        max=timing.max,
+    )
 
 
 def _overall(timings: list[Timing]) -> Latency:
     """Of all types: mean and maximum; percentiles cannot be put together from percentiles."""
     calls = sum(one.calls for one in timings)
     mean = sum(one.mean * one.calls for one in timings) / calls
-    return Latency(mean, None, None, None, max(one.max for one in timings))
+    return replace(NO_LATENCY, mean=mean, max=max(one.max for one in timings))

@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from hotset.harness.hammerdb import script, settings
-from hotset.harness.hammerdb.batch import Batch, Observer, execute
-from hotset.harness.hammerdb.build import BuildResult, loaders
-from hotset.harness.hammerdb.build import build as build_schema
-from hotset.harness.hammerdb.failures import HammerdbFailed, HammerdbRefused
-from hotset.harness.hammerdb.output import Line, Query, Refresh
-from hotset.harness.hammerdb.release import Release, find
-from hotset.harness.hammerdb.settings import SCALES, Connection
-from hotset.harness.hammerdb.watch import queries_of
 from hotset.tpch.record import PowerResult, QueryResult
+
+from . import script, settings
+from .batch import Batch, Observer, execute
+from .build import BuildResult, loaders
+from .build import build as build_schema
+from .process.failures import HammerdbFailed, HammerdbRefused
+from .process.output import Line, Query, Refresh
+from .process.watch import queries_of
+from .release import Release, find
+from .settings import SCALES, Connection
 
 _BUILD_STALL_S = 3600.0
 """Building an index on a large LINEITEM says nothing for long."""
@@ -42,7 +43,7 @@ def build(
     :param users: parallel loaders; by default one per CPU.
     :raises HammerdbFailed: the build did not end well; the database holds a part of it.
     :raises HammerdbRefused: an option that HammerDB cannot take.
-    :raises EnvironmentLacksError: no HammerDB (see `release.find`).
+    :raises PrerequisiteMissingError: no HammerDB (see `release.find`).
     """
     batch = Batch(release or find(), connection, folder, stall_s, observe)
     asked = settings.Tpch(whole(scale), build_users=loaders(users))
@@ -68,7 +69,7 @@ def run(
     :param parallel: workers that one query may use.
     :raises HammerdbFailed: not all 22 queries came to a good end.
     :raises HammerdbRefused: an option that HammerDB cannot take.
-    :raises EnvironmentLacksError: no HammerDB (see `release.find`).
+    :raises PrerequisiteMissingError: no HammerDB (see `release.find`).
     """
     asked = settings.Tpch(whole(scale), refresh=refresh, parallel=parallel)
     dictionary = settings.dictionary(connection, asked)

@@ -1,4 +1,4 @@
-"""Benchmarks: TPC-C and TPC-H on a database, and experiments."""
+"""Benchmarks: TPC-C, TPC-H and SQL scripts on a database, and experiments."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hotset.cachelayer.paths import repository_file
-from hotset.harness.console.verbforms import start, values_of
-from hotset.harness.console.web import action, page, problem, render
-from hotset.harness.service import jobs
+from hotset.cachelayer.common.paths import repository_file
+
+from ...jobs import store as jobs
+from ..forms import start, values_of
+from ..web import action, page, problem, render
 
 _VERBS = {
     "tpcc": ("run", "build", "check"),
     "tpch": ("run", "build", "check"),
+    "sql": ("run",),
     "experiment": ("run", "plan"),
 }
 
@@ -23,16 +25,18 @@ _VERBS = {
 async def _benchmarks(request: Request) -> Response:
     every = await run_in_threadpool(jobs.every)
     return render(
-        request, "benchmarks.html", experiments=sorted(_experiments()),
+        request,
+        "benchmarks.html",
+        experiments=sorted(_experiments()),
         jobs=[job for job in every if job.words[0] in (*_VERBS, "demo", "database")][:20],
-    )  # fmt: skip
+    )
 
 
 async def _start(request: Request, form: FormData) -> Response:
     name, verb = request.path_params["benchmark"], str(form.get("verb", "run"))
     if verb not in _VERBS.get(name, ()):
         raise HTTPException(404)
-    words = (name, verb)
+    operation = f"{name} {verb}"
     fixed: dict[str, object] = {}
     if name == "experiment":
         file = _experiments().get(str(form.get("file")))
@@ -40,7 +44,7 @@ async def _start(request: Request, form: FormData) -> Response:
             known = ", ".join(_experiments())
             return problem(request, 422, "There is no such experiment", f"There is: {known}.")
         fixed["file"] = file
-    return await start(request, words, values_of(form, words, **fixed))
+    return await start(request, operation, values_of(form, operation, **fixed))
 
 
 def _experiments() -> dict[str, str]:

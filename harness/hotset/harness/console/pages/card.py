@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from shlex import join
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -13,24 +12,26 @@ from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hotset.cachelayer.choice import DatabaseKind, KernelKind
-from hotset.cachelayer.tier import WriteMode
-from hotset.harness.console import deeds
-from hotset.harness.console import ground as grounds
-from hotset.harness.console.ground import Ground
-from hotset.harness.console.split import Split, split
-from hotset.harness.console.verbforms import start, values_of
-from hotset.harness.console.web import action, console_of, page, problem, render
-from hotset.harness.service import verbs
+from hotset.cachelayer.provisioning.sizing import DatabaseKind
+from hotset.cachelayer.tiers.base import CardKind, WriteMode
 
-_CREATE = ("tier", "create")
+from ...operations.base import registry
+from ...wording import command_line
+from .. import actions
+from .. import backend as backends
+from ..backend import Backend
+from ..forms import start, values_of
+from ..split import Split, split
+from ..web import action, console_of, page, problem, render
+
+_CREATE = "tier create"
 _FRESH_S = 60.0
-_seen: dict[str, tuple[float, Ground]] = {}
+_seen: dict[str, tuple[float, Backend]] = {}
 """Machines as they were looked at last: the slider asks many times a second."""
 Percent = Annotated[int, Field(ge=0, le=100)]
 
 
-class Wanted(BaseModel):
+class FormState(BaseModel):
     """Where the form stands."""
 
     model_config = ConfigDict(extra="ignore")
@@ -38,7 +39,7 @@ class Wanted(BaseModel):
     origin: str = ""
     disk: str = ""
     database: DatabaseKind = "oltp"
-    kind: KernelKind = "dm-cache"
+    kind: CardKind = "dm-cache"
     mode: WriteMode | Literal[""] = ""
     cache_percent: Percent = 80
     kept_percent: Percent = 0
@@ -48,7 +49,7 @@ class Wanted(BaseModel):
 class Proposal:
     """What the form asks for, and what comes of it."""
 
-    wanted: Wanted
+    wanted: FormState
     split: Split
 
 
@@ -56,14 +57,14 @@ async def _card(request: Request) -> Response:
     return render(request, "card.html")
 
 
-async def _standing(request: Request) -> Response:
-    found = await grounds.standing(console_of(request).settings.machine)
-    return render(request, "card_standing.html", cards=found)
+async def _list(request: Request) -> Response:
+    found = await backends.known_cards(console_of(request).settings.machine)
+    return render(request, "card_list.html", cards=found)
 
 
 async def _form(request: Request) -> Response:
     found = await _looked(request, anew=True)
-    return render(request, "card_form.html", ground=found)
+    return render(request, "card_form.html", backend=found)
 
 
 async def _split(request: Request) -> Response:
@@ -80,16 +81,22 @@ async def _review(request: Request) -> Response:
     try:
         proposal = await _proposal(request, query)
         values = _values(request, proposal)
-        argv = verbs.find(_CREATE).call(values).argv
+        registry.find(_CREATE).parse_remote(values)
     except ValueError as error:
         return problem(request, 422, "It cannot be split so", _said(error))
     found = await _looked(request)
     device, card = found.device(str(values["flash"])), found.card_on(str(values["flash"]))
     return render(
-        request, "card_review.html", wanted=proposal.wanted, split=proposal.split, values=values,
-        command=join(("hotset", *argv)), device=device, card=card,
+        request,
+        "card_review.html",
+        wanted=proposal.wanted,
+        split=proposal.split,
+        values=values,
+        command=command_line(_CREATE, values),
+        device=device,
+        card=card,
         typed=PurePosixPath(str(values["flash"])).name,
-    )  # fmt: skip
+    )
 
 
 async def _create(request: Request, form: FormData) -> Response:
@@ -98,20 +105,22 @@ async def _create(request: Request, form: FormData) -> Response:
     name = PurePosixPath(str(values.get("flash", ""))).name
     if form.get("dry_run") != "true" and str(form.get("typed", "")).strip() != name:
         return problem(
-            request, 422, "That is not the flash's name",
+            request,
+            422,
+            "That is not the flash's name",
             f"Type {name} to have it written to; nothing was done.",
-        )  # fmt: skip
+        )
     _seen.pop(machine, None)
     return await start(request, _CREATE, values)
 
 
 async def _confirm(request: Request) -> Response:
-    return deeds.confirm(request, "card")
+    return actions.confirm(request, "card")
 
 
 async def _do(request: Request, form: FormData) -> Response:
     _seen.pop(console_of(request).settings.machine, None)
-    return await deeds.do(request, form, "card")
+    return await actions.do(request, form, "card")
 
 
 def _values(request: Request, proposal: Proposal) -> dict[str, object]:
@@ -120,29 +129,42 @@ def _values(request: Request, proposal: Proposal) -> dict[str, object]:
     volume = {"volume": str(int(cut.volume))} if cut.volume_new and cut.volume else {}
     mode = {"mode": wanted.mode} if wanted.mode else {}
     return {
-        "disk": wanted.disk, "flash": wanted.flash, "origin": wanted.origin,
-        "database": wanted.database, "kind": wanted.kind, "cache": str(int(cut.spec.cache)),
-        **mode, **volume, "machine": console_of(request).settings.machine,
-    }  # fmt: skip
+        "disk": wanted.disk,
+        "flash": wanted.flash,
+        "origin": wanted.origin,
+        "database": wanted.database,
+        "kind": wanted.kind,
+        "cache": str(int(cut.spec.cache)),
+        **mode,
+        **volume,
+        "machine": console_of(request).settings.machine,
+    }
 
 
 async def _proposal(request: Request, query: QueryParams) -> Proposal:
     """:raises ValueError: the form cannot be understood, or the flash is not there."""
-    wanted = Wanted.model_validate(dict(query))
+    wanted = FormState.model_validate(dict(query))
     found = await _looked(request)
     device = found.device(wanted.flash)
     if device is None:
         raise ValueError(f"flash {wanted.flash!r}: there is no such device; load the page anew")
-    cut = split(device.size, found.card_on(wanted.flash), wanted.kind, wanted.database,
-                wanted.mode or None, wanted.cache_percent, wanted.kept_percent)  # fmt: skip
+    cut = split(
+        device.size,
+        found.card_on(wanted.flash),
+        wanted.kind,
+        wanted.database,
+        wanted.mode or None,
+        wanted.cache_percent,
+        wanted.kept_percent,
+    )
     return Proposal(wanted, cut)
 
 
-async def _looked(request: Request, anew: bool = False) -> Ground:
+async def _looked(request: Request, anew: bool = False) -> Backend:
     machine = console_of(request).settings.machine
     at, found = _seen.get(machine, (0.0, None))
     if found is None or anew or time.monotonic() - at > _FRESH_S:
-        found = await grounds.ground(machine)
+        found = await backends.backend(machine)
         _seen[machine] = (time.monotonic(), found)
     return found
 
@@ -156,11 +178,11 @@ def _said(error: Exception) -> str:
 
 ROUTES = [
     page("/card", _card),
-    page("/card/standing", _standing),
+    page("/card/list", _list),
     page("/card/form", _form),
     page("/card/split", _split),
     page("/card/review", _review),
     action("/card/create", _create),
-    page("/card/{name}/{deed}", _confirm),
-    action("/card/{name}/{deed}", _do),
+    page("/card/{name}/{action}", _confirm),
+    action("/card/{name}/{action}", _do),
 ]

@@ -7,9 +7,9 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hotset.harness.console import deeds, ground
-from hotset.harness.console.web import action, console_of, page, render
-from hotset.harness.service import jobs
+from ...jobs import store as jobs
+from .. import actions, backend
+from ..web import action, console_of, page, render
 
 
 async def _disks(request: Request) -> Response:
@@ -18,24 +18,24 @@ async def _disks(request: Request) -> Response:
 
 async def _list(request: Request) -> Response:
     machine = console_of(request).settings.machine
-    rows = await ground.disks(machine)
+    rows = await backend.disks(machine)
     every = await run_in_threadpool(jobs.every)
     last = [job for job in every if job.words[0] == "tier" and job.machine == machine][:5]
-    offered = [deed for deed in deeds.DEEDS if deed.of == "disk"]
-    return render(request, "disks_list.html", rows=rows, deeds=offered, jobs=last)
+    offered = [one for one in actions.ACTIONS if one.of == "disk"]
+    return render(request, "disks_list.html", rows=rows, actions=offered, jobs=last)
 
 
 async def _confirm(request: Request) -> Response:
-    return deeds.confirm(request, "disk")
+    return actions.confirm(request, "disk")
 
 
 async def _do(request: Request, form: FormData) -> Response:
-    return await deeds.do(request, form, "disk")
+    return await actions.do(request, form, "disk")
 
 
 ROUTES = [
     page("/disks", _disks),
     page("/disks/list", _list),
-    page("/disks/{name}/{deed}", _confirm),
-    action("/disks/{name}/{deed}", _do),
+    page("/disks/{name}/{action}", _confirm),
+    action("/disks/{name}/{action}", _do),
 ]

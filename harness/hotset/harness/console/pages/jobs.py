@@ -11,10 +11,10 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from hotset.harness.console import passwords
-from hotset.harness.console.pages.overview import event
-from hotset.harness.console.web import COOKIE, Console, action, console_of, page, render, see
-from hotset.harness.service import jobs, outcome
+from ...jobs import store as jobs
+from .. import passwords
+from ..web import COOKIE, Console, action, console_of, page, render, see
+from .overview import event
 
 BACK = {"warmup": "/warmup", "tier": "/disks"}
 """Where a job's verb belongs; others: to the benchmarks."""
@@ -25,11 +25,16 @@ async def _job(request: Request) -> Response:
     job = await run_in_threadpool(jobs.find, request.path_params["job"])
     result = await run_in_threadpool(jobs.result, job)
     return render(
-        request, "job.html", job=job, back=BACK.get(job.words[0], "/benchmarks"),
-        figures=outcome.figures(result), lines=_lines(result), run=_run(result),
+        request,
+        "job.html",
+        job=job,
+        back=BACK.get(job.words[0], "/benchmarks"),
+        figures=job.figures,
+        lines=_lines(result),
+        run=_run(result),
         text=json.dumps(result, indent=1)[:_RESULT_MAX] if result else "",
         values=[(name, _shown(value)) for name, value in job.values.items()],
-    )  # fmt: skip
+    )
 
 
 async def _live(request: Request) -> Response:

@@ -11,8 +11,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from hotset.harness.console import passwords
-from hotset.harness.console.web import COOKIE, action, console_of, logged_in, render, see
+from ...operations.base import audit
+from .. import passwords
+from ..sessions import known_browser, mark_browser, who_tries
+from ..web import COOKIE, action, caller, console_of, logged_in, render, see
+
+_BROWSER = "hotset-browser"
+"""Marks a browser that has logged in before; it opens nothing."""
+_KNOWN_S = 365 * 24 * 3600
 
 
 async def _form(request: Request) -> Response:
@@ -24,24 +30,30 @@ async def _form(request: Request) -> Response:
 
 async def _login(request: Request, form: FormData) -> Response:
     console = console_of(request)
-    address = request.client.host if request.client else ""
-    target, wait = str(form.get("next", "/")), console.attempts.wait_s(address)
+    who = caller(request)
+    kept = passwords.stored()
+    trying = who_tries(who.address, known_browser(request.cookies.get(_BROWSER), kept))
+    target, wait = str(form.get("next", "/")), console.attempts.wait_s(trying)
     if wait:
-        text = f"Too many wrong passwords from {address}. Try again in {wait} s."
+        audit.begin(who, "log in", {}, "refused", "too many wrong passwords")
+        text = f"Too many wrong passwords from {who.address}. Try again in {wait} s."
         response = _page(request, 429, text, target)
         response.headers["Retry-After"] = str(wait)
         return response
-    kept = passwords.stored()
     # Counted before it is looked at: many at once are not one.
-    console.attempts.failed(address)
+    console.attempts.failed(trying)
     given = str(form.get("password", ""))
     async with console.hashing:
         right = kept is not None and await run_in_threadpool(passwords.matches, given, kept)
+    audit.begin(
+        who, "log in", {}, "done" if right else "refused", "" if right else "wrong password"
+    )
     if kept is None or not right:
         return _page(request, 403, "That is not the password.", target)
-    console.attempts.succeeded(address)
+    console.attempts.succeeded(trying)
     response = RedirectResponse(_inside(target), 303)
-    _give(request, response, console.sessions.begin(kept))
+    _give(request, response, COOKIE, console.sessions.begin(kept))
+    _give(request, response, _BROWSER, mark_browser(kept), _KNOWN_S)
     return response
 
 
@@ -58,13 +70,15 @@ def _page(request: Request, status: int, said: str, target: str) -> Response:
     token = console_of(request).sessions.token(cookie)
     response = render(request, "login.html", status, said=said, target=_inside(target), token=token)
     if COOKIE not in request.cookies:
-        _give(request, response, cookie)
+        _give(request, response, COOKIE, cookie)
     return response
 
 
-def _give(request: Request, response: Response, cookie: str) -> None:
+def _give(
+    request: Request, response: Response, name: str, value: str, kept_s: int | None = None
+) -> None:
     tls = console_of(request).settings.tls
-    response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=tls)
+    response.set_cookie(name, value, kept_s, httponly=True, samesite="strict", secure=tls)
 
 
 def _inside(target: str) -> str:

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from hotset.harness.console import passwords
-from hotset.harness.console.sampler import Sample
-from hotset.harness.console.web import COOKIE, Console, console_of, page, render, template
+from .. import passwords
+from ..sampler import Sample
+from ..web import COOKIE, Console, console_of, page, render, template
 
 PATIENCE_S = 15.0
 """A comment is sent after so long without a sample, so that who went away is noticed."""

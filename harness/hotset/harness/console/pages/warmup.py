@@ -8,12 +8,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hotset.harness.console import ground
-from hotset.harness.console.verbforms import asked, start, values_of
-from hotset.harness.console.web import action, console_of, page, render
-from hotset.harness.service import jobs
-from hotset.harness.service.verbs import Words
-from hotset.harness.warmups import jobs as kept
+from ...jobs import store as jobs
+from ...warmup import plan_store as kept
+from .. import backend
+from ..forms import answered, start, values_of
+from ..web import action, console_of, page, render
 
 _PREFERENCES = ("pin", "exclude", "unpin")
 
@@ -23,7 +22,7 @@ async def _warmup(request: Request) -> Response:
 
 
 async def _form(request: Request) -> Response:
-    found = await ground.standing(console_of(request).settings.machine)
+    found = await backend.known_cards(console_of(request).settings.machine)
     names = [disk.name for card in found for disk in card.disks]
     return render(request, "warmup_form.html", disks=names)
 
@@ -37,22 +36,22 @@ async def _jobs(request: Request) -> Response:
 
 
 async def _plan(request: Request, form: FormData) -> Response:
-    words = ("warmup", "plan")
-    planned, refused = await asked(request, words, _values(request, form, words))
+    operation = "warmup plan"
+    planned, refused = await answered(request, operation, _values(request, form, operation))
     return refused or render(request, "warmup_plan.html", plan=planned)
 
 
 async def _run(request: Request, form: FormData) -> Response:
-    words = ("warmup", "run")
-    values = _values(request, form, words)
+    operation = "warmup run"
+    values = _values(request, form, operation)
     if "resume" in values:
         values = {"resume": values["resume"]}
-    return await start(request, words, values)
+    return await start(request, operation, values)
 
 
 async def _preferences(request: Request) -> Response:
     values = {"disk": request.query_params.get("disk") or None, "machine": _machine(request)}
-    found, refused = await asked(request, ("warmup", "list"), values)
+    found, refused = await answered(request, "warmup list", values)
     return refused or render(request, "warmup_preferences.html", rows=found["preferences"])
 
 
@@ -60,29 +59,27 @@ async def _prefer(request: Request, form: FormData) -> Response:
     verb = str(form.get("verb"))
     if verb not in _PREFERENCES:
         raise HTTPException(404)
-    words = ("warmup", verb)
-    return await start(request, words, _values(request, form, words))
+    operation = f"warmup {verb}"
+    return await start(request, operation, _values(request, form, operation))
 
 
 async def _schedules(request: Request) -> Response:
-    found, refused = await asked(
-        request, ("warmup", "schedule", "list"), {"machine": _machine(request)}
-    )
+    found, refused = await answered(request, "warmup schedule list", {"machine": _machine(request)})
     return refused or render(request, "warmup_schedules.html", rows=found["schedules"])
 
 
 async def _schedule(request: Request, form: FormData) -> Response:
-    words = ("warmup", "schedule", "add")
-    return await start(request, words, _values(request, form, words))
+    operation = "warmup schedule add"
+    return await start(request, operation, _values(request, form, operation))
 
 
 async def _unschedule(request: Request, form: FormData) -> Response:
-    words = ("warmup", "schedule", "remove")
-    return await start(request, words, _values(request, form, words))
+    operation = "warmup schedule remove"
+    return await start(request, operation, _values(request, form, operation))
 
 
-def _values(request: Request, form: FormData, words: Words) -> dict[str, object]:
-    return values_of(form, words, machine=_machine(request))
+def _values(request: Request, form: FormData, operation: str) -> dict[str, object]:
+    return values_of(form, operation, machine=_machine(request))
 
 
 def _machine(request: Request) -> str:

@@ -1,0 +1,135 @@
+//! Writing dirty blocks back of the cache's own accord: in the order of the origin, so that a disk
+//! has short ways.
+
+use roaring::RoaringBitmap;
+use virtual_time::{NANOS_PER_S, Nanos};
+
+use super::{BlockLock, Engine, Errno};
+use crate::policy::{Block, Slot};
+
+/// How long cleaning rests after an error of the origin.
+const REST: Nanos = NANOS_PER_S as Nanos;
+
+/// How many blocks that cannot be written back just now are passed over at a time.
+const PASSED_OVER_MAX: usize = 64;
+
+/// What is to be cleaned.
+#[derive(Debug)]
+pub(super) struct Cleaner {
+    /// Share of the cache that may be dirty, percent; 100 leaves cleaning to the policy.
+    pub(super) target_percent: u8,
+    /// What somebody wants flushed and has not been copied since.
+    wanted: RoaringBitmap,
+    /// The part of it that is being copied.
+    under_way: RoaringBitmap,
+    /// Where to go on.
+    cursor: Block,
+    rest_until: Nanos,
+    /// How often it went wrong, and the last time why.
+    pub(super) failures: u64,
+    pub(super) error: Option<Errno>,
+}
+
+impl Cleaner {
+    pub(super) fn new(target_percent: u8) -> Cleaner {
+        Cleaner {
+            target_percent,
+            wanted: RoaringBitmap::new(),
+            under_way: RoaringBitmap::new(),
+            cursor: 0,
+            rest_until: 0,
+            failures: 0,
+            error: None,
+        }
+    }
+
+    /// Wants all of these blocks written back, as they are now; one that is written to
+    /// meanwhile does not count again, or there would be no end.
+    pub(super) fn want(&mut self, dirty: &RoaringBitmap) {
+        self.wanted |= dirty;
+    }
+
+    /// Wants nothing any more.
+    pub(super) fn give_up(&mut self) {
+        self.wanted.clear();
+    }
+
+    /// How many blocks are still wanted.
+    pub(super) fn left(&self) -> u64 {
+        self.wanted.len() + self.under_way.len()
+    }
+
+    /// A block has become clean.
+    pub(super) fn cleaned(&mut self, block: Block) {
+        self.wanted.remove(block);
+    }
+
+    /// Cleaning a block has come to an end.
+    pub(super) fn tried(&mut self, now: Nanos, block: Block, copied: Result<(), Errno>) {
+        let was_wanted = self.under_way.remove(block);
+        if let Err(errno) = copied {
+            self.failures += 1;
+            self.error = Some(errno);
+            self.rest_until = now + REST;
+            if was_wanted {
+                self.wanted.insert(block);
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// The next block to write back: what is wanted first, then what exceeds the target, then, in a
+    /// cache that is idle, whatever is dirty.
+    pub(super) fn next_cleaning(&mut self, now: Nanos, idle: bool) -> Option<(Block, Slot)> {
+        if now < self.cleaner.rest_until {
+            return None;
+        }
+        let flushing = !self.cleaner.wanted.is_empty();
+        if !flushing && !self.wants_cleaning(idle) {
+            return None;
+        }
+        let mut from = self.cleaner.cursor;
+        for _ in 0..PASSED_OVER_MAX {
+            let candidates = match flushing {
+                true => &self.cleaner.wanted,
+                false => &self.dirty,
+            };
+            let ahead = candidates.range(from..).next();
+            let block = ahead.or_else(|| candidates.min())?;
+            from = block + 1;
+            if let Some(slot) = self.cleanable(block) {
+                self.cleaner.cursor = from;
+                if self.cleaner.wanted.remove(block) {
+                    self.cleaner.under_way.insert(block);
+                }
+                return Some((block, slot));
+            }
+        }
+        None
+    }
+
+    /// The slot of a dirty block with which nothing else is being done.
+    pub(super) fn cleanable(&self, block: Block) -> Option<Slot> {
+        if !self.dirty.contains(block) || self.locks.contains_key(&block) {
+            return None;
+        }
+        let slot = self.policy.resident(block)?;
+        (self.users.writers(slot) == 0).then_some(slot)
+    }
+
+    pub(super) fn lock_for_cleaning(&mut self, block: Block) {
+        let lock = BlockLock::WritingBack {
+            rewritten: false,
+            next: None,
+        };
+        self.locks.insert(block, lock);
+    }
+
+    fn wants_cleaning(&self, idle: bool) -> bool {
+        let target = u64::from(self.cleaner.target_percent);
+        let dirty = self.dirty.len();
+        let exceeded = dirty * 100 > target * u64::from(self.policy.capacity());
+        exceeded || (idle && target < 100 && dirty > 0)
+    }
+}

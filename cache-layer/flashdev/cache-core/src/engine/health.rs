@@ -1,0 +1,173 @@
+//! What becomes of a cache whose devices fail.
+//!
+//! A cache that holds nothing but copies is given up: first it is detached from its origin, so that
+//! no later session can take the stale copies for good, then the origin serves everything. One that
+//! holds what the origin lacks serves reads, and refuses writes: whatever it did with them, somebody
+//! could lose data that a flush had promised.
+
+use virtual_time::Nanos;
+
+use super::action::{Action, Device, Errno, Health, IoState};
+use super::{Engine, SyncWaiter, Waiting};
+use crate::metadata::{Log, LogDone, SyncKind};
+
+/// Failed reads of the flash, served by the origin, after which the cache is given up.
+const FLASH_READ_ERRORS_MAX: u32 = 16;
+
+/// What waits until it is known what becomes of the cache.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stranded {
+    /// A write.
+    Piece(Waiting),
+    /// A flush.
+    Flush(usize),
+    /// A part of a request that reached the origin with this result, but not the flash.
+    Written(usize, Result<(), Errno>),
+}
+
+impl Engine {
+    /// A write to the flash, or a sync of it, has failed.
+    pub(super) fn flash_failed(&mut self, what: &str, errno: Errno) {
+        let reason = format!("{what} failed with error {}", errno.0);
+        if self.health != Health::Healthy {
+            return;
+        }
+        self.health = match self.dirty.is_empty() {
+            true => {
+                // What was cleaned may not be durable on the origin yet, but is on the flash.
+                self.sync_origin_for(IoState::SyncToDetach);
+                Health::Degrading(reason)
+            }
+            false => Health::ReadOnly(reason),
+        };
+        self.health_changed();
+    }
+
+    /// A read of the flash has failed; nothing is lost by it.
+    pub(super) fn flash_read_failed(&mut self, errno: Errno) {
+        self.flash_read_errors += 1;
+        if self.flash_read_errors >= FLASH_READ_ERRORS_MAX && self.dirty.is_empty() {
+            self.flash_failed("reading from the flash", errno);
+        }
+    }
+
+    /// An I/O of the log's has failed: it does none any more.
+    pub(super) fn log_failed(&mut self, now: Nanos, done: LogDone, errno: Errno) {
+        match done {
+            LogDone::Write(_) => self.flash_failed("writing metadata to the flash", errno),
+            LogDone::SyncFlash => self.flash_failed("syncing the flash", errno),
+            LogDone::SyncOrigin => self.origin_sync_failed(now, errno),
+        }
+        self.abandon_log(now);
+    }
+
+    /// What was written to the origin lately may be lost, and no later sync would tell.
+    pub(super) fn origin_sync_failed(&mut self, now: Nanos, errno: Errno) {
+        if matches!(self.health, Health::ReadOnly(_)) {
+            return;
+        }
+        let reason = format!("syncing the origin failed with error {}", errno.0);
+        self.health = Health::ReadOnly(reason);
+        self.health_changed();
+        self.rescue_all(now);
+    }
+
+    /// Nothing that waits for the log will come.
+    fn abandon_log(&mut self, now: Nanos) {
+        for (_, then) in std::mem::take(&mut self.for_record) {
+            self.go_on(now, then, false);
+        }
+        for (_, request) in std::mem::take(&mut self.for_commit) {
+            self.strand(now, Stranded::Flush(request));
+        }
+        for SyncWaiter { request, flash, .. } in std::mem::take(&mut self.for_syncs) {
+            match flash {
+                0 => self.strand(now, Stranded::Flush(request)),
+                // What was written to the volume may be lost.
+                _ => self.part_done(now, request, Err(Errno::EIO)),
+            }
+        }
+        self.fail_what_was_at_risk(now);
+    }
+
+    /// Has something wait if it is not known yet what becomes of the cache.
+    pub(super) fn strand(&mut self, now: Nanos, stranded: Stranded) {
+        match self.health {
+            Health::Degrading(_) => self.stranded.push(stranded),
+            _ => self.rescue(now, stranded),
+        }
+    }
+
+    fn rescue(&mut self, now: Nanos, stranded: Stranded) {
+        match stranded {
+            Stranded::Piece(waiting) => self.resume(now, waiting),
+            Stranded::Flush(request) => self.flush(now, request),
+            Stranded::Written(request, on_origin) => {
+                let result = match self.health {
+                    Health::PassThrough(_) => on_origin,
+                    _ => Err(Errno::EIO),
+                };
+                self.part_done(now, request, result);
+            }
+        }
+    }
+
+    /// The origin is as durable as the flash was, or could not be made so.
+    pub(super) fn synced_to_detach(&mut self, now: Nanos, result: Result<(), Errno>) {
+        match (result, &self.health) {
+            (Err(errno), _) => self.origin_sync_failed(now, errno),
+            (Ok(()), Health::Degrading(_)) => {
+                let io = self.ios.insert(IoState::Detach);
+                self.actions.push(Action::Detach { io });
+            }
+            _ => {}
+        }
+    }
+
+    /// The cache has been detached from its origin, or could not be.
+    pub(super) fn detached(&mut self, now: Nanos, result: Result<(), Errno>) {
+        let Health::Degrading(reason) = &self.health else {
+            return;
+        };
+        self.health = match result {
+            Ok(()) => Health::PassThrough(reason.clone()),
+            Err(errno) => Health::ReadOnly(format!(
+                "{reason}, and detaching the cache from its origin with error {}",
+                errno.0
+            )),
+        };
+        self.health_changed();
+        self.rescue_all(now);
+    }
+
+    fn rescue_all(&mut self, now: Nanos) {
+        for stranded in std::mem::take(&mut self.stranded) {
+            self.rescue(now, stranded);
+        }
+    }
+
+    /// A flush of a cache that was given up.
+    pub(super) fn sync_origin_alone(&mut self, request: usize) {
+        self.sync_origin_for(IoState::OriginSync { request });
+    }
+
+    fn sync_origin_for(&mut self, state: IoState) {
+        let io = self.ios.insert(state);
+        self.actions.push(Action::Sync {
+            io,
+            device: Device::Origin,
+            kind: SyncKind::Usual,
+        });
+    }
+
+    fn health_changed(&mut self) {
+        self.actions.push(Action::HealthChanged);
+        self.stop_jobs();
+        self.look_for_work = true;
+    }
+
+    /// Whether the metadata cannot be written any more.
+    pub fn log_has_failed(&self) -> bool {
+        self.log.as_ref().is_some_and(Log::has_failed)
+    }
+}

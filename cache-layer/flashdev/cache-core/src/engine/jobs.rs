@@ -1,0 +1,283 @@
+//! Work of many blocks that somebody waits for: warm-ups, and flushes of the cache.
+//!
+//! The engine gets on with a job whether or not somebody watches; who does asks for the progress.
+
+use roaring::RoaringBitmap;
+use smallvec::SmallVec;
+use virtual_time::Nanos;
+
+use super::action::{Action, Errno, Health, JobId};
+use super::{BlockLock, Engine};
+use crate::policy::{Block, Slot, Work};
+
+/// What is read at a time, bytes: the largest request of the kernel's.
+const READ_BYTES: u64 = 1 << 20;
+
+/// How many such reads are under way: the read-ahead of a disk must not run dry while one of them
+/// is stored.
+const READS: u32 = 4;
+
+/// What a warm-up has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Warmed {
+    /// How much was fetched.
+    pub bytes: u64,
+    /// Blocks fetched.
+    pub blocks: u64,
+    /// Blocks left alone: they were there already, no place was free, or they failed.
+    pub skipped: u64,
+    /// Why some failed, if any did.
+    pub error: Option<Errno>,
+}
+
+/// What a job has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobResult {
+    /// A warm-up.
+    Warmed(Warmed),
+    /// A flush of so many blocks.
+    Flushed(u64),
+    /// A flush that has left so many blocks dirty; why, or because it was stopped.
+    NotFlushed(u64, Option<Errno>),
+}
+
+/// How far a job is, blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobProgress {
+    /// Seen to.
+    pub done: u64,
+    /// Wanted.
+    pub total: u64,
+}
+
+/// A job.
+#[derive(Debug)]
+pub(super) enum Job {
+    Warm(Warming),
+    Flush(Flushing),
+    /// Nobody has taken its result yet.
+    Done(JobResult),
+}
+
+/// A warm-up: wanted blocks are fetched in the order of the origin, as one long sequential read.
+#[derive(Debug)]
+pub(super) struct Warming {
+    wanted: RoaringBitmap,
+    total: u64,
+    /// Where to go on.
+    next: Option<Block>,
+    reads: u32,
+    warmed: Warmed,
+}
+
+/// A flush of everything that was dirty when it began.
+#[derive(Debug)]
+pub(super) struct Flushing {
+    dirty: u64,
+    failures: u64,
+}
+
+impl Engine {
+    /// Begins to fetch blocks, those of them that fit; they are as hot as can be.
+    pub fn begin_warm_up(&mut self, now: Nanos, wanted: RoaringBitmap) -> JobId {
+        let begins = self.health == Health::Healthy && !self.stopping;
+        let job = self.jobs.insert(Job::Warm(Warming {
+            total: wanted.len(),
+            next: wanted.min().filter(|_| begins),
+            wanted,
+            reads: 0,
+            warmed: Warmed::default(),
+        }));
+        self.look_for_work = true;
+        self.advance(now);
+        job
+    }
+
+    /// Begins to write back what is dirty now.
+    pub fn begin_flush(&mut self, now: Nanos) -> JobId {
+        self.cleaner.want(&self.dirty);
+        let job = self.jobs.insert(Job::Flush(Flushing {
+            dirty: self.dirty.len(),
+            failures: self.cleaner.failures,
+        }));
+        self.look_for_work = true;
+        self.advance(now);
+        job
+    }
+
+    /// How far a job is.
+    pub fn job_progress(&self, job: JobId) -> JobProgress {
+        match &self.jobs[job] {
+            Job::Warm(Warming { warmed, total, .. }) => JobProgress {
+                done: warmed.blocks + warmed.skipped,
+                total: *total,
+            },
+            Job::Flush(Flushing { dirty, .. }) => JobProgress {
+                done: dirty.saturating_sub(self.cleaner.left()),
+                total: *dirty,
+            },
+            Job::Done(_) => JobProgress { done: 1, total: 1 },
+        }
+    }
+
+    /// Blocks that somebody wants flushed and that are still dirty.
+    pub fn flush_left(&self) -> u64 {
+        self.cleaner.left()
+    }
+
+    /// A warm-up fetches nothing more; it is done when what is under way has ended. Of a flush,
+    /// what was wanted is done without anybody watching.
+    pub fn cancel_job(&mut self, now: Nanos, job: JobId) {
+        match &mut self.jobs[job] {
+            Job::Warm(warming) => warming.next = None,
+            Job::Flush(_) => {
+                let left = self.cleaner.left();
+                self.end_job(job, JobResult::NotFlushed(left, None));
+            }
+            Job::Done(_) => {}
+        }
+        self.look_for_work = true;
+        self.advance(now);
+    }
+
+    /// The result of a job that is done; it is forgotten.
+    ///
+    /// # Panics
+    /// If the job is not done.
+    pub fn finish_job(&mut self, job: JobId) -> JobResult {
+        match self.jobs.remove(job) {
+            Job::Done(result) => result,
+            job => panic!("not done: {job:?}"),
+        }
+    }
+
+    /// The cache is going down, or has failed.
+    pub(super) fn stop_jobs(&mut self) {
+        for (_, job) in &mut self.jobs {
+            if let Job::Warm(warming) = job {
+                warming.next = None;
+            }
+        }
+        self.look_for_work = true;
+    }
+
+    /// Has jobs go on, and ends those that are through.
+    pub(super) fn continue_jobs(&mut self) {
+        for job in self.jobs.iter().map(|(job, _)| job).collect::<Vec<_>>() {
+            match &self.jobs[job] {
+                Job::Warm(_) => self.continue_warm_up(job),
+                Job::Flush(_) => self.continue_flush(job),
+                Job::Done(_) => {}
+            }
+        }
+    }
+
+    fn continue_warm_up(&mut self, job: JobId) {
+        loop {
+            let Job::Warm(warming) = &mut self.jobs[job] else {
+                return;
+            };
+            if warming.next.is_none() && warming.reads == 0 {
+                warming.warmed.skipped = warming.total - warming.warmed.blocks;
+                let result = JobResult::Warmed(warming.warmed);
+                return self.end_job(job, result);
+            }
+            if warming.next.is_none() || warming.reads == READS {
+                return;
+            }
+            let claims = self.claim_run(job);
+            if claims.is_empty() {
+                continue;
+            }
+            if let Job::Warm(warming) = &mut self.jobs[job] {
+                warming.reads += 1;
+            }
+            self.begin_fetch(claims, Some(job), false);
+        }
+    }
+
+    /// Claims wanted blocks that follow one another, as many as make one read.
+    fn claim_run(&mut self, job: JobId) -> SmallVec<[(Block, Slot); 1]> {
+        let most = (READ_BYTES / self.config.layout.block_bytes).max(1) as usize;
+        let mut claims: SmallVec<[(Block, Slot); 1]> = SmallVec::new();
+        let Job::Warm(warming) = &mut self.jobs[job] else {
+            return claims;
+        };
+        for _ in 0..most {
+            let Some(block) = warming
+                .next
+                .and_then(|from| warming.wanted.range(from..).next())
+            else {
+                warming.next = None;
+                break;
+            };
+            if claims.last().is_some_and(|&(last, _)| last + 1 != block) {
+                break;
+            }
+            warming.next = block.checked_add(1);
+            let free = !self.locks.contains_key(&block) && !self.resident.contains(block);
+            let work = if free {
+                self.policy.insert(block)
+            } else {
+                None
+            };
+            if let Some(Work::Promote { slot, .. }) = work {
+                self.locks.insert(block, BlockLock::Promoting(Vec::new()));
+                claims.push((block, slot));
+                continue;
+            }
+            warming.warmed.skipped += 1;
+            if !claims.is_empty() {
+                break;
+            }
+        }
+        claims
+    }
+
+    /// A block of a warm-up has arrived or failed.
+    pub(super) fn warmed(&mut self, job: JobId, result: Result<u32, Option<Errno>>) {
+        let Job::Warm(warming) = &mut self.jobs[job] else {
+            return;
+        };
+        match result {
+            Ok(bytes) => {
+                warming.warmed.blocks += 1;
+                warming.warmed.bytes += u64::from(bytes);
+            }
+            Err(errno) => {
+                warming.warmed.skipped += 1;
+                warming.warmed.error = errno.or(warming.warmed.error);
+            }
+        }
+    }
+
+    /// A read of a warm-up, and what was done with it, has ended.
+    pub(super) fn warm_read_ended(&mut self, job: JobId) {
+        if let Job::Warm(warming) = &mut self.jobs[job] {
+            warming.reads -= 1;
+        }
+    }
+
+    fn continue_flush(&mut self, job: JobId) {
+        let Job::Flush(Flushing { dirty, failures }) = self.jobs[job] else {
+            return;
+        };
+        let left = self.cleaner.left();
+        let stopped = self.stopping || self.health != Health::Healthy;
+        let result = match self.cleaner.failures > failures {
+            true => JobResult::NotFlushed(left, self.cleaner.error),
+            false if left == 0 => JobResult::Flushed(dirty),
+            false if stopped => JobResult::NotFlushed(left, None),
+            false => return,
+        };
+        if matches!(result, JobResult::NotFlushed(..)) {
+            self.cleaner.give_up();
+        }
+        self.end_job(job, result);
+    }
+
+    fn end_job(&mut self, job: JobId, result: JobResult) {
+        self.jobs[job] = Job::Done(result);
+        self.actions.push(Action::JobDone { job });
+    }
+}

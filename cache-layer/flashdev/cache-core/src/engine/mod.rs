@@ -1,0 +1,633 @@
+//! The cache engine: a state machine that is told what is asked and what has been done, and says
+//! what is to be done. It owns no thread, asks no clock, and touches no file.
+//!
+//! Whoever drives it ([`Engine::on_request`], [`Engine::on_completion`], [`Engine::on_timer`]) takes
+//! the [`Action`]s after each call and carries them out: a daemon on real files, a simulator or a
+//! modelled hybrid disk in virtual time. Time is the driver's, and never goes back.
+//!
+//! - `request` is the way of a request: cut at the blocks, each piece goes to flash or origin, or
+//!   waits.
+//! - `migration` is the way of a block: to the flash, off it, and back to the origin.
+//! - `sub_blocks` is the way of a part of a block: written or fetched into a slot by itself.
+//! - `cleaner` chooses dirty blocks to write back, `jobs` are warm-ups and flushes of the cache.
+//! - `health` is what becomes of a cache whose devices fail.
+//!
+//! What must survive goes through the [`Log`](crate::metadata::Log); an engine without one forgets,
+//! as a simulation may. The behaviour is dm-cache's, except where a comment says otherwise.
+
+use std::collections::{HashMap, VecDeque};
+
+use roaring::RoaringBitmap;
+use slab::Slab;
+use virtual_time::{NANOS_PER_S, Nanos};
+
+use crate::layout::Mask;
+use crate::metadata::{CommitTicket, Log, LogDone, LogIo, Ticket, pop_until};
+use crate::policy::shares::{Shares, Usage};
+use crate::policy::{Block, Mapping, Policy, Slot};
+
+mod action;
+mod cleaner;
+mod health;
+mod jobs;
+mod migration;
+mod regions;
+mod request;
+mod sub_blocks;
+#[cfg(test)]
+mod tests;
+mod users;
+
+pub use action::{
+    Action, Buffer, BufferId, CacheConfig, Counters, Device, Direction, Errno, Health, IoId, JobId,
+    Mode, Pace, Request, RequestId,
+};
+pub use jobs::{JobProgress, JobResult, Warmed};
+pub use regions::{Counts, Regions};
+
+use action::{IoState, Piece};
+use cleaner::Cleaner;
+use health::Stranded;
+use jobs::Job;
+use migration::Migrations;
+use request::{Pending, Through};
+
+/// Without anything in flight for so long the cache is idle; as in dm-cache.
+const IDLE: Nanos = NANOS_PER_S as Nanos;
+
+/// Without a request under way on the origin for so long it has time for cleaning, however many hits
+/// there are. Longer than the gaps of a disk that is merely not at its limit.
+const ORIGIN_IDLE: Nanos = NANOS_PER_S as Nanos / 10;
+
+/// A piece that waits, and the request that it belongs to.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    request: usize,
+    piece: Piece,
+    /// The policy has been told of it, and it has been counted.
+    counted: bool,
+}
+
+/// What is being done with a block. Pieces that have to wait for its end are in it.
+#[derive(Debug)]
+enum BlockLock {
+    /// It is on its way to the flash: reads go to the origin, writes wait.
+    Promoting(Vec<Waiting>),
+    /// The same, begun by a request that brings it in: all others wait.
+    Admitting(Vec<Waiting>),
+    /// Sub-blocks that are missing are being fetched: reads of the others hit, all else waits.
+    Filling(Vec<Waiting>),
+    /// It is about to leave the flash: reads hit as long as it is there, writes wait.
+    Demoting(Vec<Waiting>),
+    /// It is being copied to the origin: requests hit.
+    WritingBack {
+        /// Has it been written since?
+        rewritten: bool,
+        /// What is to be done with it next.
+        next: Option<usize>,
+    },
+}
+
+/// What goes on once a change of metadata is recorded.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    /// A write into a slot that is known to be dirty now.
+    Write {
+        waiting: Waiting,
+        slot: Slot,
+        ticks: bool,
+    },
+    /// The same, to the origin as well.
+    WriteThrough {
+        waiting: Waiting,
+        slot: Slot,
+        ticks: bool,
+    },
+    /// A write that has put sub-blocks into a slot that were missing there.
+    Extended {
+        request: usize,
+        slot: Slot,
+        written: Mask,
+    },
+    /// A block has arrived.
+    Arrived { migration: usize, index: usize },
+    /// A write that has brought its block to the flash.
+    Overwritten { migration: usize },
+    /// All sub-blocks of a block are there.
+    Filled { migration: usize },
+    /// A block has gone.
+    Gone { migration: usize },
+}
+
+/// A flush that waits for the syncs of these numbers.
+#[derive(Clone, Copy, Debug)]
+struct SyncWaiter {
+    request: usize,
+    flash: u64,
+    origin: u64,
+}
+
+/// The engine.
+pub struct Engine {
+    config: CacheConfig,
+    policy: Box<dyn Policy>,
+    log: Option<Log>,
+    health: Health,
+    requests: Slab<Pending>,
+    throughs: Slab<Through>,
+    ios: Slab<IoState>,
+    users: users::SlotUsers,
+    /// By slot: the sub-blocks that are not in it.
+    missing: Vec<Mask>,
+    locks: HashMap<Block, BlockLock>,
+    /// How many writes are on their way to a block of the origin.
+    origin_writes: HashMap<Block, u32>,
+    resident: RoaringBitmap,
+    dirty: RoaringBitmap,
+    /// Slots whose being dirty is not recorded yet.
+    unrecorded: HashMap<Slot, Ticket>,
+    for_record: VecDeque<(Ticket, Then)>,
+    for_commit: VecDeque<(CommitTicket, usize)>,
+    for_syncs: Vec<SyncWaiter>,
+    migrations: Migrations,
+    cleaner: Cleaner,
+    jobs: Slab<Job>,
+    stranded: Vec<Stranded>,
+    flash_read_errors: u32,
+    counters: Counters,
+    regions: Regions,
+    /// When the last request was through.
+    last_completion: Nanos,
+    /// Requests' I/Os on the origin, and when the last one ended.
+    origin_users: u32,
+    origin_used_at: Nanos,
+    stopping: bool,
+    closed: bool,
+    /// There may be something to migrate.
+    look_for_work: bool,
+    actions: Vec<Action>,
+}
+
+impl Engine {
+    /// An engine whose cache holds these blocks.
+    ///
+    /// `log` takes down what must survive, if anything must.
+    pub fn new(
+        config: CacheConfig,
+        mut policy: Box<dyn Policy>,
+        log: Option<Log>,
+        mappings: &[Mapping],
+    ) -> Engine {
+        let (mut resident, mut dirty) = (RoaringBitmap::new(), RoaringBitmap::new());
+        let mut missing = vec![0; policy.capacity() as usize];
+        for mapping in mappings {
+            policy.load(*mapping);
+            resident.insert(mapping.block);
+            missing[mapping.slot as usize] = mapping.missing;
+            if mapping.dirty {
+                dirty.insert(mapping.block);
+            }
+        }
+        Engine {
+            health: Health::Healthy,
+            requests: Slab::new(),
+            throughs: Slab::new(),
+            ios: Slab::new(),
+            users: users::SlotUsers::default(),
+            missing,
+            locks: HashMap::new(),
+            origin_writes: HashMap::new(),
+            resident,
+            dirty,
+            unrecorded: HashMap::new(),
+            for_record: VecDeque::new(),
+            for_commit: VecDeque::new(),
+            for_syncs: Vec::new(),
+            migrations: Migrations::default(),
+            cleaner: Cleaner::new(config.dirty_target),
+            jobs: Slab::new(),
+            stranded: Vec::new(),
+            flash_read_errors: 0,
+            counters: Counters::default(),
+            regions: Regions::new(config.origin_blocks()),
+            last_completion: 0,
+            origin_users: 0,
+            origin_used_at: 0,
+            stopping: false,
+            closed: false,
+            look_for_work: true,
+            actions: Vec::new(),
+            config,
+            policy,
+            log,
+        }
+    }
+
+    /// Somebody wants something. Ranges lie within the origin.
+    pub fn on_request(&mut self, now: Nanos, id: RequestId, request: Request) {
+        self.begin_request(now, id, request);
+        self.advance(now);
+    }
+
+    /// An I/O that an action asked for has ended.
+    ///
+    /// # Panics
+    /// If no such I/O is under way.
+    pub fn on_completion(&mut self, now: Nanos, io: IoId, result: Result<(), Errno>) {
+        let state = self.ios.remove(io);
+        if is_use_of_origin(&state) {
+            self.origin_users -= 1;
+            self.origin_used_at = now;
+        }
+        match state {
+            IoState::Hit {
+                request,
+                write,
+                piece,
+                slot,
+                count,
+                ticks,
+            } => {
+                let hit = request::Hit {
+                    request,
+                    piece,
+                    slot,
+                    count,
+                    ticks,
+                };
+                match write {
+                    true => self.hit_written(now, hit, result),
+                    false => self.hit_read(now, hit, result),
+                }
+            }
+            IoState::Miss {
+                request,
+                write,
+                piece,
+                count,
+                ticks,
+            } => {
+                if ticks {
+                    self.policy.tick(now);
+                }
+                if write {
+                    self.origin_was_written(now, piece.block, count);
+                }
+                self.part_done(now, request, result);
+            }
+            IoState::Extend {
+                request,
+                piece,
+                slot,
+                ticks,
+            } => {
+                if ticks {
+                    self.policy.tick(now);
+                }
+                self.extended(now, request, piece, slot, result);
+            }
+            IoState::Overwrite { migration } => self.overwritten(now, migration, result),
+            IoState::FillRead { migration } => self.fill_read(now, migration, result),
+            IoState::FillStore { migration } => self.fill_stored(now, migration, result),
+            IoState::Through { through, device } => {
+                self.through_written(now, through, device, result);
+            }
+            IoState::FetchRead { migration } => self.fetch_read(now, migration, result),
+            IoState::FetchStore { migration, index } => {
+                self.fetch_stored(now, migration, index, result);
+            }
+            IoState::CopyOut { migration } => self.copied_out(now, migration, result),
+            IoState::CopyBack { migration } => self.copied_back(now, migration, result),
+            IoState::Log(done) => self.log_io_done(now, done, result),
+            IoState::OriginSync { request } => {
+                if let Err(errno) = result {
+                    self.origin_sync_failed(now, errno);
+                }
+                // Linux tells of an error of write-back once: what another sync that was under way
+                // meanwhile has lost, this one does not know.
+                let result = match self.health {
+                    Health::ReadOnly(_) => Err(Errno::EIO),
+                    _ => result,
+                };
+                self.part_done(now, request, result);
+            }
+            IoState::SyncToDetach => self.synced_to_detach(now, result),
+            IoState::Detach => self.detached(now, result),
+        }
+        self.advance(now);
+    }
+
+    /// Time has passed. To be called some ten times a second, even if nothing happens: the policy's
+    /// clock and the cleaner go on by themselves.
+    pub fn on_timer(&mut self, now: Nanos) {
+        self.look_for_work = true;
+        self.advance(now);
+    }
+
+    /// Hands over what is to be done; to be called after every other call, until there is none.
+    pub fn take_actions(&mut self, into: &mut impl Extend<Action>) {
+        into.extend(self.actions.drain(..));
+    }
+
+    /// Whether a request would be served with nothing but transfers from or to the flash, which are
+    /// the next actions if it is made now.
+    pub fn would_hit_at_once(&self, request: Request) -> bool {
+        let (write, offset, len) = match request {
+            Request::Read { offset, len } => (false, offset, len),
+            Request::Write { offset, len } => (true, offset, len),
+            _ => return false,
+        };
+        let hits = |piece: Piece| self.hits_at_once(piece, write);
+        self.health == Health::Healthy && self.pieces(offset, len).all(hits)
+    }
+
+    fn hits_at_once(&self, piece: Piece, write: bool) -> bool {
+        let block = piece.block;
+        let free = matches!(
+            self.locks.get(&block),
+            Some(BlockLock::WritingBack { .. }) | None
+        );
+        if !free || self.closed || !self.resident.contains(block) {
+            return false;
+        }
+        let Some(slot) = self.policy.resident(block) else {
+            return false;
+        };
+        let there = self.touched(piece) & self.missing[slot as usize] == 0;
+        let recorded = || !self.unrecorded.contains_key(&slot);
+        there && (!write || self.dirty.contains(block) && recorded())
+    }
+
+    /// Nothing new is begun any more, but requests are served; what is under way comes to an end.
+    pub fn stop(&mut self, now: Nanos) {
+        self.stopping = true;
+        self.stop_jobs();
+        self.advance(now);
+    }
+
+    /// Whether no block is on its way.
+    pub fn is_idle(&self) -> bool {
+        self.migrations.is_empty()
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_quiet(&self) -> bool {
+        self.requests.is_empty() && self.migrations.is_empty()
+    }
+
+    /// Turns away whoever still comes.
+    pub fn turn_away(&mut self) {
+        self.closed = true;
+    }
+
+    /// Has the state written down. To be called when the engine is quiet after [`Engine::stop`] and
+    /// [`Engine::turn_away`].
+    pub fn close(&mut self, now: Nanos) {
+        if let Some(log) = &mut self.log {
+            log.close();
+        }
+        self.advance(now);
+    }
+
+    /// Whether the state is written down; false for ever if that failed.
+    pub fn is_closed(&self) -> bool {
+        self.closed && self.log.as_ref().is_none_or(Log::is_closed)
+    }
+
+    /// Whether the cache can keep its promises.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// What has happened.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The same by region of the origin.
+    pub fn regions(&self) -> &Regions {
+        &self.regions
+    }
+
+    /// The blocks on the flash.
+    pub fn resident(&self) -> &RoaringBitmap {
+        &self.resident
+    }
+
+    /// The blocks on the flash that the origin does not have.
+    pub fn dirty(&self) -> &RoaringBitmap {
+        &self.dirty
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &dyn Policy {
+        &*self.policy
+    }
+
+    /// How the cache behaves.
+    pub fn config(&self) -> &CacheConfig {
+        &self.config
+    }
+
+    /// How much of the cache may be dirty, percent.
+    pub fn set_dirty_target(&mut self, percent: u8) {
+        self.config.dirty_target = percent;
+        self.cleaner.target_percent = percent;
+    }
+
+    /// Divides the cache from now on; [`Engine::usage`] says what has still to leave for that.
+    pub fn set_shares(&mut self, now: Nanos, shares: &Shares) {
+        self.policy.set_shares(shares);
+        self.look_for_work = true;
+        self.advance(now);
+    }
+
+    /// How the cache is divided.
+    pub fn usage(&self) -> Usage {
+        self.policy.usage()
+    }
+
+    /// What migrations may have under way at a time, sectors.
+    pub fn migration_threshold(&self) -> u64 {
+        self.migrations.threshold_sectors
+    }
+
+    /// Sets it; one block always may.
+    pub fn set_migration_threshold(&mut self, sectors: u64) {
+        self.migrations.threshold_sectors = sectors;
+    }
+
+    /// Whether the engine is going down.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
+    /// Whatever can go on, goes on.
+    fn advance(&mut self, now: Nanos) {
+        loop {
+            if std::mem::take(&mut self.look_for_work) {
+                self.begin_migrations(now);
+            }
+            self.begin_log_io();
+            self.settle_waiters(now);
+            if !self.look_for_work {
+                return;
+            }
+        }
+    }
+
+    fn begin_log_io(&mut self) {
+        let Some(log) = &mut self.log else { return };
+        let policy = &self.policy;
+        while let Some(wanted) = log.next_io(|slot| policy.heat(slot)) {
+            let action = match wanted {
+                LogIo::Write {
+                    part,
+                    offset,
+                    bytes,
+                } => Action::WriteMetadata {
+                    io: self.ios.insert(IoState::Log(LogDone::Write(part))),
+                    offset,
+                    bytes,
+                },
+                LogIo::SyncFlash(kind) => Action::Sync {
+                    io: self.ios.insert(IoState::Log(LogDone::SyncFlash)),
+                    device: Device::Flash,
+                    kind,
+                },
+                LogIo::SyncOrigin(kind) => Action::Sync {
+                    io: self.ios.insert(IoState::Log(LogDone::SyncOrigin)),
+                    device: Device::Origin,
+                    kind,
+                },
+            };
+            self.actions.push(action);
+        }
+    }
+
+    fn log_io_done(&mut self, now: Nanos, done: LogDone, result: Result<(), Errno>) {
+        if let Some(log) = &mut self.log {
+            log.io_done(done, result.is_ok());
+        }
+        if let Err(errno) = result {
+            self.log_failed(now, done, errno);
+        }
+    }
+
+    /// Takes up what waited for the log.
+    fn settle_waiters(&mut self, now: Nanos) {
+        let Some(log) = &self.log else { return };
+        let (recorded, committed) = (log.recorded(), log.committed());
+        let (flash, origin) = (log.flash_syncs(), log.origin_syncs());
+        while let Some((_, then)) = pop_until(&mut self.for_record, recorded) {
+            self.go_on(now, then, true);
+        }
+        if !self.unrecorded.is_empty() {
+            self.unrecorded.retain(|_, ticket| *ticket > recorded);
+        }
+        while let Some((_, request)) = pop_until(&mut self.for_commit, committed) {
+            self.part_done(now, request, Ok(()));
+        }
+        let through = |waiter: &SyncWaiter| waiter.flash <= flash && waiter.origin <= origin;
+        if self.for_syncs.iter().any(through) {
+            let (done, left) = self.for_syncs.drain(..).partition(through);
+            self.for_syncs = left;
+            let done: Vec<SyncWaiter> = done;
+            for waiter in done {
+                self.part_done(now, waiter.request, Ok(()));
+            }
+        }
+        self.store_what_was_at_risk(now);
+    }
+
+    fn go_on(&mut self, now: Nanos, then: Then, recorded: bool) {
+        match then {
+            Then::Write {
+                waiting,
+                slot,
+                ticks,
+            } => self.write_recorded(now, waiting, slot, ticks, recorded),
+            Then::WriteThrough {
+                waiting,
+                slot,
+                ticks,
+            } => self.through_recorded(now, waiting, slot, ticks, recorded),
+            Then::Extended {
+                request,
+                slot,
+                written,
+            } => self.extension_recorded(now, request, slot, written, recorded),
+            Then::Arrived { migration, index } => self.arrived(now, migration, index, recorded),
+            Then::Overwritten { migration } => self.overwrite_recorded(now, migration, recorded),
+            Then::Filled { migration } => self.filled(now, migration, recorded),
+            Then::Gone { migration } => self.gone(now, migration, recorded),
+        }
+    }
+
+    /// Goes on at once if nothing need be recorded.
+    fn once_recorded(&mut self, now: Nanos, ticket: Option<Ticket>, then: Then) {
+        match (ticket, &self.log) {
+            (Some(ticket), Some(log)) if ticket > log.recorded() => match log.has_failed() {
+                true => self.go_on(now, then, false),
+                false => self.for_record.push_back((ticket, then)),
+            },
+            _ => self.go_on(now, then, true),
+        }
+    }
+
+    fn pieces(&self, offset: u64, len: u32) -> impl Iterator<Item = Piece> + use<> {
+        action::pieces(offset, len, self.config.layout.block_bytes)
+    }
+
+    fn transfer(
+        &mut self,
+        state: IoState,
+        device: Device,
+        direction: Direction,
+        (offset, len): (u64, u32),
+        buffer: Buffer,
+    ) {
+        self.origin_users += u32::from(is_use_of_origin(&state));
+        let io = self.ios.insert(state);
+        self.actions.push(Action::Transfer {
+            io,
+            device,
+            direction,
+            offset,
+            len,
+            buffer,
+        });
+    }
+
+    fn slot_offset(&self, slot: Slot) -> u64 {
+        self.config.layout.slot_offset(slot)
+    }
+
+    fn mark_dirty(&mut self, block: Block, slot: Slot) {
+        if self.dirty.insert(block) {
+            self.policy.set_dirty(slot, true);
+            self.look_for_work = true;
+        }
+    }
+
+    fn mark_clean(&mut self, block: Block, slot: Slot) {
+        if self.dirty.remove(block) {
+            self.policy.set_dirty(slot, false);
+            self.cleaner.cleaned(block);
+        }
+    }
+}
+
+/// Whether a request, or a warm-up, waits for an I/O on the origin.
+fn is_use_of_origin(state: &IoState) -> bool {
+    matches!(
+        state,
+        IoState::Miss { .. }
+            | IoState::FetchRead { .. }
+            | IoState::FillRead { .. }
+            | IoState::Through {
+                device: Device::Origin,
+                ..
+            }
+    )
+}

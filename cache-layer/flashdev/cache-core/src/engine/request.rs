@@ -1,0 +1,697 @@
+//! The way of a request. Nothing here waits: what cannot go on is put aside, with a note of what it
+//! waits for.
+
+use virtual_time::Nanos;
+
+use super::action::{
+    Buffer, Device, Direction, Errno, Health, IoState, Mode, Piece, Request, RequestId,
+};
+use super::health::Stranded;
+use super::{Action, BlockLock, Engine, SyncWaiter, Then, Waiting};
+use crate::metadata::Change;
+use crate::policy::{Access, Block, Slot};
+
+/// A request that is not through.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) id: RequestId,
+    pub(super) offset: u64,
+    pub(super) write: bool,
+    pub(super) parts_left: u32,
+    pub(super) error: Option<Errno>,
+}
+
+/// A part of a request, on the flash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hit {
+    pub(super) request: usize,
+    pub(super) piece: Piece,
+    pub(super) slot: Slot,
+    pub(super) count: u32,
+    pub(super) ticks: bool,
+}
+
+/// A part of a write that goes to both devices.
+#[derive(Debug)]
+pub(super) struct Through {
+    hit: Hit,
+    writes_left: u8,
+    flash: Result<(), Errno>,
+    origin: Result<(), Errno>,
+}
+
+/// Where a piece goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Route {
+    Flash {
+        slot: Slot,
+        ticks: bool,
+    },
+    Origin {
+        ticks: bool,
+    },
+    /// It was put aside, or sent on its way already.
+    Elsewhere,
+}
+
+impl Engine {
+    pub(super) fn begin_request(&mut self, now: Nanos, id: RequestId, request: Request) {
+        let (offset, len, write) = match request {
+            Request::Read { offset, len } => (offset, len, false),
+            Request::Write { offset, len } => (offset, len, true),
+            Request::Flush | Request::FlushVolume => (0, 0, false),
+        };
+        // The request itself is a part until all others are known.
+        let index = self.requests.insert(Pending {
+            id,
+            offset,
+            write,
+            parts_left: 1,
+            error: None,
+        });
+        if self.closed {
+            return self.part_done(now, index, Err(Errno::ESHUTDOWN));
+        }
+        match request {
+            Request::Read { .. } | Request::Write { .. } => {
+                self.route_all(now, index, offset, len, write);
+                self.part_done(now, index, Ok(()));
+            }
+            Request::Flush => self.flush(now, index),
+            Request::FlushVolume => self.flush_volume(now, index),
+        }
+    }
+
+    /// Sends all of a request on its way; neighbours that go the same way, as one I/O each.
+    fn route_all(&mut self, now: Nanos, request: usize, offset: u64, len: u32, write: bool) {
+        let mut run: Option<IoState> = None;
+        for piece in self.pieces(offset, len) {
+            let waiting = Waiting {
+                request,
+                piece,
+                counted: false,
+            };
+            let state = match self.route(now, waiting, write) {
+                Route::Elsewhere => continue,
+                Route::Flash { slot, ticks } => IoState::Hit {
+                    request,
+                    write,
+                    piece,
+                    slot,
+                    count: 1,
+                    ticks,
+                },
+                Route::Origin { ticks } => IoState::Miss {
+                    request,
+                    write,
+                    piece,
+                    count: 1,
+                    ticks,
+                },
+            };
+            run = match run.map(|run| join(run, state)) {
+                None => Some(state),
+                Some(Some(joined)) => Some(joined),
+                Some(None) => {
+                    self.send(run);
+                    Some(state)
+                }
+            };
+        }
+        self.send(run);
+    }
+
+    /// Takes up a piece that had to wait.
+    pub(super) fn resume(&mut self, now: Nanos, waiting: Waiting) {
+        let Waiting { request, piece, .. } = waiting;
+        let write = self.requests[request].write;
+        match self.route(now, waiting, write) {
+            Route::Elsewhere => {}
+            Route::Flash { slot, ticks } => self.send(Some(IoState::Hit {
+                request,
+                write,
+                piece,
+                slot,
+                count: 1,
+                ticks,
+            })),
+            Route::Origin { ticks } => self.send(Some(IoState::Miss {
+                request,
+                write,
+                piece,
+                count: 1,
+                ticks,
+            })),
+        }
+        // What it was counted as while it waited.
+        self.part_done(now, request, Ok(()));
+    }
+
+    /// Puts a piece aside; it is a part of its request until [`Engine::resume`].
+    pub(super) fn put_aside(&mut self, waiting: Waiting) {
+        self.requests[waiting.request].parts_left += 1;
+    }
+
+    pub(super) fn send(&mut self, run: Option<IoState>) {
+        let Some(state) = run else { return };
+        let (request, write, piece, device, offset) = match state {
+            IoState::Hit {
+                request,
+                write,
+                piece,
+                slot,
+                ..
+            } => {
+                let within = piece.offset % self.config.layout.block_bytes;
+                let offset = self.slot_offset(slot) + within;
+                (request, write, piece, Device::Flash, offset)
+            }
+            IoState::Extend {
+                request,
+                piece,
+                slot,
+                ..
+            } => {
+                let within = piece.offset % self.config.layout.block_bytes;
+                let offset = self.slot_offset(slot) + within;
+                (request, true, piece, Device::Flash, offset)
+            }
+            IoState::Miss {
+                request,
+                write,
+                piece,
+                ..
+            } => (request, write, piece, Device::Origin, piece.offset),
+            _ => return,
+        };
+        let pending = &mut self.requests[request];
+        pending.parts_left += 1;
+        let buffer = Buffer::Request {
+            id: pending.id,
+            at: (piece.offset - pending.offset) as u32,
+        };
+        let direction = match write {
+            true => Direction::Write,
+            false => Direction::Read,
+        };
+        self.transfer(state, device, direction, (offset, piece.len), buffer);
+    }
+
+    fn route(&mut self, now: Nanos, waiting: Waiting, write: bool) -> Route {
+        match self.health {
+            Health::Healthy => self.route_cached(now, waiting, write),
+            _ => self.route_degraded(waiting, write),
+        }
+    }
+
+    fn route_cached(&mut self, now: Nanos, waiting: Waiting, write: bool) -> Route {
+        let Piece { block, len, .. } = waiting.piece;
+        if self.queue(waiting, write) {
+            return Route::Elsewhere;
+        }
+        // On its way off the flash, and not to be found there any more.
+        let left = matches!(self.locks.get(&block), Some(BlockLock::Demoting(_)))
+            && !self.resident.contains(block);
+        let access = Access {
+            now,
+            block,
+            write,
+            whole: self.config.mode == Mode::Writeback
+                && u64::from(len) == self.config.layout.block_bytes,
+        };
+        let slot = match waiting.counted {
+            _ if left => None,
+            true => self.policy.resident(block),
+            false => self.policy.access(access),
+        };
+        let hit = slot.is_some_and(|slot| self.is_hit(waiting.piece, write, slot));
+        if !waiting.counted {
+            self.count(block, write, hit);
+        }
+        let ticks = !waiting.counted && self.policy.carries_tick();
+        match slot {
+            Some(slot) if !hit => self.route_parts(now, waiting, write, slot, ticks),
+            Some(slot) if write => self.write_to(now, waiting, slot, ticks),
+            Some(slot) => {
+                self.users.enter_read(slot);
+                Route::Flash { slot, ticks }
+            }
+            None if !waiting.counted && !left && self.admit(access, waiting) => {
+                if ticks {
+                    self.policy.tick(now);
+                }
+                Route::Elsewhere
+            }
+            None => {
+                self.look_for_work = true;
+                if write {
+                    self.note_origin_write(block);
+                }
+                Route::Origin { ticks }
+            }
+        }
+    }
+
+    pub(super) fn note_origin_write(&mut self, block: Block) {
+        *self.origin_writes.entry(block).or_default() += 1;
+    }
+
+    /// The cache is given up or read-only.
+    fn route_degraded(&mut self, waiting: Waiting, write: bool) -> Route {
+        let block = waiting.piece.block;
+        let ticks = false;
+        match (&self.health, write) {
+            (Health::Degrading(_), true) => {
+                self.put_aside(waiting);
+                self.stranded.push(Stranded::Piece(waiting));
+                return Route::Elsewhere;
+            }
+            (Health::ReadOnly(_), true) => {
+                let error = &mut self.requests[waiting.request].error;
+                *error = error.or(Some(Errno::EROFS));
+                return Route::Elsewhere;
+            }
+            _ => {}
+        }
+        let slot = self.policy.resident(block);
+        match slot.filter(|_| !write && self.dirty.contains(block)) {
+            Some(slot) if !self.is_hit(waiting.piece, write, slot) => {
+                self.count(block, write, false);
+                self.split(waiting, slot, ticks);
+                Route::Elsewhere
+            }
+            Some(slot) => {
+                self.count(block, write, true);
+                self.users.enter_read(slot);
+                Route::Flash { slot, ticks }
+            }
+            None => {
+                self.count(block, write, false);
+                if write {
+                    self.note_origin_write(block);
+                }
+                Route::Origin { ticks }
+            }
+        }
+    }
+
+    /// Has a piece wait if it must.
+    fn queue(&mut self, mut waiting: Waiting, write: bool) -> bool {
+        let block = waiting.piece.block;
+        let touched = self.touched(waiting.piece);
+        let slot = self.policy.resident(block);
+        match self.locks.get_mut(&block) {
+            Some(BlockLock::Promoting(queue) | BlockLock::Demoting(queue)) if write => {
+                queue.push(waiting);
+            }
+            Some(BlockLock::Admitting(queue) | BlockLock::Filling(queue)) if write => {
+                queue.push(waiting);
+            }
+            Some(BlockLock::Admitting(queue)) => {
+                let first = !std::mem::replace(&mut waiting.counted, true);
+                queue.push(waiting);
+                if first {
+                    self.count(block, write, false);
+                }
+            }
+            Some(BlockLock::Filling(queue)) => {
+                let there = |slot: Slot| touched & self.missing[slot as usize] == 0;
+                if slot.is_none_or(there) {
+                    return false;
+                }
+                let first = !std::mem::replace(&mut waiting.counted, true);
+                queue.push(waiting);
+                if first {
+                    self.count(block, write, false);
+                }
+            }
+            _ => return false,
+        }
+        self.put_aside(waiting);
+        true
+    }
+
+    pub(super) fn count(&mut self, block: Block, write: bool, hit: bool) {
+        self.regions.count(block, write, hit);
+        let counters = &mut self.counters;
+        let counter = match (write, hit) {
+            (false, true) => &mut counters.read_hits,
+            (false, false) => &mut counters.read_misses,
+            (true, true) => &mut counters.write_hits,
+            (true, false) => &mut counters.write_misses,
+        };
+        *counter += 1;
+    }
+
+    /// Lets a write into a slot. The metadata must know before a byte is written: after a crash
+    /// the slot counts, not the origin. That goes for writing through as well, where it knows
+    /// only as long as the two may differ; a block that is dirty, from an earlier run or after
+    /// an error, is not written through, as in dm-cache.
+    pub(super) fn enter_write(
+        &mut self,
+        now: Nanos,
+        waiting: Waiting,
+        slot: Slot,
+        ticks: bool,
+    ) -> Route {
+        let block = waiting.piece.block;
+        self.users.enter_write(slot);
+        if let Some(BlockLock::WritingBack { rewritten, .. }) = self.locks.get_mut(&block) {
+            *rewritten = true;
+        }
+        let through = self.config.mode == Mode::Writethrough && !self.dirty.contains(block);
+        if let Some(log) = self.log.as_mut().filter(|_| !self.dirty.contains(block)) {
+            let ticket = log.append(slot, Change::Dirty);
+            if ticket > log.recorded() {
+                self.unrecorded.entry(slot).or_insert(ticket);
+            }
+        }
+        let ticket = self.unrecorded.get(&slot).copied();
+        if through {
+            self.put_aside(waiting);
+            let then = Then::WriteThrough {
+                waiting,
+                slot,
+                ticks,
+            };
+            self.once_recorded(now, ticket, then);
+            return Route::Elsewhere;
+        }
+        self.mark_dirty(block, slot);
+        if ticket.is_none() {
+            return Route::Flash { slot, ticks };
+        }
+        self.put_aside(waiting);
+        let then = Then::Write {
+            waiting,
+            slot,
+            ticks,
+        };
+        self.once_recorded(now, ticket, then);
+        Route::Elsewhere
+    }
+
+    /// The metadata knows that the slot is dirty, or never will.
+    pub(super) fn write_recorded(
+        &mut self,
+        now: Nanos,
+        waiting: Waiting,
+        slot: Slot,
+        ticks: bool,
+        recorded: bool,
+    ) {
+        let Waiting { request, piece, .. } = waiting;
+        if recorded {
+            self.send_write(request, piece, slot, ticks);
+            return self.part_done(now, request, Ok(()));
+        }
+        self.leave_write(now, slot);
+        self.part_done(now, request, Err(Errno::EIO));
+    }
+
+    pub(super) fn hit_read(&mut self, now: Nanos, hit: Hit, result: Result<(), Errno>) {
+        if hit.ticks {
+            self.policy.tick(now);
+        }
+        for index in 0..hit.count {
+            self.leave_read(now, hit.slot + index);
+        }
+        let Err(errno) = result else {
+            return self.part_done(now, hit.request, Ok(()));
+        };
+        self.flash_read_failed(errno);
+        // What is clean is on the origin as well.
+        let mut blocks = hit.piece.block..hit.piece.block + hit.count;
+        if blocks.any(|block| self.dirty.contains(block)) {
+            return self.part_done(now, hit.request, Err(errno));
+        }
+        self.send(Some(IoState::Miss {
+            request: hit.request,
+            write: false,
+            piece: hit.piece,
+            count: hit.count,
+            ticks: false,
+        }));
+        self.part_done(now, hit.request, Ok(()));
+    }
+
+    pub(super) fn hit_written(&mut self, now: Nanos, hit: Hit, result: Result<(), Errno>) {
+        if hit.ticks {
+            self.policy.tick(now);
+        }
+        for index in 0..hit.count {
+            self.leave_write(now, hit.slot + index);
+        }
+        if let Err(errno) = result {
+            self.flash_failed("writing to the flash", errno);
+        }
+        self.part_done(now, hit.request, result);
+    }
+
+    fn leave_read(&mut self, now: Nanos, slot: Slot) {
+        if self.users.leave_read(slot) {
+            self.slot_unread(now, slot);
+        }
+    }
+
+    /// A write to a slot is through.
+    pub(super) fn leave_write(&mut self, now: Nanos, slot: Slot) {
+        if self.users.leave_write(slot) {
+            self.slot_unwritten(now, slot);
+        }
+    }
+
+    /// The metadata knows that the devices may differ, or never will.
+    pub(super) fn through_recorded(
+        &mut self,
+        now: Nanos,
+        waiting: Waiting,
+        slot: Slot,
+        ticks: bool,
+        recorded: bool,
+    ) {
+        let Waiting { request, piece, .. } = waiting;
+        if !recorded {
+            if self.users.leave_write(slot) {
+                self.slot_unwritten(now, slot);
+            }
+            return self.resume(now, waiting);
+        }
+        let hit = Hit {
+            request,
+            piece,
+            slot,
+            count: 1,
+            ticks,
+        };
+        let through = self.throughs.insert(Through {
+            hit,
+            writes_left: 2,
+            flash: Ok(()),
+            origin: Ok(()),
+        });
+        let pending = &self.requests[request];
+        let buffer = Buffer::Request {
+            id: pending.id,
+            at: (piece.offset - pending.offset) as u32,
+        };
+        let within = piece.offset % self.config.layout.block_bytes;
+        let on_flash = self.slot_offset(slot) + within;
+        for (device, offset) in [(Device::Flash, on_flash), (Device::Origin, piece.offset)] {
+            let state = IoState::Through { through, device };
+            let place = (offset, piece.len);
+            self.transfer(state, device, Direction::Write, place, buffer);
+        }
+    }
+
+    pub(super) fn through_written(
+        &mut self,
+        now: Nanos,
+        index: usize,
+        device: Device,
+        result: Result<(), Errno>,
+    ) {
+        let through = &mut self.throughs[index];
+        through.writes_left -= 1;
+        match device {
+            Device::Flash => through.flash = result,
+            Device::Origin => through.origin = result,
+        }
+        if through.writes_left > 0 {
+            return;
+        }
+        let through = self.throughs.remove(index);
+        let Hit {
+            request,
+            piece,
+            slot,
+            ticks,
+            ..
+        } = through.hit;
+        if ticks {
+            self.policy.tick(now);
+        }
+        self.note_origin_written();
+        let alone = self.users.leave_write(slot);
+        match (through.flash, through.origin) {
+            (Ok(()), Ok(())) => {
+                if alone && !self.dirty.contains(piece.block) {
+                    self.log_change(slot, Change::Clean);
+                }
+            }
+            // The flash has what the origin has not, and counts unless it is being given up.
+            (Ok(()), Err(_)) => match self.health {
+                Health::Degrading(_) | Health::PassThrough(_) => {}
+                _ => self.mark_dirty(piece.block, slot),
+            },
+            (Err(errno), _) => self.flash_failed("writing to the flash", errno),
+        }
+        if alone {
+            self.slot_unwritten(now, slot);
+        }
+        if through.flash.is_err() {
+            // The origin has it, which counts once the cache has been given up.
+            return self.strand(now, Stranded::Written(request, through.origin));
+        }
+        self.part_done(now, request, through.origin);
+    }
+
+    /// Adds a change that nobody waits for.
+    pub(super) fn log_change(&mut self, slot: Slot, change: Change) {
+        if let Some(log) = &mut self.log {
+            log.append(slot, change);
+        }
+    }
+
+    pub(super) fn note_origin_written(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.origin_written();
+        }
+    }
+
+    /// A write to the origin is through.
+    pub(super) fn origin_was_written(&mut self, now: Nanos, first: Block, count: u32) {
+        self.note_origin_written();
+        for block in first..first + count {
+            let Some(left) = self.origin_writes.get_mut(&block) else {
+                continue;
+            };
+            *left -= 1;
+            if *left == 0 {
+                self.origin_writes.remove(&block);
+                self.block_unwritten(now, block);
+            }
+        }
+    }
+
+    pub(super) fn part_done(&mut self, now: Nanos, request: usize, result: Result<(), Errno>) {
+        let pending = &mut self.requests[request];
+        pending.error = pending.error.or(result.err());
+        pending.parts_left -= 1;
+        if pending.parts_left > 0 {
+            return;
+        }
+        let pending = self.requests.remove(request);
+        self.last_completion = now;
+        self.actions.push(Action::Reply {
+            id: pending.id,
+            result: pending.error.map_or(Ok(()), Err),
+        });
+    }
+
+    /// Makes durable what was answered before, on origin and flash.
+    pub(super) fn flush(&mut self, now: Nanos, request: usize) {
+        match (&self.health, &mut self.log) {
+            (_, None) => self.part_done(now, request, Ok(())),
+            (Health::Healthy, Some(log)) => {
+                // Without `sync` this is all there is: the model drains what was written.
+                let origin = log.sync_origin();
+                let before = log.committed();
+                let number = log.commit();
+                match number > before {
+                    true => self.for_commit.push_back((number, request)),
+                    false => self.for_syncs.push(SyncWaiter {
+                        request,
+                        flash: 0,
+                        origin,
+                    }),
+                }
+            }
+            (Health::Degrading(_), _) => self.stranded.push(Stranded::Flush(request)),
+            (Health::PassThrough(_), _) => self.sync_origin_alone(request),
+            (Health::ReadOnly(_), _) => self.part_done(now, request, Err(Errno::EIO)),
+        }
+    }
+
+    fn flush_volume(&mut self, now: Nanos, request: usize) {
+        match &mut self.log {
+            None => self.part_done(now, request, Ok(())),
+            // Who syncs the flash is told of a failure once, and all must know of it.
+            Some(log) if log.has_failed() => self.part_done(now, request, Err(Errno::EIO)),
+            Some(log) => {
+                let flash = log.sync_flash();
+                self.for_syncs.push(SyncWaiter {
+                    request,
+                    flash,
+                    origin: 0,
+                });
+            }
+        }
+    }
+}
+
+/// Two I/Os of one request as one, if they follow on one another.
+fn join(run: IoState, next: IoState) -> Option<IoState> {
+    match (run, next) {
+        (
+            IoState::Hit {
+                request,
+                write,
+                mut piece,
+                slot,
+                count,
+                ticks,
+            },
+            IoState::Hit {
+                piece: more,
+                slot: more_slot,
+                ticks: more_ticks,
+                ..
+            },
+        ) if slot + count == more_slot && piece.block + count == more.block => {
+            piece.len += more.len;
+            Some(IoState::Hit {
+                request,
+                write,
+                piece,
+                slot,
+                count: count + 1,
+                ticks: ticks | more_ticks,
+            })
+        }
+        (
+            IoState::Miss {
+                request,
+                write,
+                mut piece,
+                count,
+                ticks,
+            },
+            IoState::Miss {
+                piece: more,
+                ticks: more_ticks,
+                ..
+            },
+        ) if piece.block + count == more.block => {
+            piece.len += more.len;
+            Some(IoState::Miss {
+                request,
+                write,
+                piece,
+                count: count + 1,
+                ticks: ticks | more_ticks,
+            })
+        }
+        _ => None,
+    }
+}

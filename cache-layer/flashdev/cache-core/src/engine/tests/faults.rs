@@ -1,0 +1,91 @@
+//! After a crash at any point, everything that a successful flush covered is there, on `data` and
+//! on the volume; also after reads, writes and syncs that failed.
+
+use proptest::prelude::*;
+
+use super::super::{Health, Mode};
+use super::world::{Faults, World};
+use crate::dice::Dice;
+use crate::policy::HOTTEST;
+
+/// Runs a schedule: steps, and crashes in between.
+fn run(seed: u64, mode: Mode, faults: Faults, careless: bool) -> Result<World, String> {
+    let mut world = World::new(seed, mode, faults);
+    world.careless = careless;
+    for _ in 0..4 {
+        if let Err(error) = live_and_crash(&mut world) {
+            return Err(format!("{error}, after {:#?}", world.log));
+        }
+    }
+    Ok(world)
+}
+
+fn live_and_crash(world: &mut World) -> Result<(), String> {
+    for _ in 0..world.dice.below(400) {
+        world.step()?;
+    }
+    if world.dice.once_in(3) {
+        world.drain()?;
+    }
+    let power = world.dice.once_in(2);
+    world.crash(power)
+}
+
+fn any_faults(seed: u64) -> Faults {
+    let mut dice = Dice::new(!seed);
+    let mut once_in = || match dice.below(3) {
+        0 => 20 + dice.below(2000),
+        _ => 0,
+    };
+    Faults {
+        flash_write: once_in(),
+        flash_read: once_in(),
+        flash_sync: once_in(),
+        origin_write: once_in(),
+        origin_read: once_in(),
+        origin_sync: once_in(),
+        detach: once_in() / 10,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #[test]
+    fn without_faults_nothing_is_lost(seed: u64, through: bool) {
+        let mode = if through { Mode::Writethrough } else { Mode::Writeback };
+        let world = run(seed, mode, Faults::default(), false).map_err(TestCaseError::fail)?;
+        prop_assert_eq!(world.engine.health(), &Health::Healthy);
+    }
+
+    #[test]
+    fn whatever_fails_nothing_is_lost_that_was_promised(seed: u64, through: bool) {
+        let mode = if through { Mode::Writethrough } else { Mode::Writeback };
+        run(seed, mode, any_faults(seed), false).map_err(TestCaseError::fail)?;
+    }
+}
+
+/// Or what was just warmed would be the first to go.
+#[test]
+fn what_was_warmed_is_as_hot_after_a_kill() {
+    let mut world = World::new(1, Mode::Writeback, Faults::default());
+    let wanted = (0..4).collect();
+    world.engine.begin_warm_up(0, wanted);
+    while world.engine.resident().len() < 4 {
+        world.step().unwrap();
+    }
+    world.crash(false).unwrap();
+    let warmed = world.recovered.iter().filter(|mapping| mapping.block < 4);
+    let heat: Vec<u8> = warmed.map(|mapping| mapping.heat).collect();
+    assert!(
+        !heat.is_empty() && heat.iter().all(|&heat| heat == HOTTEST),
+        "{heat:?}"
+    );
+}
+
+/// The control: without the rule about slots that are at risk, the schedules must find something.
+#[test]
+fn a_log_that_takes_no_care_of_slots_at_risk_is_found_out() {
+    let caught =
+        (0..400).filter(|&seed| run(seed, Mode::Writeback, Faults::default(), true).is_err());
+    assert!(caught.count() > 0);
+}

@@ -1,0 +1,609 @@
+//! What the engine does, one thing at a time.
+
+use super::super::action::{Buffer, Device, Direction};
+use super::super::*;
+use super::world::{BLOCK_BYTES, LAYOUT, SLOTS, fresh_engine};
+use crate::policy::shares::{Right, Share, Shares};
+use crate::policy::{Geometry, PolicyKind};
+
+/// An engine whose I/O is done when the test says so.
+struct Bench {
+    engine: Engine,
+    /// What is wanted and has not been done.
+    wanted: Vec<Action>,
+    replies: Vec<(RequestId, Result<(), Errno>)>,
+    now: Nanos,
+}
+
+const OK: Result<(), Errno> = Ok(());
+const FAILED: Result<(), Errno> = Err(Errno::EIO);
+
+impl Bench {
+    fn new(mode: Mode) -> Bench {
+        Bench {
+            engine: fresh_engine(mode, PolicyKind::Lru),
+            wanted: Vec::new(),
+            replies: Vec::new(),
+            now: 0,
+        }
+    }
+
+    /// One with the first blocks in its slots.
+    fn warm(mode: Mode) -> Bench {
+        let mut bench = Bench::new(mode);
+        let wanted = (0..SLOTS as u32).collect();
+        bench.engine.begin_warm_up(0, wanted);
+        bench.finish();
+        assert_eq!(bench.engine.resident().len(), SLOTS);
+        bench
+    }
+
+    fn collect(&mut self) {
+        let mut actions = Vec::new();
+        self.engine.take_actions(&mut actions);
+        for action in actions {
+            match action {
+                Action::Reply { id, result } => self.replies.push((id, result)),
+                Action::JobDone { job } => drop(self.engine.finish_job(job)),
+                Action::Release { .. } | Action::HealthChanged => {}
+                action => self.wanted.push(action),
+            }
+        }
+    }
+
+    fn ask(&mut self, id: RequestId, request: Request) {
+        self.engine.on_request(self.now, id, request);
+        self.collect();
+    }
+
+    fn write(&mut self, id: RequestId, block: u64) {
+        let offset = block * BLOCK_BYTES;
+        self.ask(id, Request::Write { offset, len: 512 });
+    }
+
+    fn read(&mut self, id: RequestId, block: u64) {
+        let offset = block * BLOCK_BYTES;
+        self.ask(id, Request::Read { offset, len: 512 });
+    }
+
+    /// Ends the first I/O of this kind that is wanted.
+    fn end(&mut self, which: impl Fn(&Action) -> bool, result: Result<(), Errno>) {
+        let found = self.wanted.iter().position(which);
+        let at = found.unwrap_or_else(|| panic!("not wanted: only {:?}", self.wanted));
+        let io = io_of(&self.wanted.remove(at));
+        self.engine.on_completion(self.now, io, result);
+        self.collect();
+    }
+
+    /// Ends everything well.
+    fn finish(&mut self) {
+        self.collect();
+        while !self.wanted.is_empty() {
+            self.end(|_| true, OK);
+        }
+    }
+
+    fn reply(&self, id: RequestId) -> Option<Result<(), Errno>> {
+        let found = self.replies.iter().find(|(of, _)| *of == id);
+        found.map(|(_, result)| *result)
+    }
+}
+
+fn io_of(action: &Action) -> IoId {
+    match action {
+        Action::Transfer { io, .. }
+        | Action::WriteMetadata { io, .. }
+        | Action::Sync { io, .. }
+        | Action::Detach { io } => *io,
+        other => panic!("{other:?} is no I/O"),
+    }
+}
+
+fn moves(on: Device, way: Direction) -> impl Fn(&Action) -> bool {
+    move |action| {
+        matches!(action, Action::Transfer { device, direction, .. }
+            if (*device, *direction) == (on, way))
+    }
+}
+
+fn syncs(on: Device) -> impl Fn(&Action) -> bool {
+    move |action| matches!(action, Action::Sync { device, .. } if *device == on)
+}
+
+fn writes_metadata(action: &Action) -> bool {
+    matches!(action, Action::WriteMetadata { .. })
+}
+
+fn detaches(action: &Action) -> bool {
+    matches!(action, Action::Detach { .. })
+}
+
+#[test]
+fn a_read_that_hits_is_one_transfer_and_a_miss_goes_to_the_origin_alone() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    let offset = 2 * BLOCK_BYTES + 512;
+    bench.ask(1, Request::Read { offset, len: 1024 });
+    let slot = bench.engine.policy().resident(2).unwrap();
+    let expected = Action::Transfer {
+        io: io_of(&bench.wanted[0]),
+        device: Device::Flash,
+        direction: Direction::Read,
+        offset: LAYOUT.slot_offset(slot) + 512,
+        len: 1024,
+        buffer: Buffer::Request { id: 1, at: 0 },
+    };
+    assert_eq!(bench.wanted, [expected]);
+    bench.finish();
+    assert_eq!(bench.reply(1), Some(OK));
+    bench.ask(
+        2,
+        Request::Read {
+            offset: 9 * BLOCK_BYTES,
+            len: 512,
+        },
+    );
+    assert!(moves(Device::Origin, Direction::Read)(&bench.wanted[0]));
+    bench.end(moves(Device::Origin, Direction::Read), OK);
+    assert_eq!(bench.reply(2), Some(OK));
+}
+
+#[test]
+fn a_block_is_known_to_be_dirty_before_the_first_byte_is_written() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.write(1, 0);
+    assert_eq!(bench.wanted.len(), 1);
+    bench.end(writes_metadata, OK);
+    assert_eq!(bench.reply(1), None);
+    bench.end(moves(Device::Flash, Direction::Write), OK);
+    assert_eq!(bench.reply(1), Some(OK));
+    // From now on it is: a write is one transfer.
+    bench.write(2, 0);
+    bench.end(moves(Device::Flash, Direction::Write), OK);
+    assert_eq!(bench.reply(2), Some(OK));
+    assert!(bench.wanted.is_empty());
+}
+
+#[test]
+fn what_is_written_through_is_written_to_both_at_the_same_time() {
+    let mut bench = Bench::warm(Mode::Writethrough);
+    bench.write(1, 0);
+    bench.end(writes_metadata, OK);
+    assert_eq!(bench.wanted.len(), 2);
+    bench.end(moves(Device::Origin, Direction::Write), OK);
+    assert_eq!(bench.reply(1), None);
+    bench.end(moves(Device::Flash, Direction::Write), OK);
+    assert_eq!(bench.reply(1), Some(OK));
+    assert!(bench.engine.dirty().is_empty());
+}
+
+#[test]
+fn a_write_to_a_block_that_arrives_waits_and_then_hits() {
+    let mut bench = Bench::new(Mode::Writeback);
+    bench.read(1, 9);
+    bench.end(moves(Device::Origin, Direction::Read), OK);
+    assert_eq!(bench.reply(1), Some(OK));
+    // The block is being fetched now.
+    bench.write(2, 9);
+    bench.end(moves(Device::Origin, Direction::Read), OK);
+    let stores = moves(Device::Flash, Direction::Write);
+    assert_eq!(
+        bench.wanted.iter().filter(|action| stores(action)).count(),
+        1
+    );
+    bench.end(stores, OK);
+    assert_eq!(bench.reply(2), None, "its block is not there yet");
+    bench.finish();
+    assert_eq!(bench.reply(2), Some(OK));
+    let counters = bench.engine.counters();
+    assert_eq!((counters.write_hits, counters.write_misses), (1, 0));
+}
+
+#[test]
+fn a_fetch_waits_for_writes_that_are_on_their_way_to_the_origin() {
+    let mut bench = Bench::new(Mode::Writeback);
+    bench.write(1, 0);
+    let read = moves(Device::Origin, Direction::Read);
+    assert!(!bench.wanted.iter().any(&read), "{:?}", bench.wanted);
+    bench.end(moves(Device::Origin, Direction::Write), OK);
+    assert!(bench.wanted.iter().any(&read));
+    // Meanwhile reads go to the origin, and writes wait.
+    bench.read(2, 0);
+    bench.write(3, 0);
+    bench.finish();
+    assert_eq!((bench.reply(2), bench.reply(3)), (Some(OK), Some(OK)));
+    let counters = bench.engine.counters();
+    assert_eq!((counters.read_misses, counters.write_hits), (1, 1));
+    assert!(bench.engine.dirty().contains(0));
+}
+
+#[test]
+fn a_block_that_goes_is_read_from_the_flash_as_long_as_it_is_there() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.write(1, 0);
+    bench.finish();
+    // Missing another one drives the oldest out, which is dirty: block 1, 0 was touched.
+    bench.write(2, 1);
+    bench.finish();
+    for block in 2..SLOTS {
+        bench.read(block, block);
+    }
+    bench.finish();
+    bench.read(20, 9);
+    let copies = moves(Device::Flash, Direction::Read);
+    assert!(bench.wanted.iter().any(&copies), "{:?}", bench.wanted);
+    let before = bench.engine.counters().read_hits;
+    bench.read(21, 0);
+    assert_eq!(bench.engine.counters().read_hits, before + 1);
+    bench.finish();
+    assert_eq!(bench.reply(21), Some(OK));
+    assert_eq!(bench.engine.counters().write_backs, 1);
+}
+
+/// Hits are no reason not to clean; a request on the origin is.
+#[test]
+fn it_cleans_while_the_origin_is_idle() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.engine.set_dirty_target(90);
+    bench.write(1, 0);
+    bench.finish();
+    let tenth = NANOS_PER_S as Nanos / 10;
+    // A miss that takes its time.
+    bench.read(2, 9);
+    let miss = bench.wanted.remove(0);
+    for _ in 0..20 {
+        bench.now += tenth;
+        bench.engine.on_timer(bench.now);
+        bench.collect();
+    }
+    assert!(bench.engine.dirty().contains(0));
+    bench.engine.on_completion(bench.now, io_of(&miss), OK);
+    bench.finish();
+    for id in 3..6 {
+        bench.now += tenth;
+        bench.read(id, 0);
+        bench.finish();
+        bench.engine.on_timer(bench.now);
+        bench.finish();
+    }
+    assert!(bench.engine.resident().contains(0));
+    assert!(!bench.engine.dirty().contains(0));
+}
+
+/// Linux tells of an error of write-back once: whoever syncs the flash must tell all.
+#[test]
+fn a_flush_of_the_volume_that_fails_is_known_to_the_cached_device() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.write(1, 0);
+    bench.finish();
+    bench.ask(2, Request::FlushVolume);
+    bench.end(syncs(Device::Flash), FAILED);
+    assert_eq!(bench.reply(2), Some(FAILED));
+    bench.ask(3, Request::Flush);
+    bench.finish();
+    assert_eq!(bench.reply(3), Some(FAILED));
+    bench.ask(4, Request::FlushVolume);
+    bench.finish();
+    assert_eq!(bench.reply(4), Some(FAILED));
+    assert!(matches!(bench.engine.health(), Health::ReadOnly(_)));
+}
+
+/// What one sync has lost, another that was under way meanwhile does not tell.
+#[test]
+fn a_flush_that_began_before_a_sync_of_the_origin_failed_promises_nothing() {
+    let mut bench = Bench::warm(Mode::Writethrough);
+    bench.write(1, 0);
+    bench.end(writes_metadata, FAILED);
+    bench.finish();
+    assert!(matches!(bench.engine.health(), Health::PassThrough(_)));
+    bench.write(2, 1);
+    bench.finish();
+    bench.ask(3, Request::Flush);
+    bench.ask(4, Request::Flush);
+    bench.end(syncs(Device::Origin), FAILED);
+    bench.end(syncs(Device::Origin), OK);
+    assert_eq!(bench.reply(3), Some(FAILED));
+    assert_eq!(bench.reply(4), Some(FAILED));
+}
+
+#[test]
+fn a_slot_that_was_dirty_is_not_used_again_when_the_commit_fails() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.write(1, 0);
+    bench.finish();
+    bench.ask(2, Request::Flush);
+    bench.finish();
+    for block in 1..SLOTS {
+        bench.read(10 + block, block);
+    }
+    bench.finish();
+    // Block 0 makes room for 9: it is written back, and gone; its slot waits for a commit.
+    let slot = bench.engine.policy().resident(0).unwrap();
+    bench.read(20, 9);
+    for _ in 0..100 {
+        let other = |action: &Action| !syncs(Device::Flash)(action);
+        match bench.wanted.iter().any(other) {
+            true => bench.end(other, OK),
+            false => break,
+        }
+        bench.engine.on_timer(bench.now);
+        bench.collect();
+        if bench.wanted.is_empty() {
+            bench.read(30, 9);
+        }
+    }
+    let place = LAYOUT.slot_offset(slot);
+    let stores = |action: &Action| {
+        let stores = moves(Device::Flash, Direction::Write);
+        stores(action) && matches!(action, Action::Transfer { offset, .. } if *offset == place)
+    };
+    assert!(!bench.engine.resident().contains(0));
+    assert!(!bench.wanted.iter().any(stores), "{:?}", bench.wanted);
+    bench.end(syncs(Device::Flash), FAILED);
+    bench.finish();
+    assert!(!bench.engine.resident().contains(9));
+    assert!(bench.engine.health() != &Health::Healthy);
+}
+
+#[test]
+fn flushes_that_come_together_share_their_syncs() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    for block in 0..SLOTS {
+        bench.write(block, block);
+    }
+    bench.finish();
+    for id in 100..150 {
+        bench.ask(id, Request::Flush);
+    }
+    let mut count = 0;
+    while !bench.wanted.is_empty() {
+        count += u32::from(syncs(Device::Flash)(&bench.wanted[0]));
+        bench.end(|_| true, OK);
+    }
+    assert!((100..150).all(|id| bench.reply(id) == Some(OK)));
+    // The first flush begins at once; all others share one commit, which has nothing to add.
+    assert!(count <= 3, "{count} syncs of the flash");
+}
+
+#[test]
+fn a_checkpoint_holds_up_neither_hits_nor_changes() {
+    let mut bench = Bench::warm(Mode::Writethrough);
+    // Every write that hits is two changes, and a journal here holds 128.
+    let table = LAYOUT.table_offset(0)..LAYOUT.journal_offset(0);
+    let of_table = |action: &Action| matches!(action, Action::WriteMetadata { offset, .. } if table.contains(offset));
+    let mut written = 0;
+    for id in 0..100 {
+        bench.write(id, id % SLOTS);
+        bench.read(1000 + id, id % SLOTS);
+        while let Some(other) = bench.wanted.iter().position(|action| !of_table(action)) {
+            let io = io_of(&bench.wanted.remove(other));
+            bench.engine.on_completion(0, io, OK);
+            bench.collect();
+        }
+        assert_eq!(bench.reply(1000 + id), Some(OK));
+        written += u64::from(bench.reply(id) == Some(OK));
+    }
+    assert!(bench.wanted.iter().any(of_table), "a checkpoint is held up");
+    assert_eq!(written, 100);
+}
+
+#[test]
+fn a_flash_that_fails_is_given_up_by_a_cache_that_writes_through() {
+    let mut bench = Bench::warm(Mode::Writethrough);
+    bench.write(1, 0);
+    bench.end(writes_metadata, OK);
+    bench.end(moves(Device::Flash, Direction::Write), FAILED);
+    bench.end(moves(Device::Origin, Direction::Write), OK);
+    // Not before it is sure that no later session takes the flash at its word.
+    bench.write(2, 1);
+    assert_eq!((bench.reply(1), bench.reply(2)), (None, None));
+    bench.end(syncs(Device::Origin), OK);
+    bench.end(detaches, OK);
+    assert_eq!(bench.reply(1), Some(OK));
+    bench.end(moves(Device::Origin, Direction::Write), OK);
+    assert_eq!(bench.reply(2), Some(OK));
+    assert!(matches!(bench.engine.health(), Health::PassThrough(_)));
+    bench.read(3, 0);
+    bench.end(moves(Device::Origin, Direction::Read), OK);
+    assert_eq!(bench.reply(3), Some(OK));
+    bench.ask(4, Request::Flush);
+    bench.end(syncs(Device::Origin), OK);
+    assert_eq!(bench.reply(4), Some(OK));
+}
+
+#[test]
+fn a_cache_that_cannot_be_detached_is_read_only() {
+    let mut bench = Bench::warm(Mode::Writethrough);
+    bench.write(1, 0);
+    bench.end(writes_metadata, FAILED);
+    bench.end(syncs(Device::Origin), OK);
+    bench.end(detaches, FAILED);
+    assert_eq!(bench.reply(1), Some(Err(Errno::EROFS)));
+    assert!(matches!(bench.engine.health(), Health::ReadOnly(_)));
+}
+
+#[test]
+fn a_flash_that_fails_with_dirty_blocks_on_it_is_read_only() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.write(1, 0);
+    bench.finish();
+    bench.write(2, 1);
+    bench.end(writes_metadata, FAILED);
+    assert_eq!(bench.reply(2), Some(FAILED));
+    bench.write(3, 0);
+    bench.write(4, 9);
+    assert_eq!(bench.reply(3), Some(Err(Errno::EROFS)));
+    assert_eq!(bench.reply(4), Some(Err(Errno::EROFS)));
+    bench.read(5, 0);
+    bench.end(moves(Device::Flash, Direction::Read), OK);
+    bench.read(6, 2);
+    bench.end(moves(Device::Origin, Direction::Read), OK);
+    assert_eq!((bench.reply(5), bench.reply(6)), (Some(OK), Some(OK)));
+    bench.ask(7, Request::Flush);
+    assert_eq!(bench.reply(7), Some(FAILED));
+}
+
+#[test]
+fn a_clean_block_that_cannot_be_read_is_read_from_the_origin() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.read(1, 0);
+    bench.end(moves(Device::Flash, Direction::Read), FAILED);
+    bench.end(moves(Device::Origin, Direction::Read), OK);
+    assert_eq!(bench.reply(1), Some(OK));
+    assert_eq!(bench.engine.health(), &Health::Healthy);
+    // A dirty one is nowhere else.
+    bench.write(2, 1);
+    bench.finish();
+    bench.read(3, 1);
+    bench.end(moves(Device::Flash, Direction::Read), FAILED);
+    assert_eq!(bench.reply(3), Some(FAILED));
+}
+
+#[test]
+fn a_job_goes_on_though_nobody_looks_at_it_and_ends_when_it_is_cancelled() {
+    let mut bench = Bench::new(Mode::Writeback);
+    let job = bench
+        .engine
+        .begin_warm_up(0, [0, 2, 4, 6, 8, 10].into_iter().collect());
+    let mut actions = Vec::new();
+    bench.engine.take_actions(&mut actions);
+    assert_eq!(actions.len(), 4, "so many reads at a time");
+    bench.engine.cancel_job(0, job);
+    for action in actions {
+        bench.engine.on_completion(0, io_of(&action), OK);
+    }
+    let mut done = false;
+    for _ in 0..100 {
+        let mut actions = Vec::new();
+        bench.engine.take_actions(&mut actions);
+        for action in actions {
+            match action {
+                Action::JobDone { job: ended } => done |= ended == job,
+                Action::Release { .. } => {}
+                action => bench.engine.on_completion(0, io_of(&action), OK),
+            }
+        }
+    }
+    assert!(done);
+    let JobResult::Warmed(warmed) = bench.engine.finish_job(job) else {
+        panic!("it was a warm-up");
+    };
+    assert_eq!((warmed.blocks, warmed.skipped), (4, 2));
+    let policy = bench.engine.policy();
+    assert!(policy.resident(0).is_some() && policy.resident(8).is_none());
+}
+
+/// While no more may be under way, the policy's wishes wait: a write must not be taken for that of
+/// the block which was wished for last.
+#[test]
+fn a_write_brings_in_no_block_but_its_own() {
+    for kind in [PolicyKind::Hotset, PolicyKind::Smq] {
+        let mut bench = Bench::new(Mode::Writeback);
+        bench.engine = fresh_engine(Mode::Writeback, kind);
+        bench.engine.set_migration_threshold(0);
+        for (id, block) in (1..).zip([0, 1, 2]) {
+            bench.write(id, block);
+        }
+        let offset = BLOCK_BYTES;
+        let len = BLOCK_BYTES as u32;
+        bench.ask(4, Request::Write { offset, len });
+        bench.finish();
+        assert_eq!(bench.reply(4), Some(OK));
+        let dirty: Vec<u32> = bench.engine.dirty().iter().collect();
+        assert!(
+            dirty.iter().all(|&block| block == 1),
+            "{kind:?}: only block 1 was written whole, and dirty are {dirty:?}"
+        );
+    }
+}
+
+fn shares(engine: &Engine, blocks: std::ops::Range<u32>, right: Right) -> Shares {
+    let geometry = Geometry {
+        origin_blocks: engine.config().origin_blocks(),
+        slots: engine.policy().capacity(),
+    };
+    let blocks = vec![blocks];
+    Shares::new(&[Share { blocks, right }], geometry).unwrap()
+}
+
+/// What is dirty of them is written back first, and only then forgotten.
+#[test]
+fn blocks_that_are_excluded_leave_the_cache_and_do_not_come_back() {
+    for kind in [PolicyKind::Hotset, PolicyKind::Lru, PolicyKind::Smq] {
+        let mut bench = Bench::new(Mode::Writeback);
+        bench.engine = fresh_engine(Mode::Writeback, kind);
+        bench.engine.begin_warm_up(0, (0..4).collect());
+        bench.finish();
+        bench.write(1, 0);
+        bench.finish();
+        let excluded = shares(&bench.engine, 0..2, Right::Excluded);
+        bench.engine.set_shares(bench.now, &excluded);
+        assert!(bench.engine.usage().to_leave > 0, "{kind:?}");
+        bench.collect();
+        bench.end(moves(Device::Flash, Direction::Read), OK);
+        bench.end(moves(Device::Origin, Direction::Write), OK);
+        bench.finish();
+        let left: Vec<u32> = bench.engine.resident().iter().collect();
+        assert_eq!(left, [2, 3], "{kind:?}");
+        assert_eq!(bench.engine.usage().to_leave, 0);
+        for id in 2..50 {
+            bench.now += NANOS_PER_S as Nanos;
+            bench.read(id, id % 2);
+            bench.finish();
+        }
+        let (offset, len) = (BLOCK_BYTES, BLOCK_BYTES as u32);
+        bench.ask(50, Request::Write { offset, len });
+        bench.finish();
+        assert_eq!(bench.reply(50), Some(OK));
+        bench
+            .engine
+            .begin_warm_up(bench.now, [0, 1, 5].into_iter().collect());
+        bench.finish();
+        let there = |block| bench.engine.resident().contains(block);
+        assert!(!there(0) && !there(1) && there(5), "{kind:?}");
+    }
+}
+
+/// An origin that takes no writes keeps them where they are, and is not asked without end.
+#[test]
+fn an_excluded_block_that_cannot_be_written_back_stays_until_it_can() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.write(1, 0);
+    bench.finish();
+    let excluded = shares(&bench.engine, 0..1, Right::Excluded);
+    bench.engine.set_shares(bench.now, &excluded);
+    bench.collect();
+    bench.end(moves(Device::Flash, Direction::Read), OK);
+    bench.end(moves(Device::Origin, Direction::Write), FAILED);
+    bench.finish();
+    assert!(bench.engine.resident().contains(0) && bench.engine.dirty().contains(0));
+    bench.now += NANOS_PER_S as Nanos;
+    bench.engine.on_timer(bench.now);
+    bench.now += NANOS_PER_S as Nanos;
+    bench.engine.on_timer(bench.now);
+    bench.finish();
+    assert!(!bench.engine.resident().contains(0));
+}
+
+#[test]
+fn a_pinned_block_comes_into_a_full_cache_and_stays() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    let pinned = shares(&bench.engine, 6..8, Right::Pinned);
+    bench.engine.set_shares(bench.now, &pinned);
+    bench.finish();
+    assert_eq!(
+        bench.engine.resident().len(),
+        SLOTS - 2,
+        "room is kept for it"
+    );
+    bench.read(1, 9);
+    bench.finish();
+    bench.engine.begin_warm_up(bench.now, (6..8).collect());
+    bench.finish();
+    for id in 2..40 {
+        bench.read(id, id % 6);
+        bench.finish();
+    }
+    let usage = bench.engine.usage();
+    assert_eq!((usage.pinned.resident, usage.pinned.guaranteed), (2, 2));
+    assert!(bench.engine.resident().contains(6) && bench.engine.resident().contains(7));
+}

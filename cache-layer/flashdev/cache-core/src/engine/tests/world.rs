@@ -1,0 +1,756 @@
+//! Two modelled devices whose writes are lost unless they are synced, a driver that completes what
+//! the engine wants in any order, and users who know what they must find.
+//!
+//! The world is cut into sectors. Each write stamps its sectors with a version; a sector has one
+//! write under way at a time. What a sector may hold is a range of versions: from the last one that
+//! was promised to the last one that was begun.
+
+use std::collections::HashMap;
+
+use super::super::action::{Buffer, Device, Direction};
+use super::super::*;
+use crate::dice::Dice;
+use crate::layout::{Layout, PAGE_BYTES, SECTOR_BYTES};
+use crate::metadata::{self, Identity, MetadataError, Recovered, Session, Store};
+use crate::policy::shares::{Right, Share, Shares};
+use crate::policy::{self, Geometry, PolicyKind};
+use std::cell::RefCell;
+use std::io;
+
+/// Four sub-blocks.
+pub(super) const BLOCK_BYTES: u64 = 4 * PAGE_BYTES;
+pub(super) const SLOTS: u64 = 5;
+pub(super) const BLOCKS: u64 = 11;
+pub(super) const SECTORS: u64 = BLOCKS * BLOCK_BYTES / SECTOR_BYTES;
+pub(super) const VOLUME_SECTORS: u64 = BLOCK_BYTES / SECTOR_BYTES;
+
+/// As small as can be: checkpoints and evictions are frequent.
+pub(super) const LAYOUT: Layout = Layout {
+    block_bytes: BLOCK_BYTES,
+    metadata_bytes: 6 * 4096,
+    cache_bytes: SLOTS * BLOCK_BYTES,
+    volume_bytes: BLOCK_BYTES,
+};
+
+const GEOMETRY: Geometry = Geometry {
+    origin_blocks: BLOCKS as u32,
+    slots: SLOTS as u32,
+};
+
+/// How often what goes wrong: once in so many times, 0 for never.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Faults {
+    pub(super) flash_write: u64,
+    pub(super) flash_read: u64,
+    pub(super) flash_sync: u64,
+    pub(super) origin_write: u64,
+    pub(super) origin_read: u64,
+    pub(super) origin_sync: u64,
+    pub(super) detach: u64,
+}
+
+/// A device with a volatile cache.
+#[derive(Clone, Debug)]
+struct Disk {
+    /// What a read finds.
+    seen: Vec<u8>,
+    /// What is on the medium.
+    medium: Vec<u8>,
+    /// Writes in between, in order.
+    unsynced: Vec<(usize, Vec<u8>)>,
+}
+
+impl Disk {
+    fn new(bytes: u64) -> Disk {
+        Disk {
+            seen: vec![0; bytes as usize],
+            medium: vec![0; bytes as usize],
+            unsynced: Vec::new(),
+        }
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) {
+        let offset = offset as usize;
+        self.seen[offset..offset + bytes.len()].copy_from_slice(bytes);
+        self.unsynced.push((offset, bytes.to_vec()));
+    }
+
+    fn read(&self, offset: u64, len: u32) -> Vec<u8> {
+        self.seen[offset as usize..][..len as usize].to_vec()
+    }
+
+    /// The first so many of the writes that are not on the medium get there.
+    fn sync(&mut self, writes: usize) {
+        for (offset, bytes) in self.unsynced.drain(..writes) {
+            self.medium[offset..offset + bytes.len()].copy_from_slice(&bytes);
+        }
+    }
+
+    /// The power is cut: of each sector, the writes up to a time of its own are on the medium.
+    fn cut(&mut self, dice: &mut Dice) {
+        let sectors = self.medium.len() / SECTOR_BYTES as usize;
+        let until: Vec<usize> = (0..sectors)
+            .map(|_| match dice.below(3) {
+                0 => 0,
+                1 => self.unsynced.len(),
+                _ => dice.below(self.unsynced.len() as u64 + 1) as usize,
+            })
+            .collect();
+        for (at, (offset, bytes)) in self.unsynced.drain(..).enumerate() {
+            for (byte, value) in (offset..).zip(bytes) {
+                if at < until[byte / SECTOR_BYTES as usize] {
+                    self.medium[byte] = value;
+                }
+            }
+        }
+        self.seen.clone_from(&self.medium);
+    }
+
+    /// A sync fails: some of what was not synced is lost, though reads find it as long as the
+    /// computer runs, and the next sync says nothing of it.
+    fn lose(&mut self, dice: &mut Dice) {
+        let writes = std::mem::take(&mut self.unsynced);
+        for (offset, bytes) in writes {
+            if dice.once_in(2) {
+                self.medium[offset..offset + bytes.len()].copy_from_slice(&bytes);
+            }
+        }
+    }
+}
+
+/// Both devices, as a session finds them when it starts.
+struct Devices<'a>(RefCell<(&'a mut Disk, &'a mut Disk)>);
+
+impl Store for Devices<'_> {
+    fn size_bytes(&self) -> io::Result<u64> {
+        Ok(self.0.borrow().0.seen.len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let len = buffer.len() as u32;
+        buffer.copy_from_slice(&self.0.borrow().0.read(offset, len));
+        Ok(())
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.0.borrow_mut().0.write(offset, data);
+        Ok(())
+    }
+
+    fn sync_flash(&self) -> io::Result<()> {
+        let flash = &mut *self.0.borrow_mut();
+        flash.0.sync(flash.0.unsynced.len());
+        Ok(())
+    }
+
+    fn sync_origin(&self) -> io::Result<()> {
+        let origin = &mut *self.0.borrow_mut();
+        origin.1.sync(origin.1.unsynced.len());
+        Ok(())
+    }
+}
+
+/// What a sector may hold.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sector {
+    /// The last version that was begun.
+    begun: u32,
+    /// The last one whose write was answered, and what a flush has promised.
+    answered: u32,
+    flushed: u32,
+    /// A write is under way.
+    busy: bool,
+}
+
+/// A user's request under way.
+#[derive(Debug)]
+enum Asked {
+    Read {
+        first: u64,
+        data: Vec<u8>,
+        least: Vec<u32>,
+    },
+    Write {
+        first: u64,
+        version: Vec<u32>,
+        data: Vec<u8>,
+    },
+    Flush {
+        answered: Vec<u32>,
+    },
+    FlushVolume {
+        answered: Vec<u32>,
+    },
+}
+
+/// Something the driver has begun: syncs cover what was written before they began.
+#[derive(Debug)]
+struct Begun {
+    action: Action,
+    unsynced: usize,
+}
+
+pub(super) struct World {
+    pub(super) dice: Dice,
+    pub(super) engine: Engine,
+    pub(super) faults: Faults,
+    mode: Mode,
+    flash: Disk,
+    origin: Disk,
+    origin_id: u8,
+    boot: u8,
+    now: Nanos,
+    sectors: Vec<Sector>,
+    volume: Vec<Sector>,
+    asked: HashMap<RequestId, Asked>,
+    next_id: RequestId,
+    begun: Vec<Begun>,
+    buffers: HashMap<BufferId, Vec<u8>>,
+    pub(super) careless: bool,
+    sync_failed: bool,
+    /// What the last crash left.
+    pub(super) recovered: Vec<Mapping>,
+    pub(super) log: Vec<String>,
+}
+
+fn config(mode: Mode, dirty_target: u8) -> CacheConfig {
+    CacheConfig {
+        mode,
+        layout: LAYOUT,
+        origin_bytes: BLOCKS * BLOCK_BYTES,
+        dirty_target,
+        pace: Pace::Threshold,
+    }
+}
+
+/// Every sector says whose it is, and how new.
+fn stamp(sector: u64, version: u32) -> Vec<u8> {
+    let words = [(sector as u32).to_le_bytes(), version.to_le_bytes()].concat();
+    words.repeat(SECTOR_BYTES as usize / words.len())
+}
+
+/// What a sector holds; nothing if it was never written.
+fn version_of(sector: u64, bytes: &[u8]) -> Result<u32, String> {
+    let word = &bytes[..8];
+    if bytes.chunks(8).any(|other| other != word) {
+        return Err(format!("sector {sector} is torn"));
+    }
+    let number = |at: usize| u32::from_le_bytes(word[at..at + 4].try_into().expect("four"));
+    match (number(0), number(4)) {
+        (0, 0) => Ok(0),
+        (of, version) if u64::from(of) == sector => Ok(version),
+        (of, _) => Err(format!("sector {sector} holds sector {of}")),
+    }
+}
+
+impl World {
+    pub(super) fn new(seed: u64, mode: Mode, faults: Faults) -> World {
+        let mut dice = Dice::new(seed);
+        let mut flash = Disk::new(LAYOUT.volume_offset() + LAYOUT.volume_bytes);
+        let mut origin = Disk::new(BLOCKS * BLOCK_BYTES);
+        let devices = Devices(RefCell::new((&mut flash, &mut origin)));
+        let log = metadata::format(&devices, &session(1, 1)).unwrap();
+        let engine = new_engine(&mut dice, mode, log, &[]);
+        World {
+            dice,
+            engine,
+            faults,
+            mode,
+            flash,
+            origin,
+            origin_id: 1,
+            boot: 1,
+            now: 0,
+            sectors: vec![Sector::default(); SECTORS as usize],
+            volume: vec![Sector::default(); VOLUME_SECTORS as usize],
+            asked: HashMap::new(),
+            next_id: 0,
+            begun: Vec::new(),
+            buffers: HashMap::new(),
+            careless: false,
+            sync_failed: false,
+            recovered: Vec::new(),
+            log: Vec::new(),
+        }
+    }
+
+    /// Something happens.
+    pub(super) fn step(&mut self) -> Result<(), String> {
+        self.now += self.dice.below(20_000_000);
+        match self.dice.below(20) {
+            0..4 if self.asked.len() < 12 => self.ask_to_write(),
+            4..7 if self.asked.len() < 12 => self.ask_to_read(),
+            7 => self.ask(Request::Flush),
+            8 => self.use_volume(),
+            9 if self.dice.once_in(4) => self.warm_up(),
+            10 => self.engine.on_timer(self.now),
+            11 if self.dice.once_in(8) => self.share_anew(),
+            _ => self.complete_one()?,
+        }
+        self.begin_actions()
+    }
+
+    /// Everything that is under way comes to an end.
+    pub(super) fn drain(&mut self) -> Result<(), String> {
+        for _ in 0..100_000 {
+            if self.begun.is_empty() && self.asked.is_empty() {
+                return Ok(());
+            }
+            self.now += 100_000_000;
+            match self.begun.is_empty() {
+                true => self.engine.on_timer(self.now),
+                false => self.complete_one()?,
+            }
+            self.begin_actions()?;
+        }
+        Err(format!(
+            "these never end: {:?} {:?}",
+            self.asked.keys(),
+            self.begun
+        ))
+    }
+
+    fn ask(&mut self, request: Request) {
+        let answered = |sectors: &[Sector]| sectors.iter().map(|sector| sector.answered).collect();
+        let asked = match request {
+            Request::Flush => Asked::Flush {
+                answered: answered(&self.sectors),
+            },
+            _ => Asked::FlushVolume {
+                answered: answered(&self.volume),
+            },
+        };
+        self.submit(asked, request);
+    }
+
+    fn submit(&mut self, asked: Asked, request: Request) {
+        self.next_id += 1;
+        self.asked.insert(self.next_id, asked);
+        self.engine.on_request(self.now, self.next_id, request);
+    }
+
+    fn range(&mut self) -> (u64, u64) {
+        let per_block = BLOCK_BYTES / SECTOR_BYTES;
+        let per_page = PAGE_BYTES / SECTOR_BYTES;
+        match self.dice.below(4) {
+            0 => (self.dice.below(BLOCKS) * per_block, per_block),
+            1 | 2 => {
+                let pages = SECTORS / per_page;
+                let first = self.dice.below(pages);
+                let count = 1 + self.dice.below((pages - first).min(6));
+                (first * per_page, count * per_page)
+            }
+            _ => {
+                let first = self.dice.below(SECTORS);
+                (first, 1 + self.dice.below((SECTORS - first).min(20)))
+            }
+        }
+    }
+
+    fn ask_to_write(&mut self) {
+        let (first, count) = self.range();
+        let sectors = &mut self.sectors[first as usize..(first + count) as usize];
+        if sectors.iter().any(|sector| sector.busy) {
+            return;
+        }
+        let mut data = Vec::new();
+        let mut version = Vec::new();
+        for (number, sector) in (first..).zip(sectors) {
+            sector.begun += 1;
+            sector.busy = true;
+            version.push(sector.begun);
+            data.extend(stamp(number, sector.begun));
+        }
+        let request = Request::Write {
+            offset: first * SECTOR_BYTES,
+            len: data.len() as u32,
+        };
+        let asked = Asked::Write {
+            first,
+            version,
+            data,
+        };
+        self.submit(asked, request);
+    }
+
+    fn ask_to_read(&mut self) {
+        let (first, count) = self.range();
+        let sectors = &self.sectors[first as usize..(first + count) as usize];
+        let len = (count * SECTOR_BYTES) as u32;
+        let asked = Asked::Read {
+            first,
+            data: vec![0xee; len as usize],
+            least: sectors.iter().map(|sector| sector.answered).collect(),
+        };
+        let offset = first * SECTOR_BYTES;
+        self.submit(asked, Request::Read { offset, len });
+    }
+
+    /// The volume is written past the engine, but flushed by it.
+    fn use_volume(&mut self) {
+        if self.dice.once_in(2) {
+            return self.ask(Request::FlushVolume);
+        }
+        let number = self.dice.below(VOLUME_SECTORS);
+        let sector = &mut self.volume[number as usize];
+        sector.begun += 1;
+        sector.answered = sector.begun;
+        let offset = LAYOUT.volume_offset() + number * SECTOR_BYTES;
+        self.flash.write(offset, &stamp(number, sector.begun));
+    }
+
+    fn warm_up(&mut self) {
+        let wanted = (0..BLOCKS as u32)
+            .filter(|_| self.dice.once_in(3))
+            .collect::<RoaringBitmap>();
+        self.engine.begin_warm_up(self.now, wanted);
+        if self.dice.once_in(3) {
+            self.engine.begin_flush(self.now);
+        }
+    }
+
+    /// Other blocks are pinned, excluded and shared from now on; what is dirty among them must not
+    /// get lost by that.
+    fn share_anew(&mut self) {
+        let mut range = |most: u64| {
+            let first = self.dice.below(BLOCKS) as u32;
+            let end = first + self.dice.below(most + 1) as u32;
+            first..end.min(BLOCKS as u32)
+        };
+        let (pinned, excluded, shared) = (range(2), range(5), range(6));
+        let limits = Right::Share {
+            guaranteed: self.dice.below(3) as u32,
+            most: 2 + self.dice.below(3) as u32,
+        };
+        let shares = [
+            (pinned, Right::Pinned),
+            (excluded, Right::Excluded),
+            (shared, limits),
+        ]
+        .map(|(blocks, right)| Share {
+            blocks: vec![blocks],
+            right,
+        });
+        let count = self.dice.below(4) as usize;
+        let shares = Shares::new(&shares[..count], GEOMETRY).expect("they fit");
+        self.engine.set_shares(self.now, &shares);
+    }
+
+    fn begin_actions(&mut self) -> Result<(), String> {
+        loop {
+            let mut actions = Vec::new();
+            self.engine.take_actions(&mut actions);
+            if actions.is_empty() {
+                return Ok(());
+            }
+            for action in actions {
+                let unsynced = match &action {
+                    Action::Sync { device, .. } => self.disk(*device).unsynced.len(),
+                    _ => 0,
+                };
+                match action {
+                    Action::Reply { id, result } => self.replied(id, result)?,
+                    Action::Release { buffer } => drop(self.buffers.remove(&buffer)),
+                    Action::JobDone { job } => drop(self.engine.finish_job(job)),
+                    Action::HealthChanged => {
+                        self.log.push(format!("{:?}", self.engine.health()));
+                    }
+                    action => self.begun.push(Begun { action, unsynced }),
+                }
+            }
+        }
+    }
+
+    fn disk(&mut self, device: Device) -> &mut Disk {
+        match device {
+            Device::Flash => &mut self.flash,
+            Device::Origin => &mut self.origin,
+        }
+    }
+
+    fn fails(&mut self, once_in: u64) -> bool {
+        once_in > 0 && self.dice.once_in(once_in)
+    }
+
+    /// One of the things that are under way is done, or fails.
+    fn complete_one(&mut self) -> Result<(), String> {
+        if self.begun.is_empty() {
+            return Ok(());
+        }
+        let which = self.dice.below(self.begun.len() as u64) as usize;
+        let Begun { action, unsynced } = self.begun.swap_remove(which);
+        let faults = self.faults;
+        let what = format!("{action:?}").chars().take(120).collect::<String>();
+        let (io, failed) = match action {
+            Action::Transfer {
+                io,
+                device,
+                direction,
+                offset,
+                len,
+                buffer,
+            } => {
+                let failed = self.fails(match (device, direction) {
+                    (Device::Flash, Direction::Write) => faults.flash_write,
+                    (Device::Flash, Direction::Read) => faults.flash_read,
+                    (Device::Origin, Direction::Write) => faults.origin_write,
+                    (Device::Origin, Direction::Read) => faults.origin_read,
+                });
+                self.transfer(device, direction, offset, len, buffer, failed);
+                (io, failed)
+            }
+            Action::WriteMetadata { io, offset, bytes } => {
+                let failed = self.fails(faults.flash_write * 2);
+                let sectors = bytes.len() / 32;
+                let written = match failed {
+                    true => 32 * self.dice.below(sectors as u64 + 1) as usize,
+                    false => bytes.len(),
+                };
+                self.flash.write(offset, &bytes[..written]);
+                (io, failed)
+            }
+            Action::Sync { io, device, .. } => {
+                let failed = self.fails(match device {
+                    Device::Flash => faults.flash_sync,
+                    Device::Origin => faults.origin_sync,
+                });
+                self.sync_failed |= failed;
+                let mut dice = Dice::new(self.dice.below(u64::MAX));
+                match failed {
+                    true => self.disk(device).lose(&mut dice),
+                    false => {
+                        let disk = self.disk(device);
+                        let writes = unsynced.min(disk.unsynced.len());
+                        disk.sync(writes);
+                    }
+                }
+                (io, failed)
+            }
+            Action::Detach { io } => {
+                let failed = self.fails(faults.detach);
+                self.origin_id += u8::from(!failed);
+                (io, failed)
+            }
+            other => return Err(format!("not to be completed: {other:?}")),
+        };
+        if failed {
+            self.log.push(format!("failed: {what}"));
+        }
+        let result = if failed { Err(Errno::EIO) } else { Ok(()) };
+        self.engine.on_completion(self.now, io, result);
+        Ok(())
+    }
+
+    fn transfer(
+        &mut self,
+        device: Device,
+        direction: Direction,
+        offset: u64,
+        len: u32,
+        buffer: Buffer,
+        failed: bool,
+    ) {
+        // A transfer that fails has gone part of the way.
+        let done = match failed {
+            true => self.dice.below(u64::from(len) / SECTOR_BYTES + 1) as u32 * SECTOR_BYTES as u32,
+            false => len,
+        } as usize;
+        match direction {
+            Direction::Read => {
+                let mut bytes = self.disk(device).read(offset, len);
+                bytes[done..].fill(0xbb);
+                let (memory, at) = self.memory(buffer, len);
+                memory[at..at + len as usize].copy_from_slice(&bytes);
+            }
+            Direction::Write => {
+                let (memory, at) = self.memory(buffer, len);
+                let bytes = memory[at..at + done].to_vec();
+                self.disk(device).write(offset, &bytes);
+            }
+        }
+    }
+
+    fn memory(&mut self, buffer: Buffer, len: u32) -> (&mut Vec<u8>, usize) {
+        match buffer {
+            Buffer::Request { id, at } => match self.asked.get_mut(&id).expect("it is under way") {
+                Asked::Read { data, .. } | Asked::Write { data, .. } => (data, at as usize),
+                other => panic!("{other:?} has no bytes"),
+            },
+            Buffer::Migration { id, at } => {
+                let memory = self.buffers.entry(id).or_default();
+                let end = (at + len) as usize;
+                if memory.len() < end {
+                    memory.resize(end, 0xdd);
+                }
+                (memory, at as usize)
+            }
+        }
+    }
+
+    fn replied(&mut self, id: RequestId, result: Result<(), Errno>) -> Result<(), String> {
+        let asked = self.asked.remove(&id).ok_or("answered twice")?;
+        match asked {
+            Asked::Read { first, data, least } if result.is_ok() => {
+                let sectors = data.chunks(SECTOR_BYTES as usize);
+                for ((number, bytes), least) in (first..).zip(sectors).zip(least) {
+                    let version = version_of(number, bytes)?;
+                    let most = self.sectors[number as usize].begun;
+                    if !(least..=most).contains(&version) {
+                        return Err(format!(
+                            "sector {number} reads as version {version}, not {least} to {most}"
+                        ));
+                    }
+                }
+            }
+            Asked::Write { first, version, .. } => {
+                for (number, version) in (first..).zip(version) {
+                    let sector = &mut self.sectors[number as usize];
+                    sector.busy = false;
+                    if result.is_ok() {
+                        sector.answered = version;
+                    }
+                }
+            }
+            Asked::Flush { answered } if result.is_ok() => promise(&mut self.sectors, &answered),
+            Asked::FlushVolume { answered } if result.is_ok() => {
+                promise(&mut self.volume, &answered);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Power cut or kill, at this very moment; then everything is checked and goes on.
+    ///
+    /// After a sync that failed it is always the power: what the page cache shows a later process
+    /// is not on the medium, of any device, and no sync would tell.
+    pub(super) fn crash(&mut self, power: bool) -> Result<(), String> {
+        let power = power || std::mem::take(&mut self.sync_failed);
+        self.log.push(format!("crash, power {power}"));
+        if power {
+            let mut dice = Dice::new(self.dice.below(u64::MAX));
+            self.flash.cut(&mut dice);
+            self.origin.cut(&mut dice);
+            self.boot += 1;
+        }
+        self.begun.clear();
+        self.asked.clear();
+        self.buffers.clear();
+        let session = session(self.origin_id, self.boot);
+        let mut devices = Devices(RefCell::new((&mut self.flash, &mut self.origin)));
+        let opened = metadata::open(&devices, &session);
+        let (log, mappings) = match opened {
+            Ok((log, Recovered { mappings, .. })) => (log, mappings),
+            Err(MetadataError::OtherOrigin) => {
+                let log = metadata::format(&devices, &session).map_err(|e| e.to_string())?;
+                (log, Vec::new())
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        devices.0.get_mut();
+        self.check(&mappings, power)?;
+        self.engine = new_engine(&mut self.dice, self.mode, log, &mappings);
+        self.recovered = mappings;
+        if self.careless {
+            self.engine.log.as_mut().expect("it has one").set_careless();
+        }
+        Ok(())
+    }
+
+    /// Everything holds what it may; from now on, just that.
+    fn check(&mut self, mappings: &[Mapping], power: bool) -> Result<(), String> {
+        let mut whole = self.origin.seen.clone();
+        for mapping in mappings {
+            let from = LAYOUT.slot_offset(mapping.slot) as usize;
+            let to = mapping.block as usize * BLOCK_BYTES as usize;
+            let sub_blocks = LAYOUT.sub_blocks();
+            for (start, end) in sub_blocks.runs(sub_blocks.all() & !mapping.missing) {
+                let (start, end) = (start as usize, end as usize);
+                let there = &self.flash.seen[from + start..from + end];
+                if !mapping.dirty && whole[to + start..to + end] != *there {
+                    // Only a write that was never answered may be on one of the two alone.
+                    self.log.push(format!("block {} differs", mapping.block));
+                }
+                whole[to + start..to + end].copy_from_slice(there);
+            }
+        }
+        take_stock(&mut self.sectors, &whole, power)?;
+        let volume = &self.flash.seen[LAYOUT.volume_offset() as usize..];
+        take_stock(&mut self.volume, volume, power).map_err(|error| format!("volume: {error}"))
+    }
+}
+
+fn promise(sectors: &mut [Sector], answered: &[u32]) {
+    for (sector, &answered) in sectors.iter_mut().zip(answered) {
+        sector.flushed = sector.flushed.max(answered);
+    }
+}
+
+fn take_stock(sectors: &mut [Sector], bytes: &[u8], power: bool) -> Result<(), String> {
+    let stored = bytes.chunks(SECTOR_BYTES as usize);
+    for ((number, sector), bytes) in (0..).zip(sectors).zip(stored) {
+        let version = version_of(number, bytes)?;
+        let least = if power {
+            sector.flushed
+        } else {
+            sector.answered
+        };
+        if !(least..=sector.begun).contains(&version) {
+            return Err(format!(
+                "sector {number} holds version {version}, not {least} to {}",
+                sector.begun
+            ));
+        }
+        // It is what later reads must find; but what a power cut would leave, only a flush tells.
+        sector.answered = version;
+        if power {
+            sector.flushed = version;
+        }
+        sector.begun = sector.begun.max(version);
+        sector.busy = false;
+    }
+    Ok(())
+}
+
+/// An engine with an empty cache on devices that are kept by nobody.
+pub(super) fn fresh_engine(mode: Mode, kind: PolicyKind) -> Engine {
+    let mut flash = Disk::new(LAYOUT.volume_offset() + LAYOUT.volume_bytes);
+    let mut origin = Disk::new(BLOCKS * BLOCK_BYTES);
+    let devices = Devices(RefCell::new((&mut flash, &mut origin)));
+    let log = metadata::format(&devices, &session(1, 1)).unwrap();
+    let policy = policy::make(kind, GEOMETRY);
+    Engine::new(config(mode, 100), policy, Some(log), &[])
+}
+
+fn session(origin_id: u8, boot: u8) -> Session {
+    Session {
+        identity: Identity {
+            layout: LAYOUT,
+            origin_id: [origin_id; 16],
+            origin_bytes: BLOCKS * BLOCK_BYTES,
+        },
+        sync: true,
+        boot_id: [boot; 16],
+    }
+}
+
+fn new_engine(dice: &mut Dice, mode: Mode, log: Log, mappings: &[Mapping]) -> Engine {
+    let kinds = [
+        PolicyKind::Hotset,
+        PolicyKind::Hotset,
+        PolicyKind::Hotset,
+        PolicyKind::Lru,
+        PolicyKind::Sieve,
+        PolicyKind::S3Fifo,
+        PolicyKind::Arc,
+        PolicyKind::Smq,
+    ];
+    let policy = policy::make(kinds[dice.below(kinds.len() as u64) as usize], GEOMETRY);
+    let dirty_target = [0, 50, 100][dice.below(3) as usize];
+    let mut engine = Engine::new(config(mode, dirty_target), policy, Some(log), mappings);
+    if dice.once_in(2) {
+        // One at a time, so that the policy's wishes have to wait.
+        engine.set_migration_threshold(0);
+    }
+    engine
+}

@@ -1,0 +1,74 @@
+//! What keeps metadata from being used.
+
+use std::io;
+
+use crate::layout::LayoutError;
+
+/// What a cache can be begun anew with, and what that costs.
+const DISCARD: &str = "give --discard to begin with an empty cache, which loses dirty blocks";
+
+/// Why a cache on a flash cannot be made or taken up.
+#[derive(Debug, thiserror::Error)]
+pub enum MetadataError {
+    /// The layout does not fit the flash or the origin.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// What is there is not what was written.
+    #[error("metadata on the flash is damaged ({0}): restore the flash file, or {DISCARD}")]
+    Damaged(&'static str),
+    /// Another program's format.
+    #[error(
+        "metadata on the flash has format version {found}, but this program reads version \
+         {known}: use the program that wrote it (it can write dirty blocks back), or {DISCARD}"
+    )]
+    Version {
+        /// The format on the flash.
+        found: u32,
+        /// The format of this program.
+        known: u32,
+    },
+    /// The blocks are another origin's.
+    #[error(
+        "the cache on the flash belongs to another origin (or to this one before it was made \
+         anew, or since a failed flash was given up): give that origin, or {DISCARD}"
+    )]
+    OtherOrigin,
+    /// Made with another geometry.
+    #[error(
+        "the cache on the flash was made with a {what} of {found} bytes, not {given}: give it as \
+         it was, or {DISCARD}"
+    )]
+    OtherSize {
+        /// Which size.
+        what: &'static str,
+        /// What it was made with.
+        found: u64,
+        /// What was given now.
+        given: u64,
+    },
+    /// Nothing was ever synced, and the computer stopped.
+    #[error(
+        "the cache on the flash was served with --volatile when the computer stopped, so its \
+         contents are not to be trusted: give --discard to begin with an empty cache"
+    )]
+    Volatile,
+    /// The flash cannot be read or written.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// What failed.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl MetadataError {
+    /// Whether it is for the user to mend, rather than a failing device.
+    pub fn is_refusal(&self) -> bool {
+        !matches!(self, MetadataError::Io { .. })
+    }
+
+    pub(super) fn io(what: &'static str) -> impl FnOnce(io::Error) -> MetadataError {
+        move |source| MetadataError::Io { what, source }
+    }
+}

@@ -1,0 +1,166 @@
+//! The journals: what happened since the table was written, one record per change.
+//!
+//! There are two, and the generations take turns: while the table of the next generation is being
+//! written, its journal is already in use, and continues the one before. A record is generation,
+//! sequence, kind, heat, a mask of sub-blocks and two operands, and the checksum: 32 bytes. Its sequence is its place in
+//! the journal, so that the first place without a valid record of the generation is the end. The
+//! first record says what the journal follows on.
+
+use std::io;
+
+use super::slots::Change;
+use super::store::{Store, is_sealed, seal, take};
+use crate::layout::{Layout, RECORD_BYTES};
+use crate::policy::Slot;
+
+const MAP: u8 = 1;
+const UNMAP: u8 = 2;
+const DIRTY: u8 = 3;
+const CLEAN: u8 = 4;
+const COMMIT: u8 = 5;
+const BEGIN: u8 = 6;
+const CONTINUE: u8 = 7;
+const MAP_DIRTY: u8 = 8;
+const PRESENT: u8 = 9;
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A slot changed.
+    Changed(Slot, Change),
+    /// The first so many records, what they follow on, and the data they speak of, are durable.
+    Committed(u64),
+    /// The journal follows on the table of its own generation.
+    Begin,
+    /// The journal follows on so many records in that of the generation before.
+    Continue(u64),
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) generation: u64,
+    pub(super) sequence: u64,
+    pub(super) event: Event,
+}
+
+impl Record {
+    /// Where the record lies, bytes from the start of the flash.
+    pub(super) fn offset(generation: u64, sequence: u64, layout: &Layout) -> u64 {
+        layout.journal_offset(generation) + sequence * RECORD_BYTES as u64
+    }
+
+    pub(super) fn encode(&self) -> [u8; RECORD_BYTES] {
+        let halves = |number: u64| [number as u32, (number >> 32) as u32];
+        let (mut heat, mut mask) = (0, 0);
+        let (kind, operands) = match self.event {
+            Event::Changed(slot, change) => match change {
+                Change::Map {
+                    block,
+                    heat: worth,
+                    missing,
+                    dirty,
+                } => {
+                    (heat, mask) = (worth, missing);
+                    (if dirty { MAP_DIRTY } else { MAP }, [slot, block])
+                }
+                Change::Present(present) => {
+                    mask = present;
+                    (PRESENT, [slot, 0])
+                }
+                Change::Unmap => (UNMAP, [slot, 0]),
+                Change::Dirty => (DIRTY, [slot, 0]),
+                Change::Clean => (CLEAN, [slot, 0]),
+            },
+            Event::Committed(records) => (COMMIT, halves(records)),
+            Event::Begin => (BEGIN, [0, 0]),
+            Event::Continue(records) => (CONTINUE, halves(records)),
+        };
+        let mut bytes = [0; RECORD_BYTES];
+        bytes[..8].copy_from_slice(&self.generation.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[16] = kind;
+        bytes[17] = heat;
+        bytes[18..20].copy_from_slice(&mask.to_le_bytes());
+        bytes[20..24].copy_from_slice(&operands[0].to_le_bytes());
+        bytes[24..28].copy_from_slice(&operands[1].to_le_bytes());
+        seal(&mut bytes);
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Record> {
+        if !is_sealed(bytes) {
+            return None;
+        }
+        let mut rest = bytes;
+        let generation = u64::from_le_bytes(take(&mut rest));
+        let sequence = u64::from_le_bytes(take(&mut rest));
+        let [kind, heat] = take(&mut rest);
+        let mask = u16::from_le_bytes(take(&mut rest));
+        let mut number = || u32::from_le_bytes(take(&mut rest));
+        let (first, second) = (number(), number());
+        let count = u64::from(first) | u64::from(second) << 32;
+        let event = match kind {
+            MAP | MAP_DIRTY => {
+                let map = Change::Map {
+                    block: second,
+                    heat,
+                    missing: mask,
+                    dirty: kind == MAP_DIRTY,
+                };
+                Event::Changed(first, map)
+            }
+            PRESENT => Event::Changed(first, Change::Present(mask)),
+            UNMAP => Event::Changed(first, Change::Unmap),
+            DIRTY => Event::Changed(first, Change::Dirty),
+            CLEAN => Event::Changed(first, Change::Clean),
+            COMMIT => Event::Committed(count),
+            BEGIN => Event::Begin,
+            CONTINUE => Event::Continue(count),
+            _ => return None,
+        };
+        Some(Record {
+            generation,
+            sequence,
+            event,
+        })
+    }
+}
+
+/// One of the journals as it was found.
+#[derive(Debug)]
+pub(super) struct Journal {
+    bytes: Vec<u8>,
+}
+
+impl Journal {
+    /// Reads the journal that this generation uses.
+    pub(super) fn read(
+        store: &impl Store,
+        layout: &Layout,
+        generation: u64,
+    ) -> io::Result<Journal> {
+        let mut bytes = vec![0; layout.journal_records() as usize * RECORD_BYTES];
+        store.read_at(&mut bytes, layout.journal_offset(generation))?;
+        Ok(Journal { bytes })
+    }
+
+    /// Every valid record of any generation, in order; those before the end and those after it.
+    pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {
+        (0..)
+            .zip(self.bytes.chunks_exact(RECORD_BYTES))
+            .filter_map(|(place, bytes)| {
+                Record::decode(bytes).filter(|record| record.sequence == place)
+            })
+    }
+
+    /// The events of a generation up to its end.
+    pub(super) fn run(&self, generation: u64) -> impl Iterator<Item = Event> + '_ {
+        (0..)
+            .zip(self.records())
+            .take_while(move |(place, record)| {
+                record.sequence == *place && record.generation == generation
+            })
+            .map(|(_, record)| record.event)
+    }
+}

@@ -1,0 +1,169 @@
+//! Metadata that survives a crash: which block is in which slot, and which slots are dirty.
+//!
+//! Every change is one small record, appended to a journal. When the journal is full, the next
+//! generation's takes over, all slots are written to the idle one of two tables (a checkpoint), and
+//! then a superblock names that table. Each structure carries a CRC-32C and its generation, so that
+//! what a crash left half-written, or an earlier generation left behind, is told from what counts.
+//!
+//! [`format()`] makes a cache and [`open`] takes one up; the [`Log`] they give takes the changes from
+//! then on and says which I/O makes them last, for somebody else to do.
+//!
+//! # What survives
+//!
+//! - **The process** is killed at any instant: every change whose ticket is
+//!   [recorded](Log::recorded) is found again; one that is not is found whole or not at all. The
+//!   page cache holds what was written.
+//! - **The computer** stops: with `sync`, everything up to the last [`Log::commit`] that has
+//!   succeeded; clean blocks are forgotten, since the origin has them. Without `sync`, nothing,
+//!   unless the session was closed.
+//!
+//! # What the caller owes
+//!
+//! - Hold a lock on the flash: two users would destroy it.
+//! - The order that [`Change`] names.
+//! - No other block's bytes in a slot that is [at risk](Log::is_at_risk).
+//! - Tell the log when something was [written to the origin](Log::origin_written), and leave all
+//!   syncs to it: Linux reports an error of write-back once.
+
+use crate::policy::Mapping;
+use recovery::Found;
+use slots::{Entry, mappings};
+use superblock::Superblock;
+
+mod error;
+mod journal;
+mod log;
+mod recovery;
+mod slots;
+mod store;
+mod superblock;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use error::MetadataError;
+pub(crate) use log::pop_until;
+pub use log::{CommitTicket, Log, LogDone, LogIo, LogPart, SyncKind, Ticket};
+pub use slots::Change;
+pub use store::Store;
+pub use superblock::{BootId, Identity, OriginId, Session};
+
+use crate::layout::PAGE_BYTES;
+
+/// What the last session left behind.
+#[derive(Debug)]
+pub struct Recovered {
+    /// The blocks on the flash, in order of slots.
+    pub mappings: Vec<Mapping>,
+    /// Whether it ended with [`Log::close`].
+    pub clean_shutdown: bool,
+}
+
+/// Whether there is anything in the place of the superblocks: not on a new flash.
+///
+/// # Errors
+/// [`MetadataError::Io`].
+pub fn is_formatted(store: &impl Store) -> Result<bool, MetadataError> {
+    let mut superblocks = [0; 2 * PAGE_BYTES as usize];
+    store
+        .read_at(&mut superblocks, 0)
+        .map_err(MetadataError::io("read the superblocks of the flash"))?;
+    Ok(superblocks.iter().any(|&byte| byte != 0))
+}
+
+/// Makes a new, empty cache, whatever was on the flash before. All of METADATA is written, so that
+/// later writes find their place even if the disk below is full by then.
+///
+/// # Errors
+/// [`MetadataError::Layout`] if the layout does not fit the flash or the origin, or
+/// [`MetadataError::Io`].
+pub fn format(store: &impl Store, session: &Session) -> Result<Log, MetadataError> {
+    format_with(store, session, &[])
+}
+
+/// The same for a cache that holds these blocks already: one that is cut up anew. All of them are
+/// taken for clean, and lie within the layout.
+///
+/// # Errors
+/// As those of [`format()`].
+pub fn format_with(
+    store: &impl Store,
+    session: &Session,
+    mappings: &[Mapping],
+) -> Result<Log, MetadataError> {
+    let layout = check_sizes(store, session)?;
+    let cannot_write = || MetadataError::io("write the metadata of a new cache");
+    store::wipe(store, &layout).map_err(cannot_write())?;
+    let mut entries = vec![Entry::default(); layout.slots() as usize];
+    for mapping in mappings {
+        entries[mapping.slot as usize] = Entry::clean(mapping);
+    }
+    start(store, Superblock::of(session), 1, entries).map_err(cannot_write())
+}
+
+/// Takes up the cache that is on the flash.
+///
+/// # Errors
+/// A [`MetadataError`] if it is damaged, or was made with another layout, for another origin or in
+/// another format.
+pub fn open(store: &impl Store, session: &Session) -> Result<(Log, Recovered), MetadataError> {
+    let (own, found) = find(store, session)?;
+    let recovered = Recovered {
+        mappings: mappings(&found.entries),
+        clean_shutdown: found.clean_shutdown,
+    };
+    // The first that is newer than anything there, and does not overwrite the table that counts.
+    let newer = found.newest + 1;
+    let generation = newer + u64::from(newer % 2 == found.generation % 2);
+    let log = start(store, own, generation, found.entries)
+        .map_err(MetadataError::io("write the metadata of the flash"))?;
+    Ok((log, recovered))
+}
+
+/// Whether [`open`] would take up the cache that is on the flash; nothing is written.
+///
+/// # Errors
+/// As those of [`open`].
+pub fn check(store: &impl Store, session: &Session) -> Result<(), MetadataError> {
+    find(store, session).map(|_| ())
+}
+
+fn find(store: &impl Store, session: &Session) -> Result<(Superblock, Found), MetadataError> {
+    check_sizes(store, session)?;
+    let own = Superblock::of(session);
+    let found = recovery::recover(store, &own)?;
+    Ok((own, found))
+}
+
+fn check_sizes(
+    store: &impl Store,
+    session: &Session,
+) -> Result<crate::layout::Layout, MetadataError> {
+    let layout = session.identity.layout;
+    let flash_bytes = store
+        .size_bytes()
+        .map_err(MetadataError::io("tell the size of the flash"))?;
+    layout.check(flash_bytes)?;
+    layout.origin_blocks(session.identity.origin_bytes)?;
+    Ok(layout)
+}
+
+/// Begins a session with a checkpoint, which is made durable even without `sync`: should the
+/// computer stop, it must be known that this session made no promises.
+fn start(
+    store: &impl Store,
+    own: Superblock,
+    generation: u64,
+    entries: Vec<Entry>,
+) -> std::io::Result<Log> {
+    let layout = own.identity.layout;
+    let superblock = Superblock { generation, ..own };
+    table::write(store, &layout, generation, &entries)?;
+    if own.sync {
+        store.sync_origin()?;
+    }
+    store.sync_flash()?;
+    store.write_at(&superblock.encode(), superblock.offset())?;
+    store.sync_flash()?;
+    Ok(Log::new(own, generation, entries))
+}

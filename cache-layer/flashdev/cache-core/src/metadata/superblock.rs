@@ -1,0 +1,185 @@
+//! The superblock: whose cache this is, and which generation of table and journal counts.
+
+use super::MetadataError;
+use super::store::{Store, is_sealed, seal, take};
+use crate::layout::{Layout, PAGE_BYTES};
+
+/// Superblocks are as large as the unit that a device writes whole or not at all, bytes: losing
+/// power cannot tear one.
+const SUPERBLOCK_BYTES: usize = 512;
+
+const MAGIC: [u8; 8] = *b"hotset\r\n";
+
+/// Version of the whole format. Whatever it is, magic, version and checksum stay in their places.
+const VERSION: u32 = 3;
+
+/// The oldest one that is read: 2 had zeros where the masks of missing sub-blocks are, and none was.
+const VERSION_OLDEST: u32 = 2;
+
+/// A number that a computer draws whenever it starts.
+pub type BootId = [u8; 16];
+
+/// A number that an origin keeps for life.
+pub type OriginId = [u8; 16];
+
+/// Origin and layout, as they must stay for the metadata to mean anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// How the flash is cut up.
+    pub layout: Layout,
+    /// What tells the origin from others.
+    pub origin_id: OriginId,
+    /// Its size, bytes.
+    pub origin_bytes: u64,
+}
+
+/// A run of the program that serves a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Which cache.
+    pub identity: Identity,
+    /// Commits are made durable.
+    pub sync: bool,
+    /// The computer's run.
+    pub boot_id: BootId,
+}
+
+/// One superblock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Superblock {
+    pub(super) identity: Identity,
+    pub(super) generation: u64,
+    /// Nothing was to follow when it was written.
+    pub(super) closed: bool,
+    /// Commits are made durable.
+    pub(super) sync: bool,
+    /// The computer's run during which it was written.
+    pub(super) boot_id: BootId,
+}
+
+/// What was found in the place of a superblock.
+#[derive(Debug)]
+pub(super) enum Copy {
+    /// Zeros: none was ever written.
+    Blank,
+    /// Something that is no superblock.
+    Damaged,
+    /// A superblock.
+    Whole(Superblock),
+}
+
+impl Superblock {
+    /// What this run writes, but for the generation and how it ends.
+    pub(super) fn of(session: &Session) -> Superblock {
+        Superblock {
+            identity: session.identity,
+            generation: 0,
+            closed: false,
+            sync: session.sync,
+            boot_id: session.boot_id,
+        }
+    }
+
+    /// Where it lies, bytes from the start of the flash.
+    pub(super) fn offset(&self) -> u64 {
+        self.identity.layout.superblock_offset(self.generation)
+    }
+
+    pub(super) fn encode(&self) -> [u8; SUPERBLOCK_BYTES] {
+        let layout = &self.identity.layout;
+        let fields: [&[u8]; 12] = [
+            &MAGIC,
+            &VERSION.to_le_bytes(),
+            &[u8::from(self.closed)],
+            &[u8::from(self.sync)],
+            &self.generation.to_le_bytes(),
+            &layout.block_bytes.to_le_bytes(),
+            &layout.metadata_bytes.to_le_bytes(),
+            &layout.cache_bytes.to_le_bytes(),
+            &layout.volume_bytes.to_le_bytes(),
+            &self.identity.origin_bytes.to_le_bytes(),
+            &self.identity.origin_id,
+            &self.boot_id,
+        ];
+        let mut bytes = [0; SUPERBLOCK_BYTES];
+        let mut end = 0;
+        for field in fields {
+            bytes[end..end + field.len()].copy_from_slice(field);
+            end += field.len();
+        }
+        seal(&mut bytes);
+        bytes
+    }
+
+    fn decode(bytes: &[u8; SUPERBLOCK_BYTES]) -> Result<Copy, MetadataError> {
+        let mut rest = bytes.as_slice();
+        if bytes.iter().all(|&byte| byte == 0) {
+            return Ok(Copy::Blank);
+        }
+        if take(&mut rest) != MAGIC || !is_sealed(bytes) {
+            return Ok(Copy::Damaged);
+        }
+        let version = u32::from_le_bytes(take(&mut rest));
+        if !(VERSION_OLDEST..=VERSION).contains(&version) {
+            return Err(MetadataError::Version {
+                found: version,
+                known: VERSION,
+            });
+        }
+        let [closed] = take(&mut rest);
+        let [sync] = take(&mut rest);
+        let mut number = || u64::from_le_bytes(take(&mut rest));
+        let generation = number();
+        let layout = Layout {
+            block_bytes: number(),
+            metadata_bytes: number(),
+            cache_bytes: number(),
+            volume_bytes: number(),
+        };
+        let identity = Identity {
+            layout,
+            origin_bytes: number(),
+            origin_id: take(&mut rest),
+        };
+        Ok(Copy::Whole(Superblock {
+            identity,
+            generation,
+            closed: closed != 0,
+            sync: sync != 0,
+            boot_id: take(&mut rest),
+        }))
+    }
+}
+
+/// Both superblocks. They lie at the start of the flash whatever its layout is.
+pub(super) fn read_copies(store: &impl Store) -> Result<[Copy; 2], MetadataError> {
+    let read = |place: u64| -> Result<Copy, MetadataError> {
+        let mut bytes = [0; SUPERBLOCK_BYTES];
+        store
+            .read_at(&mut bytes, place * PAGE_BYTES)
+            .map_err(MetadataError::io("read the superblocks of the flash"))?;
+        Superblock::decode(&bytes)
+    };
+    Ok([read(0)?, read(1)?])
+}
+
+impl Identity {
+    /// Refuses metadata that was made for something else.
+    pub(super) fn check_found(&self, found: &Identity) -> Result<(), MetadataError> {
+        let (ours, theirs) = (&self.layout, &found.layout);
+        let sizes = [
+            ("block size", ours.block_bytes, theirs.block_bytes),
+            ("metadata size", ours.metadata_bytes, theirs.metadata_bytes),
+            ("cache size", ours.cache_bytes, theirs.cache_bytes),
+            ("volume size", ours.volume_bytes, theirs.volume_bytes),
+            ("origin size", self.origin_bytes, found.origin_bytes),
+        ];
+        if self.origin_id != found.origin_id {
+            return Err(MetadataError::OtherOrigin);
+        }
+        match sizes.into_iter().find(|(_, given, found)| given != found) {
+            None => Ok(()),
+            Some((what, given, found)) => Err(MetadataError::OtherSize { what, found, given }),
+        }
+    }
+}

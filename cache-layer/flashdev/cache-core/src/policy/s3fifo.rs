@@ -1,0 +1,182 @@
+//! S3-FIFO: a small queue that most blocks leave soon, a main queue, and a memory of the former.
+//!
+//! Yang, Zhang, Qiu, Yue, Rashmi: "FIFO queues are all you need for cache eviction", SOSP 2023,
+//! algorithm 1, with the sizes and the threshold of its authors' libCacheSim. As there, the main
+//! queue takes what the small one has no room for until the cache has filled once.
+
+use super::demand::Replacement;
+use super::list::{Links, List};
+use super::slots::Slots;
+use super::{Block, Geometry, HOTTEST, Slot};
+
+/// Touches after which a block leaves the small queue for the main one.
+const PROVEN: u8 = 2;
+/// Touches are counted up to here.
+const MOST_TOUCHES: u8 = 3;
+
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    touches: u8,
+    in_main: bool,
+}
+
+/// S3-FIFO: 21 bytes per slot.
+pub struct S3Fifo {
+    links: Links,
+    entries: Vec<Entry>,
+    small: List,
+    main: List,
+    ghosts: Ghosts,
+    small_target: u32,
+    main_target: u32,
+    /// Whether the cache has ever been full.
+    filled: bool,
+}
+
+impl S3Fifo {
+    fn push(&mut self, slot: Slot, in_main: bool, touches: u8) {
+        self.entries[slot as usize] = Entry { touches, in_main };
+        let queue = if in_main {
+            &mut self.main
+        } else {
+            &mut self.small
+        };
+        queue.push_back(&mut self.links, slot);
+    }
+
+    /// The oldest block of the small queue that is not proven; those before it move to main.
+    fn evict_small(&mut self) -> Option<Slot> {
+        while let Some(slot) = self.small.pop_front(&mut self.links) {
+            if self.entries[slot as usize].touches < PROVEN {
+                return Some(slot);
+            }
+            self.push(slot, true, 0);
+        }
+        None
+    }
+
+    /// The oldest block of the main queue without a touch left; those before it lose one.
+    fn evict_main(&mut self) -> Option<Slot> {
+        while let Some(slot) = self.main.pop_front(&mut self.links) {
+            match self.entries[slot as usize].touches {
+                0 => return Some(slot),
+                touches => self.push(slot, true, touches - 1),
+            }
+        }
+        None
+    }
+}
+
+/// Blocks that have left the small queue, the oldest first: as many as make up the main queue, at
+/// 12 bytes each. Which number a block has is noted in its place, where its slot would be.
+struct Ghosts {
+    links: Links,
+    order: List,
+    /// Numbers that are not in use.
+    free: List,
+    /// By number.
+    blocks: Vec<Block>,
+}
+
+impl Ghosts {
+    fn new(slots: u32) -> Ghosts {
+        let most = (u64::from(slots) * 9 / 10) as u32;
+        let most = most.min(Slots::most_memories(slots));
+        let (mut links, mut free) = (Links::new(most), List::EMPTY);
+        (0..most).for_each(|number| free.push_back(&mut links, number));
+        Ghosts {
+            links,
+            order: List::EMPTY,
+            free,
+            blocks: vec![0; most as usize],
+        }
+    }
+
+    fn remember(&mut self, block: Block, slots: &mut Slots) {
+        let number = self.free.pop_front(&mut self.links).or_else(|| {
+            let oldest = self.order.pop_front(&mut self.links)?;
+            slots.forget(self.blocks[oldest as usize]);
+            Some(oldest)
+        });
+        // A cache of a single slot remembers nothing.
+        let Some(number) = number else { return };
+        self.order.push_back(&mut self.links, number);
+        self.blocks[number as usize] = block;
+        slots.remember(block, number);
+    }
+
+    /// Forgets a block; whether it was remembered.
+    fn recall(&mut self, block: Block, slots: &mut Slots) -> bool {
+        let Some(number) = slots.memory(block) else {
+            return false;
+        };
+        self.order.remove(&mut self.links, number);
+        self.free.push_back(&mut self.links, number);
+        slots.forget(block);
+        true
+    }
+}
+
+impl Replacement for S3Fifo {
+    fn new(geometry: Geometry) -> S3Fifo {
+        let small_target = (geometry.slots / 10).max(1);
+        S3Fifo {
+            links: Links::new(geometry.slots),
+            entries: vec![Entry::default(); geometry.slots as usize],
+            small: List::EMPTY,
+            main: List::EMPTY,
+            ghosts: Ghosts::new(geometry.slots),
+            small_target,
+            main_target: geometry.slots.saturating_sub(small_target),
+            filled: false,
+        }
+    }
+
+    fn touch(&mut self, slot: Slot) {
+        let touches = &mut self.entries[slot as usize].touches;
+        *touches = (*touches + 1).min(MOST_TOUCHES);
+    }
+
+    fn recall(&mut self, block: Block, slots: &mut Slots) -> bool {
+        self.ghosts.recall(block, slots)
+    }
+
+    fn evict(&mut self, _slots: &Slots) -> Slot {
+        self.filled = true;
+        let from_small = if self.main.len() > self.main_target {
+            None
+        } else {
+            self.evict_small()
+        };
+        let victim = from_small.or_else(|| self.evict_main());
+        // Above its target, main may be all there is; at it, small may be.
+        victim.expect("a candidate")
+    }
+
+    fn remove(&mut self, slot: Slot) {
+        let queue = match self.entries[slot as usize].in_main {
+            true => &mut self.main,
+            false => &mut self.small,
+        };
+        queue.remove(&mut self.links, slot);
+    }
+
+    /// What leaves the small queue is remembered.
+    fn gone(&mut self, block: Block, slot: Slot, slots: &mut Slots) {
+        if !self.entries[slot as usize].in_main {
+            self.ghosts.remember(block, slots);
+        }
+    }
+
+    fn insert(&mut self, _block: Block, slot: Slot, hot: bool) {
+        let overflows = !self.filled && self.small.len() >= self.small_target;
+        self.push(slot, hot || overflows, 0);
+    }
+
+    /// In quarters: a block in the small queue by its touches, one in main at least half.
+    fn heat(&self, slot: Slot) -> u8 {
+        let entry = self.entries[slot as usize];
+        let base = if entry.in_main { HOTTEST / 2 + 1 } else { 0 };
+        base + entry.touches * 8
+    }
+}

@@ -1,0 +1,5 @@
+//! The arguments of the larger commands.
+
+mod source;
+pub mod tier_args;
+pub mod whatif;

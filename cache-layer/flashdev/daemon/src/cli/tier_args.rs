@@ -1,0 +1,136 @@
+//! The command line of `flashdev tier`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use cache_core::layout::Layout;
+use cache_core::metadata::OriginId;
+use cache_core::policy::PolicyKind;
+use flashdev::flash_file::Part;
+use flashdev::tier::{Mode, NamedOrigin, TierOptions, dirty_target};
+use storage_model::spec::{ModelError, ModelSpec};
+use virtual_time::TimeScale;
+
+use crate::{durability, parse_scale, parse_size};
+
+#[derive(Args)]
+pub struct TierArgs {
+    /// Model of the origin: JSON file, or the name of a built-in one [default: as fast as it is].
+    #[arg(long, value_name = "FILE|NAME")]
+    origin_model: Option<String>,
+    /// The file or block device that holds the origin's data; its size is the device's.
+    #[arg(long, value_name = "FILE|DEVICE")]
+    origin: PathBuf,
+    /// What tells the origin from others, 32 hexadecimal digits [default: an attribute of the file].
+    #[arg(long, value_name = "ID", value_parser = parse_id, requires = "given_up")]
+    origin_id: Option<OriginId>,
+    /// With --origin-id: a file that is made when the cache is given up, and forbids its use.
+    #[arg(long, value_name = "FILE", requires = "origin_id")]
+    given_up: Option<PathBuf>,
+    /// The flash, a file or block device: METADATA, CACHE and VOLUME in this order.
+    #[arg(long, value_name = "FILE|DEVICE")]
+    flash: PathBuf,
+    /// A part of the flash in bytes, START:SIZE; given several times, they are one behind the
+    /// other [default: all of it].
+    #[arg(long, value_name = "PART")]
+    flash_part: Vec<Part>,
+    /// Model of the flash [default: as fast as its file].
+    #[arg(long, value_name = "FILE|NAME")]
+    flash_model: Option<String>,
+    /// Real seconds per second of the devices: 5 makes both five times slower.
+    #[arg(long, default_value = "1", value_parser = parse_scale)]
+    time_scale: TimeScale,
+    /// Size of the METADATA, bytes or with K, M, G, T (powers of 1024).
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    metadata: u64,
+    /// Size of the CACHE.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    cache: u64,
+    /// Size of the VOLUME; without one there is no file `volume`.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0")]
+    volume: u64,
+    /// Size of a cache block, a power of two from 4K to 1G.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64K")]
+    block: u64,
+    /// What decides which blocks are cached.
+    #[arg(long, default_value = "hotset")]
+    policy: PolicyKind,
+    /// Whether a write that hits goes to the flash first, or to both.
+    #[arg(long, default_value = "writeback")]
+    mode: Mode,
+    /// Share of the cache that may be dirty before blocks are written back though nobody needs
+    /// their place; 100 leaves it to the policy [default: 100 with smq, which cleans when idle,
+    /// 90 with hotset, 0 with writethrough, else 25].
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    dirty_target: Option<u8>,
+    /// An empty directory to mount on.
+    #[arg(long, value_name = "DIR")]
+    mount: PathBuf,
+    /// Where to put the control socket.
+    #[arg(long, value_name = "SOCKET")]
+    control: PathBuf,
+    /// Where to keep what is pinned, excluded and shared, for the next start [default: nowhere].
+    #[arg(long, value_name = "FILE")]
+    shares: Option<PathBuf>,
+    /// Forget what is on the flash, dirty blocks and all.
+    #[arg(long)]
+    discard: bool,
+    /// Say whether what is on the flash can be used, and end; nothing is written.
+    #[arg(long)]
+    pub check: bool,
+    /// A flush does not sync the files below: data survives this process, not the computer.
+    #[arg(long)]
+    volatile: bool,
+    /// Let other users use the files, as far as their permissions go (always so for root).
+    #[arg(long)]
+    allow_other: bool,
+    /// End when the thread that started this process ends.
+    #[arg(long)]
+    die_with_parent: bool,
+}
+
+impl TierArgs {
+    /// What is asked for, with the models read.
+    pub fn options(self) -> Result<TierOptions, ModelError> {
+        let origin_spec = self.origin_model.as_deref().map(ModelSpec::load);
+        let flash_spec = self.flash_model.as_deref().map(ModelSpec::load);
+        Ok(TierOptions {
+            origin_spec: origin_spec.transpose()?,
+            named_origin: self
+                .origin_id
+                .zip(self.given_up)
+                .map(|(id, given_up)| NamedOrigin { id, given_up }),
+            flash_parts: self.flash_part,
+            flash_spec: flash_spec.transpose()?,
+            dirty_target: self
+                .dirty_target
+                .unwrap_or(dirty_target(self.mode, self.policy)),
+            layout: Layout {
+                block_bytes: self.block,
+                metadata_bytes: self.metadata,
+                cache_bytes: self.cache,
+                volume_bytes: self.volume,
+            },
+            origin: self.origin,
+            flash: self.flash,
+            policy: self.policy,
+            mode: self.mode,
+            shares: self.shares,
+            discard: self.discard,
+            durability: durability(self.volatile),
+            scale: self.time_scale,
+            mount: self.mount,
+            control: self.control,
+            allow_other: self.allow_other,
+            die_with_parent: self.die_with_parent,
+        })
+    }
+}
+
+fn parse_id(text: &str) -> Result<OriginId, String> {
+    match (text.len(), u128::from_str_radix(text, 16)) {
+        (32, Ok(number)) => Ok(number.to_be_bytes()),
+        _ => Err(format!("`{text}` is not an id of 32 hexadecimal digits")),
+    }
+}

@@ -1,0 +1,120 @@
+//! The control socket of a served device: lets members of its array fail and return.
+//!
+//! One JSON object a line; each is answered with the device's status, or with an error:
+//!
+//! ```text
+//! {"status": {}}   {"fail": {"member": 2}}   {"replace": {"member": 2}}   {"devices": {}}
+//! ```
+//!
+//! The last is answered with what went through each of the served files.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Running;
+use crate::control_socket::ControlSocket;
+use crate::real_time::in_flight::Counters;
+use crate::real_time::meter::DeviceCounters;
+use storage_model::device::Device;
+use storage_model::device::node::DeviceStatus;
+
+/// Longest request, bytes.
+const LINE_BYTES_MAX: u64 = 4096;
+
+/// A client that stops half-way is hung up on after this long.
+const CLIENT_LIMIT: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Request {
+    Status {},
+    Devices {},
+    Fail { member: usize },
+    Replace { member: usize },
+}
+
+#[derive(Serialize)]
+struct Status {
+    #[serde(flatten)]
+    device: DeviceStatus,
+    /// Bytes of answered writes that a loss of power would take now.
+    volatile_bytes: u64,
+    counters: Option<Counters>,
+}
+
+#[derive(Serialize)]
+struct Devices {
+    devices: Vec<DeviceCounters>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer {
+    Status(Status),
+    Devices(Devices),
+}
+
+#[derive(Serialize)]
+struct Refused {
+    error: String,
+}
+
+/// Listens at the path; one client is served at a time.
+pub(super) fn listen(path: &Path, running: Arc<Running>) -> anyhow::Result<ControlSocket> {
+    ControlSocket::listen(path, move |stream| {
+        // Who hangs up early has no further question.
+        let _ = serve_client(&running, &stream);
+    })
+}
+
+fn serve_client(running: &Running, stream: &UnixStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(CLIENT_LIMIT))?;
+    stream.set_write_timeout(Some(CLIENT_LIMIT))?;
+    let mut requests = BufReader::new(stream);
+    loop {
+        let mut line = Vec::new();
+        let taken = requests
+            .by_ref()
+            .take(LINE_BYTES_MAX)
+            .read_until(b'\n', &mut line)?;
+        if taken == 0 {
+            return Ok(());
+        }
+        let reply = match reply(running, &line) {
+            Ok(answer) => serde_json::to_string(&answer),
+            Err(error) => serde_json::to_string(&Refused { error }),
+        };
+        let mut out = stream;
+        out.write_all(format!("{}\n", reply?).as_bytes())?;
+    }
+}
+
+fn reply(running: &Running, line: &[u8]) -> Result<Answer, String> {
+    let request: Request = serde_json::from_slice(line).map_err(|error| {
+        format!("not a request: {error}; send one JSON object a line, such as {{\"status\": {{}}}}")
+    })?;
+    if let Request::Devices {} = request {
+        let devices = running.devices();
+        return Ok(Answer::Devices(Devices { devices }));
+    }
+    let (device, volatile_bytes) = running
+        .with_model(|model, now| {
+            match request {
+                Request::Status {} | Request::Devices {} => Ok(()),
+                Request::Fail { member } => model.fail(now, member),
+                Request::Replace { member } => model.replace(now, member),
+            }
+            .map(|()| (model.status(), model.volatile_bytes(now)))
+        })
+        .map_err(|error| error.to_string())?;
+    Ok(Answer::Status(Status {
+        device,
+        volatile_bytes,
+        counters: running.counters(),
+    }))
+}

@@ -1,0 +1,524 @@
+//! Carries out what the engine wants: on the flash at once, in the thread that learns of it, on the
+//! origin by the threads of its device.
+//!
+//! The lock is held while the engine thinks, and never during an I/O.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+use parking_lot::Mutex;
+use slab::Slab;
+
+use super::Tier;
+use crate::backing::{DIRECT_ALIGN, PageBuffer};
+use crate::fuse::reply::{Handler, Outcome, Reply};
+use cache_core::engine::{
+    Action, Buffer, BufferId, Device, Direction, Engine, Errno, Health, IoId, JobId, Request,
+    RequestId,
+};
+use cache_core::metadata::SyncKind;
+use cache_core::policy::PolicyKind;
+use storage_model::device::Op;
+use virtual_time::Nanos;
+
+/// What the lock protects.
+pub(super) struct Shared {
+    pub(super) engine: Engine,
+    requests: Slab<Arc<SplitRequest>>,
+    buffers: HashMap<BufferId, Arc<PageBuffer>>,
+    /// Empty in between; kept for its memory.
+    actions: Vec<Action>,
+    /// Whom to tell that a job is done.
+    pub(super) jobs: HashMap<JobId, Sender<()>>,
+    /// What decides which blocks are cached.
+    pub(super) policy: PolicyKind,
+    /// When the counters began, by the clock on the wall, since 1970.
+    pub(super) begun: Duration,
+    /// Requests wait: the engine is being replaced.
+    pub(super) is_held: bool,
+}
+
+/// A request whose parts are served by flash and origin, and that is answered when all are done.
+pub(super) struct SplitRequest {
+    bytes: Bytes,
+    reply: Mutex<Option<Reply>>,
+}
+
+/// A request's memory.
+enum Bytes {
+    /// What has been read so far.
+    Read(Mutex<PageBuffer>),
+    /// What is to be written.
+    Write(Arc<PageBuffer>),
+    /// The same, where it lies as long as the request is being submitted.
+    WriteBorrowed,
+    /// A flush has none.
+    None,
+}
+
+/// An action, with the memory that it needs.
+enum Step {
+    Read {
+        io: IoId,
+        device: Device,
+        offset: u64,
+        len: u32,
+        into: Into,
+    },
+    Write {
+        io: IoId,
+        device: Device,
+        offset: u64,
+        from: From,
+    },
+    WriteMetadata {
+        io: IoId,
+        offset: u64,
+        bytes: Vec<u8>,
+    },
+    Sync {
+        io: IoId,
+        device: Device,
+        kind: SyncKind,
+    },
+    Detach {
+        io: IoId,
+    },
+    Reply {
+        request: Arc<SplitRequest>,
+        result: Result<(), Errno>,
+    },
+    JobDone(Sender<()>),
+    Say(Health),
+}
+
+/// Where bytes that are read go.
+enum Into {
+    Request(Arc<SplitRequest>, usize),
+    Buffer(BufferId),
+}
+
+/// Where bytes to be written are.
+enum From {
+    Shared(Arc<PageBuffer>, Range<usize>),
+    Borrowed(Range<usize>),
+}
+
+impl From {
+    fn len(&self) -> u64 {
+        let (From::Shared(_, range) | From::Borrowed(range)) = self;
+        range.len() as u64
+    }
+}
+
+impl Shared {
+    pub(super) fn new(engine: Engine, policy: PolicyKind, begun: Duration) -> Shared {
+        Shared {
+            engine,
+            policy,
+            begun,
+            is_held: false,
+            requests: Slab::new(),
+            buffers: HashMap::new(),
+            actions: Vec::new(),
+            jobs: HashMap::new(),
+        }
+    }
+
+    /// Whether every request has been answered.
+    pub(super) fn is_answered(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Takes what the engine wants, with the memory that it needs.
+    fn steps(&mut self, steps: &mut VecDeque<Step>) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.engine.take_actions(&mut actions);
+        for action in actions.drain(..) {
+            steps.extend(self.step(action));
+        }
+        self.actions = actions;
+    }
+
+    fn step(&mut self, action: Action) -> Option<Step> {
+        Some(match action {
+            Action::Transfer {
+                io,
+                device,
+                direction: Direction::Read,
+                offset,
+                len,
+                buffer,
+            } => Step::Read {
+                io,
+                device,
+                offset,
+                len,
+                into: match buffer {
+                    Buffer::Request { id, at } => {
+                        Into::Request(self.requests[id as usize].clone(), at as usize)
+                    }
+                    Buffer::Migration { id, .. } => Into::Buffer(id),
+                },
+            },
+            Action::Transfer {
+                io,
+                device,
+                direction: Direction::Write,
+                offset,
+                len,
+                buffer,
+            } => Step::Write {
+                io,
+                device,
+                offset,
+                from: self.source(buffer, len as usize),
+            },
+            Action::WriteMetadata { io, offset, bytes } => {
+                Step::WriteMetadata { io, offset, bytes }
+            }
+            Action::Sync { io, device, kind } => Step::Sync { io, device, kind },
+            Action::Detach { io } => Step::Detach { io },
+            Action::Reply { id, result } => Step::Reply {
+                request: self.requests.remove(id as usize),
+                result,
+            },
+            Action::Release { buffer } => {
+                self.buffers.remove(&buffer);
+                return None;
+            }
+            Action::JobDone { job } => Step::JobDone(self.jobs.remove(&job)?),
+            Action::HealthChanged => Step::Say(self.engine.health().clone()),
+        })
+    }
+
+    fn source(&self, buffer: Buffer, len: usize) -> From {
+        match buffer {
+            Buffer::Request { id, at } => {
+                let range = at as usize..at as usize + len;
+                match &self.requests[id as usize].bytes {
+                    Bytes::Write(data) => From::Shared(data.clone(), range),
+                    _ => From::Borrowed(range),
+                }
+            }
+            Buffer::Migration { id, at } => {
+                let data = self.buffers[&id].clone();
+                From::Shared(data, at as usize..at as usize + len)
+            }
+        }
+    }
+}
+
+impl Tier {
+    /// Reads a range of the cached origin.
+    pub(super) fn read(self: &Arc<Self>, offset: u64, len: u32, reply: Reply) {
+        // A read that goes well has filled all of it.
+        let bytes = Bytes::Read(Mutex::new(PageBuffer::recycled(len as usize)));
+        self.submit(Request::Read { offset, len }, bytes, reply);
+    }
+
+    /// Writes a range of the cached origin.
+    pub(super) fn write(self: &Arc<Self>, offset: u64, data: &[u8], reply: Reply) {
+        let len = data.len() as u32;
+        let request = Request::Write { offset, len };
+        let mut shared = self.lock_unheld();
+        if self.flash.is_asynchronous() || !shared.engine.would_hit_at_once(request) {
+            // Parts of it will be written when the memory is not ours any more.
+            drop(shared);
+            let bytes = Bytes::Write(Arc::new(PageBuffer::copy_of(data)));
+            return self.submit(request, bytes, reply);
+        }
+        let steps = self.begin(&mut shared, request, Bytes::WriteBorrowed, reply);
+        drop(shared);
+        self.carry_out(steps, data);
+    }
+
+    /// Makes durable what was answered before, on origin and flash.
+    pub(super) fn flush(self: &Arc<Self>, reply: Reply) {
+        self.submit(Request::Flush, Bytes::None, reply);
+    }
+
+    /// The same for the volume.
+    pub(super) fn flush_volume(self: &Arc<Self>, reply: Reply) {
+        self.submit(Request::FlushVolume, Bytes::None, reply);
+    }
+
+    fn submit(self: &Arc<Self>, request: Request, bytes: Bytes, reply: Reply) {
+        let steps = self.begin(&mut self.lock_unheld(), request, bytes, reply);
+        self.carry_out(steps, &[]);
+    }
+
+    fn begin(
+        &self,
+        shared: &mut Shared,
+        request: Request,
+        bytes: Bytes,
+        reply: Reply,
+    ) -> VecDeque<Step> {
+        let reply = Mutex::new(Some(reply));
+        let split = Arc::new(SplitRequest { bytes, reply });
+        let id = shared.requests.insert(split) as RequestId;
+        shared.engine.on_request(self.now(), id, request);
+        let mut steps = VecDeque::new();
+        shared.steps(&mut steps);
+        steps
+    }
+
+    /// Tells the engine something, and does what it wants then.
+    pub(super) fn tell<T>(self: &Arc<Self>, what: impl FnOnce(&mut Shared, Nanos) -> T) -> T {
+        let mut steps = VecDeque::new();
+        let told = {
+            let shared = &mut *self.lock();
+            let told = what(shared, self.now());
+            shared.steps(&mut steps);
+            told
+        };
+        self.carry_out(steps, &[]);
+        told
+    }
+
+    /// Does what the engine wants, until all that is left is done by others.
+    fn carry_out(self: &Arc<Self>, mut steps: VecDeque<Step>, borrowed: &[u8]) {
+        while let Some(step) = steps.pop_front() {
+            if let Some((io, result)) = self.carry_out_one(step, borrowed) {
+                let shared = &mut *self.lock();
+                shared
+                    .engine
+                    .on_completion(self.now(), io, errno_of(result));
+                shared.steps(&mut steps);
+            }
+        }
+    }
+
+    /// An I/O has ended that somebody else did.
+    fn completed(self: &Arc<Self>, io: IoId, result: io::Result<()>) {
+        self.tell(|shared, now| shared.engine.on_completion(now, io, errno_of(result)));
+    }
+
+    /// What came of a step, if that is known at once.
+    fn carry_out_one(
+        self: &Arc<Self>,
+        step: Step,
+        borrowed: &[u8],
+    ) -> Option<(IoId, io::Result<()>)> {
+        match step {
+            Step::Read {
+                io,
+                device: Device::Flash,
+                offset,
+                len,
+                into,
+            } => return self.read_flash(io, offset, len, into),
+            Step::Read {
+                io,
+                device: Device::Origin,
+                offset,
+                len,
+                into,
+            } => self.read_origin(io, offset, len, into),
+            Step::Write {
+                io,
+                device: Device::Flash,
+                offset,
+                from,
+            } => return self.write_flash(io, offset, from, borrowed),
+            Step::Write {
+                io,
+                device: Device::Origin,
+                offset,
+                from,
+            } => {
+                let From::Shared(data, range) = from else {
+                    unreachable!("a request that goes to the origin has memory of its own");
+                };
+                self.origin
+                    .write_part(offset, data, range, self.no_bytes(io));
+            }
+            Step::WriteMetadata { io, offset, bytes } => {
+                return Some((io, self.flash.write_at(&bytes, offset)));
+            }
+            Step::Sync { io, device, kind } => self.sync(io, device, kind),
+            Step::Detach { io } => return Some((io, self.origin_id.give_new_id())),
+            Step::Reply { request, result } => request.give(result),
+            Step::JobDone(waiter) => {
+                // Nobody need be waiting.
+                let _ = waiter.try_send(());
+            }
+            Step::Say(health) => say(&health),
+        }
+        None
+    }
+
+    fn no_bytes(self: &Arc<Self>, io: IoId) -> Reply {
+        Reply::then(self.ended(io))
+    }
+
+    fn ended(self: &Arc<Self>, io: IoId) -> impl FnOnce(Outcome) + Send + use<> {
+        let tier = self.clone();
+        move |outcome| tier.completed(io, outcome.map(drop))
+    }
+
+    fn read_flash(
+        self: &Arc<Self>,
+        io: IoId,
+        offset: u64,
+        len: u32,
+        into: Into,
+    ) -> Option<(IoId, io::Result<()>)> {
+        let timing = self.cache_meter.begin(Op::Read, len.into());
+        if let Some((rings, at)) = self.flash.rings(offset, len as usize) {
+            let arrived = self.arrival(io, into);
+            rings.read(at, len, move |outcome| {
+                drop(timing);
+                arrived(outcome);
+            });
+            return None;
+        }
+        let fill = || match &into {
+            Into::Request(request, at) => {
+                request.with_range(*at, len, |range| self.flash.read_at(range, offset))
+            }
+            Into::Buffer(id) => {
+                let mut buffer = PageBuffer::zeroed(len as usize);
+                self.flash.read_at(buffer.bytes_mut(), offset)?;
+                self.lock().buffers.insert(*id, Arc::new(buffer));
+                Ok(())
+            }
+        };
+        let tier = self.clone();
+        // Without a model it is dropped once the bytes have moved.
+        let later = move |result| {
+            drop(timing);
+            tier.completed(io, result);
+        };
+        let done = self.flash.transfer(Op::Read, offset, len, fill, later);
+        done.map(|result| (io, result))
+    }
+
+    fn write_flash(
+        self: &Arc<Self>,
+        io: IoId,
+        offset: u64,
+        from: From,
+        borrowed: &[u8],
+    ) -> Option<(IoId, io::Result<()>)> {
+        let timing = self.cache_meter.begin(Op::Write, from.len());
+        let from = match from {
+            From::Shared(data, range) if range.start % DIRECT_ALIGN == 0 => {
+                if let Some((rings, at)) = self.flash.rings(offset, range.len()) {
+                    let ended = self.ended(io);
+                    rings.write(at, data, range, move |outcome| {
+                        drop(timing);
+                        ended(outcome);
+                    });
+                    return None;
+                }
+                From::Shared(data, range)
+            }
+            from => from,
+        };
+        let bytes = match &from {
+            From::Shared(data, range) => &data.bytes()[range.clone()],
+            From::Borrowed(range) => &borrowed[range.clone()],
+        };
+        let (len, tier) = (bytes.len() as u32, self.clone());
+        let store = || self.flash.write_at(bytes, offset);
+        let later = move |result| {
+            drop(timing);
+            tier.completed(io, result);
+        };
+        let done = self.flash.transfer(Op::Write, offset, len, store, later);
+        done.map(|result| (io, result))
+    }
+
+    fn read_origin(self: &Arc<Self>, io: IoId, offset: u64, len: u32, into: Into) {
+        let arrived = self.arrival(io, into);
+        self.origin.read(offset, len, Reply::then(arrived));
+    }
+
+    /// Puts bytes where they are wanted once they have been read.
+    fn arrival(self: &Arc<Self>, io: IoId, into: Into) -> impl FnOnce(Outcome) + Send + use<> {
+        let tier = self.clone();
+        move |outcome| {
+            let result = outcome.map(|bytes| match into {
+                Into::Request(request, at) => request.fill(at, bytes),
+                Into::Buffer(id) => drop(tier.lock().buffers.insert(id, Arc::new(bytes))),
+            });
+            tier.completed(io, result);
+        }
+    }
+
+    fn sync(self: &Arc<Self>, io: IoId, device: Device, kind: SyncKind) {
+        let reply = self.no_bytes(io);
+        match (device, kind) {
+            (Device::Flash, _) => self.flash.sync(kind == SyncKind::Forced, reply),
+            (Device::Origin, SyncKind::Usual) => self.origin.flush(reply),
+            (Device::Origin, SyncKind::Forced) => self.origin.sync_forced(reply),
+        }
+    }
+}
+
+impl SplitRequest {
+    /// Has a range of the bytes that are read filled.
+    fn with_range<T>(&self, at: usize, len: u32, fill: impl FnOnce(&mut [u8]) -> T) -> T {
+        match &self.bytes {
+            Bytes::Read(bytes) => fill(&mut bytes.lock().bytes_mut()[at..at + len as usize]),
+            _ => unreachable!("only a read is filled"),
+        }
+    }
+
+    /// Puts in what was read.
+    fn fill(&self, at: usize, read: PageBuffer) {
+        let Bytes::Read(bytes) = &self.bytes else {
+            unreachable!("only a read is filled");
+        };
+        let mut bytes = bytes.lock();
+        let len = read.bytes().len();
+        match len == bytes.bytes().len() {
+            true => *bytes = read,
+            false => bytes.bytes_mut()[at..at + len].copy_from_slice(read.bytes()),
+        }
+    }
+
+    /// Answers it.
+    fn give(&self, result: Result<(), Errno>) {
+        let Some(reply) = self.reply.lock().take() else {
+            return;
+        };
+        match (result, &self.bytes) {
+            (Err(Errno(code)), _) => reply.give(Err(io::Error::from_raw_os_error(code))),
+            (Ok(()), Bytes::Read(bytes)) => {
+                let bytes = std::mem::replace(&mut *bytes.lock(), PageBuffer::empty());
+                reply.give(Ok(bytes));
+            }
+            (Ok(()), _) => reply.give_bytes(&[]),
+        }
+    }
+}
+
+fn errno_of(result: io::Result<()>) -> Result<(), Errno> {
+    result.map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno))
+}
+
+/// For whoever reads the log: what has happened, and what to do.
+fn say(health: &Health) {
+    match health {
+        Health::Healthy => {}
+        Health::Degrading(reason) => {
+            eprintln!("flashdev: warning: {reason}: the cache is being given up");
+        }
+        Health::PassThrough(reason) => eprintln!(
+            "flashdev: warning: {reason}: the cache has been given up, the origin serves \
+             everything; nothing is lost. Replace the flash, then begin with an empty cache"
+        ),
+        Health::ReadOnly(reason) => eprintln!(
+            "flashdev: error: {reason}: the cached device is read-only now, because the flash \
+             holds what the origin lacks. Copy what you need from it, mend the device that failed, \
+             restart the computer, then this program"
+        ),
+    }
+}

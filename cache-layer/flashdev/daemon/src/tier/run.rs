@@ -1,0 +1,339 @@
+//! A tier from start to end.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use cache_core::engine::{CacheConfig, Engine, Mode, Pace};
+use cache_core::layout::Layout;
+use cache_core::metadata::{self, Identity, Log, Recovered, Session};
+use cache_core::policy::{self, Geometry, Mapping, PolicyKind};
+use clap::ValueEnum;
+use parking_lot::{Condvar, Mutex, RwLock};
+use sd_notify::NotifyState;
+use std::sync::atomic::AtomicU64;
+use storage_model::spec::ModelSpec;
+use virtual_time::TimeScale;
+
+use super::Tier;
+use super::control;
+use super::driver::Shared;
+use super::files::{StoreFiles, boot_id};
+use super::origin::{NamedOrigin, OriginFile};
+use super::request::{Data, Volume};
+use super::shares::{Identified, Sharing};
+use crate::Refusal;
+use crate::backing::{Backing, Durability, view_of};
+use crate::flash_file::{FlashFile, Part};
+use crate::fuse::daemon::Daemon;
+use crate::fuse::file_system::ServedFile;
+use crate::fuse::mount;
+use crate::real_time::disk::Disk;
+use crate::real_time::flash::{Flash, Slice};
+use crate::real_time::meter::Meter;
+use crate::serve::REST_LIMIT;
+
+/// How often the engine is told that time passes, real time.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How often it is checked whether a tier that stops has come to rest, real time.
+const REST_CHECK: Duration = Duration::from_millis(1);
+
+/// What to serve, and how.
+#[derive(Debug)]
+pub struct TierOptions {
+    /// The behaviour of the origin; `None` leaves it as fast as it is.
+    pub origin_spec: Option<ModelSpec>,
+    /// The file or block device that holds the origin's data; its size is that of the accelerated
+    /// file.
+    pub origin: PathBuf,
+    /// How the origin is told from others, if not by an attribute of its own.
+    pub named_origin: Option<NamedOrigin>,
+    /// The behaviour of the flash; `None` leaves it as fast as its file.
+    pub flash_spec: Option<ModelSpec>,
+    /// The flash: a file or block device.
+    pub flash: PathBuf,
+    /// The parts of it that are this tier's, one behind the other; none means all of it.
+    pub flash_parts: Vec<Part>,
+    /// How the flash is cut up.
+    pub layout: Layout,
+    /// What decides which blocks are cached.
+    pub policy: PolicyKind,
+    /// What becomes of a write that hits.
+    pub mode: Mode,
+    /// How much of the cache may be dirty before the tier cleans it of its own accord, percent.
+    pub dirty_target: u8,
+    /// Where pins and shares are kept; nowhere, they are gone when the tier ends.
+    pub shares: Option<PathBuf>,
+    /// Whether what is on the flash is forgotten, dirty blocks and all.
+    pub discard: bool,
+    /// What a flush does on the host.
+    pub durability: Durability,
+    /// Real seconds per device second, for both devices.
+    pub scale: TimeScale,
+    /// The directory to mount on.
+    pub mount: PathBuf,
+    /// Where the control socket is put.
+    pub control: PathBuf,
+    /// Whether users other than this one may use the files.
+    pub allow_other: bool,
+    /// Whether to end when the parent process does.
+    pub die_with_parent: bool,
+}
+
+/// The files below a tier.
+pub(super) struct Files {
+    origin: Arc<Backing>,
+    flash: Arc<FlashFile>,
+}
+
+/// Serves a tier until a signal or an unmount, then writes its state and counters.
+///
+/// # Errors
+/// A [`Refusal`] or [`ModelError`](storage_model::spec::ModelError) for what cannot be served as asked.
+pub fn serve_tier(options: &TierOptions) -> anyhow::Result<()> {
+    let daemon = Daemon::prepare(options.die_with_parent)?;
+    let dir = mount::check_directory(&options.mount).map_err(Refusal)?;
+    let files = Files::open(options)?;
+    let tier = Tier::start(options, &files)?;
+    let control = control::listen(&options.control, tier.clone())?;
+    tier.start_ticker()?;
+    let served = served_files(&tier, &files, options.layout)?;
+    let result = daemon.run(&dir, served, options.allow_other, tier.flash.has_to_wait());
+    drop(control);
+    let closed = tier.stop();
+    eprintln!("{}", serde_json::to_string(&tier.status())?);
+    result.and(closed)
+}
+
+/// Whether [`serve_tier`] could take up what is on the flash, which is only read.
+///
+/// # Errors
+/// The same [`Refusal`] as there, or a [`metadata::MetadataError`].
+pub fn check_tier(options: &TierOptions) -> anyhow::Result<()> {
+    let files = Files::open(options)?;
+    let origin = OriginFile::open(&options.origin, options.named_origin.as_ref())?;
+    let store = StoreFiles {
+        flash: files.flash,
+        origin: &origin,
+    };
+    if options.discard || !metadata::is_formatted(&store)? {
+        return Ok(());
+    }
+    origin.check_not_given_up()?;
+    Ok(metadata::check(&store, &session(options, &origin)?)?)
+}
+
+impl Files {
+    /// Opens and locks them.
+    pub(super) fn open(options: &TierOptions) -> anyhow::Result<Files> {
+        let files = Files {
+            origin: Arc::new(open(&options.origin, options.durability)?),
+            flash: Arc::new(
+                FlashFile::open(&options.flash, &options.flash_parts).map_err(refused)?,
+            ),
+        };
+        options.layout.check(files.flash.size_bytes())?;
+        Ok(files)
+    }
+}
+
+fn open(path: &Path, durability: Durability) -> anyhow::Result<Backing> {
+    Ok(Backing::open(path, durability).map_err(refused)?)
+}
+
+fn refused(error: anyhow::Error) -> Refusal {
+    Refusal(format!("{error:#}"))
+}
+
+/// The accelerated file, and the VOLUME if there is one.
+fn served_files(
+    tier: &Arc<Tier>,
+    files: &Files,
+    layout: Layout,
+) -> anyhow::Result<Vec<ServedFile>> {
+    let mut served = vec![ServedFile {
+        view: files.origin.view("data".into())?,
+        handler: Arc::new(Data(tier.clone())),
+    }];
+    if layout.volume_bytes > 0 {
+        let behind = files.flash.metadata()?;
+        let view = view_of(&behind, "volume".into(), layout.volume_bytes);
+        let handler = Arc::new(Volume {
+            tier: tier.clone(),
+            slice: Slice {
+                flash: tier.flash.clone(),
+                start: layout.volume_offset(),
+                meter: tier.volume_meter.clone(),
+            },
+        });
+        served.push(ServedFile { view, handler });
+    }
+    Ok(served)
+}
+
+fn session(options: &TierOptions, origin: &OriginFile) -> anyhow::Result<Session> {
+    Ok(Session {
+        identity: Identity {
+            layout: options.layout,
+            origin_id: origin.id,
+            origin_bytes: origin.bytes,
+        },
+        sync: options.durability == Durability::Synced,
+        boot_id: boot_id()?,
+    })
+}
+
+/// The cache that is on the flash, or a new one.
+fn open_metadata(options: &TierOptions, store: &StoreFiles) -> anyhow::Result<(Log, Vec<Mapping>)> {
+    let session = session(options, store.origin)?;
+    if options.discard || !metadata::is_formatted(store)? {
+        let log = metadata::format(store, &session)?;
+        store.origin.begun_anew()?;
+        return Ok((log, Vec::new()));
+    }
+    store.origin.check_not_given_up()?;
+    let (log, Recovered { mappings, .. }) = metadata::open(store, &session)?;
+    Ok((log, mappings))
+}
+
+impl Tier {
+    /// A tier over the files; it serves requests, and its clock goes on once it has a ticker.
+    pub(super) fn start(options: &TierOptions, files: &Files) -> anyhow::Result<Arc<Tier>> {
+        let (layout, scale) = (options.layout, options.scale);
+        let origin_bytes = files.origin.size_bytes();
+        let geometry = Geometry {
+            origin_blocks: layout.origin_blocks(origin_bytes)?,
+            slots: layout.slots(),
+        };
+        let device = |spec: &ModelSpec, bytes| spec.build_served(bytes, scale);
+        let origin_spec = options.origin_spec.as_ref();
+        let origin_device = origin_spec.map(|spec| device(spec, origin_bytes));
+        let flash_spec = options.flash_spec.as_ref();
+        let flash_device = flash_spec.map(|spec| device(spec, files.flash.size_bytes()));
+        let file = files.flash.clone();
+        let origin_id = OriginFile::open(&options.origin, options.named_origin.as_ref())?;
+        let store = StoreFiles {
+            flash: file.clone(),
+            origin: &origin_id,
+        };
+        let (log, mappings) = open_metadata(options, &store)?;
+        let config = CacheConfig {
+            mode: options.mode,
+            layout,
+            origin_bytes,
+            dirty_target: options.dirty_target,
+            pace: Pace::of(options.policy),
+        };
+        let policy = policy::make(options.policy, geometry);
+        let mut engine = Engine::new(config, policy, Some(log), &mappings);
+        let identified = Identified {
+            origin_id: origin_id.id,
+            block_bytes: layout.block_bytes,
+        };
+        let sharing = Sharing::read(options.shares.clone(), &identified, geometry);
+        engine.set_shares(0, &sharing.checked(geometry)?);
+        Ok(Arc::new(Tier {
+            shared: Mutex::new(Shared::new(engine, options.policy, since_1970())),
+            origin: Disk::start(origin_device.transpose()?, files.origin.clone(), scale)?,
+            origin_file: files.origin.clone(),
+            flash_file: file.clone(),
+            cache_meter: Meter::new(),
+            volume_meter: Meter::new(),
+            flash: Flash::start(file, flash_device.transpose()?, scale, options.durability)?,
+            origin_id,
+            block_bytes: layout.block_bytes,
+            served_bytes: AtomicU64::new(origin_bytes),
+            durability: options.durability,
+            flash_path: options.flash.clone(),
+            released: Condvar::new(),
+            sharing: Mutex::new(sharing),
+            undisturbed: RwLock::new(()),
+            start: Instant::now(),
+            scale,
+        }))
+    }
+
+    /// Starts the thread that tells the engine that time passes; it ends when the tier stops.
+    pub(super) fn start_ticker(self: &Arc<Self>) -> io::Result<()> {
+        let tier = self.clone();
+        let tick = move || {
+            // An engine that is replaced stops, too.
+            while {
+                let shared = tier.lock();
+                shared.is_held || !shared.engine.is_stopping()
+            } {
+                // That it is alive: systemd ends one that has hung (no error without systemd).
+                let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+                tier.tell(|shared, now| shared.engine.on_timer(now));
+                thread::sleep(TICK);
+            }
+        };
+        thread::Builder::new()
+            .name("ticker".to_owned())
+            .spawn(tick)?;
+        Ok(())
+    }
+
+    /// Brings what is under way to an end and writes down the state. Requests that still come,
+    /// from somebody who has kept a file open, are turned away.
+    pub(super) fn stop(self: &Arc<Self>) -> anyhow::Result<()> {
+        let _alone = self.undisturbed.write();
+        self.close_engine()
+    }
+
+    /// Brings the engine to its end.
+    pub(super) fn close_engine(self: &Arc<Self>) -> anyhow::Result<()> {
+        self.tell(|shared, now| shared.engine.stop(now));
+        self.wait_until(None, Engine::is_idle);
+        self.lock().engine.turn_away();
+        self.wait_until(Some(REST_LIMIT), Engine::is_quiet);
+        self.origin.wait_for_rest(REST_LIMIT);
+        self.flash.wait_for_rest(REST_LIMIT);
+        self.tell(|shared, now| shared.engine.close(now));
+        self.wait_until(None, |engine| engine.is_closed() || engine.log_has_failed());
+        anyhow::ensure!(
+            self.lock().engine.is_closed(),
+            "cannot write the metadata of the flash"
+        );
+        Ok(())
+    }
+
+    fn wait_until(&self, limit: Option<Duration>, ready: impl Fn(&Engine) -> bool) {
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        while !ready(&self.lock().engine) && deadline.is_none_or(|at| Instant::now() < at) {
+            thread::sleep(REST_CHECK);
+        }
+    }
+}
+
+/// A clock that is set before 1970 reads 0.
+pub(super) fn since_1970() -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default()
+}
+
+pub(super) fn name_of(policy: PolicyKind) -> String {
+    let value = policy.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// What may be dirty before a policy that does not clean by itself is helped, percent: most
+/// victims are then clean, and their places free at once.
+const DIRTY_TARGET: u8 = 25;
+/// The same for a policy that keeps clean blocks at hand.
+const DIRTY_TARGET_LATE: u8 = 90;
+
+/// The target for whoever gives none.
+pub fn dirty_target(mode: Mode, policy: PolicyKind) -> u8 {
+    match (mode, policy) {
+        (Mode::Writethrough, _) => 0,
+        // It cleans by itself.
+        (Mode::Writeback, PolicyKind::Smq) => 100,
+        // As late as it can while the origin is busy, so that one write carries many.
+        (Mode::Writeback, PolicyKind::Hotset) => DIRTY_TARGET_LATE,
+        (Mode::Writeback, _) => DIRTY_TARGET,
+    }
+}

@@ -1,0 +1,197 @@
+//! A child process serves random requests and is killed, over and over.
+//!
+//! Each child first checks that it finds what the ledger says was answered, flushed or not: the
+//! page cache outlives the process. It then goes on from what it has found, under another policy
+//! and mode, and checks all along that nothing changes by itself: a block wrongly taken for
+//! clean reads well until its place is given up.
+
+use std::env;
+use std::os::unix::fs::FileExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+
+use super::load::{Ledger, THREADS, Worker, take_stock};
+use super::*;
+use crate::flash_file::FlashFile;
+use crate::tier::files::{StoreFiles, boot_id};
+use crate::tier::origin::OriginFile;
+use cache_core::metadata::{self, Change, Identity, LogDone, LogIo, Recovered, Session, Store};
+
+/// Tells a child its seed and where the files are.
+const CHILD: &str = "FLASHDEV_TIER_CHILD";
+
+/// Rounds of killing.
+const ROUNDS: u64 = 1000;
+
+/// How long a child may go on once it has found everything, microseconds.
+const LIFE_US_MAX: u64 = 15_000;
+
+/// A child that has not been killed by then never will be.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn trial_of(seed: u64) -> Trial {
+    let mut dice = Dice::new(seed);
+    let policies = PolicyKind::value_variants();
+    let policy = policies[dice.below(policies.len() as u64) as usize];
+    let mode = [Mode::Writeback, Mode::Writeback, Mode::Writethrough][dice.below(3) as usize];
+    Trial {
+        // Cleaning early, late and not at all.
+        dirty_target: [10, 60, 100][dice.below(3) as usize],
+        ..Trial::of(policy, mode)
+    }
+}
+
+/// The child. It ends by itself only if something is wrong.
+fn serve_until_killed(seed_and_dir: &str) {
+    let (seed, dir) = seed_and_dir.split_once(' ').unwrap();
+    let (seed, dir) = (seed.parse().unwrap(), Path::new(dir));
+    let rig = Rig::start(&Place::open(dir), trial_of(seed));
+    let ledger = Ledger::open(dir);
+    let versions = give_up_on_error(take_stock(&rig, &ledger));
+    progress_of(dir).write_all_at(&[1], 0).unwrap();
+    thread::scope(|scope| {
+        for number in 0..THREADS {
+            let mut worker = Worker {
+                number,
+                rig: &rig,
+                ledger: &ledger,
+                dice: Dice::new(seed << 8 | number),
+                versions: versions.clone(),
+            };
+            scope.spawn(move || {
+                loop {
+                    give_up_on_error(worker.step());
+                }
+            });
+        }
+    });
+}
+
+fn give_up_on_error<T>(result: Result<T, String>) -> T {
+    result.unwrap_or_else(|error| {
+        eprintln!("found wrong: {error}");
+        std::process::exit(3)
+    })
+}
+
+fn progress_of(dir: &Path) -> File {
+    let mut options = File::options();
+    options.read(true).write(true);
+    options.open(dir.join("progress")).unwrap()
+}
+
+fn spawn(dir: &Path, seed: u64) -> Child {
+    std::fs::write(dir.join("progress"), [0]).unwrap();
+    Command::new(env::current_exe().unwrap())
+        .args(["--exact", "--nocapture"])
+        .arg("tier::tests::kill::what_was_answered_survives_a_kill")
+        .env(CHILD, format!("{seed} {}", dir.display()))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Kills the child so long after it has found everything; its status, if it ended by itself.
+fn kill_after(mut child: Child, dir: &Path, life: Duration) -> Option<ExitStatus> {
+    let progress = progress_of(dir);
+    let deadline = Instant::now() + PATIENCE;
+    let mut found_all = [0];
+    while found_all == [0] {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status);
+        }
+        assert!(Instant::now() < deadline, "the child does not get ready");
+        thread::sleep(Duration::from_micros(200));
+        progress.read_exact_at(&mut found_all, 0).unwrap();
+    }
+    thread::sleep(life);
+    let ended = child.try_wait().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    ended
+}
+
+/// A directory for the files: in memory, if the origin can have its id there.
+fn fast_dir() -> tempfile::TempDir {
+    if let Ok(dir) = tempfile::tempdir_in("/dev/shm") {
+        Place::make(dir.path());
+        if OriginFile::open(&dir.path().join("origin"), None).is_ok() {
+            return dir;
+        }
+    }
+    tempfile::tempdir().unwrap()
+}
+
+fn new_tier() -> tempfile::TempDir {
+    let dir = fast_dir();
+    drop(Place::make(dir.path()));
+    Ledger::make(dir.path());
+    dir
+}
+
+#[test]
+fn what_was_answered_survives_a_kill() {
+    if let Ok(seed_and_dir) = env::var(CHILD) {
+        return serve_until_killed(&seed_and_dir);
+    }
+    let dir = new_tier();
+    let mut dice = Dice::new(7);
+    for seed in 0..ROUNDS {
+        let life = Duration::from_micros(dice.below(LIFE_US_MAX));
+        let ended = kill_after(spawn(dir.path(), seed), dir.path(), life);
+        assert_eq!(ended, None, "round {seed}: the child found something wrong");
+    }
+    let answered = Ledger::open(dir.path()).answered();
+    assert!(
+        answered > ROUNDS * 20,
+        "{answered} writes in {ROUNDS} rounds"
+    );
+}
+
+/// Calls every dirty block clean, as a tier would that wrote without telling the metadata.
+fn forget_what_is_dirty(dir: &Path) {
+    let flash = FlashFile::open(&dir.join("flash"), &[]).unwrap();
+    let origin = OriginFile::open(&dir.join("origin"), None).unwrap();
+    let store = StoreFiles {
+        flash: Arc::new(flash),
+        origin: &origin,
+    };
+    let session = Session {
+        identity: Identity {
+            layout: LAYOUT,
+            origin_id: origin.id,
+            origin_bytes: origin.bytes,
+        },
+        sync: false,
+        boot_id: boot_id().unwrap(),
+    };
+    let (mut log, Recovered { mappings, .. }) = metadata::open(&store, &session).unwrap();
+    for mapping in mappings.iter().filter(|mapping| mapping.dirty) {
+        log.append(mapping.slot, Change::Clean);
+    }
+    while let Some(LogIo::Write {
+        part,
+        offset,
+        bytes,
+    }) = log.next_io(|_| 0)
+    {
+        store.write_at(&bytes, offset).unwrap();
+        log.io_done(LogDone::Write(part), true);
+    }
+}
+
+/// The control: with metadata that is broken on purpose, the test above must fail.
+#[test]
+fn a_tier_that_forgets_what_is_dirty_is_found_out() {
+    let dir = new_tier();
+    let life = Duration::from_millis(50);
+    let found_out = (0..20).any(|seed| {
+        let ended = kill_after(spawn(dir.path(), seed), dir.path(), life);
+        forget_what_is_dirty(dir.path());
+        ended.is_some_and(|status| status.code() == Some(3))
+    });
+    assert!(found_out);
+}

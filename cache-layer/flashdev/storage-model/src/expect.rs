@@ -1,0 +1,285 @@
+//! What a model promises: the very device that is served, run in virtual time under a closed load.
+
+use serde::Serialize;
+
+use crate::device::{Completion, Device, Op, Request};
+use crate::spec::{ModelError, ModelSpec};
+use virtual_time::{NANOS_PER_MS, NANOS_PER_S, Nanos, TimeScale, splitmix64};
+
+/// Queue depths of the random reads.
+pub const QUEUE_DEPTHS: [usize; 4] = [1, 4, 16, 32];
+
+/// A database page, bytes.
+const PAGE_BYTES: u64 = 8192;
+
+/// A sequential request, bytes.
+const RUN_BYTES: u64 = 1 << 20;
+
+/// Random reads per queue depth: enough for a mean within 1 %.
+const RANDOM_REQUESTS: usize = 20_000;
+
+/// Sequential requests: a few seconds' worth.
+const SEQUENTIAL_REQUESTS: usize = 2_000;
+
+/// Which addresses a load visits, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Read or write.
+    pub op: Op,
+    /// Size of each request, bytes.
+    pub len: u64,
+    /// Anywhere in the span (else one after the other).
+    pub random: bool,
+    /// The first so many bytes of the device are visited.
+    pub span_bytes: u64,
+    /// Requests outstanding at any time.
+    pub queue_depth: usize,
+    /// Requests in all.
+    pub requests: usize,
+}
+
+/// What a load saw, in device time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// Requests completed.
+    pub requests: usize,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// From the first submission to the last completion.
+    pub elapsed: Nanos,
+    /// Sum of all latencies.
+    pub latency_sum: u128,
+    /// The longest latency.
+    pub latency_max: Nanos,
+}
+
+impl Outcome {
+    /// Requests per second.
+    pub fn iops(&self, scale: TimeScale) -> f64 {
+        self.requests as f64 / self.elapsed_s(scale)
+    }
+
+    /// 10^6 bytes per second.
+    pub fn mb_per_s(&self, scale: TimeScale) -> f64 {
+        self.bytes as f64 / 1e6 / self.elapsed_s(scale)
+    }
+
+    /// Mean latency in milliseconds.
+    pub fn latency_ms_mean(&self, scale: TimeScale) -> f64 {
+        self.latency_sum as f64 / self.requests as f64 / NANOS_PER_MS * scale.factor()
+    }
+
+    fn elapsed_s(&self, scale: TimeScale) -> f64 {
+        self.elapsed.max(1) as f64 / NANOS_PER_S * scale.factor()
+    }
+}
+
+/// Runs a closed load: a new request is made at the very time one completes.
+pub fn run_closed(device: &mut impl Device, load: &Load) -> Outcome {
+    let mut addresses = Addresses::new(load);
+    let mut submitted_at: Vec<Nanos> = Vec::with_capacity(load.requests);
+    let mut submit = |device: &mut dyn Device, now: Nanos| {
+        let tag = submitted_at.len() as u64;
+        let request = Request::whole(tag, load.op, addresses.next_offset(), load.len);
+        submitted_at.push(now);
+        device.submit(now, request);
+        submitted_at[0]
+    };
+    for _ in 0..load.queue_depth.min(load.requests) {
+        submit(device, 0);
+    }
+    let mut made = load.queue_depth.min(load.requests);
+    let mut finished: Vec<Completion> = Vec::with_capacity(load.requests);
+    let mut batch = Vec::new();
+    while finished.len() < load.requests {
+        let Some(at) = device.next_event() else {
+            panic!(
+                "the device rests with {} requests lost",
+                load.requests - finished.len()
+            );
+        };
+        device.advance(at, &mut batch);
+        for completion in batch.drain(..) {
+            finished.push(completion);
+            if made < load.requests {
+                submit(device, at);
+                made += 1;
+            }
+        }
+    }
+    summarise(load, &submitted_at, &finished)
+}
+
+fn summarise(load: &Load, submitted_at: &[Nanos], finished: &[Completion]) -> Outcome {
+    let latencies = finished
+        .iter()
+        .map(|completion| completion.at - submitted_at[completion.tag as usize]);
+    Outcome {
+        requests: load.requests,
+        bytes: load.len * load.requests as u64,
+        elapsed: finished
+            .iter()
+            .map(|completion| completion.at)
+            .max()
+            .unwrap_or(0),
+        latency_sum: latencies.clone().map(u128::from).sum(),
+        latency_max: latencies.max().unwrap_or(0),
+    }
+}
+
+/// The offsets of a load: the same ones on every run.
+struct Addresses {
+    load: Load,
+    slots: u64,
+    made: u64,
+    state: u64,
+}
+
+impl Addresses {
+    fn new(load: &Load) -> Addresses {
+        Addresses {
+            load: *load,
+            slots: (load.span_bytes / load.len).max(1),
+            made: 0,
+            state: 2014,
+        }
+    }
+
+    fn next_offset(&mut self) -> u64 {
+        let slot = if self.load.random {
+            splitmix64(&mut self.state) % self.slots
+        } else {
+            self.made % self.slots
+        };
+        self.made += 1;
+        slot * self.load.len
+    }
+}
+
+/// Random reads at one queue depth.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct RandomPoint {
+    /// Requests outstanding.
+    pub queue_depth: usize,
+    /// Requests per second.
+    pub iops: f64,
+    /// Mean latency, milliseconds.
+    pub latency_ms_mean: f64,
+}
+
+/// Everything a model promises.
+#[derive(Clone, Debug, Serialize)]
+pub struct Expectation {
+    /// The model's name.
+    pub model: String,
+    /// Size of the file, bytes.
+    pub size_bytes: u64,
+    /// How much of the file, from its start, the load visits, bytes.
+    pub span_bytes: u64,
+    /// Real seconds per device second.
+    pub time_scale: f64,
+    /// 8 KiB random reads.
+    pub random_read_8k: Vec<RandomPoint>,
+    /// Mean latency of 8 KiB random writes one at a time, milliseconds.
+    pub random_write_8k_ms: f64,
+    /// 1 MiB sequential reads one at a time, 10^6 bytes per second.
+    pub sequential_read_mb_per_s: f64,
+    /// 1 MiB sequential writes one at a time, 10^6 bytes per second.
+    pub sequential_write_mb_per_s: f64,
+}
+
+/// Works out what a file of this size on this model should show.
+pub fn expect(
+    spec: &ModelSpec,
+    size_bytes: u64,
+    span_bytes: u64,
+    scale: TimeScale,
+) -> Result<Expectation, ModelError> {
+    let run = |load: Load| -> Result<Outcome, ModelError> {
+        Ok(run_closed(&mut spec.build(size_bytes)?, &load))
+    };
+    let mut points = Vec::new();
+    for queue_depth in QUEUE_DEPTHS {
+        let outcome = run(random(Op::Read, span_bytes, queue_depth))?;
+        points.push(RandomPoint {
+            queue_depth,
+            iops: outcome.iops(scale),
+            latency_ms_mean: outcome.latency_ms_mean(scale),
+        });
+    }
+    Ok(Expectation {
+        model: spec.name.clone(),
+        size_bytes,
+        span_bytes,
+        time_scale: scale.factor(),
+        random_read_8k: points,
+        random_write_8k_ms: run(random(Op::Write, span_bytes, 1))?.latency_ms_mean(scale),
+        sequential_read_mb_per_s: run(sequential(Op::Read, span_bytes))?.mb_per_s(scale),
+        sequential_write_mb_per_s: run(sequential(Op::Write, span_bytes))?.mb_per_s(scale),
+    })
+}
+
+fn random(op: Op, span_bytes: u64, queue_depth: usize) -> Load {
+    Load {
+        op,
+        len: PAGE_BYTES,
+        random: true,
+        span_bytes,
+        queue_depth,
+        requests: RANDOM_REQUESTS,
+    }
+}
+
+fn sequential(op: Op, span_bytes: u64) -> Load {
+    Load {
+        op,
+        len: RUN_BYTES,
+        random: false,
+        span_bytes,
+        queue_depth: 1,
+        requests: SEQUENTIAL_REQUESTS,
+    }
+}
+
+impl std::fmt::Display for Expectation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(
+            f,
+            "{}: file {} bytes, load over {} bytes, time scale {}",
+            self.model, self.size_bytes, self.span_bytes, self.time_scale
+        )?;
+        writeln!(
+            f,
+            "{:<18} {:>10} {:>12}",
+            "8 KiB random read", "IOPS", "latency ms"
+        )?;
+        for point in &self.random_read_8k {
+            writeln!(
+                f,
+                "{:<18} {:>10.1} {:>12.3}",
+                format!("  queue depth {}", point.queue_depth),
+                point.iops,
+                point.latency_ms_mean
+            )?;
+        }
+        writeln!(
+            f,
+            "8 KiB random write, one at a time {:>8.3} ms",
+            self.random_write_8k_ms
+        )?;
+        writeln!(
+            f,
+            "1 MiB sequential read  {:>8.1} MB/s",
+            self.sequential_read_mb_per_s
+        )?;
+        write!(
+            f,
+            "1 MiB sequential write {:>8.1} MB/s",
+            self.sequential_write_mb_per_s
+        )
+    }
+}
+
+#[cfg(test)]
+#[path = "expect_tests.rs"]
+mod tests;

@@ -1,0 +1,103 @@
+//! A device of a model: one of the kinds, or the name of one in the library.
+
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::error::ModelError;
+use super::{HddFields, LinkedFields, RaidFields, SsdFields, library};
+
+/// A device with those below it. In JSON an object with the kind as its one field,
+/// `{"hdd": {"rpm": 7200}}`, or the name of a device in the library, `"hdd-7200"`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceSpec {
+    /// A hard disk.
+    Hdd(HddFields),
+    /// A flash device.
+    Ssd(SsdFields),
+    /// Devices made into one.
+    Raid(Box<RaidFields>),
+    /// A device behind a network or bus.
+    Linked(Box<LinkedFields>),
+}
+
+/// The kinds, as JSON names them.
+const KINDS: &[&str] = &["hdd", "ssd", "raid", "linked"];
+
+impl DeviceSpec {
+    /// What the device holds, bytes.
+    pub fn capacity_bytes(&self) -> u64 {
+        match self {
+            DeviceSpec::Hdd(hdd) => hdd.capacity_bytes,
+            DeviceSpec::Ssd(ssd) => ssd.capacity_bytes,
+            DeviceSpec::Raid(raid) => raid.capacity_bytes(),
+            DeviceSpec::Linked(linked) => linked.device.capacity_bytes(),
+        }
+    }
+
+    /// Whether all devices at the bottom are flash.
+    pub fn is_flash(&self) -> bool {
+        match self {
+            DeviceSpec::Hdd(_) => false,
+            DeviceSpec::Ssd(_) => true,
+            DeviceSpec::Raid(raid) => raid.members.list().iter().all(DeviceSpec::is_flash),
+            DeviceSpec::Linked(linked) => linked.device.is_flash(),
+        }
+    }
+
+    /// `path`: where the device stands in the model, for messages.
+    pub(super) fn check(&self, path: &str) -> Result<(), ModelError> {
+        match self {
+            DeviceSpec::Hdd(hdd) => hdd.check(&format!("{path}.hdd")),
+            DeviceSpec::Ssd(ssd) => ssd.check(&format!("{path}.ssd")),
+            DeviceSpec::Raid(raid) => raid.check(&format!("{path}.raid")),
+            DeviceSpec::Linked(linked) => linked.check(&format!("{path}.linked")),
+        }
+    }
+}
+
+/// By hand, because of the names; the derived code would lose the paths of fields in messages if
+/// a string were an alternative.
+impl<'de> Deserialize<'de> for DeviceSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DeviceSpec, D::Error> {
+        deserializer.deserialize_any(DeviceVisitor)
+    }
+}
+
+struct DeviceVisitor;
+
+impl<'de> Visitor<'de> for DeviceVisitor {
+    type Value = DeviceSpec;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("`hdd`, `ssd`, `raid` or `linked` with its fields, or a library device's name")
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<DeviceSpec, E> {
+        library::device(name).map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DeviceSpec, A::Error> {
+        // As a string, so that the path of a field in a message has it.
+        let kind: Option<String> = map.next_key()?;
+        let device = match kind.as_deref() {
+            Some("hdd") => DeviceSpec::Hdd(map.next_value()?),
+            Some("ssd") => DeviceSpec::Ssd(map.next_value()?),
+            Some("raid") => DeviceSpec::Raid(map.next_value()?),
+            Some("linked") => DeviceSpec::Linked(map.next_value()?),
+            Some(other) => return Err(de::Error::unknown_variant(other, KINDS)),
+            None => {
+                return Err(de::Error::custom(format!(
+                    "an empty device: give one of `{}` with its fields",
+                    KINDS.join("`, `")
+                )));
+            }
+        };
+        match map.next_key::<String>()? {
+            None => Ok(device),
+            Some(other) => Err(de::Error::custom(format!(
+                "`{other}` beside the kind: a device has one kind, and its fields lie in it"
+            ))),
+        }
+    }
+}

@@ -1,0 +1,529 @@
+//! How many of a trace's requests an LRU cache of each size hits, in one pass.
+//!
+//! A request hits a cache of more blocks than have been touched since its own was (Mattson, Gecsei,
+//! Slutz, Traiger, "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2), 1970).
+//! [`Recency`] counts them exactly. SHARDS does so for a share of the blocks that a hash chooses, and
+//! scales (Waldspurger, Park, Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015),
+//! with the adjustment of its section 2.4: what the sample has too few requests, or too many, is
+//! added to the shortest distance.
+
+use std::collections::HashMap;
+
+use cache_core::policy::Block;
+use serde::Serialize;
+
+/// Positions counted together: a cache line of bits.
+const GROUP: usize = 512;
+const WORDS: usize = GROUP / 64;
+const LEAST_GROUPS: usize = 64;
+/// Hashes are told apart this finely.
+const HASH_BITS: u32 = 24;
+/// The sample is cut into so many parts, whose differences tell how far to trust it.
+const PARTS: usize = 8;
+/// Student's t for 95 % and one less than [`PARTS`].
+const STUDENT: f64 = 2.365;
+
+/// The order in which blocks were last touched.
+///
+/// Each touch takes the next position of a row; a block has a bit at its last one. Bits are counted
+/// by a Fenwick tree over groups of them (Fenwick, "A new data structure for cumulative frequency
+/// tables", 1994). When the row is used up, the bits move together: positions are never more than
+/// some times the blocks, however long the trace.
+struct Recency {
+    bits: Vec<u64>,
+    /// By group, from 1: a Fenwick tree of how many bits it has.
+    tree: Vec<u32>,
+    /// By position: who touched it.
+    owners: Vec<u32>,
+    live: u32,
+}
+
+impl Recency {
+    fn new() -> Recency {
+        Recency {
+            bits: vec![0; LEAST_GROUPS * WORDS],
+            tree: vec![0; LEAST_GROUPS + 1],
+            owners: Vec::with_capacity(LEAST_GROUPS * GROUP),
+            live: 0,
+        }
+    }
+
+    /// A block is touched: how many others have been since its last time.
+    ///
+    /// `last`: by block, its position plus 1, or 0.
+    fn touch(&mut self, last: &mut [u32], block: u32) -> Option<u32> {
+        if self.owners.len() == self.bits.len() * 64 {
+            self.move_together(last);
+        }
+        let before = last[block as usize].checked_sub(1);
+        let distance = before.map(|position| {
+            let distance = self.live - self.up_to(position as usize);
+            self.bits[position as usize / 64] &= !(1 << (position % 64));
+            self.add(position as usize / GROUP, u32::MAX);
+            self.live -= 1;
+            distance
+        });
+        let position = self.owners.len();
+        self.owners.push(block);
+        self.bits[position / 64] |= 1 << (position % 64);
+        self.add(position / GROUP, 1);
+        self.live += 1;
+        last[block as usize] = position as u32 + 1;
+        distance
+    }
+
+    /// Bits up to a position, that one included.
+    fn up_to(&self, position: usize) -> u32 {
+        let group = position / GROUP;
+        let mut sum = 0u32;
+        let mut at = group;
+        while at > 0 {
+            sum = sum.wrapping_add(self.tree[at]);
+            at &= at - 1;
+        }
+        let word = position / 64;
+        let whole: u32 = self.bits[group * WORDS..word]
+            .iter()
+            .map(|bits| bits.count_ones())
+            .sum();
+        let part = self.bits[word] << (63 - position % 64);
+        sum.wrapping_add(whole + part.count_ones())
+    }
+
+    fn add(&mut self, group: usize, number: u32) {
+        let mut at = group + 1;
+        while let Some(sum) = self.tree.get_mut(at) {
+            *sum = sum.wrapping_add(number);
+            at += at & at.wrapping_neg();
+        }
+    }
+
+    /// Positions without a bit are given up.
+    fn move_together(&mut self, last: &mut [u32]) {
+        let bits = &self.bits;
+        let mut position = 0;
+        self.owners.retain(|_| {
+            position += 1;
+            bits[(position - 1) / 64] >> ((position - 1) % 64) & 1 != 0
+        });
+        for (position, &owner) in self.owners.iter().enumerate() {
+            last[owner as usize] = position as u32 + 1;
+        }
+        let live = self.owners.len();
+        let groups = (3 * live).div_ceil(GROUP).max(LEAST_GROUPS);
+        self.bits.clear();
+        self.bits.resize(groups * WORDS, 0);
+        self.bits[..live / 64].fill(u64::MAX);
+        if live % 64 > 0 {
+            self.bits[live / 64] = (1 << (live % 64)) - 1;
+        }
+        self.tree.clear();
+        self.tree.resize(groups + 1, 0);
+        for group in 0..live.div_ceil(GROUP) {
+            self.add(group, (live - group * GROUP).min(GROUP) as u32);
+        }
+    }
+}
+
+/// How often each distance came.
+#[derive(Default)]
+struct Distances {
+    counts: Vec<u64>,
+    requests: u64,
+    blocks: u64,
+}
+
+impl Distances {
+    fn count(&mut self, distance: Option<u32>) {
+        self.requests += 1;
+        let Some(distance) = distance else {
+            self.blocks += 1;
+            return;
+        };
+        let distance = distance as usize;
+        if distance >= self.counts.len() {
+            self.counts.resize((distance + 1).next_power_of_two(), 0);
+        }
+        self.counts[distance] += 1;
+    }
+
+    /// Of so many requests, the share that hits caches of so many blocks (in ascending order), if
+    /// these distances are of `rate` of all blocks.
+    fn hit_ratios(&self, sizes: &[u64], requests: f64, rate: f64) -> Vec<f64> {
+        let expected = requests * rate;
+        let mut hits = expected - self.requests as f64;
+        let mut counted = 0;
+        let ratio = |&size: &u64| {
+            // Distances below the cache's share of the sample.
+            let below = ((size as f64 * rate).ceil() as usize).min(self.counts.len());
+            let more: u64 = self.counts[counted.min(below)..below].iter().sum();
+            hits += more as f64;
+            counted = below;
+            if size == 0 || expected == 0.0 {
+                return 0.0;
+            }
+            (hits / expected).clamp(0.0, 1.0)
+        };
+        sizes.iter().map(ratio).collect()
+    }
+}
+
+/// Reads a trace's blocks and makes a curve of them.
+pub enum Reader {
+    /// Every block is counted.
+    Exact(Exact),
+    /// A share of them.
+    Sampled(Box<Sampled>),
+}
+
+impl Reader {
+    /// One that has read nothing; `share`: of the blocks, all if it is 1.
+    pub fn new(share: f64) -> Reader {
+        match share < 1.0 {
+            true => Reader::Sampled(Box::new(Sampled::new(share))),
+            false => Reader::Exact(Exact::new()),
+        }
+    }
+
+    /// Reads on.
+    pub fn read(&mut self, blocks: &[Block]) {
+        match self {
+            Reader::Exact(exact) => exact.read(blocks),
+            Reader::Sampled(sampled) => sampled.read(blocks),
+        }
+    }
+
+    /// The curve of what was read at caches of so many blocks, in ascending order; at
+    /// [`Reader::sizes`] if none are given.
+    pub fn curve(&self, block_bytes: u64, sizes: &[u64]) -> Curve {
+        let sizes = match sizes.is_empty() {
+            true => &self.sizes(),
+            false => sizes,
+        };
+        let (requests, share, ratios) = match self {
+            Reader::Exact(exact) => {
+                let ratios =
+                    exact
+                        .distances
+                        .hit_ratios(sizes, exact.distances.requests as f64, 1.0);
+                (
+                    exact.distances.requests,
+                    1.0,
+                    ratios.iter().map(|&r| (r, 0.0)).collect(),
+                )
+            }
+            Reader::Sampled(sampled) => (sampled.requests, sampled.share(), sampled.ratios(sizes)),
+        };
+        let points = sizes.iter().zip::<Vec<(f64, f64)>>(ratios);
+        Curve {
+            requests,
+            blocks: self.blocks(),
+            block_bytes,
+            sampled_share: share,
+            points: points
+                .map(|(&blocks, (hit_ratio, doubt))| Point {
+                    cache_bytes: blocks * block_bytes,
+                    hit_ratio,
+                    hit_ratio_low: (hit_ratio - doubt).max(0.0),
+                    hit_ratio_high: (hit_ratio + doubt).min(1.0),
+                })
+                .collect(),
+        }
+    }
+
+    /// Different blocks that were read; an estimate where they were sampled.
+    pub fn blocks(&self) -> u64 {
+        match self {
+            Reader::Exact(exact) => exact.distances.blocks,
+            Reader::Sampled(sampled) => {
+                (sampled.distances.blocks as f64 / sampled.share()).round() as u64
+            }
+        }
+    }
+
+    /// Cache sizes that show the curve, in blocks: from a thousandth of what was touched to all of
+    /// it, each some 25 % more than the one before it.
+    fn sizes(&self) -> Vec<u64> {
+        let all = self.blocks().max(1);
+        let least = (all as f64 / 1000.0).max(1.0);
+        let steps = ((all as f64 / least).ln() / 1.25f64.ln()).ceil().max(1.0) as i32;
+        let ratio = (all as f64 / least).powf(1.0 / f64::from(steps));
+        let mut sizes: Vec<u64> = (0..steps)
+            .map(|step| (least * ratio.powi(step)).round() as u64)
+            .chain([all])
+            .collect();
+        sizes.dedup();
+        sizes
+    }
+}
+
+/// Counts every block.
+pub struct Exact {
+    recency: Recency,
+    last: Vec<u32>,
+    distances: Distances,
+}
+
+impl Exact {
+    fn new() -> Exact {
+        Exact {
+            recency: Recency::new(),
+            last: Vec::new(),
+            distances: Distances::default(),
+        }
+    }
+
+    fn read(&mut self, blocks: &[Block]) {
+        for &block in blocks {
+            if block as usize >= self.last.len() {
+                self.last
+                    .resize((block as usize + 1).next_power_of_two(), 0);
+            }
+            let distance = self.recency.touch(&mut self.last, block);
+            self.distances.count(distance);
+        }
+    }
+}
+
+/// Counts a share of the blocks.
+pub struct Sampled {
+    /// Blocks whose hash is below are in the sample.
+    threshold: u32,
+    requests: u64,
+    /// Blocks of the sample, numbered as they come.
+    numbers: HashMap<Block, u32>,
+    recency: Recency,
+    last: Vec<u32>,
+    distances: Distances,
+    /// The same for each part of the sample.
+    parts: Vec<(Recency, Distances)>,
+    last_of_parts: Vec<u32>,
+}
+
+impl Sampled {
+    fn new(share: f64) -> Sampled {
+        let all = f64::from(1u32 << HASH_BITS);
+        Sampled {
+            threshold: (share * all).round().clamp(1.0, all) as u32,
+            requests: 0,
+            numbers: HashMap::new(),
+            recency: Recency::new(),
+            last: Vec::new(),
+            distances: Distances::default(),
+            parts: (0..PARTS)
+                .map(|_| (Recency::new(), Distances::default()))
+                .collect(),
+            last_of_parts: Vec::new(),
+        }
+    }
+
+    fn share(&self) -> f64 {
+        f64::from(self.threshold) / f64::from(1u32 << HASH_BITS)
+    }
+
+    fn read(&mut self, blocks: &[Block]) {
+        self.requests += blocks.len() as u64;
+        for &block in blocks {
+            let hash = hash(block);
+            if ((hash >> (64 - HASH_BITS)) as u32) < self.threshold {
+                self.touch(block, hash);
+            }
+        }
+    }
+
+    #[cold]
+    fn touch(&mut self, block: Block, hash: u64) {
+        let next = self.numbers.len() as u32;
+        let number = *self.numbers.entry(block).or_insert(next);
+        if number as usize >= self.last.len() {
+            let len = (number as usize + 1).next_power_of_two();
+            self.last.resize(len, 0);
+            self.last_of_parts.resize(len, 0);
+        }
+        let distance = self.recency.touch(&mut self.last, number);
+        self.distances.count(distance);
+        // Bits that the threshold does not look at.
+        let part = hash as usize % PARTS;
+        let (recency, distances) = &mut self.parts[part];
+        distances.count(recency.touch(&mut self.last_of_parts, number));
+    }
+
+    /// Hit ratios, and how far they may be off.
+    fn ratios(&self, sizes: &[u64]) -> Vec<(f64, f64)> {
+        let requests = self.requests as f64;
+        let share = self.share();
+        let whole = self.distances.hit_ratios(sizes, requests, share);
+        let of_part = |(_, distances): &(Recency, Distances)| {
+            distances.hit_ratios(sizes, requests, share / PARTS as f64)
+        };
+        let parts: Vec<Vec<f64>> = self.parts.iter().map(of_part).collect();
+        let doubt = |at: usize| {
+            let each = parts.iter().map(|part| part[at]);
+            let mean = each.clone().sum::<f64>() / PARTS as f64;
+            let squares: f64 = each.map(|one| (one - mean).powi(2)).sum();
+            let error = (squares / (PARTS * (PARTS - 1)) as f64).sqrt();
+            STUDENT * error
+        };
+        whole
+            .iter()
+            .enumerate()
+            .map(|(at, &ratio)| (ratio, doubt(at)))
+            .collect()
+    }
+}
+
+/// SplitMix64's finalizer (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+/// OOPSLA 2014): neighbours are sampled apart from each other.
+fn hash(block: Block) -> u64 {
+    let mut hash = u64::from(block).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ hash >> 31
+}
+
+/// What LRU caches of some sizes hit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Curve {
+    /// Requests, cut at the blocks.
+    pub requests: u64,
+    /// Different blocks; where they were sampled, an estimate.
+    pub blocks: u64,
+    /// How large they are.
+    pub block_bytes: u64,
+    /// The share of the blocks that was counted.
+    pub sampled_share: f64,
+    /// By size.
+    pub points: Vec<Point>,
+}
+
+/// A cache size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// How large the cache is.
+    pub cache_bytes: u64,
+    /// Hits per request.
+    pub hit_ratio: f64,
+    /// The band holds the exact curve with a probability of 95 %: from here
+    pub hit_ratio_low: f64,
+    /// to here.
+    pub hit_ratio_high: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand_xoshiro::SplitMix64;
+    use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+
+    /// An LRU list, as one would write it without a thought of speed.
+    fn hits(blocks: &[Block], slots: usize) -> u64 {
+        let mut list: Vec<Block> = Vec::new();
+        let mut hits = 0;
+        for &block in blocks {
+            if let Some(at) = list.iter().position(|&one| one == block) {
+                list.remove(at);
+                hits += 1;
+            }
+            list.insert(0, block);
+            list.truncate(slots);
+        }
+        hits
+    }
+
+    fn skewed(requests: usize, blocks: u64) -> Vec<Block> {
+        let mut dice = SplitMix64::seed_from_u64(7);
+        let mut part = || dice.next_u64() as f64 / u64::MAX as f64;
+        let mut one = || (part().powi(3) * blocks as f64) as Block;
+        (0..requests).map(|_| one()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn every_size_hits_what_a_list_hits(blocks in prop::collection::vec(0..12u32, 0..80)) {
+            let mut reader = Reader::new(1.0);
+            reader.read(&blocks);
+            let sizes: Vec<u64> = (0..14).collect();
+            let curve = reader.curve(1, &sizes);
+            for (slots, point) in curve.points.iter().enumerate() {
+                let found = point.hit_ratio * blocks.len() as f64;
+                prop_assert_eq!(found.round() as u64, hits(&blocks, slots));
+            }
+        }
+    }
+
+    #[test]
+    fn positions_that_move_together_change_nothing() {
+        // The row has 32,768 positions at first, and more once many blocks live.
+        let blocks = skewed(150_000, 20_000);
+        let mut reader = Reader::new(1.0);
+        blocks.chunks(1000).for_each(|chunk| reader.read(chunk));
+        let sizes = [10, 300, 5000];
+        let curve = reader.curve(4096, &sizes);
+        for (point, slots) in curve.points.iter().zip([10, 300, 5000]) {
+            let expected = hits(&blocks, slots) as f64 / blocks.len() as f64;
+            assert!(
+                (point.hit_ratio - expected).abs() < 1e-9,
+                "{point:?} {expected}"
+            );
+        }
+        let distinct: std::collections::HashSet<_> = blocks.iter().collect();
+        assert_eq!(curve.blocks, distinct.len() as u64);
+    }
+
+    #[test]
+    fn a_sample_comes_near_and_its_band_holds_the_truth() {
+        let blocks = skewed(400_000, 100_000);
+        let sizes: Vec<u64> = (1..20).map(|step| step * 5000).collect();
+        let curve = |share: f64| {
+            let mut reader = Reader::new(share);
+            reader.read(&blocks);
+            reader.curve(1, &sizes)
+        };
+        let (exact, sampled) = (curve(1.0), curve(0.1));
+        let mut outside = 0;
+        for (truth, found) in exact.points.iter().zip(&sampled.points) {
+            let error = (truth.hit_ratio - found.hit_ratio).abs();
+            assert!(error < 0.02, "{truth:?} {found:?}");
+            let band = found.hit_ratio_low - 1e-3..=found.hit_ratio_high + 1e-3;
+            outside += u32::from(!band.contains(&truth.hit_ratio));
+        }
+        assert!(outside <= 3, "{outside} of 19");
+        let off = sampled.blocks as f64 / exact.blocks as f64;
+        assert!((0.95..1.05).contains(&off), "{off}");
+    }
+
+    #[test]
+    fn without_the_adjustment_a_hot_block_would_spoil_it() {
+        // One block has half of the requests: a sample has it or not.
+        let mut blocks = skewed(100_000, 10_000);
+        blocks
+            .iter_mut()
+            .step_by(2)
+            .for_each(|block| *block = 77_777);
+        for share in [0.05, 0.1, 0.2] {
+            let mut sampled = Reader::new(share);
+            sampled.read(&blocks);
+            let mut exact = Reader::new(1.0);
+            exact.read(&blocks);
+            let at = [1000, 5000];
+            for (one, other) in sampled
+                .curve(1, &at)
+                .points
+                .iter()
+                .zip(exact.curve(1, &at).points)
+            {
+                let error = (one.hit_ratio - other.hit_ratio).abs();
+                assert!(error < 0.04, "{share}: {one:?} {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_read_is_an_empty_curve() {
+        for share in [1.0, 0.01] {
+            let curve = Reader::new(share).curve(4096, &[]);
+            assert_eq!((curve.requests, curve.points[0].hit_ratio), (0, 0.0));
+        }
+    }
+}

@@ -1,0 +1,601 @@
+//! Runs a trace of requests through a cache policy: the misses, without any data or waiting.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::policies::{
+    Bcache, BcacheSettings, Clock, Fifo, Kind, Lirs, Textbook, TinyLfu, TwoQueues,
+};
+use crate::trace::{Request, TraceError};
+use cache_core::engine::Mode;
+use cache_core::policy::{
+    Access, Arc, Block, DemandFill, Geometry, HOTTEST, Hotset, Lru, Mapping, Policy, PolicyKind,
+    S3Fifo, Sieve, Slot, Smq, Work,
+};
+use virtual_time::{NANOS_PER_S, Nanos};
+
+/// A gap between two requests from which on the cache counts as idle: dm-cache's, one second.
+const IDLE_AFTER: Nanos = NANOS_PER_S as Nanos;
+
+/// First block number that a trace may not have: policies keep tables over all blocks below.
+const BLOCK_LIMIT: u64 = 1 << 28;
+
+/// What a policy made of a trace. Requests are cut at the blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Number of requests.
+    pub requests: u64,
+    /// Those whose block was on the flash.
+    pub hits: u64,
+    /// Those whose block was not.
+    pub misses: u64,
+    /// Misses per request; 0 for an empty trace.
+    pub miss_ratio: f64,
+    /// Blocks copied to the flash.
+    pub promotions: u64,
+    /// Blocks given up.
+    pub demotions: u64,
+    /// Requests that write.
+    pub writes: u64,
+    /// Those of them whose block was on the flash.
+    pub write_hits: u64,
+    /// Those of them that went to the flash alone.
+    pub absorbed: u64,
+    /// Blocks that went to the origin later for that.
+    pub write_backs: u64,
+    /// Writes to the flash: blocks that came, and requests that wrote there.
+    pub flash_writes: u64,
+    /// Requests that were sent past the cache.
+    pub bypassed: u64,
+}
+
+impl Outcome {
+    /// Counts a request.
+    pub(crate) fn count(&mut self, hit: bool, write: bool) {
+        self.requests += 1;
+        self.hits += u64::from(hit);
+        self.misses += u64::from(!hit);
+        self.writes += u64::from(write);
+        self.write_hits += u64::from(hit && write);
+    }
+
+    fn with_ratio(mut self) -> Outcome {
+        self.miss_ratio = self.misses as f64 / self.requests.max(1) as f64;
+        self
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        writeln!(formatter, "requests     {}", self.requests)?;
+        writeln!(formatter, "hits         {}", self.hits)?;
+        writeln!(formatter, "misses       {}", self.misses)?;
+        writeln!(formatter, "miss ratio   {:.6}", self.miss_ratio)?;
+        writeln!(formatter, "promotions   {}", self.promotions)?;
+        writeln!(formatter, "demotions    {}", self.demotions)?;
+        writeln!(formatter, "writes       {}", self.writes)?;
+        writeln!(formatter, "write hits   {}", self.write_hits)?;
+        writeln!(formatter, "absorbed     {}", self.absorbed)?;
+        writeln!(formatter, "write-backs  {}", self.write_backs)?;
+        writeln!(formatter, "flash writes {}", self.flash_writes)?;
+        write!(formatter, "bypassed     {}", self.bypassed)
+    }
+}
+
+/// The blocks of a request; of one of no bytes, that of its offset.
+///
+/// # Errors
+/// [`TraceError::TooFar`]: a block number that is too large.
+pub fn blocks(request: &Request, block_bytes: u64) -> Result<std::ops::Range<Block>, TraceError> {
+    let end = request.offset + request.bytes.max(1);
+    let end = end.div_ceil(block_bytes);
+    if end > BLOCK_LIMIT {
+        return Err(TraceError::TooFar {
+            offset: request.offset,
+            limit: BLOCK_LIMIT,
+            block_bytes,
+        });
+    }
+    Ok((request.offset / block_bytes) as Block..end as Block)
+}
+
+/// Cuts the requests of a trace at the boundaries of blocks, as the tier does.
+///
+/// # Errors
+/// [`TraceError::TooFar`]: a block number that is too large.
+pub fn accesses(trace: &[Request], block_bytes: u64) -> Result<Vec<Access>, TraceError> {
+    let mut accesses = Vec::with_capacity(trace.len());
+    for request in trace {
+        let blocks = blocks(request, block_bytes)?;
+        accesses.extend(blocks.map(|block| access(request, block)));
+    }
+    Ok(accesses)
+}
+
+fn access(request: &Request, block: Block) -> Access {
+    Access {
+        now: request.at,
+        block,
+        write: request.write,
+        whole: false,
+    }
+}
+
+/// The blocks that are asked for most, as many as there are slots: what a warm-up by heat fetches.
+pub fn warm_blocks(past: &[Access], slots: u32) -> Vec<Mapping> {
+    let highest = past.iter().map(|access| access.block).max();
+    let mut counts = vec![0u32; highest.map_or(0, |block| block as usize + 1)];
+    for access in past {
+        counts[access.block as usize] += 1;
+    }
+    let mut blocks: Vec<Block> = (0..counts.len() as Block)
+        .filter(|&block| counts[block as usize] > 0)
+        .collect();
+    blocks.sort_by_key(|&block| std::cmp::Reverse(counts[block as usize]));
+    blocks.truncate(slots as usize);
+    // The hottest last: a policy that knows no more than the order gives up the first.
+    let mapping = |(slot, &block): (u32, &Block)| Mapping {
+        block,
+        slot,
+        dirty: false,
+        heat: HOTTEST,
+        missing: 0,
+    };
+    (0..).zip(blocks.iter().rev()).map(mapping).collect()
+}
+
+/// A cache that is simulated.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// Which blocks it caches.
+    pub kind: Kind,
+    /// How many.
+    pub slots: u32,
+    /// How large they are.
+    pub block_bytes: u64,
+    /// What becomes of writes.
+    pub mode: Mode,
+    /// Of [`Kind::Bcache`].
+    pub bcache: BcacheSettings,
+}
+
+/// Why a simulation cannot be.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulationError {
+    /// A request is none.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The cache cannot be so.
+    #[error("{0}")]
+    Setup(String),
+}
+
+/// Runs a trace, as it is read, through a cache that holds these blocks when it begins.
+///
+/// # Errors
+/// A request of the trace is none, or goes on behind `origin_bytes`; a [`SimulationError::Setup`]
+/// where the cache is too small, or cannot begin warm.
+pub fn run(
+    setup: &Setup,
+    origin_bytes: u64,
+    warm: &[Mapping],
+    mut trace: impl Iterator<Item = Result<Request, TraceError>>,
+) -> Result<Outcome, SimulationError> {
+    let last = Request {
+        at: 0,
+        write: false,
+        offset: origin_bytes.saturating_sub(1),
+        bytes: 1,
+    };
+    let geometry = Geometry {
+        origin_blocks: blocks(&last, setup.block_bytes)?.end,
+        slots: setup.slots,
+    };
+    if setup.kind == Kind::Bcache {
+        let Setup {
+            slots,
+            block_bytes,
+            mode,
+            bcache,
+            ..
+        } = *setup;
+        require_cold(setup, warm)?;
+        let mut cache = Bcache::new(geometry.origin_blocks, slots, block_bytes, mode, bcache)
+            .map_err(SimulationError::Setup)?;
+        let mut outcome = Outcome::default();
+        trace.try_for_each(|request| {
+            cache.serve(&request?, &mut outcome);
+            Ok::<_, TraceError>(())
+        })?;
+        return Ok(outcome.with_ratio());
+    }
+    if setup.kind.live().is_none() {
+        require_cold(setup, warm)?;
+    }
+    let mut accesses = Accesses {
+        trace,
+        block_bytes: setup.block_bytes,
+        request: None,
+        left: 0..0,
+        failed: None,
+    };
+    let outcome = outcome(setup.kind, setup.mode, geometry, warm, &mut accesses);
+    match accesses.failed {
+        Some(error) => Err(error.into()),
+        None => Ok(outcome),
+    }
+}
+
+fn require_cold(setup: &Setup, warm: &[Mapping]) -> Result<(), SimulationError> {
+    match warm {
+        [] => Ok(()),
+        _ => Err(SimulationError::Setup(format!(
+            "{} is simulated from an empty cache only: leave out --warm-by",
+            setup.kind.name()
+        ))),
+    }
+}
+
+/// The accesses of a trace, until one cannot be read.
+struct Accesses<T> {
+    trace: T,
+    block_bytes: u64,
+    request: Option<Request>,
+    left: std::ops::Range<Block>,
+    failed: Option<TraceError>,
+}
+
+impl<T: Iterator<Item = Result<Request, TraceError>>> Iterator for Accesses<T> {
+    type Item = Access;
+
+    fn next(&mut self) -> Option<Access> {
+        loop {
+            if let (Some(request), Some(block)) = (&self.request, self.left.next()) {
+                return Some(access(request, block));
+            }
+            let next = self.trace.next()?;
+            let cut = next.and_then(|one| Ok((one, blocks(&one, self.block_bytes)?)));
+            match cut {
+                Ok((request, blocks)) => (self.request, self.left) = (Some(request), blocks),
+                Err(error) => {
+                    self.failed = Some(error);
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+/// Runs a trace in memory through a cache of `slots` blocks that holds these when it begins, and
+/// writes back. Not for bcache, which looks at whole requests.
+pub fn simulate(kind: Kind, slots: u32, warm: &[Mapping], trace: &[Access]) -> Outcome {
+    let blocks = trace.iter().map(|access| access.block);
+    let highest = blocks.chain(warm.iter().map(|mapping| mapping.block)).max();
+    let geometry = Geometry {
+        origin_blocks: highest.map_or(0, |block| block + 1),
+        slots,
+    };
+    let accesses = &mut trace.iter().copied();
+    outcome(kind, Mode::Writeback, geometry, warm, accesses)
+}
+
+/// One copy of the loop per policy, so that its calls are static.
+fn outcome(
+    kind: Kind,
+    mode: Mode,
+    geometry: Geometry,
+    warm: &[Mapping],
+    trace: &mut impl Iterator<Item = Access>,
+) -> Outcome {
+    let Some(live) = kind.live() else {
+        return match kind {
+            Kind::Fifo => textbook::<Fifo>(geometry, mode, trace),
+            Kind::Clock => textbook::<Clock>(geometry, mode, trace),
+            Kind::TwoQueues => textbook::<TwoQueues>(geometry, mode, trace),
+            Kind::Lirs => textbook::<Lirs>(geometry, mode, trace),
+            Kind::TinyLfu => textbook::<TinyLfu>(geometry, mode, trace),
+            _ => unreachable!("{kind:?} looks at whole requests"),
+        };
+    };
+    match live {
+        PolicyKind::Hotset => drive(Hotset::new(geometry), mode, warm, trace),
+        PolicyKind::Lru => drive(DemandFill::<Lru>::new(geometry), mode, warm, trace),
+        PolicyKind::Sieve => drive(DemandFill::<Sieve>::new(geometry), mode, warm, trace),
+        PolicyKind::S3Fifo => drive(DemandFill::<S3Fifo>::new(geometry), mode, warm, trace),
+        PolicyKind::Arc => drive(DemandFill::<Arc>::new(geometry), mode, warm, trace),
+        PolicyKind::Smq => drive(Smq::new(geometry), mode, warm, trace),
+    }
+}
+
+/// The live engine's policy: it asks for work, which is done at once.
+struct Driven<P> {
+    policy: P,
+    /// By slot: the flash has what the origin has not.
+    dirty: Vec<bool>,
+    outcome: Outcome,
+}
+
+fn drive<P: Policy>(
+    policy: P,
+    mode: Mode,
+    warm: &[Mapping],
+    trace: &mut impl Iterator<Item = Access>,
+) -> Outcome {
+    let mut driven = Driven {
+        dirty: vec![false; policy.capacity() as usize],
+        policy,
+        outcome: Outcome::default(),
+    };
+    for &mapping in warm {
+        driven.policy.load(mapping);
+    }
+    let mut idle_at = Nanos::MAX;
+    for access in trace {
+        if access.now >= idle_at {
+            driven.work_off(idle_at, true);
+        }
+        idle_at = access.now + IDLE_AFTER;
+        driven.touch(access, mode);
+        driven.work_off(access.now, false);
+        if driven.policy.carries_tick() {
+            driven.policy.tick(access.now);
+        }
+    }
+    driven.outcome.with_ratio()
+}
+
+impl<P: Policy> Driven<P> {
+    fn touch(&mut self, access: Access, mode: Mode) {
+        let slot = self.policy.access(access);
+        self.outcome.count(slot.is_some(), access.write);
+        let Some(slot) = slot.filter(|_| access.write) else {
+            return;
+        };
+        self.outcome.flash_writes += 1;
+        if mode == Mode::Writeback {
+            self.outcome.absorbed += 1;
+            self.dirty[slot as usize] = true;
+            self.policy.set_dirty(slot, true);
+        }
+    }
+
+    /// Does all the work there is.
+    fn work_off(&mut self, now: Nanos, idle: bool) {
+        while let Some(work) = self.policy.next_work(now, idle) {
+            match work {
+                Work::Promote { .. } => {
+                    self.outcome.promotions += 1;
+                    self.outcome.flash_writes += 1;
+                }
+                Work::Demote { slot, .. } => {
+                    self.outcome.demotions += 1;
+                    self.clean(slot);
+                }
+                Work::WriteBack { slot, .. } => {
+                    self.clean(slot);
+                    self.policy.set_dirty(slot, false);
+                }
+            }
+            self.policy.finished(work, true);
+        }
+    }
+
+    fn clean(&mut self, slot: Slot) {
+        let dirty = &mut self.dirty[slot as usize];
+        self.outcome.write_backs += u64::from(std::mem::replace(dirty, false));
+    }
+}
+
+/// An algorithm that says itself what comes and goes.
+fn textbook<T: Textbook>(
+    geometry: Geometry,
+    mode: Mode,
+    trace: &mut impl Iterator<Item = Access>,
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut policy = T::new(geometry.origin_blocks, geometry.slots);
+    let mut dirty = vec![false; geometry.origin_blocks as usize];
+    for access in trace {
+        let touch = policy.touch(access.block);
+        outcome.count(touch.hit, access.write);
+        outcome.promotions += u64::from(touch.came);
+        outcome.flash_writes += u64::from(touch.came);
+        if let Some(left) = touch.left {
+            outcome.demotions += 1;
+            let was_dirty = std::mem::replace(&mut dirty[left as usize], false);
+            outcome.write_backs += u64::from(was_dirty);
+        }
+        if touch.hit && access.write {
+            outcome.flash_writes += 1;
+            let back = mode == Mode::Writeback;
+            outcome.absorbed += u64::from(back);
+            dirty[access.block as usize] |= back;
+        }
+    }
+    outcome.with_ratio()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+    use rand_xoshiro::SplitMix64;
+    use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+
+    fn reads(blocks: &[Block]) -> Vec<Access> {
+        let request = |(at, &block)| Access {
+            now: at as Nanos,
+            block,
+            write: false,
+            whole: false,
+        };
+        blocks.iter().enumerate().map(request).collect()
+    }
+
+    #[test]
+    fn a_request_touches_every_block_it_lies_in() {
+        let request = |offset, bytes| Request {
+            at: 5,
+            write: true,
+            offset,
+            bytes,
+        };
+        let trace = [request(100, 10), request(90, 200), request(200, 100)];
+        let blocks: Vec<_> = accesses(&trace, 100)
+            .unwrap()
+            .iter()
+            .map(|access| (access.now, access.block, access.write))
+            .collect();
+        let expected = [1, 0, 1, 2, 2].map(|block| (5, block, true));
+        assert_eq!(blocks, expected);
+    }
+
+    #[test]
+    fn a_block_beyond_the_limit_is_refused_with_a_remedy() {
+        let far = Request {
+            at: 0,
+            write: false,
+            offset: 1 << 40,
+            bytes: 1,
+        };
+        let error = accesses(&[far], 4096).unwrap_err().to_string();
+        assert!(error.contains("--block"), "{error}");
+        assert_eq!(accesses(&[far], 65536).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn lru_is_what_it_says() {
+        let trace = reads(&[1, 2, 1, 3, 2, 1]);
+        let outcome = simulate(Kind::Lru, 2, &[], &trace);
+        // 3 takes the place of 2, then 2 that of 1, then 1 that of 3.
+        let expected = Outcome {
+            requests: 6,
+            hits: 1,
+            misses: 5,
+            miss_ratio: 5.0 / 6.0,
+            promotions: 5,
+            demotions: 3,
+            flash_writes: 5,
+            ..Outcome::default()
+        };
+        assert_eq!(outcome, expected);
+    }
+
+    /// A hot set that just fits, asked for all the time; while a scan goes by, too, which touches each
+    /// of its blocks eight times in a row.
+    fn hot_set_and_scan() -> Vec<Access> {
+        let mut dice = SplitMix64::seed_from_u64(1);
+        let mut hot = |_| (dice.next_u64() % 200) as Block;
+        let mut blocks: Vec<Block> = (0..4000).map(&mut hot).collect();
+        for scanned in 0..2000u32 {
+            blocks.extend([1000 + scanned; 8]);
+            blocks.push(hot(0));
+        }
+        reads(&blocks)
+    }
+
+    #[test]
+    fn a_scan_does_not_push_the_hot_set_out() {
+        let trace = hot_set_and_scan();
+        let misses = |kind| simulate(kind, 256, &[], &trace).misses;
+        let least = crate::belady::bound(256, &[], &trace).misses;
+        assert_eq!(least, 200 + 2000, "each block once");
+        assert!(misses(Kind::Hotset) < least + least / 20);
+        // The same scan is too much for those that are fooled by it.
+        assert!(misses(Kind::Lru) > least + least / 4);
+    }
+
+    #[test]
+    fn an_empty_trace_has_no_misses() {
+        for kind in [Kind::S3Fifo, Kind::Smq] {
+            assert_eq!(simulate(kind, 10, &[], &[]), Outcome::default());
+        }
+    }
+
+    fn written(at: Nanos, block: u64) -> Result<Request, TraceError> {
+        Ok(Request {
+            at,
+            write: true,
+            offset: block * 4096,
+            bytes: 4096,
+        })
+    }
+
+    fn setup(kind: Kind, mode: Mode) -> Setup {
+        Setup {
+            kind,
+            slots: 2048,
+            block_bytes: 4096,
+            mode,
+            bcache: BcacheSettings::default(),
+        }
+    }
+
+    #[test]
+    fn every_policy_runs_a_stream_and_its_figures_agree() {
+        let mut dice = SplitMix64::seed_from_u64(3);
+        let mut draw = |count: u64| dice.next_u64() % count;
+        let trace: Vec<Request> = (0..40_000)
+            .map(|number| Request {
+                at: number * 100_000,
+                write: draw(3) == 0,
+                offset: draw(100) * draw(100) * 4096,
+                bytes: 4096,
+            })
+            .collect();
+        let end = trace.iter().map(Request::end).max().unwrap();
+        for &kind in Kind::value_variants() {
+            for mode in [Mode::Writeback, Mode::Writethrough] {
+                let found = run(
+                    &setup(kind, mode),
+                    end,
+                    &[],
+                    trace.iter().map(|&one| Ok(one)),
+                );
+                let found = found.unwrap();
+                assert_eq!(found.requests, 40_000, "{kind:?}");
+                assert_eq!(found.hits + found.misses, found.requests, "{kind:?}");
+                if kind != Kind::Bcache && mode == Mode::Writeback {
+                    assert_eq!(found.write_hits, found.absorbed, "{kind:?}");
+                }
+                assert!(found.write_backs <= found.absorbed, "{kind:?} {found}");
+                assert!(
+                    found.miss_ratio > 0.0 && found.miss_ratio < 0.9,
+                    "{kind:?} {found}"
+                );
+                if mode == Mode::Writethrough {
+                    assert_eq!((found.absorbed, found.write_backs), (0, 0), "{kind:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_that_breaks_off_and_a_block_too_far_are_errors() {
+        let broken = || Err(TraceError::Stream);
+        for kind in [Kind::Lru, Kind::Fifo, Kind::Bcache] {
+            let trace = [written(0, 1), broken(), written(1, 2)];
+            let error = run(
+                &setup(kind, Mode::Writeback),
+                1 << 20,
+                &[],
+                trace.into_iter(),
+            );
+            assert!(matches!(
+                error,
+                Err(SimulationError::Trace(TraceError::Stream))
+            ));
+        }
+        let error = run(
+            &setup(Kind::Lru, Mode::Writeback),
+            1 << 50,
+            &[],
+            [].into_iter(),
+        );
+        assert!(matches!(
+            error,
+            Err(SimulationError::Trace(TraceError::TooFar { .. }))
+        ));
+    }
+}

@@ -1,0 +1,1 @@
+"""Block devices, file systems and extents: what lies below a tier."""

@@ -1,0 +1,162 @@
+"""What hotset writes in the first mebibyte of a flash device, which no slice reaches: whose it is.
+
+Plain text, so that ``dd | less`` shows it. The label is there twice, each with its checksum and
+generation, written one after the other: whatever cuts a change short, one of them is valid and says
+what the flash holds. Behind them each disk has a record of 4 KiB of how it was left.
+
+libblkid finds nothing in this text and udev leaves the device alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ..common.errors import HotsetError
+from ..common.units import Bytes
+from ..hosts.base import Machine
+
+MAGIC = "HOTSET-FLASH-LABEL"
+VERSION = 1
+SIGNATURE = "hotset"
+"""How a device with a label is called beside what libblkid knows."""
+_RECORD_MAGIC = "HOTSET-DISK-STATE"
+_COPY = Bytes(64 * 1024)
+_FIRST = Bytes(256 * 1024)
+_RECORD = Bytes(4096)
+_RECORDS_AT = Bytes(512 * 1024)
+RECORDS = 64
+_READ_TIMEOUT_S = 20
+
+
+class LabelError(HotsetError):
+    """A label cannot be read or written; the message names the device and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label's contents: ``body`` is JSON, ``generation`` counts the changes."""
+
+    generation: int
+    body: str
+
+    def render(self) -> str:
+        """:raises LabelError: it does not fit its place."""
+        digest = _digest(f"{VERSION} {self.generation} {self.body}")
+        head = f"{MAGIC} {VERSION} {self.generation} {len(self.body.encode())} {digest}\n"
+        text = head + self.body + "\n"
+        # Whole sectors of any device, as direct I/O wants them.
+        padded = text + " " * (-len(text.encode()) % 4096)
+        if len(padded.encode()) > _COPY:
+            raise LabelError(f"a flash device has no room for more disks ({len(text)} bytes)")
+        return padded
+
+
+def parse(text: str) -> Label | None:
+    """A label out of one copy's text; None if it is none, torn or of another version."""
+    head, _, rest = text.partition("\n")
+    words = head.split(" ")
+    if len(words) != 5 or words[:2] != [MAGIC, str(VERSION)]:
+        return None
+    if not (words[2].isdigit() and words[3].isdigit()):
+        return None
+    body = rest.encode()[: int(words[3])].decode(errors="replace")
+    label = Label(int(words[2]), body)
+    same = _digest(f"{VERSION} {label.generation} {body}") == words[4]
+    return label if same else None
+
+
+def read(machine: Machine, device: PurePosixPath) -> Label | None:
+    """The newest valid label of a device; None if it has none.
+
+    :raises CommandError: the device cannot be read.
+    :raises CommandTimeoutError: it does not answer.
+    """
+    count = 2 * _COPY // _RECORD
+    text = _read(machine, device, _FIRST, count)
+    copies = _copies(text)
+    return max(copies, key=lambda one: one.generation, default=None)
+
+
+def write(machine: Machine, device: PurePosixPath, label: Label) -> None:
+    """Write both copies, the older first: a valid one is there at every moment."""
+    known = [_generation(machine, device, at) for at in (_FIRST, Bytes(_FIRST + _COPY))]
+    order = [_FIRST, Bytes(_FIRST + _COPY)]
+    if known[0] > known[1]:
+        order.reverse()
+    text = label.render()
+    for at in order:
+        _write(machine, device, at, text)
+
+
+def erase(machine: Machine, device: PurePosixPath) -> None:
+    """No label any more: nothing of hotset's is left on the device."""
+    size = _RECORDS_AT + RECORDS * _RECORD - _FIRST
+    argv = ["dd", "if=/dev/zero", f"of={device}", f"bs={int(_COPY)}", f"seek={_FIRST // _COPY}"]
+    ends = [f"count={size // _COPY}", "oflag=direct", "conv=notrunc,fsync", "status=none"]
+    machine.run([*argv, *ends])
+
+
+def read_record(machine: Machine, device: PurePosixPath, slot: int) -> str | None:
+    """The text of a disk's record; None if there is none or it is torn."""
+    text = _read(machine, device, _record_at(slot), 1)
+    magic, _, rest = text.partition("\n")[0].partition(" ")
+    body, _, digest = rest.rpartition(" ")
+    return body if magic == _RECORD_MAGIC and digest == _digest(body)[:32] else None
+
+
+def write_record(machine: Machine, device: PurePosixPath, slot: int, body: str) -> None:
+    """Write a disk's record: one line, in one sector."""
+    text = f"{_RECORD_MAGIC} {body} {_digest(body)[:32]}\n"
+    assert len(text) <= 512, text
+    _write(machine, device, _record_at(slot), text.ljust(_RECORD))
+
+
+def record_place(slot: int) -> str:
+    """Where a disk's record lies, in words of ``dd``."""
+    return f"bs={int(_RECORD)} skip={_record_at(slot) // _RECORD} count=1"
+
+
+def record_program(device: PurePosixPath, slot: int) -> str:
+    """A shell command that writes its variable ``$record`` as :func:`write_record` does."""
+    seek = _record_at(slot) // _RECORD
+    return (
+        f'printf "%-4096s" "{_RECORD_MAGIC} $record'
+        ' $(printf %s "$record" | sha256sum | cut -c 1-32)\n"'
+        f" | dd of={shlex.quote(str(device))} bs={int(_RECORD)} seek={seek} count=1"
+        " iflag=fullblock oflag=direct conv=notrunc,fsync status=none"
+    )
+
+
+def _record_at(slot: int) -> Bytes:
+    assert 0 <= slot < RECORDS, slot
+    return Bytes(_RECORDS_AT + slot * _RECORD)
+
+
+def _copies(text: str) -> list[Label]:
+    # Cut at the magic words, not by position: text that is not UTF-8 counts differently.
+    found = [parse(MAGIC + one) for one in text.split(MAGIC)[1:]]
+    return [one for one in found if one is not None]
+
+
+def _generation(machine: Machine, device: PurePosixPath, at: Bytes) -> int:
+    label = parse(_read(machine, device, at, _COPY // _RECORD))
+    return label.generation if label else -1
+
+
+def _read(machine: Machine, device: PurePosixPath, at: Bytes, count: int) -> str:
+    place = [f"bs={int(_RECORD)}", f"skip={at // _RECORD}", f"count={count}"]
+    argv = ["dd", f"if={device}", *place, "iflag=direct", "status=none"]
+    return machine.run(argv, timeout_s=_READ_TIMEOUT_S).stdout
+
+
+def _write(machine: Machine, device: PurePosixPath, at: Bytes, text: str) -> None:
+    place = [f"bs={int(_RECORD)}", f"seek={at // _RECORD}"]
+    ends = ["iflag=fullblock", "oflag=direct", "conv=notrunc,fsync", "status=none"]
+    machine.run(["dd", f"of={device}", *place, *ends], stdin=text, timeout_s=_READ_TIMEOUT_S * 3)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,109 @@
+"""Is a device in use, and was it written to? What an off-line fill must know before and after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ..common.errors import PrerequisiteError, Remedy
+from ..common.units import Sectors
+from ..hosts.base import Machine
+from .devices import type_of
+
+_READ, _WRITTEN, _DISCARDED = 2, 6, 13
+
+
+class InUseError(PrerequisiteError):
+    """A device is in use; the message names who has it and what to do."""
+
+
+_ONLINE = Remedy("warm it up while it is in use", parameters={"method": "online"})
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted file system: its device as ``major:minor``, where, and of which kind."""
+
+    device: str
+    folder: PurePosixPath
+    kind: str
+
+
+def device_number(machine: Machine, device: PurePosixPath) -> str:
+    """``major:minor`` of a block device."""
+    said = machine.run(["stat", "--dereference", "--format=%t %T", str(device)]).stdout.split()
+    major, minor = (int(word, 16) for word in said)
+    return f"{major}:{minor}"
+
+
+def mounts(machine: Machine) -> list[Mount]:
+    """What is mounted there (proc_pid_mountinfo(5))."""
+    found = []
+    for line in machine.run(["cat", "/proc/self/mountinfo"]).stdout.splitlines():
+        before, _, after = line.partition(" - ")
+        _, _, device, _, folder, *_ = before.split(" ")
+        found.append(Mount(device, PurePosixPath(_unescaped(folder)), after.split(" ")[0]))
+    return found
+
+
+def mounted_at(machine: Machine, device: PurePosixPath) -> list[Mount]:
+    """Where a device is mounted."""
+    number = device_number(machine, device)
+    return [mount for mount in mounts(machine) if mount.device == number]
+
+
+def require_idle(machine: Machine, device: PurePosixPath) -> None:
+    """:raises InUseError: the device-mapper device is mounted, built upon or open."""
+    fields = ["dmsetup", "info", "-c", "--noheadings", "-o", "open", device.name]
+    if int(machine.run(fields).stdout) == 0:
+        return
+    places = [str(mount.folder) for mount in mounted_at(machine, device)]
+    if places:
+        raise InUseError(
+            f"{device} is mounted on {', '.join(places)}, and an offline warm-up needs it idle:"
+            f" stop the database and unmount it (umount {places[0]})",
+            _ONLINE,
+        )
+    holders = f"/sys/dev/block/{device_number(machine, device)}/holders"
+    above = machine.run(["ls", holders], check=False).stdout.split()
+    who = f"{', '.join(above)} is built on it" if above else "a process has it open"
+    raise InUseError(
+        f"{device} is in use ({who}), and an offline warm-up needs it idle: close what uses it"
+        f" (`lsof {device}` names processes)",
+        _ONLINE,
+    )
+
+
+def written(machine: Machine, device: PurePosixPath) -> Sectors:
+    """Sectors written to and discarded from a block device since the machine's start; of a file,
+    when it was written to last, in nanoseconds."""
+    if type_of(machine, device) == "file":
+        said = machine.run(["stat", "--dereference", "--format=%.9Y", str(device)]).stdout
+        return Sectors(int(said.strip().replace(".", "")))
+    fields = _stat(machine, device)
+    return Sectors(fields[_WRITTEN] + (fields[_DISCARDED] if len(fields) > _DISCARDED else 0))
+
+
+def read(machine: Machine, device: PurePosixPath) -> Sectors:
+    """Sectors read from a block device since the machine's start."""
+    return Sectors(_stat(machine, device)[_READ])
+
+
+def _stat(machine: Machine, device: PurePosixPath) -> list[int]:
+    """Counters of what goes through this very device, a partition or a disk, on this machine.
+
+    Source: Documentation/block/stat.rst of the kernel.
+    """
+    path = f"/sys/dev/block/{device_number(machine, device)}/stat"
+    return [int(word) for word in machine.run(["cat", path]).stdout.split()]
+
+
+def _unescaped(folder: str) -> str:
+    """The kernel writes space, tab, newline and backslash as octal.
+
+    >>> _unescaped("/srv/my\\\\040data")
+    '/srv/my data'
+    """
+    for code in ("040", "011", "012", "134"):
+        folder = folder.replace(f"\\{code}", chr(int(code, 8)))
+    return folder

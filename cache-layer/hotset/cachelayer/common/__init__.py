@@ -1,0 +1,1 @@
+"""Sizes as types, and where files are kept."""

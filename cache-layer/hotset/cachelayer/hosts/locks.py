@@ -1,0 +1,128 @@
+"""Locks on the machine itself, so that everybody who reaches it meets them: two consoles, a console
+and a timer, ``local`` and ``ssh://localhost``.
+
+A lock is a ``flock(1)`` on a file in /run/hotset, held by a small process on the machine that ends
+when its standard input does: with this process, or with the connection, however they end. The
+commands of an operation hold a lock of their own while they run, so that the next operation does
+not meet the last command of one that was killed.
+
+Two levels, as LVM's global lock and lock of a volume group: who changes what is cut out of a flash
+has the machine for itself; who works on a disk shares the machine and has the disk for itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from .base import Command, Machine, Result, declared, missing
+from .cleanup import BusyError
+
+RUNTIME = PurePosixPath("/run/hotset")
+"""Ends with the machine's uptime, as locks and scratch files should."""
+Mode = Literal["exclusive", "shared"]
+_WAIT_S = 10
+_NOT_FOUND = 69
+_HELD, _BUSY = "held", "busy"
+
+# $1: the folder; $2: seconds to wait; $3: who asks; $4: machine's mode; $5: disk or nothing;
+# $6: the disk's mode. Prints `held`, or `busy` and who holds the lock.
+_HOLD = """
+umask 077; mkdir -p "$1/scratch" && cd "$1" || exit 1
+busy() {
+    for file in *.lock; do flock --nonblock --shared "$file" true || cat "${file%lock}holder"; done
+    echo busy; exit 0
+}
+exec 8>>machine.lock 2>/dev/null; flock --wait "$2" --"$4" 8 || busy
+if [ -n "$5" ]; then exec 9>>"disk-$5.lock"; flock --wait "$2" --"$6" 9 || busy; fi
+case "$4$6" in *exclusive*)
+    # Commands of an operation that was killed: they end by themselves.
+    for file in machine.running disk-${5:-*}.running; do
+        [ ! -e "$file" ] || flock --wait "$2" "$file" true || { echo busy; exit 0; }
+    done
+    if [ -n "$5" ]; then rm -rf scratch/"$5"-*; echo "$3" > "disk-$5.holder"
+    else rm -rf scratch/*; echo "$3" > machine.holder; fi ;;
+esac
+echo held
+exec cat > /dev/null
+"""
+
+
+class MachineBusyError(BusyError):
+    """Another operation works on the same disk or card; the message names it."""
+
+
+@contextmanager
+def held(
+    machine: Machine, operation: str, disk: str | None = None, mode: Mode = "exclusive"
+) -> Iterator[Machine]:
+    """Hold a lock for the length of an operation; hands out the machine to run its commands on.
+
+    :param operation: the command, for whoever has to wait: ``tier flush oltp``.
+    :param disk: the disk that it works on; None locks all of the machine's cards.
+    :raises MachineBusyError: someone else holds the lock for longer than ten seconds.
+    """
+    machine_mode = "shared" if disk else mode
+    who = f"`hotset {operation}` (process {os.getpid()} on {socket.gethostname()})"
+    words = [str(RUNTIME), str(_WAIT_S), who, machine_mode, disk or "", mode if disk else ""]
+    with machine.stream(["sh", "-c", _HOLD, "hotset-lock", *words]) as lines:
+        said: list[str] = []
+        for line in lines:
+            said.append(line)
+            if line in (_HELD, _BUSY):
+                break
+        if not said or said[-1] != _HELD:
+            holders = [line for line in said if line != _BUSY]
+            raise MachineBusyError(
+                f"hotset is at work on {machine.kind} already:"
+                f" {'; '.join(holders) or 'commands of an operation that was killed still run'};"
+                " wait for it and try again"
+            )
+        yield _Running(machine, RUNTIME / f"{f'disk-{disk}' if disk else 'machine'}.running")
+
+
+class _Running(Machine):
+    """A machine whose commands are seen to run even when nobody waits for them any more."""
+
+    def __init__(self, machine: Machine, lock: PurePosixPath) -> None:
+        self.kind = machine.kind
+        self._machine = machine
+        self._prefix = ("flock", "--shared", "--no-fork", str(lock))
+
+    def execute(self, command: Command) -> Result:
+        declared(command.argv, command.user)
+        done = self._machine.execute(replace(command, argv=(*self._prefix, *command.argv)))
+        if done.rc == _NOT_FOUND and "failed to execute" in done.stderr:
+            raise missing(self.kind, command.argv)
+        return replace(done, argv=command.argv)
+
+    def stream(self, argv: Sequence[str]) -> AbstractContextManager[Iterator[str]]:
+        return self._machine.stream(argv)
+
+    def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
+        self._machine.put(source, target, mode)
+
+    def get(self, source: PurePosixPath, target: Path) -> None:
+        self._machine.get(source, target)
+
+    def port(self, wanted: int) -> int:
+        return self._machine.port(wanted)
+
+    def address(self, port: int) -> tuple[str, int]:
+        return self._machine.address(port)
+
+
+def holders(machine: Machine) -> list[str]:
+    """The operations that hold a lock exclusively now, in words."""
+    script = (
+        f"cd {shlex.quote(str(RUNTIME))} 2>/dev/null || exit 0; for file in *.lock; do"
+        ' [ -e "$file" ] || continue;'
+        ' flock --nonblock --shared "$file" true || cat "${file%lock}holder"; done'
+    )
+    return machine.run(["sh", "-c", script], check=False).stdout.splitlines()

@@ -1,0 +1,237 @@
+"""A machine reached over SSH, its host key checked.
+
+The lab's virtual machine is one, a user's own server another. asyncssh speaks the
+protocol; its event loop lives in one background thread so that the phases above read from top to
+bottom without ``await``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import shlex
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, TypeVar
+
+from .base import (
+    Command,
+    CommandTimeoutError,
+    Machine,
+    MachineGoneError,
+    PrerequisiteMissingError,
+    Result,
+    declared,
+    missing,
+)
+
+if TYPE_CHECKING:
+    import asyncssh
+
+T = TypeVar("T")
+_NOT_FOUND = 127
+_CONNECT_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where and as whom to connect: the key pair's private file (None: those of the user's agent
+    and ~/.ssh) and the host keys to accept."""
+
+    host: str
+    port: int
+    user: str
+    client_key: Path | None
+    known_hosts: Path
+
+    def __str__(self) -> str:
+        return f"ssh://{self.user}@{self.host}:{self.port}"
+
+
+class Remote(Machine):
+    """Commands on another machine over one SSH connection."""
+
+    def __init__(
+        self, account: Account, kind: str, address: Callable[[int], tuple[str, int]]
+    ) -> None:
+        """:param address: where this computer reaches a TCP port of the machine.
+
+        :raises MachineGoneError: nothing answers.
+        :raises PrerequisiteMissingError: its host key is not a known one, or it refuses the login.
+        """
+        self.kind = kind
+        self._account = account
+        self._address = address
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="ssh")
+        self._thread.start()
+        try:
+            self.reconnect()
+        except BaseException:
+            self._stop_loop()
+            raise
+
+    def reconnect(self) -> None:
+        """Connect again, to a machine that was away and is back.
+
+        :raises MachineGoneError: nothing answers.
+        """
+        self._connection = self._wait(_connect(self._account), _CONNECT_TIMEOUT_S + 5)
+
+    def execute(self, command: Command) -> Result:
+        begun = time.monotonic()
+        line = _line(declared(command.argv, command.user))
+        try:
+            # The outer limit guards a link that is gone.
+            rc, out, err = self._wait(self._finish(line, command), command.timeout_s + 15)
+        except TimeoutError:
+            raise CommandTimeoutError(self.kind, command.argv, command.timeout_s) from None
+        if rc is None:
+            raise MachineGoneError(f"{self.kind}: the machine went away during `{line[:200]}`")
+        if rc == _NOT_FOUND and "not found" in err:
+            raise missing(self.kind, command.argv)
+        return Result(command.argv, rc, out, err, time.monotonic() - begun)
+
+    @contextmanager
+    def stream(self, argv: Sequence[str]) -> Iterator[Iterator[str]]:
+        import asyncssh
+
+        lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        process = self._wait(self._start(_line(declared(argv, None))), 30)
+
+        async def pump() -> None:
+            with suppress(asyncssh.Error, OSError):
+                while line := await process.stdout.readline():
+                    lines.put(line.rstrip("\n"))
+            lines.put(None)
+
+        asyncio.run_coroutine_threadsafe(pump(), self._loop)
+        try:
+            yield iter(lines.get, None)
+        finally:
+            self._loop.call_soon_threadsafe(process.close)
+
+    @contextmanager
+    def talk(self, argv: Sequence[str]) -> Iterator[Callable[[str, float], str]]:
+        """A program that answers each line with a line, for the length of a ``with`` block; yields
+        what asks it, with a limit in seconds. The answer is empty when it has ended."""
+        process = self._wait(self._start(_line(declared(argv, None))), 30)
+
+        async def ask(line: str) -> str:
+            process.stdin.write(f"{line}\n")
+            return str(await process.stdout.readline())
+
+        try:
+            yield lambda line, limit_s: self._wait(ask(line), limit_s)
+        finally:
+            self._loop.call_soon_threadsafe(process.close)
+
+    def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
+        self._wait(self._copy_in(source, target, mode), 600)
+
+    def get(self, source: PurePosixPath, target: Path) -> None:
+        self._wait(self._copy_out(source, target), 600)
+
+    def address(self, port: int) -> tuple[str, int]:
+        return self._address(port)
+
+    def abort(self) -> None:
+        """Break the connection: whoever waits for an answer gets :class:`MachineGoneError`."""
+        if self._loop.is_running():
+            self._loop.call_soon_threadsafe(self._connection.abort)
+
+    def close(self) -> None:
+        """Drop the connection; commands that still run there are left to the machine."""
+        self.abort()
+        with suppress(MachineGoneError, TimeoutError):
+            self._wait(self._connection.wait_closed(), 5)
+        self._stop_loop()
+
+    async def _finish(self, line: str, command: Command) -> tuple[int | None, str, str]:
+        """Exit code (None: the machine went away), standard output, standard error."""
+        if command.on_line is None:
+            done = await self._connection.run(
+                line, input=command.stdin or "", timeout=command.timeout_s, errors="replace"
+            )
+            return done.exit_status, str(done.stdout or ""), str(done.stderr or "")
+        lines = []
+        async with asyncio.timeout(command.timeout_s), await self._start(line) as process:
+            # asyncssh hands out one empty string at the end.
+            while said := await process.stdout.readline():
+                lines.append(said)
+                command.on_line(said.rstrip("\n"))
+            done = await process.wait()
+        return done.exit_status, "".join(lines), str(done.stderr or "")
+
+    async def _start(self, command: str) -> asyncssh.SSHClientProcess[str]:
+        return await self._connection.create_process(command, errors="replace")
+
+    async def _copy_in(self, source: Path, target: PurePosixPath, mode: int) -> None:
+        async with self._connection.start_sftp_client() as sftp:
+            await sftp.put(str(source), str(target))
+            await sftp.chmod(str(target), mode)
+
+    async def _copy_out(self, source: PurePosixPath, target: Path) -> None:
+        async with self._connection.start_sftp_client() as sftp:
+            await sftp.get(str(source), str(target))
+
+    def _wait(self, work: Coroutine[object, object, T], timeout_s: float) -> T:
+        import asyncssh
+
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(timeout_s)
+        except (asyncssh.DisconnectError, asyncssh.ChannelOpenError, ConnectionError) as error:
+            raise MachineGoneError(f"{self.kind}: connection lost: {error}") from error
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _stop_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout=5)
+
+
+def _line(argv: Sequence[str]) -> str:
+    """SSH carries one line for the far shell: every word quoted, so it stays the argv it was."""
+    return "LC_ALL=C.UTF-8 exec " + shlex.join(argv)
+
+
+async def _connect(account: Account) -> asyncssh.SSHClientConnection:
+    import asyncssh
+
+    keys = (
+        {}
+        if account.client_key is None
+        else {"client_keys": [str(account.client_key)], "agent_path": None}
+    )
+    try:
+        return await asyncssh.connect(
+            account.host,
+            account.port,
+            username=account.user,
+            known_hosts=str(account.known_hosts) if account.known_hosts.exists() else b"",
+            config=None,
+            keepalive_interval=5,
+            keepalive_count_max=6,
+            connect_timeout=_CONNECT_TIMEOUT_S,
+            compression_algs=None,
+            encryption_algs=["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"],
+            **keys,
+        )
+    except asyncssh.HostKeyNotVerifiable:
+        raise PrerequisiteMissingError(
+            f"{account}: its host key is not in {account.known_hosts}; connect once by"
+            f" `ssh -p {account.port} {account.user}@{account.host}` and compare the fingerprint"
+        ) from None
+    except asyncssh.PermissionDenied:
+        raise PrerequisiteMissingError(
+            f"{account}: the login was refused; load a key into the agent, or name its file in"
+            " HOTSET_SSH_KEY"
+        ) from None
+    except (OSError, TimeoutError, asyncssh.Error) as error:
+        raise MachineGoneError(f"{account}: no connection: {error or 'no answer'}") from None

@@ -1,0 +1,1 @@
+"""The cache device of a server and the life of its tiers."""

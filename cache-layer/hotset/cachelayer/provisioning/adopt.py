@@ -1,0 +1,120 @@
+"""``hotset tier scan`` and ``tier import``: flash devices by their labels, whatever /etc knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from ..block import devicemapper, devices
+from ..block.devices import DeviceRefusedError
+from ..common.errors import Remedy
+from ..hosts.base import CommandError, CommandTimeoutError, Machine
+from . import abandoned
+from . import cache_device as cards
+from .cache_device import Card, CardError
+from .identity import origin, owner
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A flash device with a label. ``known_as``: this machine's name for the card, if it has it."""
+
+    flash: PurePosixPath
+    card: Card
+    ours: bool
+    known_as: str | None
+
+
+def scan(machine: Machine) -> tuple[list[Found], list[str]]:
+    """Every flash device with a label that the machine can see, and what could not be read."""
+    known = {card.uuid: card.name for card in cards.known_cards(machine) if card.uuid}
+    me, found, problems = owner.host_id(machine), list[Found](), list[str]()
+    for device in devices.every(machine):
+        try:
+            card = cards.labelled(machine, device.node)
+        except (CardError, CommandError, CommandTimeoutError) as error:
+            problems.append(f"{device.path}: {error}")
+            continue
+        if card is not None:
+            found.append(Found(device.path, card, card.host == me, known.get(card.uuid)))
+    return found, problems
+
+
+def adopt(machine: Machine, flash: PurePosixPath, take_over: bool, say: Say) -> Card:
+    """Make a labelled flash device known to this machine; returns its card.
+
+    :param take_over: it belongs to another machine, which does not use it any more.
+    :raises DeviceRefusedError: no such device, or not named by id.
+    :raises CardError: it has no label, is another machine's, or has names that are taken here.
+    """
+    device = devices.inspect(machine, flash)
+    devices.named_by_id(device, "flash", take_over)
+    card = cards.labelled(machine, device.node)
+    if card is None:
+        raise CardError(
+            f"{flash} has no label of hotset's",
+            Remedy("see all labels", "tier scan"),
+            field="flash",
+        )
+    if card.host != owner.host_id(machine):
+        if not take_over:
+            raise CardError(
+                f"{flash} belongs to {card.host_name}; used by two servers, its data is destroyed",
+                Remedy(
+                    f"make it this server's, once {card.host_name} no longer uses it",
+                    parameters={"take_over": True},
+                ),
+                field="flash",
+            )
+        if device.uses:
+            raise DeviceRefusedError(f"{flash} is in use: {'; '.join(device.uses)}")
+        say(f"taken over from {card.host_name}: never connect it there again")
+    there = [one for one in cards.known_cards(machine) if one.uuid != card.uuid]
+    taken = {disk.name for one in there for disk in one.disks}
+    clash = [disk.name for disk in card.disks if disk.name in taken]
+    if clash:
+        raise CardError(f"this machine has disks of these names already: {', '.join(clash)}")
+    card = _without_abandoned(machine, card, say)
+    for disk in card.disks:
+        _look_at_origin(machine, disk.name, disk.origin, disk.origin_id, say)
+    return cards.save(machine, _named(machine, card, flash), take_over=True)
+
+
+def _named(machine: Machine, card: Card, flash: PurePosixPath) -> Card:
+    """The card under the name it has here, or one that is free."""
+    same = [one.name for one in cards.known_cards(machine) if one.uuid == card.uuid]
+    others = {one.name for one in cards.known_cards(machine) if one.uuid != card.uuid}
+    name = card.name if card.name not in others else cards.new_name(machine)
+    return replace(card, name=same[0] if same else name, flash=flash)
+
+
+def _without_abandoned(machine: Machine, card: Card, say: Say) -> Card:
+    """The card without disks that were detached while the flash could not be asked."""
+    for disk in card.disks:
+        if abandoned.has(machine, card, disk):
+            say(
+                f"disk {disk.name} is left out: it was detached as one whose flash is dead, and"
+                f" {disk.origin} has gone on without what this flash holds of it"
+            )
+            devicemapper.wipe(machine, card.flash, disk.metadata)
+            card = card.without(disk.name)
+    return card
+
+
+def _look_at_origin(
+    machine: Machine,
+    name: str,
+    path: PurePosixPath,
+    known: origin.OriginId | None,
+    say: Say,
+) -> None:
+    """Say what has to be done before the disk can be activated."""
+    if known is None:
+        return
+    try:
+        origin.require_same(machine, name, path, known)
+    except DeviceRefusedError as error:
+        say(str(error))

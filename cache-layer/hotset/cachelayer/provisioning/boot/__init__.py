@@ -1,0 +1,1 @@
+"""What stands on the machine for its next start."""

@@ -1,0 +1,86 @@
+"""Rules that keep others off what is hotset's own: the inner devices, and an origin's file system
+while its tier is down.
+
+Inner devices have a device-mapper UUID with a prefix of ours, as LVM's and Stratis' have one of
+theirs; the flags are those that the device mapper's own rules (lvm2) look at. Without a rule the
+first cache block, which may hold the origin's superblock, is a second file system with its UUID.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import PurePosixPath
+
+from ...block.devicemapper import PRIVATE
+from ...hosts.base import Machine, PrerequisiteMissingError
+from ..cache_device import Disk
+
+FOLDER = PurePosixPath("/etc/udev/rules.d")
+_INNER = (FOLDER / "11-dm-hotset.rules", FOLDER / "56-dm-hotset.rules")
+"""Between 10-dm.rules and 13-dm-disk.rules, and between 55-dm.rules and
+60-persistent-storage-dm.rules, as Debian calls them."""
+_INNER_RULES = f"""\
+# Written by hotset: the parts of its tiers are nobody else's to look at.
+SUBSYSTEM=="block", ATTR{{dm/uuid}}=="{PRIVATE}*", ENV{{DM_UDEV_DISABLE_DISK_RULES_FLAG}}="1", \
+ENV{{DM_UDEV_DISABLE_SUBSYSTEM_RULES_FLAG}}="1", ENV{{DM_UDEV_DISABLE_OTHER_RULES_FLAG}}="1", \
+ENV{{ID_FS_TYPE}}="hotset", ENV{{SYSTEMD_READY}}="0", ENV{{UDISKS_IGNORE}}="1"
+"""
+
+
+def keep_others_away(machine: Machine, disk: Disk) -> None:
+    """Have the rule for inner devices; before the first of them is made."""
+    if disk.kind == "userspace":
+        return  # it has none
+    for path in _INNER:
+        _write(machine, path, _INNER_RULES)
+
+
+def hide_origin(machine: Machine, disk: Disk) -> None:
+    """Take the origin's file-system UUID and label from it: they are to lead to the accelerated
+    device, or nowhere while that is down."""
+    if not disk.origin.is_relative_to("/dev"):
+        return  # a file, which udev does not know
+    name = str(disk.origin)
+    patterns = "|".join((name, f"{name} *", f"* {name}", f"* {name} *"))
+    rules = f"""\
+# Written by hotset: {disk.origin} is used through {disk.device} alone.
+SUBSYSTEM=="block", ENV{{DEVLINKS}}=="{patterns}", \
+SYMLINK-="disk/by-uuid/$env{{ID_FS_UUID_ENC}}", SYMLINK-="disk/by-label/$env{{ID_FS_LABEL_ENC}}", \
+ENV{{UDISKS_IGNORE}}="1"
+"""
+    _write(machine, origin_rules(disk.name), rules)
+    _again(machine, disk)
+
+
+def show_origin(machine: Machine, disk: Disk) -> None:
+    """The origin is a plain disk again."""
+    if machine.run(["test", "-e", str(origin_rules(disk.name))], check=False).rc == 0:
+        machine.run(["rm", "-f", str(origin_rules(disk.name))])
+        _udevadm(machine, "control", "--reload")
+        _again(machine, disk)
+
+
+def origin_rules(disk: str) -> PurePosixPath:
+    """The file of the rule that hides the origin of a disk of this name."""
+    return FOLDER / f"99-hotset-{disk}.rules"
+
+
+def _write(machine: Machine, path: PurePosixPath, text: str) -> None:
+    # Without udev there is nobody to keep away.
+    if machine.run(["test", "-d", str(FOLDER)], check=False).rc:
+        return
+    if machine.run(["cat", str(path)], check=False).stdout != text:
+        machine.replace(text, path)
+        _udevadm(machine, "control", "--reload")
+
+
+def _again(machine: Machine, disk: Disk) -> None:
+    """Have the rules applied to the origin now."""
+    _udevadm(machine, "trigger", "--action=change", str(disk.origin))
+    _udevadm(machine, "settle", "--timeout=10")
+
+
+def _udevadm(machine: Machine, *words: str) -> None:
+    # Where it is not installed nobody makes links by UUID either.
+    with suppress(PrerequisiteMissingError):
+        machine.run(["udevadm", *words], check=False)

@@ -1,0 +1,409 @@
+"""``hotset tier create``: a tier over an origin whose data stay where they are.
+
+Everything is looked at before anything is written; then the card's file comes first, so that what
+a killed creation left is known to the next one, which starts over.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Literal
+
+from ..block import devicemapper as flash
+from ..block import devices
+from ..block.devicemapper import UNIT
+from ..block.devices import Device, DeviceRefusedError
+from ..common.errors import Remedy
+from ..common.units import Bytes
+from ..hosts.base import Machine, PrerequisiteMissingError
+from ..tiers import userspace
+from ..tiers.base import CardKind, WriteMode
+from . import cache_device as cards
+from . import sizing, state
+from .boot import fstab, systemd_unit, udev
+from .cache_device import Card, CardError, Disk
+from .identity import origin as origins
+from .identity import owner, reservation
+from .sizing import Choice, DatabaseKind
+from .state import TierRecord
+
+Say = Callable[[str], None]
+Confirm = Callable[[str, str], None]
+"""Called with a device's name and what lies on it; raises unless that may be overwritten."""
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
+_TAKEN = re.compile(r"volume(-.*)?|flat|.*-(meta|cache|backing)")
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRequest:
+    """What the user asks for; None leaves it to the kind of database (``volume``: to the card).
+
+    ``reserve``: keep other hosts from writing to the origin, where the storage can do that;
+    ``break_reservation``: also if another host holds that right now.
+    """
+
+    disk: str
+    flash: PurePosixPath
+    origin: PurePosixPath
+    kind: CardKind
+    database: DatabaseKind
+    cache: Bytes
+    volume: Bytes | None = None
+    mode: WriteMode | None = None
+    block: Bytes | None = None
+    reserve: bool = True
+    break_reservation: bool = False
+    policy: str | None = None
+
+
+def need_root(machine: Machine) -> None:
+    """:raises PrerequisiteMissingError: hotset is not root there."""
+    if machine.run(["id", "-u"]).stdout.strip() not in ("0", ""):
+        raise PrerequisiteMissingError(
+            f"only root can change a tier, and hotset is not root on this machine ({machine.kind}):"
+            " use sudo, or ssh as root"
+        )
+
+
+def create(
+    machine: Machine, wanted: CreateRequest, yes: bool, say: Say, confirm: Confirm | None = None
+) -> Disk:
+    """Make the tier; returns its disk. Idempotent: one that stands as asked for is left alone.
+
+    :param yes: overwrite what lies on the flash, take devices without a name by id, and change
+        /etc/fstab where it would mount the origin.
+    :param say: told what was chosen and why.
+    :param confirm: asked before something is overwritten, with the device and what lies on it.
+    :raises DeviceRefusedError: a device is in use, not empty, or misnamed.
+    :raises CardError: the card has no room, or something else under that name.
+    """
+    need_root(machine)
+    _check_name(wanted.disk)
+    origin, device = (devices.inspect(machine, one) for one in (wanted.origin, wanted.flash))
+    if origin.node == device.node:
+        raise DeviceRefusedError(
+            f"flash and origin are the same device: {origin.node}", field="flash"
+        )
+    card = _card_of(machine, device)
+    _check_kind(card, wanted)
+    there = _existing(machine, card, wanted)
+    if there is not None and card is not None:
+        is_active = cards.tier_for(machine, card, there).is_active()
+        say(
+            f"{there.device} is active as requested: nothing changed"
+            if is_active
+            else f"disk {there.name} is set up as requested, but not active: activate it;"
+            " nothing changed"
+        )
+        return there
+    if card is not None:
+        cards.require_ours(machine, card)
+        left = next((one for one in card.disks if one.name == wanted.disk), None)
+        if left is not None:
+            if _finished(machine, card, left, say):
+                return replace(left, phase="ready")
+            card = _without_the_cut(machine, card, left)
+            # What was left is gone now.
+            origin, device = (
+                devices.inspect(machine, one) for one in (wanted.origin, wanted.flash)
+            )
+    _check_files(wanted.kind, origin, device)
+    require_kind(machine, wanted.kind)
+    _check_devices(machine, card, device, origin, yes)
+    chosen = _choose(wanted, card, device, origin)
+    for reason in chosen.reasons:
+        say(reason)
+    entries = _check_fstab(machine, wanted, yes)
+    new = card is None
+    card, disk = _allocated(machine, card, wanted, chosen, device)
+    # Reservations are of disks.
+    disk = replace(disk, reserve=wanted.reserve and not origin.is_file)
+    if new:
+        device = _agreed(machine, device, yes, say, confirm)
+    with _reserved(machine, disk, wanted, say):
+        if new:
+            _empty(machine, device)
+        disk = _make(machine, card, disk, say)
+    if entries:
+        card = cards.find(machine, disk.name)[0]
+        systemd_unit.install(machine, card, disk)
+        for line in fstab.rewrite(machine, disk, systemd_unit.name_of(disk.name)):
+            say(f"{fstab.PATH}: {line}")
+    return disk
+
+
+def _check_kind(card: Card | None, wanted: CreateRequest) -> None:
+    """:raises CardError: the card has tiers that are made by other means."""
+    if card is None or (wanted.kind == "userspace") == (card.devices == "loop"):
+        return
+    others = "caches in user space" if card.devices == "loop" else "caches of the kernel's"
+    raise CardError(
+        f"{card.flash} (card {card.name}) has {others}, and a flash device has either those or the"
+        " others: use the same kind, or another flash device",
+        field="kind",
+    )
+
+
+def require_kind(machine: Machine, kind: CardKind) -> None:
+    """:raises PrerequisiteMissingError: the machine cannot have a tier of that kind."""
+    if kind == "userspace":
+        userspace.require(machine)
+    else:
+        flash.require(machine)
+
+
+def _check_files(kind: CardKind, origin: Device, device: Device) -> None:
+    """:raises DeviceRefusedError: a file in the place of a device, and the kernel wants one."""
+    for field, one in (("origin", origin), ("flash", device)):
+        if one.is_file and kind != "userspace":
+            raise DeviceRefusedError(
+                f"{one.path} is a file, and {kind} works on block devices: show it as one (losetup"
+                " --find --show FILE)",
+                Remedy("cache a file in user space", parameters={"kind": "userspace"}),
+                field=field,
+            )
+
+
+def _check_devices(
+    machine: Machine, card: Card | None, device: Device, origin: Device, yes: bool
+) -> None:
+    """:raises DeviceRefusedError: one of them may not be used."""
+    devices.check(origin, "origin", yes)
+    if card is not None:
+        if not devices.ours(device):
+            raise DeviceRefusedError(
+                f"{device.path} is in use: {'; '.join(device.uses)}", field="flash"
+            )
+        return
+    found = cards.labelled(machine, device.node)
+    if found is not None:
+        disks = ", ".join(one.name for one in found.disks) or "none"
+        raise DeviceRefusedError(
+            f"{device.path} has a label of hotset's: card {found.name} of {found.host_name},"
+            f" disks: {disks}; it may hold writes that their origins lack",
+            Remedy("make it known here", "tier import", {"flash": str(device.path)}),
+            Remedy("use it anew after that", "tier destroy"),
+            field="flash",
+        )
+    devices.check(device, "flash", yes)
+
+
+def _check_fstab(machine: Machine, wanted: CreateRequest, yes: bool) -> list[fstab.Entry]:
+    """:raises CardError: an entry would mount the origin past the tier, and ``yes`` is not."""
+    entries = fstab.mounting(machine, wanted.origin)
+    if entries and not yes:
+        unit = systemd_unit.name_of(wanted.disk)
+        device = cards.device_of(wanted.kind, wanted.disk)
+        raise CardError(
+            fstab.advice(entries, device, unit),
+            Remedy("change that", parameters={"yes": True}),
+            field="origin",
+        )
+    return entries
+
+
+@contextmanager
+def _reserved(machine: Machine, disk: Disk, wanted: CreateRequest, say: Say) -> Iterator[None]:
+    """The origin is this machine's alone, unless what is done meanwhile fails."""
+    if disk.reserve:
+        say(reservation.describe(machine, disk.origin, by_force=wanted.break_reservation))
+    try:
+        yield
+    except BaseException as error:
+        try:
+            reservation.give_back(machine, disk.origin)
+        except Exception as other:
+            error.add_note(f"{disk.origin} is still reserved: {other}")
+        raise
+
+
+def _make(machine: Machine, card: Card, disk: Disk, say: Say) -> Disk:
+    udev.keep_others_away(machine, disk)
+    card = cards.save(machine, card.with_disk(replace(disk, phase="creating")))
+    state.write(machine, card, disk, TierRecord("active"))
+    tier = cards.tier_for(machine, card, disk)
+    try:
+        tier.prepare()
+        tier.create()
+    except BaseException as error:
+        try:
+            tier.discard()
+            _give_back(machine, card, disk)
+        except Exception as other:
+            error.add_note(f"clean-up failed as well: {other}; the next create starts over")
+        raise
+    cards.save(machine, card.with_disk(disk))
+    udev.hide_origin(machine, disk)
+    say(
+        f"{disk.device} is active, with the origin's data unchanged: from now on use it instead of"
+        f" {disk.origin}"
+    )
+    return disk
+
+
+def _finished(machine: Machine, card: Card, left: Disk, say: Say) -> bool:
+    """Whether a creation that was cut short had come so far that the device may be in use."""
+    if left.phase != "creating":
+        raise CardError(
+            f"the detach of disk {left.name} was cut short",
+            Remedy("end it", "tier detach", {"disk": left.name}),
+            field="disk",
+        )
+    if not cards.tier_for(machine, card, left).is_active():
+        return False
+    cards.save(machine, card.with_disk(replace(left, phase="ready")))
+    udev.hide_origin(machine, left)
+    say(f"{left.device} is active: its creation had been cut short at the very end")
+    return True
+
+
+def _give_back(machine: Machine, card: Card, disk: Disk) -> None:
+    """The card as it was before the disk; one that was made for it goes altogether."""
+    card = card.without(disk.name)
+    if not card.disks:
+        cards.remove_volume(machine, card)
+        card = replace(card, volume=())
+    cards.save(machine, card)
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name) or _TAKEN.fullmatch(name):
+        raise CardError(
+            f"{name!r} is not a disk name: up to 32 lower-case letters, digits and dashes, not"
+            " `volume` and not ending in -meta, -cache or -backing",
+            field="disk",
+        )
+
+
+def _card_of(machine: Machine, device: Device) -> Card | None:
+    """The card that this flash device is, if it is one."""
+    for card in cards.known_cards(machine):
+        node = machine.run(["readlink", "-f", str(card.flash)], check=False).stdout.strip()
+        if card.flash == device.path or PurePosixPath(node) == device.node:
+            return card
+    found = cards.labelled(machine, device.node) if device.readable else None
+    if found is None or found.host != owner.host_id(machine):
+        return None
+    # Of a first creation that was cut short before its copy in /etc was written.
+    is_cut_short = all(disk.phase == "creating" for disk in found.disks)
+    return replace(found, flash=device.path) if is_cut_short else None
+
+
+def _existing(machine: Machine, card: Card | None, wanted: CreateRequest) -> Disk | None:
+    """The disk of that name, if it is what is asked for.
+
+    :raises CardError: another disk has the name or the origin.
+    """
+    for other in cards.known_cards(machine):
+        for disk in other.disks:
+            if disk.name == wanted.disk and disk.phase == "ready":
+                cache = wanted.cache.align_up(UNIT)
+                same = (disk.kind, disk.database, disk.spec.cache) == (
+                    wanted.kind,
+                    wanted.database,
+                    cache,
+                ) and origins.same(machine, disk.origin, wanted.origin)
+                if same and card == other and disk.spec.mode == (wanted.mode or disk.spec.mode):
+                    return disk
+                raise CardError(
+                    f"there is a disk {disk.name} already ({disk.kind} over {disk.origin} on"
+                    f" {other.flash}), set up otherwise: take another name",
+                    Remedy("remove that one", "tier detach", {"disk": disk.name}),
+                    field="disk",
+                )
+            if disk.name != wanted.disk and origins.same(machine, wanted.origin, disk.origin):
+                raise CardError(
+                    f"{wanted.origin} is accelerated already, as disk {disk.name} over"
+                    f" {disk.origin}",
+                    field="origin",
+                )
+    return None
+
+
+def _without_the_cut(machine: Machine, card: Card, left: Disk) -> Card | None:
+    """The card without what a creation that was cut short left of this disk."""
+    cards.tier_for(machine, card, left).discard()
+    _give_back(machine, card, left)
+    card = card.without(left.name)
+    return card if card.disks else None
+
+
+def _choose(wanted: CreateRequest, card: Card | None, device: Device, origin: Device) -> Choice:
+    size = card.size if card else device.size
+    volume = flash.total(card.volume) if card else (wanted.volume or Bytes(0)).align_up(UNIT)
+    if card and wanted.volume is not None and wanted.volume.align_up(UNIT) != volume:
+        raise CardError(
+            f"a volume of {wanted.volume} is not possible: the card has one of {volume}, for all"
+            " its disks; leave it out",
+            field="volume",
+        )
+    cache = wanted.cache.align_up(UNIT)
+    chosen = sizing.choose(
+        wanted.kind,
+        wanted.database,
+        cache,
+        volume,
+        size,
+        wanted.mode,
+        wanted.block,
+        wanted.policy,
+    )
+    if origin.size < chosen.spec.block:
+        raise DeviceRefusedError(
+            f"{origin.path} ({origin.size}) is smaller than one block of {chosen.spec.block}",
+            field="origin",
+        )
+    return chosen
+
+
+def _allocated(
+    machine: Machine, card: Card | None, wanted: CreateRequest, chosen: Choice, device: Device
+) -> tuple[Card, Disk]:
+    """The card with the volume, and the disk with its parts of the flash; nothing is written."""
+    spec = chosen.spec
+    if card is None:
+        name = cards.new_name(machine)
+        made_by: Literal["mapper", "loop"] = "loop" if wanted.kind == "userspace" else "mapper"
+        card = Card(name, device.path, device.size, (), devices=made_by)
+        card = replace(card, volume=cards.take(card.free(), spec.volume, "a volume", "volume"))
+    metadata = cards.take(card.free(), spec.metadata, "metadata", "cache")
+    disk = Disk(
+        wanted.disk,
+        wanted.kind,
+        wanted.database,
+        wanted.origin,
+        spec,
+        metadata,
+        (),
+        str(uuid.uuid4()),
+        record=card.free_record(),
+        origin_id=origins.identify(machine, wanted.origin),
+    )
+    return card, replace(
+        disk, cache=cards.take(card.with_disk(disk).free(), spec.cache, "a cache", "cache")
+    )
+
+
+def _agreed(
+    machine: Machine, device: Device, yes: bool, say: Say, confirm: Confirm | None
+) -> Device:
+    """A flash device that becomes a card, as it is now; that what is on it goes was agreed to."""
+    # Looked at again: time has passed since.
+    now = devices.inspect(machine, device.path)
+    devices.check(now, "flash", yes)
+    shown = devices.described(machine, now)
+    if confirm is not None and (now.signatures or now.parts):
+        confirm(now.path.name, shown)
+    say(f"overwritten: {shown}")
+    return now
+
+
+def _empty(machine: Machine, device: Device) -> None:
+    # Without --force: it claims the device (O_EXCL), so whoever took it meanwhile keeps it.
+    machine.run(["wipefs", "--all", str(device.node)])
+    flash.wipe(machine, device.path, [flash.Part(Bytes(0), UNIT)])

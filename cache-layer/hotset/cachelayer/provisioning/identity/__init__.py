@@ -1,0 +1,1 @@
+"""Which disk, which host: what origins and machines are known by."""

@@ -1,0 +1,191 @@
+"""Which disk an origin is, and whether somebody wrote to it while its tier was down.
+
+A path is only a name: the same disk has several, and another disk may come to have it. What is
+kept of an origin is what stays with it: World Wide Name, serial number, partition UUID, size. And
+what it looked like when its tier was taken down: a checksum over its first mebibyte, which every
+file system that is mounted for writing changes (ext4 and btrfs count mounts or generations there;
+xfs writes to its log, which is taken in too), and the machine's count of written sectors while it
+stays up.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from ...block import devices, filesystem, usage
+from ...block.devices import DeviceRefusedError
+from ...common.units import Bytes
+from ...hosts.base import CommandError, Machine, PrerequisiteMissingError
+from .owner import boot_id
+
+_HEAD = Bytes(1024**2)
+_PIECE = 64 * 1024
+_TIMEOUT_S = 900.0
+
+# $1: the device; then pairs of first and number of pieces of 64 KiB.
+PROGRAM = """
+device=$1; shift
+{
+    blockdev --getsize64 "$device" 2> /dev/null || stat -L -c %s "$device"
+    while [ $# -gt 1 ]; do
+        dd if="$device" bs=64k skip="$1" count="$2" iflag=direct status=none
+        shift 2
+    done
+} | sha256sum | cut -c 1-32
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OriginId:
+    """What stays with a disk; empty where it has no such thing."""
+
+    size: Bytes
+    wwn: str = ""
+    serial: str = ""
+    partition: str = ""
+    mapper: str = ""
+
+    def differs(self, other: OriginId) -> str | None:
+        """What says that the other is not the same disk, in words; None if nothing does."""
+        pairs = (
+            ("World Wide Name", self.wwn, other.wwn),
+            ("serial number", self.serial, other.serial),
+            ("partition UUID", self.partition, other.partition),
+            ("device-mapper UUID", self.mapper, other.mapper),
+        )
+        for name, known, found in pairs:
+            if known and found and known != found:
+                return f"its {name} is {found}, not {known}"
+        if other.size < self.size:
+            return f"it has {int(other.size):,} bytes, fewer than {int(self.size):,}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class OriginState:
+    """What an origin looked like at one moment."""
+
+    fingerprint: str
+    boot: str
+    written: int
+
+    def changed_since(self, earlier: OriginState) -> bool:
+        """Whether somebody wrote to it, as far as can be told."""
+        if self.fingerprint != earlier.fingerprint:
+            return True
+        # A device that went away and came back counts from 0 again.
+        comparable = self.boot == earlier.boot != "unknown" and self.written >= earlier.written
+        return comparable and self.written != earlier.written
+
+
+def identify(machine: Machine, origin: PurePosixPath) -> OriginId:
+    """:raises CommandError: there is no such device."""
+    found = _lsblk(machine, origin, "--nodeps")
+    number = found.get("maj:min") or ""
+    mapper = (
+        machine.run(["cat", f"/sys/dev/block/{number}/dm/uuid"], check=False) if number else None
+    )
+    return OriginId(
+        Bytes(int(found.get("size") or 0)),
+        found.get("wwn") or "",
+        found.get("serial") or "",
+        found.get("partuuid") or "",
+        mapper.stdout.strip() if mapper and mapper.rc == 0 else "",
+    )
+
+
+def kind(machine: Machine, device: PurePosixPath) -> str:
+    """As lsblk calls it: ``disk``, ``part``, ``mpath``, ``lvm`` …"""
+    return _lsblk(machine, device, "--nodeps").get("type") or "unknown"
+
+
+def lineage(machine: Machine, device: PurePosixPath) -> frozenset[str]:
+    """``major:minor`` of a device and of all that it lies on: its disk, a multipath's paths."""
+    return frozenset(one["maj:min"] for one in chain(machine, device) if one.get("maj:min"))
+
+
+def chain(machine: Machine, device: PurePosixPath) -> list[dict[str, Any]]:
+    """A device and all that it lies on, as lsblk describes each."""
+    found, left = list[dict[str, Any]](), [_lsblk(machine, device, "--inverse")]
+    while left:
+        one = left.pop()
+        found.append(one)
+        left += one.get("children", [])
+    return found
+
+
+def same(machine: Machine, one: PurePosixPath, other: PurePosixPath) -> bool:
+    """Whether two names lead to one disk, or to a disk and a partition of it."""
+    nodes = [
+        machine.run(["readlink", "-f", str(name)], check=False).stdout for name in (one, other)
+    ]
+    if one == other or (nodes[0] and nodes[0] == nodes[1]):
+        return True
+    mine, theirs = lineage(machine, one), lineage(machine, other)
+    heads = {_number(machine, one), _number(machine, other)} - {None}
+    if heads & mine & theirs:
+        return True
+    first, second = identify(machine, one), identify(machine, other)
+    return bool(first.wwn) and (first.wwn, first.partition) == (second.wwn, second.partition)
+
+
+def regions(machine: Machine, origin: PurePosixPath) -> tuple[tuple[int, int], ...]:
+    """What a fingerprint covers: first piece of 64 KiB and number of pieces, of each stretch."""
+    parts = [(0, _HEAD // _PIECE)]
+    try:
+        kind = filesystem.kind_of(machine, origin)
+        if kind == "xfs":
+            log = filesystem.own_extents(machine, origin, kind)[-1]
+            first = log.start // _PIECE
+            parts.append((first, -(-(log.start + log.length) // _PIECE) - first))
+    except (ValueError, CommandError, PrerequisiteMissingError):
+        # No file system that hotset knows: its first mebibyte has to do.
+        pass
+    return tuple(parts)
+
+
+def program(origin: PurePosixPath, parts: tuple[tuple[int, int], ...]) -> list[str]:
+    """The command that prints an origin's fingerprint."""
+    numbers = [str(number) for part in parts for number in part]
+    return ["sh", "-c", PROGRAM, "hotset-fingerprint", str(origin), *numbers]
+
+
+def see(
+    machine: Machine, origin: PurePosixPath, parts: tuple[tuple[int, int], ...] | None = None
+) -> OriginState:
+    """What it looks like now; its tier is down."""
+    parts = regions(machine, origin) if parts is None else parts
+    said = machine.run(program(origin, parts), timeout_s=_TIMEOUT_S).stdout.strip()
+    return OriginState(said or "unknown", boot_id(machine), int(usage.written(machine, origin)))
+
+
+def require_same(machine: Machine, disk: str, origin: PurePosixPath, known: OriginId) -> None:
+    """:raises DeviceRefusedError: another disk has the origin's name now, or it is gone."""
+    if machine.run(["test", "-e", str(origin)], check=False).rc:
+        raise DeviceRefusedError(
+            f"disk {disk}: {origin} is not there: connect it (iSCSI: log in), then try again"
+        )
+    why = known.differs(identify(machine, origin))
+    if why:
+        raise DeviceRefusedError(
+            f"disk {disk}: {origin} is another disk than the one that was accelerated: {why}."
+            " Nothing was changed; find the right disk, since what the flash holds belongs to it"
+        )
+
+
+def _number(machine: Machine, device: PurePosixPath) -> str | None:
+    return _lsblk(machine, device, "--nodeps").get("maj:min")
+
+
+def _lsblk(machine: Machine, device: PurePosixPath, how: str) -> dict[str, Any]:
+    if devices.type_of(machine, device) == "file":
+        size = machine.run(["stat", "--dereference", "--format=%s", str(device)]).stdout
+        return {"name": str(device), "type": "file", "size": int(size)}
+    columns = "NAME,MAJ:MIN,TYPE,SIZE,TRAN,WWN,SERIAL,PARTUUID"
+    argv = ["lsblk", "--json", "--bytes", how, "--output", columns, str(device)]
+    listed = json.loads(machine.run(argv).stdout or "{}").get("blockdevices") or [{}]
+    first: dict[str, Any] = listed[0]
+    return first

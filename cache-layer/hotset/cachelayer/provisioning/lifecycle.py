@@ -1,0 +1,503 @@
+"""The life of a tier that stands: activated, flushed, resized, repaired, detached, destroyed.
+
+Every verb takes the disk from its card, asks the kernel how things are, says what it does, and can
+be repeated after it was cut short. What can be cut short in between is in the card's label
+(``phase``) and in the disk's record (:mod:`.state`), written before the step that it announces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..block import devicemapper, devices
+from ..common.errors import Remedy, RequestError
+from ..common.units import Blocks
+from ..hosts.base import CommandError, CommandTimeoutError, Machine
+from ..stats import tracepoints
+from ..tiers.base import MetadataDamagedError, Report, TierFailedError
+from ..tiers.bcache import Bcache
+from ..tiers.dmcache import DmCache
+from ..tiers.userspace import Userspace
+from . import abandoned, state
+from . import cache_device as cards
+from .boot import fstab, systemd_unit, udev
+from .cache_device import Card, CardError, Disk, KernelTier
+from .identity import origin, owner, reservation
+from .state import TierRecord
+
+Say = Callable[[str], None]
+OnFlush = Callable[[Blocks], None]
+
+
+class TierRefusedError(RequestError):
+    """The verb would lose or hide data; the message says which and what to do."""
+
+
+class OriginChangedError(TierRefusedError):
+    """Somebody wrote to the origin while its tier was down and held writes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskState:
+    """A disk as it is now. ``flash_answers``: whether the flash device can be read."""
+
+    card: Card
+    disk: Disk
+    report: Report
+    flash_answers: bool
+
+
+def inspect(machine: Machine, card: Card, disk: Disk) -> DiskState:
+    """How a disk is now, with what its state means for the data; never raises for a bad tier."""
+    answers = devices.answers(machine, card.flash)
+    report = cards.tier_for(machine, card, disk).report()
+    notes = list(report.notes)
+    state_ = report.state
+    if not answers:
+        state_ = "failed"
+        notes.append(
+            f"the flash {card.flash} is gone or does not answer: detach the disk as one whose flash"
+            " is dead, which gives the origin back"
+        )
+    if disk.phase != "ready":
+        state_ = "failed"
+        notes.append(_unfinished(disk))
+    elif report.state == "inactive" and may_be_dirty(disk, left_of(machine, card, disk, answers)):
+        notes.append(
+            f"{disk.origin} alone may hold OLD data (writes are held back on the flash): do not"
+            " mount it, activate the disk first"
+        )
+    if answers and card.host and card.host != owner.host_id(machine):
+        state_ = "failed"
+        notes.append(f"the flash belongs to {card.host_name} by its label: import it to take over")
+    return DiskState(card, disk, replace(report, state=state_, notes=tuple(notes)), answers)
+
+
+def _unfinished(disk: Disk) -> str:
+    if disk.phase == "creating":
+        return "its creation was cut short: create it again, which starts over"
+    return "its detach was cut short: detach it again, which ends it"
+
+
+def left_of(machine: Machine, card: Card, disk: Disk, answers: bool = True) -> TierRecord | None:
+    """How an inactive disk was left; None if nobody knows."""
+    if not answers:
+        return None
+    try:
+        return state.read(machine, card, disk)
+    except (CommandError, CommandTimeoutError):
+        return None
+
+
+def may_be_dirty(disk: Disk, left: TierRecord | None) -> bool:
+    """Whether an inactive disk's origin may lack writes."""
+    return disk.spec.mode == "writeback" and (left is None or left.word != "clean")
+
+
+def activate(
+    machine: Machine, card: Card, disk: Disk, say: Say, *, break_reservation: bool = False
+) -> None:
+    """Make the devices of a disk again, after a reboot; what was cut short is put right.
+
+    :param break_reservation: take the origin from another host that holds a reservation on it.
+    :raises OriginReservedError: another host does.
+    :raises MetadataDamagedError: names what is wrong and the way out.
+    :raises OriginChangedError: somebody wrote to the origin, and the flash holds writes too.
+    :raises DeviceRefusedError: the origin's name leads to another disk.
+    """
+    if disk.phase != "ready":
+        raise CardError(f"disk {disk.name}: {_unfinished(disk)}", field="disk")
+    cards.require_ours(machine, card)
+    tier = cards.tier_for(machine, card, disk)
+    if tier.is_active():
+        mended = tier.settle()
+        say(f"{disk.device} is active{f'; {mended}' if mended else ': nothing changed'}")
+        return
+    card, disk = _with_origin(machine, card, disk)
+    if disk.reserve:
+        # First: nobody writes to it any more once it is looked at.
+        reservation.take(machine, disk.origin, by_force=break_reservation)
+    udev.keep_others_away(machine, disk)
+    left = left_of(machine, card, disk)
+    try:
+        why_empty = _outdated(machine, tier, disk, left)
+        if why_empty:
+            tier.empty()
+            say(f"the cache begins empty: {why_empty}")
+        tier.activate(lambda: state.write(machine, card, disk, TierRecord("active")))
+    except MetadataDamagedError as error:
+        tier.discard()
+        if left is not None:
+            # It was never active: what is known of it still holds. (bcache may refuse what it was
+            # given after that was written.)
+            state.write(machine, card, disk, left)
+        old = may_be_dirty(disk, left)
+        stale = f"; {disk.origin} alone may hold OLD data, do not mount it" * old
+        raise MetadataDamagedError(
+            f"{error}{stale}",
+            Remedy("try to mend it", "tier repair", {"disk": disk.name}),
+        ) from None
+    say(f"{disk.device} is active")
+
+
+def _with_origin(machine: Machine, card: Card, disk: Disk) -> tuple[Card, Disk]:
+    """The disk, its origin seen to be the very one; of before there were labels, with a label."""
+    if disk.origin_id is not None:
+        origin.require_same(machine, disk.name, disk.origin, disk.origin_id)
+        return card, disk
+    disk = replace(disk, origin_id=origin.identify(machine, disk.origin))
+    return cards.save(machine, card.with_disk(disk)), disk
+
+
+def _outdated(
+    machine: Machine, tier: KernelTier, disk: Disk, left: TierRecord | None
+) -> str | None:
+    """Why what is cached must not be used, in words; None if it may.
+
+    :raises OriginChangedError: it must not, but holds writes that the origin lacks.
+    """
+    if left is None or left.origin is None:
+        if disk.spec.mode == "writeback":
+            # The flash is the truth; the kernel takes every block for dirty after a crash.
+            return None
+        return (
+            "the tier ended by a crash or by other hands, and nobody knows whether"
+            f" {disk.origin} was written to since. Nothing is lost, all writes are on it"
+        )
+    if not origin.see(machine, disk.origin).changed_since(left.origin):
+        return None
+    if may_be_dirty(disk, left) and tier.may_be_dirty():
+        raise OriginChangedError(
+            f"{disk.origin} was written to while {disk.device} was down, and the flash holds writes"
+            " that it lacks: both cannot be kept, and nothing was changed. Best is to restore"
+            f" {disk.origin} as it was then, from a snapshot",
+            Remedy(
+                "keep what was written to the origin",
+                "tier detach",
+                {"disk": disk.name, "flash_is_dead": True, "yes": True},
+            ),
+            Remedy(
+                "keep what the flash holds, which overwrites the origin's",
+                "tier activate",
+                {"disk": disk.name, "keep_flash": True},
+            ),
+        )
+    return f"{disk.origin} was written to while the tier was down. Nothing is lost"
+
+
+def keep_flash(machine: Machine, card: Card, disk: Disk) -> None:
+    """From now on the flash counts, whatever was written to the origin meanwhile."""
+    state.write(machine, card, disk, TierRecord("active"))
+
+
+def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
+    """Remove the devices; what is cached stays, what is dirty too."""
+    cards.require_ours(machine, card)
+    tier = cards.tier_for(machine, card, disk)
+    if not tier.is_active():
+        tier.discard()
+        say(f"{disk.device} is not active: nothing changed")
+        return
+    _unused(machine, disk)
+    tier.deactivate()
+    clean = rest(machine, card, disk, tier)
+    reservation.give_back(machine, disk.origin)
+    say(f"{disk.device} is down; its cache stays as it is on the flash")
+    if not clean:
+        say(f"{disk.origin} alone holds OLD data now: do not mount it")
+
+
+def rest(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> bool:
+    """Keep how a tier was left that has just been taken down, and what its origin looks like;
+    returns whether all that was written is on the origin."""
+    try:
+        clean = not tier.may_be_dirty()
+    except TierFailedError:
+        clean = False
+    finally:
+        tier.discard()
+    seen = origin.see(machine, disk.origin)
+    state.write(machine, card, disk, TierRecord("clean" if clean else "dirty", seen))
+    return clean
+
+
+@dataclass(frozen=True, slots=True)
+class FillRecords:
+    """Keeps how a tier is left while an off-line fill has it down (:mod:`..warmup.offline`)."""
+
+    machine: Machine
+    card: Card
+    disk: Disk
+
+    def down(self) -> None:
+        seen = origin.see(self.machine, self.disk.origin)
+        state.write(self.machine, self.card, self.disk, TierRecord("clean", seen))
+
+    def up(self) -> None:
+        state.write(self.machine, self.card, self.disk, TierRecord("active"))
+
+
+def flush(
+    machine: Machine, card: Card, disk: Disk, progress: OnFlush, say: Say = lambda _: None
+) -> int:
+    """Write everything back and go on as before; returns how many blocks were dirty.
+
+    :raises FlushStalledError: nothing more is written back; says why and what helps.
+    """
+    tier = active(machine, card, disk)
+    return tier.flush(progress, warn=say)
+
+
+def repair(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
+    """Mend what activation found damaged, then activate.
+
+    :raises TierRefusedError: it cannot be mended and writes would be lost; says how to go on.
+    """
+    tier = cards.tier_for(machine, card, disk)
+    if tier.is_active():
+        raise TierRefusedError(f"{disk.device} is active: deactivate it before a repair")
+    left = left_of(machine, card, disk)
+    try:
+        activate(machine, card, disk, say)
+        say("nothing is damaged; the tier was activated")
+        return
+    except MetadataDamagedError as error:
+        say(str(error))
+    if not may_be_dirty(disk, left):
+        # A cache is worth less than the certainty that it holds what the origin does.
+        tier.empty() if not isinstance(tier, Bcache) else tier.prepare()
+        state.write(machine, card, disk, TierRecord("active"))
+        tier.create()
+        say("nothing is lost, all writes are on the origin: the cache begins empty")
+        return
+    if not isinstance(tier, DmCache):
+        lost: Exception = MetadataDamagedError(f"{disk.kind} has no repair of its own")
+    else:
+        try:
+            words = tier.repair()
+            tier.activate(lambda: state.write(machine, card, disk, TierRecord("active")))
+        except MetadataDamagedError as error:
+            tier.discard()
+            lost = error
+        else:
+            say(words)
+            kept = tier.counters().used
+            say(
+                f"mended: {int(kept)} blocks are cached again, all of them taken for dirty. What"
+                " could not be read is not among them: check the file system and the database"
+                " before they are used"
+            )
+            return
+    raise TierRefusedError(
+        f"{lost}. Writes that were only on the flash are lost, how many is not known: restore"
+        " the database from a backup or check it",
+        Remedy(
+            f"get {disk.origin} back as it is",
+            "tier detach",
+            {"disk": disk.name, "flash_is_dead": True, "yes": True},
+        ),
+    )
+
+
+def detach(
+    machine: Machine, card: Card, disk: Disk, dead: bool, yes: bool, progress: OnFlush, say: Say
+) -> Card:
+    """Give the origin back as a plain disk; returns the card as it is then.
+
+    :param dead: the flash is gone or fails: nothing is written back, the loss is said.
+    :param yes: with ``dead``, also if the flash does answer.
+    :raises TierRefusedError: it is in use, or the flash is not as ``dead`` says.
+    """
+    _unused(machine, disk)
+    answers = devices.answers(machine, card.flash)
+    if not dead and not answers:
+        raise TierRefusedError(
+            f"{card.flash} is gone or does not answer, so nothing can be written back",
+            Remedy("detach without writing back", parameters={"flash_is_dead": True}),
+        )
+    if dead:
+        return _detach_dead(machine, card, disk, answers, yes, say)
+    cards.require_ours(machine, card)
+    tier = cards.tier_for(machine, card, disk)
+    if disk.phase == "ready":
+        _write_back(machine, card, disk, tier, progress, say)
+        # From here on nothing of the flash is needed, whenever this is cut short.
+        disk = replace(disk, phase="detaching")
+        card = cards.save(machine, card.with_disk(disk))
+    tier.discard()
+    _forget_counting(machine, tier, disk)
+    # So that no old superblock is found there by what comes next.
+    devicemapper.wipe(machine, card.flash, disk.metadata)
+    devicemapper.wipe(machine, card.flash, disk.cache)
+    _forget_at_boot(machine, disk, say)
+    reservation.give_back(machine, disk.origin)
+    card = cards.save(machine, card.without(disk.name))
+    say(f"{disk.origin} is a plain disk again: mount it instead of {disk.device}")
+    return card
+
+
+def _detach_dead(
+    machine: Machine, card: Card, disk: Disk, answers: bool, yes: bool, say: Say
+) -> Card:
+    tier = cards.tier_for(machine, card, disk)
+    left = left_of(machine, card, disk, answers)
+    _drop(tier, disk, left, answers and not yes, say)
+    if answers:
+        cards.require_ours(machine, card)
+    # First of all: whenever this flash is seen again, its writes are older than the origin's.
+    abandoned.add(machine, card, disk)
+    _forget_at_boot(machine, disk, say)
+    reservation.give_back(machine, disk.origin)
+    card = card.without(disk.name)
+    stuck = None
+    try:
+        tier.discard()
+        _forget_counting(machine, tier, disk)
+        if answers:
+            devicemapper.wipe(machine, card.flash, disk.metadata)
+            devicemapper.wipe(machine, card.flash, disk.cache)
+            card = cards.save(machine, card)
+    except (CommandError, CommandTimeoutError, TierFailedError) as error:
+        stuck = error
+    if stuck or not answers:
+        card = cards.save_without_flash(machine, card)
+    if stuck is None:
+        say(f"{disk.origin} is a plain disk again: mount it instead of {disk.device}")
+        return card
+    raise TierRefusedError(
+        f"disk {disk.name} is given up, and no boot makes it again; but the kernel still waits for"
+        f" the flash and does not let go of {disk.origin} ({stuck}). Restart the machine:"
+        f" {disk.origin} is a plain disk then"
+    )
+
+
+def _forget_counting(machine: Machine, tier: KernelTier, disk: Disk) -> None:
+    """What works for a disk beside its tier."""
+    if isinstance(tier, Userspace):
+        tier.uninstall()
+    else:
+        tracepoints.end(machine, disk.name)
+
+
+def _forget_at_boot(machine: Machine, disk: Disk, say: Say) -> None:
+    systemd_unit.remove(machine, disk)
+    udev.show_origin(machine, disk)
+    for line in fstab.restore(machine, disk):
+        say(f"/etc/fstab: {line}")
+
+
+def _write_back(
+    machine: Machine, card: Card, disk: Disk, tier: KernelTier, progress: OnFlush, say: Say
+) -> None:
+    """Write everything back and take the tier down; see that nothing was left."""
+    if not tier.is_active():
+        if not may_be_dirty(disk, left_of(machine, card, disk)):
+            return
+        activate(machine, card, disk, say)
+    tier.flush(progress, final=True, warn=say)
+    tier.deactivate()
+    if not rest(machine, card, disk, tier):
+        raise TierRefusedError(
+            f"{disk.device} was written to while it was taken down: detach it again"
+        )
+
+
+def _drop(tier: KernelTier, disk: Disk, left: TierRecord | None, refuse: bool, say: Say) -> None:
+    """Say what is lost with the flash."""
+    is_active = tier.is_active()
+    if disk.spec.mode == "writethrough" or (not is_active and not may_be_dirty(disk, left)):
+        say("nothing is lost: every write is on the origin")
+        return
+    try:
+        dirty: Blocks | None = tier.counters().dirty if is_active else None
+    except (TierFailedError, CommandError, CommandTimeoutError):
+        dirty = None
+    if refuse:
+        raise TierRefusedError(
+            "the flash is not dead, it answers: detach normally, which writes back what is dirty",
+            Remedy("discard what is dirty all the same", parameters={"yes": True}),
+            field="flash_is_dead",
+        )
+    if dirty == 0:
+        say("nothing is lost: nothing was dirty")
+        return
+    known = (
+        "an unknown number of blocks"
+        if dirty is None
+        else (f"{int(dirty)} blocks ({dirty.bytes(disk.spec.block)})")
+    )
+    say(
+        f"LOST: {known} that were only on the flash. {disk.origin} is older than the database"
+        " believes: check the file system and restore or recover the database"
+    )
+
+
+def destroy(
+    machine: Machine, card: Card, yes: bool, progress: Callable[[Disk], OnFlush], say: Say
+) -> None:
+    """Detach all disks of a card and give up its volume and the card itself.
+
+    :param progress: what a disk's flush is told to.
+    :raises TierRefusedError: something is in use, or the volume is not empty and ``yes`` is not.
+    """
+    if len(card.disks) > 1 and not yes:
+        names = ", ".join(disk.name for disk in card.disks)
+        raise TierRefusedError(
+            f"the card {card.name} has several disks ({names})",
+            Remedy("detach all of them", parameters={"yes": True}),
+            Remedy("detach one", "tier detach"),
+        )
+    volume = card.volume_slice
+    _given_up(machine, card, yes)
+    for disk in card.disks:
+        card = detach(machine, card, disk, False, False, progress(disk), say)
+    if cards.volume_is_active(machine, card):
+        machine.run(["wipefs", "--all", str(volume.path)])
+    cards.remove_volume(machine, card)
+    bare = replace(card, volume=())
+    if not card.volume:
+        pass  # a card without a volume went with its last disk
+    elif devices.answers(machine, card.flash):
+        cards.save(machine, bare)
+    else:
+        cards.forget(machine, bare)
+    say(f"the card {card.name} is gone: {card.flash} is free")
+
+
+def _given_up(machine: Machine, card: Card, yes: bool) -> None:
+    """:raises TierRefusedError: the card's volume is in use, or may hold something and ``yes`` is
+    not."""
+    volume = card.volume_slice
+    uses = devices.mounts(machine, volume.path)
+    if uses:
+        raise TierRefusedError(f"{volume.path} is in use: {'; '.join(uses)}: unmount it first")
+    if yes or not card.volume:
+        return
+    if not cards.volume_is_active(machine, card):
+        raise TierRefusedError(
+            f"{volume.path} is not active, so nobody sees what is on it: activate a disk of the"
+            f" card {card.name} first",
+            Remedy("discard it unseen", parameters={"yes": True}),
+        )
+    found = devices.inspect(machine, volume.path).signatures
+    if found:
+        raise TierRefusedError(
+            f"{volume.path} is not empty: {', '.join(found)} on it", devices.OVERWRITE
+        )
+
+
+def active(machine: Machine, card: Card, disk: Disk) -> KernelTier:
+    tier = cards.tier_for(machine, card, disk)
+    if not tier.is_active():
+        raise TierRefusedError(
+            f"{disk.device} is not active",
+            Remedy("activate it", "tier activate", {"disk": disk.name}),
+        )
+    return tier
+
+
+def _unused(machine: Machine, disk: Disk) -> None:
+    uses = devices.mounts(machine, disk.device)
+    if uses:
+        raise TierRefusedError(f"{disk.device} is in use: {'; '.join(uses)}: unmount it first")

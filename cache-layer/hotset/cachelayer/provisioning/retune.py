@@ -1,0 +1,65 @@
+"""``hotset tier set``: another policy or write mode, while the disk is in use.
+
+What a crash in between leaves must be on the safe side. So a card says write-back before the first
+write is held back, and write-through only after the last one was written to the origin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..common.errors import Remedy
+from ..hosts.base import Machine
+from ..tiers.base import WriteMode
+from ..tiers.policies import POLICIES
+from . import cache_device as cards
+from .boot import systemd_unit
+from .cache_device import Card, CardError, Disk
+from .lifecycle import OnFlush, Say, active
+
+
+def retune(
+    machine: Machine,
+    card: Card,
+    disk: Disk,
+    policy: str | None,
+    mode: WriteMode | None,
+    progress: OnFlush,
+    say: Say,
+) -> Disk:
+    """Change what is named; returns the disk as it is then.
+
+    :raises CardError: the kind of tier has no such policy.
+    :raises FlushStalledError: what is dirty cannot be written back, so it stays in write-back.
+    """
+    tier = active(machine, card, disk)
+    cards.require_ours(machine, card)
+    wanted = replace(disk.spec, policy=policy or disk.spec.policy, mode=mode or disk.spec.mode)
+    _check_policy(disk, wanted.policy)
+    if wanted == disk.spec:
+        say(f"{disk.device} has policy {wanted.policy} and mode {wanted.mode}: nothing changed")
+        return disk
+    before, disk = disk, replace(disk, spec=wanted)
+    if wanted.mode == "writeback":
+        card = cards.save(machine, card.with_disk(disk))
+    elif before.spec.mode == "writeback":
+        flushed = tier.flush(progress, final=False, warn=say)
+        say(f"{flushed} blocks were dirty and have been written back")
+    cards.tier_for(machine, card.with_disk(disk), disk).retune()
+    if wanted.mode != "writeback":
+        card = cards.save(machine, card.with_disk(disk))
+    if systemd_unit.installed(machine, disk):
+        systemd_unit.install(machine, card, disk)
+    say(f"{disk.device}: policy {wanted.policy}, mode {wanted.mode}")
+    return disk
+
+
+def _check_policy(disk: Disk, policy: str) -> None:
+    known = POLICIES if disk.kind == "userspace" else (disk.spec.policy,)
+    if policy not in known:
+        remedies = [Remedy("have a choice of policies", "tier create", {"kind": "userspace"})]
+        raise CardError(
+            f"{disk.kind} has no policy {policy!r}: give {' or '.join(known)}",
+            *(remedies if disk.kind != "userspace" else []),
+            field="policy",
+        )

@@ -1,0 +1,1 @@
+"""Counters, heat and which file or table they belong to."""

@@ -1,0 +1,107 @@
+"""Who counts the regions of a disk: the kernel its own tiers', the cache engine its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePosixPath
+from typing import Any, Protocol, runtime_checkable
+
+from ..block import flashdev
+from ..common.units import Bytes
+from ..hosts.base import Machine
+from ..tiers.base import Tier, TierFailedError, TierKind
+from ..tiers.dmcache import DmCache
+from ..tiers.userspace_service import control_of
+from . import tracepoints
+from .heat import Grid, Reading, Tally
+from .tracepoints import RegionCounters
+
+_BCACHE_REGION = Bytes(64 * 1024)
+"""bcache has no block size: a region that a database's small reads share."""
+
+
+class AcceleratedDisk(Protocol):
+    """What the counters need to know of a disk."""
+
+    @property
+    def name(self) -> str:
+        """The disk's name, which its tracing instance takes."""
+
+    @property
+    def kind(self) -> TierKind:
+        """Whose events to count."""
+
+    @property
+    def device(self) -> PurePosixPath:
+        """The accelerated device."""
+
+
+@runtime_checkable
+class SelfCountingTier(Protocol):
+    """A tier whose own engine counts regions."""
+
+    def region_counters(self) -> RegionCounters:
+        """Those counters."""
+
+
+def of(machine: Machine, disk: AcceleratedDisk) -> RegionCounters:
+    """What counts the regions of an accelerated disk.
+
+    :raises ValueError: its device is not what was recorded for it.
+    """
+    if disk.kind == "userspace":
+        return EngineCounters(machine, control_of(disk.name))
+    if disk.kind == "bcache":
+        return tracepoints.bcache(machine, disk.name, disk.device, _BCACHE_REGION)
+    return tracepoints.dm_cache(machine, disk.name, disk.device)
+
+
+def of_tier(tier: Tier) -> RegionCounters:
+    """What counts the regions of a lab's tier, which is on no card."""
+    if isinstance(tier, SelfCountingTier):
+        return tier.region_counters()
+    assert isinstance(tier, DmCache), f"a lab has no {tier.kind}"
+    return tracepoints.dm_cache(tier.machine, "lab", tier.path)
+
+
+class EngineCounters:
+    """Counters of ``flashdev tier``, which counts from its start on and cannot do without."""
+
+    def __init__(self, machine: Machine, control: PurePosixPath) -> None:
+        """:param control: the engine's socket on the machine."""
+        self._machine = machine
+        self._control = control
+
+    def start(self) -> bool:
+        return False
+
+    def stop(self) -> bool:
+        return False
+
+    def read(self) -> Reading:
+        argv = [flashdev.on(self._machine), "ask", str(self._control), '{"regions": {}}']
+        return parse_regions(self._machine.run(argv).stdout)
+
+
+def parse_regions(line: str) -> Reading:
+    """The engine's answer.
+
+    :raises TierFailedError: it answered with an error.
+    :raises ValueError: a field is missing or unknown.
+
+    >>> parse_regions('{"origin_bytes": 4096, "region_bytes": 4096, "begun": 5.0,'
+    ...               ' "regions": [[0, 9, 1, 4, 0]]}').tallies[0].read_ratio
+    0.9
+    """
+    reply: dict[str, Any] = json.loads(line)
+    if "error" in reply:
+        raise TierFailedError(f"the tier's engine says: {reply['error']}")
+    wrong = {"origin_bytes", "region_bytes", "begun", "regions"}.symmetric_difference(reply)
+    if wrong:
+        raise ValueError(f"the tier's regions: {', '.join(sorted(wrong))} missing or unknown")
+    grid = Grid(Bytes(reply["origin_bytes"]), Bytes(reply["region_bytes"]))
+    tallies = {
+        number: Tally(rh + rm, wh + wm, rh, rm, wh, wm, None)
+        for number, rh, rm, wh, wm in reply["regions"]
+    }
+    return Reading(grid, f"engine {reply['begun']:.3f}", reply["begun"], tallies)

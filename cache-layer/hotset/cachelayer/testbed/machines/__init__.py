@@ -1,0 +1,1 @@
+"""Machines of the lab's own: chroot, User-Mode Linux, virtual machine."""

@@ -1,0 +1,1 @@
+"""Flash in front of an origin: dm-cache and bcache, their status and their metadata."""

@@ -1,0 +1,88 @@
+"""What tiers are by where they lie: on slices of a card's flash, over an origin."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ..block import devicemapper
+from ..block.devicemapper import Place, mapper_path
+from ..block.extents import Extent
+from ..block.io_counters import CACHE, ORIGIN, VOLUME
+from ..common.units import Blocks
+from ..hosts.base import Machine
+from .base import Report, TierFailedError, TierSpec
+
+_SUSPENDED = (
+    "it is suspended and holds all I/O back: an operation was cut short, or somebody suspended it"
+    " by dmsetup; activate it, which resumes it"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the flash holds of the disk, at one moment, to the byte: in order, none twice.
+
+    :ivar dirty: what of it is not on the origin yet; None: the kernel does not say which it is.
+    """
+
+    cached: list[Extent]
+    dirty: list[Extent] | None
+
+
+class PlacedTier:
+    """A tier at its place, whether it is active or not."""
+
+    def __init__(self, machine: Machine, spec: TierSpec, place: Place) -> None:
+        self.machine = machine
+        self.spec = spec
+        self.place = place
+
+    @property
+    def origin(self) -> PurePosixPath:
+        return self.place.origin
+
+    @property
+    def volume(self) -> PurePosixPath:
+        return self.place.volume.path
+
+    @property
+    def capacity(self) -> Blocks:
+        return self.spec.cache.blocks(self.spec.block)
+
+
+class DeviceMapperTier(PlacedTier, ABC):
+    """A tier of the kernel, whose accelerated device is device-mapper's."""
+
+    @property
+    def path(self) -> PurePosixPath:
+        """The accelerated device."""
+        return mapper_path(self.place.top)
+
+    def report(self) -> Report:
+        """How it is now; never raises for a tier that failed."""
+        if not self.is_active():
+            return Report("inactive", None)
+        if devicemapper.suspended(self.machine, self.place.top):
+            return Report("failed", None, (), (_SUSPENDED,))
+        try:
+            return self._report()
+        except TierFailedError as error:
+            return Report("failed", None, (), (str(error),))
+
+    def devices(self) -> dict[str, PurePosixPath]:
+        """As `base.Tier.devices`."""
+        cache = self.place.slice("cache").path
+        return {ORIGIN: self.origin, CACHE: cache, VOLUME: self.volume}
+
+    @abstractmethod
+    def _report(self) -> Report:
+        """Of an active one.
+
+        :raises TierFailedError: it has no figures.
+        """
+
+    def is_active(self) -> bool:
+        """Whether the accelerated device is there, no matter who made it."""
+        return self.place.top in devicemapper.active_names(self.machine)

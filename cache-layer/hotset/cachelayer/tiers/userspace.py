@@ -1,0 +1,528 @@
+"""hotset's own cache engine as a tier, on any Linux with FUSE and loop devices.
+
+``flashdev tier`` serves the accelerated disk as a file; a loop device shows it to the machine. Its
+metadata and cached blocks lie on the same parts of the flash that a kernel's tier would have, and
+origin and flash may be block devices or files. What keeps the engine at work is in
+:mod:`.userspace_service`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from ..block import devicemapper, devices, extents, flashdev, loop
+from ..block.devicemapper import Part, Place, total
+from ..block.extents import Run
+from ..block.io_counters import Readings
+from ..block.transfer import Progress
+from ..common.errors import RequestError
+from ..common.units import Blocks, Bytes, mb_per_s
+from ..hosts.base import Machine, PrerequisiteMissingError, Result
+from . import engine
+from . import userspace_service as service
+from .base import (
+    Counters,
+    MetadataDamagedError,
+    Report,
+    TierFailedError,
+    TierKind,
+    TierSpec,
+    Warmup,
+    WarmupFailedError,
+    sample,
+)
+from .dm_tier import Contents, PlacedTier
+from .engine import Division, Owners
+
+BLOCK_MIN, BLOCK_MAX = Bytes(4096), Bytes(1024**3)
+_START_TIMEOUT_S = 400.0
+_STOP_TIMEOUT_S = 1000.0
+_DIVIDE_POLL_S = 0.2
+_DIVIDE_PATIENCE_S = 120.0
+_RATE_PROBE = Bytes(48 * 1024**2)
+_PIECES_PER_S = 4
+_NOTES = {
+    "pass-through": "its flash failed, with nothing on it that is not on the origin too: the cache"
+    " is off, and the origin serves everything. Replace the flash",
+    "read-only": "a device failed while the flash held writes that are not on the origin yet: the"
+    " disk is read-only now. The engine's log says which device",
+}
+_OTHER_SIZE = re.compile(r"with a cache size of (\d+) bytes, not")
+
+
+def check_block(block: Bytes) -> Bytes:
+    """:raises ValueError: not a block size that the engine takes."""
+    if not BLOCK_MIN <= block <= BLOCK_MAX or block & (block - 1):
+        raise ValueError(
+            f"{int(block)} bytes: the engine takes a power of two from 4 KiB to 1 GiB (64KiB suits"
+            " OLTP)"
+        )
+    return block
+
+
+def require(machine: Machine) -> None:
+    """:raises PrerequisiteMissingError: the machine cannot have such a tier."""
+    if not loop.has_device(machine, "/dev/fuse", "fuse"):
+        raise PrerequisiteMissingError(
+            f"{machine.kind} has no FUSE (/dev/fuse), by which a cache in user space is served:"
+            " load the kernel's module (modprobe fuse); a container has to be given the device"
+            " (docker run --device /dev/fuse --cap-add SYS_ADMIN)"
+        )
+    loop.require(machine)
+
+
+class EngineRefusedError(RequestError):
+    """The engine does not take what the card says; the message says why."""
+
+
+class Userspace(PlacedTier):
+    """The tier of one disk, whether its engine runs or not."""
+
+    kind: TierKind = "userspace"
+    counter_bits = engine.COUNTER_BITS
+
+    def __init__(self, machine: Machine, spec: TierSpec, place: Place, identity: str) -> None:
+        """:param identity: the disk's UUID; the engine's metadata remember it."""
+        super().__init__(machine, spec, place)
+        self.identity = identity
+        self.control = service.control_of(place.name)
+        self._dirty: bool | None = None
+
+    @property
+    def path(self) -> PurePosixPath:
+        """The accelerated device."""
+        return loop.FOLDER / self.place.name
+
+    def is_active(self) -> bool:
+        """Whether the accelerated device is there."""
+        return self._script("attached").rc == 0
+
+    def prepare(self) -> PurePosixPath:
+        """An empty cache; returns the origin."""
+        if self.is_active():
+            raise TierFailedError(f"{self.path} is active already: destroy it first")
+        require(self.machine)
+        self.empty()
+        return self.origin
+
+    def create(self) -> PurePosixPath:
+        self.activate()
+        return self.path
+
+    def empty(self) -> None:
+        """Forget everything that is cached, while the engine does not run: without superblocks it
+        begins a new cache."""
+        devicemapper.wipe(self.machine, self.place.flash, self.place.metadata)
+
+    def activate(self, on_usable: Callable[[], None] = lambda: None) -> None:
+        """Start the engine on what lies on flash and origin.
+
+        :param on_usable: called once its metadata were found good, before anybody can write.
+        :raises MetadataDamagedError: its metadata cannot be used.
+        """
+        if self.is_active():
+            return
+        require(self.machine)
+        self.make_volume()
+        spec = self.spec
+        said = self._said_to(spec, "check")
+        other = _OTHER_SIZE.search(said)
+        if other is not None:
+            # A resize was cut short: the engine has the size of before, or the one that was to be.
+            spec = replace(spec, cache=Bytes(int(other[1])))
+            said = self._said_to(spec, "check")
+        if said:
+            raise self._refused(said)
+        on_usable()
+        said = self._said_to(spec, "start")
+        if said:
+            self._stop()
+            raise self._refused(said)
+        if spec != self.spec:
+            self.follow_cache()
+
+    def make_volume(self) -> None:
+        """The card's volume, if it has one and it is not there yet."""
+        volume = self.place.volume
+        for part in volume.parts:
+            loop.attach_part(self.machine, volume.path, self.place.flash, part.start, part.size)
+
+    def install(self, spec: TierSpec) -> PurePosixPath:
+        """Write what starts the engine; returns the script."""
+        name = self.place.name
+        words = [flashdev.on(self.machine), *self.engine_words(spec)]
+        path = service.script_of(name)
+        self.machine.replace(service.script(name, self.identity, words), path, 0o700)
+        if self._has_systemd():
+            self.machine.replace(service.unit(name), service.unit_of(name))
+            self.machine.run(["systemctl", "daemon-reload"])
+        return path
+
+    def engine_words(self, spec: TierSpec) -> list[str]:
+        """The engine's command, without the program, its mount and its control socket."""
+        sizes = {"metadata": spec.metadata, "cache": spec.cache, "block": spec.block}
+        parts = (*self.place.metadata, *_first(self.place.cache, spec.cache))
+        return [
+            "tier",
+            *("--origin", str(self.origin)),
+            *("--origin-id", self.identity.replace("-", "")),
+            *("--given-up", str(service.given_up_of(self.identity))),
+            *("--flash", str(self.place.flash)),
+            *(word for part in parts for word in ("--flash-part", _text(part))),
+            *(word for name, size in sizes.items() for word in (f"--{name}", str(int(size)))),
+            *("--policy", spec.policy, "--mode", spec.mode),
+            *("--shares", str(service.shares_of(self.place.name))),
+        ]
+
+    def _said_to(self, spec: TierSpec, verb: Literal["check", "start"]) -> str:
+        """Have the engine looked after or started; what it said if it refused."""
+        argv = ["sh", str(self.install(spec)), verb]
+        done = self.machine.run(argv, check=False, timeout_s=_START_TIMEOUT_S)
+        if done.rc == 0:
+            return ""
+        log = ["cat", str(service.log_of(self.place.name))]
+        logged = self.machine.run(log, check=False).stdout if verb == "start" else ""
+        return logged.strip() or done.stderr.strip() or f"the engine did not {verb}"
+
+    def _refused(self, said: str) -> Exception:
+        words = said.splitlines()[-1].removeprefix("flashdev: ")[-600:]
+        if "metadata on the flash" in words or "the cache on the flash" in words:
+            return MetadataDamagedError(f"{self.place.flash}: {words}")
+        if "in use by another" in words:
+            return EngineRefusedError(f"{self.path}: {words}")
+        return TierFailedError(f"{self.path}: the cache engine did not start: {words}")
+
+    def may_be_dirty(self) -> bool:
+        """Whether the flash may hold writes that the origin lacks; the engine does not run."""
+        if self.spec.mode == "writethrough":
+            return False
+        return self._dirty is not False
+
+    def settle(self) -> str | None:
+        """Put right what an operation that was cut short left of an active tier. Returns what was
+        put right, in words."""
+        try:
+            engine.serving(self.machine, self.control)
+        except TierFailedError:
+            # It was killed with whoever watched over it, and left its device behind.
+            self._stop()
+            self.activate()
+            return "its engine had ended, and was started again"
+        if not self._is_another():
+            return None
+        self.reconfigure()
+        return "a change of size, policy or mode had been cut short, and is done now"
+
+    def reconfigure(self) -> None:
+        """Have the running engine be as the specification and the place say, without an
+        interruption; dirty blocks are written back first where that must be.
+
+        :raises TierFailedError: it cannot; it goes on as it was.
+        """
+        parts = [_text(part) for part in (*self.place.metadata, *self.place.cache)]
+        wanted = {
+            "policy": self.spec.policy,
+            "mode": self.spec.mode,
+            "cache_bytes": int(self.spec.cache),
+            "flash_parts": parts,
+        }
+        script = service.script_of(self.place.name)
+        before = self.machine.run(["cat", str(script)]).stdout
+        # First what starts it, should it end meanwhile: the engine tells of another size.
+        self.install(self.spec)
+        try:
+            engine.ask(self.machine, self.control, {"reconfigure": wanted})
+        except TierFailedError:
+            if self._is_another():
+                self.machine.replace(before, script, 0o700)
+            raise
+
+    def _is_another(self) -> bool:
+        """Whether the engine answers, and is not what the specification says."""
+        try:
+            now = engine.serving(self.machine, self.control)
+        except TierFailedError:
+            return False
+        is_as_asked = (now.policy, now.mode) == (self.spec.policy, self.spec.mode)
+        return not is_as_asked or now.counters.total != self.capacity
+
+    def retune(self) -> None:
+        """Take in another policy or mode of the specification."""
+        self.reconfigure()
+
+    def follow_cache(self) -> None:
+        """Take in the CACHE as the place has it now, larger or smaller than it was."""
+        self.reconfigure()
+
+    def follow_origin(self) -> Bytes:
+        """Take in an origin that has grown, without an interruption; returns its size."""
+        done = engine.ask(self.machine, self.control, {"reconfigure": {"follow_origin": True}})[-1]
+        # The kernel asks for a file's size again after a second.
+        time.sleep(1.1)
+        self.machine.run(["stat", str(self.control.parent / "mount/data")])
+        self.machine.run(["losetup", "--set-capacity", str(self._loop())])
+        return Bytes(done["origin_bytes"])
+
+    def _loop(self) -> PurePosixPath:
+        said = self.machine.run(["readlink", "-f", str(self.path)]).stdout
+        return PurePosixPath(said.strip())
+
+    def status_argv(self) -> list[str]:
+        return engine.counters_argv(flashdev.on(self.machine), self.control)
+
+    def parse(self, line: str) -> Counters:
+        return engine.parse_serving(line).counters
+
+    def devices(self) -> dict[str, PurePosixPath]:
+        return {}  # the engine counts them
+
+    def parse_devices(self, line: str) -> Readings:
+        return engine.parse_devices(line)
+
+    def counters(self) -> Counters:
+        return engine.serving(self.machine, self.control).counters
+
+    def report(self) -> Report:
+        """How it is now; never raises for a tier that failed."""
+        if not self.is_active():
+            return Report("inactive", None)
+        try:
+            now = engine.serving(self.machine, self.control)
+            division = self._division_in_words()
+        except (TierFailedError, PrerequisiteMissingError) as error:
+            return Report("failed", None, (), (str(error),))
+        tunables = (
+            ("mode", now.mode),
+            ("policy", now.policy),
+            ("engine", now.state),
+            *division,
+        )
+        note = _NOTES.get(now.state)
+        notes = (note,) if note else ()
+        return Report("degraded" if note else "active", now.counters, tunables, notes)
+
+    def _division_in_words(self) -> tuple[tuple[str, str], ...]:
+        """Nothing of an engine that cannot divide its cache."""
+        try:
+            division = self.division()
+        except engine.DivisionUnknownError:
+            return ()
+        block = division.block
+        words = [
+            (what, f"{part.blocks.bytes(block)} ({part.resident.bytes(block)} cached)")
+            for what, part in (("pinned", division.pinned), ("excluded", division.excluded))
+            if part.blocks
+        ]
+        words += [
+            (
+                f"share of {part.name}",
+                f"{part.resident / division.total:.0%} of the cache (guaranteed"
+                f" {part.guaranteed / division.total:.0%}, limit {part.most / division.total:.0%})",
+            )
+            for part in division.shares
+        ]
+        return tuple(words)
+
+    def resident(self) -> list[Run]:
+        return engine.resident(self.machine, self.control).runs
+
+    def by_level(self) -> dict[int, list[Run]]:
+        """What is cached, by its worth to the policy, 0 to 63."""
+        return engine.by_level(self.machine, self.control)
+
+    def division(self) -> Division:
+        """How the cache is divided among what is pinned, excluded and shared."""
+        return engine.division(self.machine, self.control)
+
+    def owners(self) -> Owners:
+        """What :meth:`divide` said last."""
+        return engine.owners(self.machine, self.control)
+
+    def divide(self, owners: Owners, on_left: Callable[[Blocks], None] = lambda _: None) -> None:
+        """Divide the cache, while the disk is in use, and wait until what has no place any more
+        has left.
+
+        :param on_left: called now and then with how many blocks have still to leave.
+        :raises TierFailedError: it cannot be so, and all is as it was; or blocks do not leave.
+        """
+        division = engine.divide(self.machine, self.control, owners)
+        left, since = division.to_leave, time.monotonic()
+        while division.to_leave:
+            on_left(division.to_leave)
+            time.sleep(_DIVIDE_POLL_S)
+            division = self.division()
+            if division.to_leave != left:
+                left, since = division.to_leave, time.monotonic()
+            elif time.monotonic() - since > _DIVIDE_PATIENCE_S:
+                raise TierFailedError(
+                    f"{int(left)} blocks do not leave the cache of {self.path}: look at its state;"
+                    " dirty ones leave once they can be written back to the origin"
+                )
+
+    def contents(self) -> Contents:
+        """The engine says which blocks are dirty."""
+        now = engine.resident(self.machine, self.control)
+        cached, dirty = (
+            extents.merged(extents.of_runs(runs, self.spec.block)) for runs in (now.runs, now.dirty)
+        )
+        return Contents(cached, dirty)
+
+    def flush(
+        self,
+        progress: Callable[[Blocks], None] = lambda _: None,
+        *,
+        final: bool = False,  # noqa: ARG002 - the engine flushes without any other change
+        warn: Callable[[str], None] = lambda _: None,  # noqa: ARG002 - it does so under load, too
+    ) -> int:
+        return engine.flush(self.machine, self.control, progress)
+
+    def insert(
+        self,
+        runs: Sequence[Run],
+        samples: int,
+        on_progress: Callable[[Progress], None],
+        rate: Bytes | None = None,
+    ) -> Warmup:
+        """Have the blocks cached while the disk is in use.
+
+        :param samples: how many blocks to compare with the origin, where nobody uses the disk.
+        :param rate: fetch at most so many bytes a second.
+        """
+        begun = time.monotonic()
+        self.activate()
+        done = engine.ask(self.machine, self.control, {"read_origin": {"bytes": int(_RATE_PROBE)}})
+        origin_rate = mb_per_s(Bytes(done[-1]["bytes"]), done[-1]["seconds"])
+        whole = extents.count(runs).bytes(self.spec.block)
+        seen, fetched, blocks, skipped = 0, 0, 0, 0
+        copy_begun = time.monotonic()
+        for piece in _pieces(runs, self.spec.block, rate):
+            at = seen
+
+            def on_reply(reply: dict[str, Any], at: int = at) -> None:
+                if "total" in reply:
+                    spent = time.monotonic() - copy_begun
+                    on_progress(Progress(Bytes(at + reply["bytes"]), whole, spent))
+
+            wanted = {"warm": {"runs": [[int(run.start), int(run.count)] for run in piece]}}
+            reply = engine.ask(self.machine, self.control, wanted, on_reply)[-1]
+            seen += int(extents.count(piece).bytes(self.spec.block))
+            fetched += reply["bytes"]
+            blocks += reply["blocks"]
+            skipped += reply["skipped"]
+            if rate is not None:
+                time.sleep(max(0.0, fetched / int(rate) - (time.monotonic() - copy_begun)))
+        seconds = time.monotonic() - copy_begun
+        on_progress(Progress(whole, whole, seconds))
+        missing = extents.difference(runs, self.resident())
+        if blocks + skipped < extents.count(runs) or extents.count(missing) > skipped:
+            raise WarmupFailedError(
+                f"{int(extents.count(missing))} of {int(extents.count(runs))} blocks are not"
+                " cached: look at the tier's state, then warm it up again"
+            )
+        sampled, differing = self._compare(runs, samples)
+        if differing:
+            raise WarmupFailedError(
+                f"{differing} of {sampled} sampled blocks differ between origin and cache: detach"
+                " the disk and create it again"
+            )
+        spent = time.monotonic() - begun
+        return Warmup("insert", Bytes(fetched), seconds, spent, origin_rate, sampled, differing)
+
+    def _compare(self, runs: Sequence[Run], samples: int) -> tuple[int, int]:
+        """Read sampled blocks through the tier and beside it: how many, and how many differ.
+        While somebody uses the disk, or blocks are dirty, they may differ rightly."""
+        if devices.mounts(self.machine, self.path) or self.counters().dirty:
+            return 0, 0
+        chosen, differing, block = sample(runs, samples), 0, int(self.spec.block)
+        for _, at in chosen:
+            skip = f"--ignore-initial={at * block}"
+            argv = ["cmp", "--quiet", f"--bytes={block}", skip, str(self.path), str(self.origin)]
+            differing += self.machine.run(argv, check=False).rc != 0
+        return len(chosen), differing
+
+    def deactivate(self) -> None:
+        """End the engine; what is cached, also dirty, stays on the flash and is known as it was."""
+        self.discard()
+
+    def destroy(self) -> None:
+        if self.is_active():
+            self.flush()
+        self.discard()
+
+    def discard(self) -> None:
+        """End the engine without writing back; the card's volume stays."""
+        if self.is_active():
+            # First nobody can write any more: what is dirty then stays so.
+            self._script("detach")
+            try:
+                self._dirty = bool(self.counters().dirty)
+            except TierFailedError:
+                self._dirty = None
+        self._stop()
+
+    def uninstall(self) -> None:
+        """Remove what starts the engine."""
+        name = self.place.name
+        self.machine.run(["rm", "-f", str(service.script_of(name)), str(service.unit_of(name))])
+        self.machine.run(["rm", "-f", str(service.given_up_of(self.identity))])
+        self.machine.run(["rm", "-f", str(service.shares_of(name))])
+        if self._has_systemd():
+            self.machine.run(["systemctl", "daemon-reload"])
+
+    def _stop(self) -> None:
+        script = service.script_of(self.place.name)
+        if self.machine.run(["test", "-e", str(script)], check=False).rc == 0:
+            self.machine.run(["sh", str(script), "stop"], timeout_s=_STOP_TIMEOUT_S)
+
+    def _script(self, verb: Literal["attached", "detach"]) -> Result:
+        """Ask what starts the engine; one that was never installed says no."""
+        script = str(service.script_of(self.place.name))
+        return self.machine.run(["sh", script, verb], check=False)
+
+    def _has_systemd(self) -> bool:
+        return self.machine.run(["test", "-d", "/run/systemd/system"], check=False).rc == 0
+
+
+def _text(part: Part) -> str:
+    return f"{int(part.start)}:{int(part.size)}"
+
+
+def _first(parts: Sequence[Part], size: Bytes) -> tuple[Part, ...]:
+    """The first bytes of the parts; all of them where they are no more.
+
+    >>> _first([Part(Bytes(0), Bytes(2)), Part(Bytes(5), Bytes(4))], Bytes(3))
+    (Part(start=Bytes(0), size=Bytes(2)), Part(start=Bytes(5), size=Bytes(1)))
+    """
+    taken, left = list[Part](), min(int(size), int(total(parts)))
+    for part in parts:
+        if left:
+            taken.append(Part(part.start, Bytes(min(left, part.size))))
+            left -= taken[-1].size
+    return tuple(taken)
+
+
+def _pieces(runs: Sequence[Run], block: Bytes, rate: Bytes | None) -> list[list[Run]]:
+    """The runs in pieces of a fraction of a second at a rate; without one, all at once.
+
+    >>> [len(one) for one in _pieces([Run(Blocks(0), Blocks(8))], Bytes(4096), Bytes(32768))]
+    [1, 1, 1, 1]
+    """
+    if rate is None:
+        return [list(runs)]
+    most = max(1, int(rate) // _PIECES_PER_S // int(block))
+    pieces, room = list[list[Run]](), 0
+    for run in runs:
+        start, left = int(run.start), int(run.count)
+        while left:
+            if not room:
+                pieces.append([])
+                room = most
+            count = min(left, room)
+            pieces[-1].append(Run(Blocks(start), Blocks(count)))
+            start, left, room = start + count, left - count, room - count
+    return pieces

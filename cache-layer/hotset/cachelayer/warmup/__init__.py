@@ -1,0 +1,1 @@
+"""Filling a cache before its users come: targets, plans, off line, on line, snapshots."""

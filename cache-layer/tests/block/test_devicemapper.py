@@ -1,0 +1,80 @@
+"""A device that was suspended for a moment goes on, whatever becomes of whoever asked for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hotset.cachelayer.block import devicemapper
+from hotset.cachelayer.common.waiting import wait_until
+from hotset.cachelayer.hosts import local
+from hotset.cachelayer.hosts.base import CommandTimeoutError
+from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.tiers import dmcache
+from tests.fake_machine import dm_cache
+from tests.tiers.test_dmcache import SPEC
+
+# Takes its time for what waits for I/O under way, longer than a command that is ended may take to
+# tidy up.
+DMSETUP = """\
+#!/bin/sh
+cd {state}
+case $1 in
+    table) echo '0 8 linear /dev/x 0' ;;
+    reload) cat > "$2.new" ;;
+    suspend) touch begun; sleep 2; touch "$2.suspended" ;;
+    resume)
+        [ -e begun ] || {{ touch begun; sleep 2; }}
+        rm -f "$2.suspended"; touch "$2.resumed"; [ ! -e "$2.new" ] || mv "$2.new" "$2.table" ;;
+esac
+"""
+SLOW_DD = """\
+#!/bin/sh
+sleep 2
+"""
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a stand-in of the device mapper keeps: the tables, and who is suspended."""
+    programs, kept = tmp_path / "bin", tmp_path / "state"
+    for folder in (programs, kept):
+        folder.mkdir()
+    for name, text in (("dmsetup", DMSETUP.format(state=kept)), ("dd", SLOW_DD)):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    return kept
+
+
+def swap(machine: Local) -> None:
+    devicemapper.swap(machine, "top", "new")
+
+
+def swap_below(machine: Local) -> None:
+    devicemapper.swap_below(machine, "top", "new", "below", "new")
+
+
+def copy(machine: Local) -> None:
+    dm_cache(machine, SPEC).slots()
+
+
+@pytest.mark.parametrize("doing", [swap, swap_below, copy])
+def test_what_is_interrupted_is_not_left_suspended(
+    doing: Callable[[Local], None], state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "_TIDY_UP_S", 0.5)
+    monkeypatch.setattr(devicemapper, "_SWAP_LIMIT_S", 1.0)
+    monkeypatch.setattr(dmcache, "_TOOL_TIMEOUT_S", 1.0)
+    with pytest.raises(CommandTimeoutError):
+        doing(Local())
+
+    def done() -> bool:
+        has_new = doing is copy or (state / "top.table").exists()
+        resumed, suspended = (list(state.glob(f"*.{one}")) for one in ("resumed", "suspended"))
+        return has_new and bool(resumed) and not suspended
+
+    assert wait_until(done, 60)

@@ -1,0 +1,139 @@
+"""Which devices are refused, and what is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+from hotset.cachelayer.block import devices, label
+from hotset.cachelayer.block.devices import Device, DeviceRefusedError, Role
+from hotset.cachelayer.hosts.base import CommandTimeoutError, Result
+from tests.fake_machine import FakeMachine
+
+BY_ID = "/dev/disk/by-id/virtio-x"
+
+
+def machine(
+    tree: dict[str, Any] | None = None, signatures: tuple[str, ...] = (), ids: str = BY_ID
+) -> FakeMachine:
+    found = {"name": "vdb", "type": "disk", "size": 2**30, "mountpoints": [], **(tree or {})}
+    listed = [{"device": "vdb", "offset": "0x438", "type": one} for one in signatures]
+    return FakeMachine(
+        {
+            "readlink -f": "/dev/vdb\n",
+            "lsblk": json.dumps({"blockdevices": [found]}),
+            "find -L /dev/disk/by-id": ids + "\n",
+            "wipefs --json": json.dumps({"signatures": listed}) if listed else "",
+        }
+    )
+
+
+def inspect(there: FakeMachine, path: str = BY_ID) -> Device:
+    return devices.inspect(there, PurePosixPath(path))
+
+
+def child(name: str, kind: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {"name": name, "type": kind, "size": 1, "mountpoints": [], **more}
+
+
+def test_an_empty_disk_is_flash_and_one_with_a_file_system_an_origin() -> None:
+    for there, role in ((machine(), "flash"), (machine(signatures=("ext4",)), "origin")):
+        found = inspect(there)
+        devices.check(found, "flash" if role == "flash" else "origin", yes=False)
+        assert found.size == 2**30
+        changing = ("wipefs --all", "dd of", "dd if=/dev/zero", "dmsetup create")
+        assert not [line for line in there.commands if line.startswith(changing)]
+
+
+def test_a_device_with_a_label_is_not_empty() -> None:
+    there = machine()
+    label.write(there, PurePosixPath("/dev/vdb"), label.Label(1, "{}"))
+    assert inspect(there).signatures == ("hotset",)
+    with pytest.raises(DeviceRefusedError, match="is not empty: hotset on it"):
+        devices.check(inspect(there), "flash", yes=False)
+
+
+def test_a_device_that_does_not_answer_is_no_traceback() -> None:
+    class Hung(FakeMachine):
+        def run(self, argv: Sequence[str], **more: Any) -> Result:  # noqa: ANN401
+            if argv[0] == "dd":
+                raise CommandTimeoutError(self.kind, argv, 20)
+            return super().run(argv, **more)
+
+    assert not devices.answers(Hung(), PurePosixPath("/dev/vdb"))
+
+
+@pytest.mark.parametrize("role", ["flash", "origin"])
+@pytest.mark.parametrize("yes", [False, True])
+@pytest.mark.parametrize(
+    ("tree", "said"),
+    [
+        ({"mountpoints": ["/srv/db"]}, "vdb is mounted on /srv/db"),
+        ({"mountpoints": ["[SWAP]"]}, "vdb is swap space"),
+        ({"children": [child("vdb1", "part", mountpoints=["/boot"])]}, "vdb1 is mounted on /boot"),
+        ({"children": [child("vg-lv", "lvm")]}, r"held by vg-lv \(lvm\)"),
+        (
+            {"children": [child("vdb1", "part", children=[child("md0", "raid1")])]},
+            r"vdb1 is held by md0 \(raid1\)",
+        ),
+    ],
+)
+def test_what_is_in_use_is_refused_whatever_is_said(
+    role: Role, yes: bool, tree: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(DeviceRefusedError, match=said):
+        devices.check(inspect(machine(tree)), role, yes)
+
+
+@pytest.mark.parametrize(
+    ("role", "tree", "signatures", "said"),
+    [
+        ("flash", {}, ("xfs",), "is not empty: xfs on it"),
+        ("flash", {"children": [child("vdb1", "part")]}, (), "is not empty: partitions"),
+        (
+            "origin",
+            {"children": [child("vdb1", "part")]},
+            ("gpt", "PMBR"),
+            "partition table .*vdb1.*name the partition",
+        ),
+        ("origin", {}, ("LVM2_member",), "LVM2_member, not a file system"),
+        ("origin", {}, ("bcache",), "bcache, not a file system"),
+    ],
+)
+def test_what_lies_on_it_is_refused_unless_given_up(
+    role: Role, tree: dict[str, Any], signatures: tuple[str, ...], said: str
+) -> None:
+    found = inspect(machine(tree, signatures))
+    with pytest.raises(DeviceRefusedError, match=said) as refused:
+        devices.check(found, role, yes=False)
+    assert refused.value.field == role
+    assert [dict(one.parameters) for one in refused.value.remedies] == [{"yes": True}]
+    devices.check(found, role, yes=True)
+
+
+def test_another_name_is_refused_with_the_one_to_write() -> None:
+    ids = "/dev/disk/by-id/wwn-0x5\n/dev/disk/by-id/ata-DISK_1\n"
+    found = inspect(machine(ids=ids), "/dev/vdb")
+    for yes in (False, True):
+        with pytest.raises(DeviceRefusedError, match=r"use /dev/disk/by-id/ata-DISK_1$"):
+            devices.check(found, "flash", yes)
+    nameless = inspect(machine(ids=""), "/dev/loop3")
+    with pytest.raises(DeviceRefusedError, match=r"no name in /dev/disk/by-id: it may be another"):
+        devices.check(nameless, "flash", yes=False)
+    devices.check(nameless, "flash", yes=True)
+
+
+def test_no_such_device() -> None:
+    with pytest.raises(DeviceRefusedError, match="/dev/nope: no such block device on vm"):
+        inspect(FakeMachine({"test -b": 1}), "/dev/nope")
+
+
+def test_a_disk_that_cannot_be_read() -> None:
+    there = machine()
+    there.answers["wipefs --json"] = 1
+    with pytest.raises(DeviceRefusedError, match="cannot be read"):
+        devices.check(inspect(there), "flash", yes=True)

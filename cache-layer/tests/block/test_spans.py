@@ -1,0 +1,33 @@
+"""Arithmetic of spans, held against sets of numbers."""
+
+from __future__ import annotations
+
+import doctest
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotset.cachelayer.block import spans
+from hotset.cachelayer.block.spans import Span
+
+SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)))
+
+
+def single(some: list[Span]) -> set[int]:
+    return {number for start, end in some for number in range(start, end)}
+
+
+def test_the_examples_in_the_docstrings() -> None:
+    tried = doctest.testmod(spans)
+    assert tried.attempted >= 2
+    assert tried.failed == 0
+
+
+@given(SPANS, SPANS)
+def test_spans_are_sets_of_numbers(some: list[Span], others: list[Span]) -> None:
+    mine, theirs = spans.union(some), spans.union(others)
+    assert single(mine) == single(some)
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(mine))
+    assert single(spans.difference(mine, theirs)) == single(some) - single(others)
+    assert single(spans.intersection(mine, theirs)) == single(some) & single(others)

@@ -1,0 +1,60 @@
+"""This computer with an /etc/hotset, /run/hotset and /dev/hotset of its own: a mount namespace, so
+that a test's cards are nobody else's and nothing of them is left."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from hotset.cachelayer.hosts.base import Command, Result
+from hotset.cachelayer.hosts.local import Local
+
+_FOLDERS = ("/etc/hotset", "/run/hotset", "/dev/hotset", "/etc/udev/rules.d")
+_OPEN = """
+for one in "$@"; do mkdir -p "$one" && mount -t tmpfs none "$one" || exit 1; done
+echo open
+exec sleep infinity
+"""
+
+
+class Enclosed(Local):
+    """Commands in that namespace."""
+
+    def __init__(self, keeper: int) -> None:
+        super().__init__()
+        self._enter = ("nsenter", f"--mount=/proc/{keeper}/ns/mnt", "--wd=/")
+
+    def execute(self, command: Command) -> Result:
+        argv = command.argv
+        if command.user is not None:
+            argv = ("runuser", "-u", command.user, "--", *argv)
+        done = super().execute(replace(command, argv=(*self._enter, *argv), user=None))
+        return replace(done, argv=command.argv)
+
+    def stream(self, argv: Sequence[str]) -> AbstractContextManager[Iterator[str]]:
+        return super().stream((*self._enter, *argv))
+
+    def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
+        script = 'cat > "$1" && chmod "$2" "$1"'
+        words = ["sh", "-c", script, "put", str(target), f"{mode:o}"]
+        self.run(words, stdin=source.read_text())
+
+    def get(self, source: PurePosixPath, target: Path) -> None:
+        target.write_text(self.run(["cat", str(source)]).stdout)
+
+
+@contextmanager
+def enclosed() -> Iterator[Enclosed]:
+    """The machine; its engines must have ended before the context does."""
+    argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _OPEN, "open", *_FOLDERS]
+    keeper = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    try:
+        assert keeper.stdout is not None
+        assert keeper.stdout.readline() == "open\n"
+        yield Enclosed(keeper.pid)
+    finally:
+        keeper.kill()
+        keeper.wait()

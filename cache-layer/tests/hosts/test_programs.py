@@ -1,0 +1,123 @@
+"""Every external program is declared, and every declared program is used."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from hotset.cachelayer.hosts import programs
+from hotset.cachelayer.hosts.programs import PROGRAMS
+
+FOLDERS = [
+    folder
+    for name in ("cachelayer", "harness")
+    for folder in Path(programs.__file__).parents[4].glob(f"*/hotset/{name}")
+]
+TREES = {
+    file: ast.parse(file.read_text(), str(file))
+    for folder in FOLDERS
+    for file in sorted(folder.rglob("*.py"))
+    if file != Path(programs.__file__)
+}
+
+
+def _functions(tree: ast.Module) -> Iterator[ast.AST]:
+    yield tree
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def _first_word(node: ast.expr, known: dict[str, ast.expr]) -> str | None:
+    """The program of an argv written out in the source, also through a name or a leading star."""
+    if isinstance(node, ast.Name) and node.id in known:
+        return _first_word(known[node.id], {})
+    if isinstance(node, ast.List | ast.Tuple) and node.elts:
+        first = node.elts[0]
+        if isinstance(first, ast.Starred):
+            return _first_word(first.value, known)
+        if isinstance(first, ast.Constant) and isinstance(first.value, str):
+            return PurePosixPath(first.value).name
+    return None
+
+
+def called() -> dict[str, str]:
+    """Program → where, for every call of run, stream or spawn whose argv stands in the source."""
+    found: dict[str, str] = {}
+    for file, tree in TREES.items():
+        for function in _functions(tree):
+            known = {
+                target.id: node.value
+                for node in ast.walk(function)
+                if isinstance(node, ast.Assign)
+                for target in node.targets
+                if isinstance(target, ast.Name)
+            }
+            for node in ast.walk(function):
+                if (
+                    isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Attribute)
+                    and node.func.attr in ("run", "stream", "spawn", "command", "leftover")
+                ):
+                    for argument in node.args[:2]:
+                        name = _first_word(argument, known)
+                        if name is not None:
+                            found[name] = f"{file.name}:{node.lineno}"
+    return found
+
+
+CALLED = called()
+
+
+def test_the_scan_finds_the_calls() -> None:
+    assert {
+        "dmsetup",
+        "mount",
+        "umount",
+        "filefrag",
+        "cache_restore",
+        "iscsiadm",
+        "sh",
+        "ip",
+        "qemu-system-x86_64",
+        "truncate",
+        "losetup",
+        "cmp",
+    } <= set(CALLED)
+
+
+@pytest.mark.parametrize("name", sorted(CALLED))
+def test_what_is_called_is_declared(name: str) -> None:
+    assert name in PROGRAMS, f"{CALLED[name]} calls {name}"
+
+
+def _strings() -> set[str]:
+    return {
+        node.value
+        for tree in TREES.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+STRINGS = _strings()
+
+
+@pytest.mark.parametrize(
+    "name",
+    PROGRAMS,
+)
+def test_what_is_declared_is_used(name: str) -> None:
+    """As a word of its own somewhere in the source."""
+    assert name in STRINGS
+
+
+def test_the_table() -> None:
+    for name, program in PROGRAMS.items():
+        assert program.name == name
+        assert "/" not in name
+        assert program.package
+        assert program.purpose
+        assert program.places
+    assert PROGRAMS["tgtd"].package == "tgt"

@@ -1,0 +1,159 @@
+"""Two hosts on one LUN: real iSCSI, where the second host is a second session of another name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+
+import pytest
+
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.base import Machine
+from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.provisioning import cache_device, lifecycle
+from hotset.cachelayer.provisioning import create as creation
+from hotset.cachelayer.provisioning.boot import systemd_unit
+from hotset.cachelayer.provisioning.create import CreateRequest
+from hotset.cachelayer.provisioning.identity import reservation
+from hotset.cachelayer.provisioning.identity.reservation import OriginReservedError
+from hotset.cachelayer.testbed import lab as labs
+from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from tests.own_lab import own_lab
+
+pytestmark = pytest.mark.lab
+
+MIB = 1024**2
+SIZE = Bytes(64 * MIB)
+THEIR_KEY = "0x99"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with own_lab(tmp_path_factory, LabSpec("uml", 1, Bytes(768 * MIB), Bytes(192 * MIB))) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def disks(
+    lab: Lab, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[PurePosixPath, PurePosixPath]]:
+    """One LUN as this host sees it, and as another one does."""
+    image = tmp_path_factory.mktemp("disk") / "disk.img"
+    Local().run(["mke2fs", "-q", "-t", "ext4", str(image), "60m"])
+    storage = lab.backend.slow_disk("nas-2014", SIZE, 0.1)
+    with lab.cleanup.part():
+        storage.restore(image, lab.cleanup)
+        path = storage.attach(lab.cleanup)
+        ours = PurePosixPath("/dev/disk/by-id/lab-slow")
+        # udev's own links lead to the second session's disk once that is there.
+        node = lab.machine.run(["readlink", "-f", str(path)]).stdout.strip()
+        lab.machine.run(["ln", "-s", node, str(ours)])
+        with other_host(lab.machine) as theirs:
+            yield ours, theirs
+
+
+@contextmanager
+def other_host(machine: Machine) -> Iterator[PurePosixPath]:
+    """A second session with every target there is, by an initiator of another name."""
+    interface = ["iscsiadm", "-m", "iface", "-I", "other"]
+    session = machine.run(["iscsiadm", "-m", "session"]).stdout.split()
+    target, portal = session[3], session[2].partition(",")[0]
+    node = ["iscsiadm", "-m", "node", "-T", target, "-p", portal, "-I", "other"]
+    machine.run([*interface, "--op=new"])
+    name = ["-n", "iface.initiatorname", "-v", "iqn.2026-11.hotset:other-host"]
+    machine.run([*interface, "--op=update", *name])
+    machine.run([*node, "--op=new"])
+    before = scsi_disks(machine)
+    machine.run([*node, "--login"])
+    machine.run(["udevadm", "settle"])
+    (theirs,) = scsi_disks(machine) - before
+    yield PurePosixPath(theirs)
+    machine.run([*node, "--logout"])
+
+
+def scsi_disks(machine: Machine) -> set[str]:
+    listed = machine.run(["lsblk", "--scsi", "--noheadings", "--paths", "--output", "NAME"]).stdout
+    return set(listed.split())
+
+
+def writes(machine: Machine, disk: PurePosixPath) -> bool:
+    """Whether a block can be written behind the file system."""
+    argv = ["dd", "if=/dev/zero", f"of={disk}", "bs=4k", "count=1", "seek=15800", "oflag=direct"]
+    return machine.run([*argv, "conv=notrunc"], check=False).rc == 0
+
+
+def reads(machine: Machine, disk: PurePosixPath) -> bool:
+    argv = ["dd", f"if={disk}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct"]
+    return machine.run(argv, check=False).rc == 0
+
+
+def wanted(origin: PurePosixPath, **more: bool) -> CreateRequest:
+    sizes = (Bytes(48 * MIB), Bytes(16 * MIB))
+    return CreateRequest("oltp", labs.FLASH_DISK, origin, "dm-cache", "oltp", *sizes, **more)
+
+
+def reserve(machine: Machine, disk: PurePosixPath) -> None:
+    """As another host does it."""
+    key = f"--param-rk={THEIR_KEY}"
+    for words in (
+        ("--register-ignore", f"--param-sark={THEIR_KEY}"),
+        ("--reserve", key, "--prout-type=5"),
+    ):
+        machine.run(["sg_persist", "--in", "--read-keys", str(disk)], check=False)
+        machine.run(["sg_persist", "--out", *words, str(disk)])
+
+
+def test_no_other_host_writes_to_the_origin_of_an_active_tier(
+    lab: Lab, disks: tuple[PurePosixPath, PurePosixPath]
+) -> None:
+    machine, (ours, theirs) = lab.machine, disks
+    said = list[str]()
+    creation.create(machine, wanted(ours), True, said.append)
+    assert f"reserved: while the tier is active, no other host can write to {ours}" in said
+    assert not writes(machine, theirs)
+    assert reads(machine, theirs)
+    card, disk = cache_device.find(machine, "oltp")
+    assert writes(machine, disk.device)
+    lifecycle.deactivate(machine, card, disk, said.append)
+    assert writes(machine, theirs)
+
+    script = ["sh", "-c", systemd_unit.script(machine, card, disk), "boot"]
+    reservation.take(machine, ours)  # and the machine crashes: the storage keeps it
+    assert not writes(machine, theirs)
+    machine.run([*script, "start"])
+    assert writes(machine, disk.device)
+    assert not writes(machine, theirs)
+    machine.run([*script, "stop"])
+    assert writes(machine, theirs)
+    lifecycle.destroy(machine, card, True, lambda _: lambda _: None, said.append)
+
+
+def test_an_origin_that_another_host_has_reserved_is_left_alone(
+    lab: Lab, disks: tuple[PurePosixPath, PurePosixPath]
+) -> None:
+    machine, (ours, theirs) = lab.machine, disks
+    reserve(machine, theirs)
+    assert not writes(machine, ours)
+    with pytest.raises(OriginReservedError, match=f"key {THEIR_KEY}"):
+        creation.create(machine, wanted(ours), True, lambda _: None)
+    assert writes(machine, theirs)
+    assert not writes(machine, ours)
+
+    creation.create(machine, wanted(ours, break_reservation=True), True, lambda _: None)
+    card, disk = cache_device.find(machine, "oltp")
+    assert writes(machine, disk.device)
+    assert not writes(machine, theirs)
+
+    lifecycle.deactivate(machine, card, disk, lambda _: None)
+    reserve(machine, theirs)
+    with pytest.raises(OriginReservedError):
+        lifecycle.activate(machine, card, disk, lambda _: None)
+    boot = machine.run(
+        ["sh", "-c", systemd_unit.script(machine, card, disk), "boot", "start"], check=False
+    )
+    assert (boot.rc, "another host holds a reservation" in boot.stderr) == (1, True)
+    lifecycle.activate(machine, card, disk, lambda _: None, break_reservation=True)
+    assert not writes(machine, theirs)
+    lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
+    assert writes(machine, theirs)

@@ -1,0 +1,661 @@
+"""The whole life of both kernel tiers on real devices, in one virtual machine.
+
+All devices are cut out of its flash disk by device-mapper, so that they can grow and fail.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import asyncssh
+import pytest
+
+from hotset.cachelayer.block import devicemapper, devices, extents, label
+from hotset.cachelayer.block.devicemapper import device_size
+from hotset.cachelayer.block.extents import Run
+from hotset.cachelayer.common.units import Blocks, Bytes
+from hotset.cachelayer.hosts.base import CommandError, Machine, PrerequisiteMissingError
+from hotset.cachelayer.provisioning import adopt, cache_device, lifecycle, retune
+from hotset.cachelayer.provisioning import (
+    create as creation,
+)
+from hotset.cachelayer.provisioning import (
+    resize as resizing,
+)
+from hotset.cachelayer.provisioning.boot import systemd_unit
+from hotset.cachelayer.provisioning.cache_device import Card, CardError, Disk
+from hotset.cachelayer.provisioning.create import CreateRequest
+from hotset.cachelayer.provisioning.sizing import DatabaseKind, KernelKind
+from hotset.cachelayer.testbed import lab as labs
+from hotset.cachelayer.testbed.connect import opened
+from hotset.cachelayer.testbed.lab import LabSpec
+from hotset.cachelayer.testbed.machines.guest import SSH_PORT, Guest
+from hotset.cachelayer.tiers import bcache_control
+from hotset.cachelayer.tiers.base import MetadataDamagedError, WriteMode, hits_between
+from hotset.cachelayer.tiers.bcache import Bcache
+from hotset.cachelayer.warmup.fill import fill
+from tests.own_lab import own_lab
+
+pytestmark = pytest.mark.lab
+
+MIB = 1024**2
+SPACE_MAP = 80
+"""Where the superblock says which block has the index of its space map: ``bitmap_root`` of
+``metadata_space_map_root`` (drivers/md/dm-cache-metadata.c, persistent-data/dm-space-map-common.h).
+"""
+MOUNT = PurePosixPath("/run/hotset/data")
+KINDS: tuple[KernelKind, ...] = ("dm-cache", "bcache")
+FLASH, ORIGIN, OTHER = "lab-flash", "lab-origin", "lab-other"
+SIZES = {FLASH: 288, ORIGIN: 192, OTHER: 96}
+BEHIND = 164 * 16
+"""The first block of 64 KiB behind the file system of the origin, at 164 MiB."""
+START = {FLASH: 0, ORIGIN: 300, OTHER: 600}
+
+
+def by_id(name: str) -> PurePosixPath:
+    return PurePosixPath(f"/dev/disk/by-id/dm-name-{name}")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The machine, its devices and what verbs said."""
+
+    machine: Machine
+    said: list[str]
+
+    def sh(self, script: str) -> str:
+        return self.machine.run(["sh", "-ec", script], timeout_s=300).stdout.strip()
+
+    def cut(self, name: str, mib: int | None = None, target: str = "linear") -> None:
+        """Make a device of the virtual machine's disk, or give it another table."""
+        length = (mib or SIZES[name]) * 2048
+        table = f"0 {length} linear {labs.FLASH_DISK} {START[name] * 2048}"
+        if target == "error":
+            table = f"0 {length} error"
+        if name in devicemapper.active_names(self.machine):
+            devicemapper.swap(self.machine, name, table)
+        else:
+            devicemapper.make(self.machine, name, table)
+
+    def create(
+        self,
+        kind: KernelKind,
+        name: str = "oltp",
+        origin: str = ORIGIN,
+        database: DatabaseKind = "oltp",
+        cache: int = 80,
+    ) -> None:
+        wanted = CreateRequest(
+            name,
+            by_id(FLASH),
+            by_id(origin),
+            kind,
+            database,
+            Bytes(cache * MIB),
+            Bytes(16 * MIB) if name == "oltp" else None,
+        )
+        creation.create(self.machine, wanted, True, self.said.append)
+
+    def found(self, name: str | None = None) -> tuple[Card, Disk]:
+        return cache_device.find(self.machine, name)
+
+    def inspect(self, name: str | None = None) -> lifecycle.DiskState:
+        return lifecycle.inspect(self.machine, *self.found(name))
+
+    def dirty(self, name: str | None = None) -> int:
+        return int(cache_device.tier_for(self.machine, *self.found(name)).counters().dirty)
+
+    def mount(self, device: PurePosixPath, options: str = "rw") -> None:
+        self.sh(f"mkdir -p {MOUNT}; mount -o {options} {device} {MOUNT}")
+
+    def umount(self) -> None:
+        self.sh(f"umount {MOUNT}")
+
+    def sums(self, device: PurePosixPath | None = None) -> str:
+        """Checksums of the mounted files and of what :meth:`soil` wrote, read from the device."""
+        device = device or self.found("oltp")[1].device
+        return self.sh(
+            f"echo 1 > /proc/sys/vm/drop_caches; cd {MOUNT}; md5sum f*;"
+            f" dd if={device} bs=64k skip={BEHIND} count=96 iflag=direct status=none"
+            " | md5sum"
+        )
+
+    def soil(self) -> None:
+        """Make 6 MiB dirty behind the file system: dm-cache takes whole blocks at once."""
+        disk = self.found("oltp")[1]
+        device = disk.device
+        if disk.kind == "dm-cache":
+            # Else it is written back as soon as the disk is idle for a second.
+            self.sh(f"dmsetup message {device.name} 0 migration_threshold 0")
+        self.sh(
+            f"dd if=/dev/urandom of={device} bs=64k seek={BEHIND} count=96 oflag=direct status=none"
+        )
+        assert self.dirty("oltp") > 0
+
+    def write(self, name: str, mib: int) -> None:
+        self.sh(
+            f"dd if=/dev/urandom of={MOUNT}/{name} bs=64k count={mib * 16} conv=fsync status=none"
+        )
+
+    def crash(self) -> None:
+        """Take every device of hotset's away behind its back, as a reboot does."""
+        self.sh(
+            "for n in $(dmsetup ls | grep -o '^hotset-[a-z]*' | sort -u); do"
+            " dmsetup remove $n 2>/dev/null || :; done;"
+            " for b in /sys/block/dm-*/bcache/stop; do [ -e $b ] && echo 1 > $b; done;"
+            " for s in /sys/fs/bcache/*-*/stop; do [ -e $s ] && echo 1 > $s; done; sleep 1;"
+            " for n in $(dmsetup ls | grep -o '^hotset-[a-z-]*'); do"
+            " dmsetup remove --retry $n; done"
+        )
+        assert not [
+            name for name in devicemapper.active_names(self.machine) if name.startswith("hotset-")
+        ]
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    spec = LabSpec("uml", 2, Bytes(1024 * MIB), Bytes(800 * MIB))
+    with own_lab(tmp_path_factory, spec) as lab:
+        yield lab.machine
+
+
+@pytest.fixture
+def bench(machine: Machine) -> Iterator[Bench]:
+    """Empty devices, and an origin with a file system that has data on it."""
+    with bench_on(machine) as bench:
+        yield bench
+
+
+@pytest.fixture
+def bench_with_debugfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """In the virtual machine: User-Mode Linux does not show what bcache holds."""
+    spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(800 * MIB))
+    with own_lab(tmp_path_factory, spec) as lab, bench_on(lab.machine) as bench:
+        yield bench
+
+
+@contextmanager
+def bench_on(machine: Machine) -> Iterator[Bench]:
+    bench = Bench(machine, [])
+    for name in SIZES:
+        bench.cut(name)
+    bench.sh(
+        f"udevadm settle; for n in {FLASH} {OTHER}; do wipefs -aq /dev/mapper/$n; done;"
+        # With the label of the test before, it were not empty.
+        f" dd if=/dev/zero of=/dev/mapper/{FLASH} bs=1M count=1 oflag=direct status=none;"
+        f" mke2fs -q -F -t ext4 -E lazy_itable_init=0 /dev/mapper/{ORIGIN} 160M"
+    )
+    bench.mount(by_id(ORIGIN))
+    bench.write("f1", 12)
+    bench.umount()
+    yield bench
+    bench.sh(f"umount -q {MOUNT} || :; rm -rf /etc/hotset /etc/udev/rules.d/*hotset*")
+    bench.crash()
+    bench.sh(
+        f"dmsetup remove --retry {FLASH}; dmsetup remove --retry {ORIGIN};"
+        f" dmsetup remove --retry {OTHER}"
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_life(  # noqa: PLR0915 - one life, told in its order
+    bench: Bench, kind: KernelKind
+) -> None:
+    machine = bench.machine
+    bench.mount(by_id(ORIGIN), "ro")
+    before = bench.sums(by_id(ORIGIN))
+    with pytest.raises(devices.DeviceRefusedError, match="lab-origin is mounted on /run/hotset"):
+        bench.create(kind)
+    bench.umount()
+    assert cache_device.known_cards(machine) == []
+
+    bench.create(kind)
+    device = bench.found()[1].device
+    bench.mount(device)
+    assert bench.sums() == before, "in place: the data are as they were"
+    bench.write("f2", 8)
+    bench.soil()
+    with pytest.raises(lifecycle.TierRefusedError, match="mounted on"):
+        lifecycle.detach(machine, *bench.found(), False, False, lambda _: None, print)
+    now = bench.sums()
+    assert bench.inspect().report.state == "active"
+
+    # A second disk takes what is left of the same card.
+    bench.create(kind, "dwh", OTHER, "warehouse", 80)
+    assert {one.name for one in bench.found("dwh")[0].disks} == {"oltp", "dwh"}
+    assert device_size(machine, bench.found("dwh")[1].device) == SIZES[OTHER] * MIB
+    lifecycle.detach(machine, *bench.found("dwh"), False, False, lambda _: None, print)
+
+    # A reboot: all devices go behind hotset's back, with dirty data on the flash.
+    bench.umount()
+    bench.crash()
+    seen = bench.inspect()
+    assert seen.report.state == "inactive"
+    assert "may hold OLD data" in " ".join(seen.report.notes)
+    lifecycle.activate(machine, *bench.found(), bench.said.append)
+    bench.mount(device)
+    assert bench.sums() == now
+
+    # Flushed with the file system mounted and in use; goes on as before.
+    was = bench.inspect().report.tunables
+    left: list[Blocks] = []
+    bench.soil()
+    now = bench.sums()
+    assert lifecycle.flush(machine, *bench.found(), left.append) > 0
+    assert left[-1] == 0
+    assert bench.inspect().report.tunables == was
+
+    # The origin grows under the mounted file system.
+    bench.cut(ORIGIN, SIZES[ORIGIN] + 32)
+    resizing.resize(machine, *bench.found(), None, True, left.append, bench.said.append)
+    assert device_size(machine, device) == (SIZES[ORIGIN] + 32) * MIB
+    assert bench.sums() == now
+
+    # The cache grows and shrinks.
+    for mib in (120, 72):
+        bench.soil()
+        if mib == 72 or kind == "bcache":
+            with pytest.raises(lifecycle.TierRefusedError, match="which that would drop"):
+                resizing.resize(
+                    machine, *bench.found(), Bytes(mib * MIB), False, left.append, print
+                )
+        resizing.resize(machine, *bench.found(), Bytes(mib * MIB), True, left.append, print)
+        assert bench.found()[1].spec.cache == mib * MIB
+        tier = cache_device.tier_for(machine, *cache_device.find(machine, None))
+        assert tier.counters().total.bytes(tier.spec.block) == mib * MIB
+        assert bench.inspect().report.state == "active"
+    assert bench.inspect().report.tunables == was
+    now = bench.sums()
+    bench.umount()
+
+    # What hotset calls plain is plain.
+    lifecycle.detach(machine, *bench.found(), False, False, left.append, bench.said.append)
+    assert not [
+        name
+        for name in devicemapper.active_names(machine)
+        if name.startswith("hotset-") and name != "hotset-volume"
+    ]
+    bench.mount(by_id(ORIGIN))
+    assert bench.sums(by_id(ORIGIN)) == now, "everything was written back"
+    bench.umount()
+    bench.sh(f"e2fsck -fn {by_id(ORIGIN)}")
+    lifecycle.destroy(
+        machine, cache_device.known_cards(machine)[0], True, lambda _: left.append, print
+    )
+    assert cache_device.known_cards(machine) == []
+    assert not [name for name in devicemapper.active_names(machine) if name.startswith("hotset-")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_dead_flash_lets_the_origin_go(bench: Bench, kind: KernelKind) -> None:
+    machine = bench.machine
+    bench.create(kind)
+    bench.mount(bench.found()[1].device)
+    bench.write("f2", 4)
+    bench.umount()
+    bench.soil()
+    with pytest.raises(lifecycle.TierRefusedError, match="the flash is not dead, it answers"):
+        lifecycle.detach(machine, *bench.found(), True, False, lambda _: None, print)
+    bench.cut(FLASH, target="error")
+    # The kernel notices when it is asked for something.
+    bench.sh(
+        f"dd if={bench.found()[1].device} of=/dev/null bs=64k count=400 iflag=direct"
+        " status=none || :"
+    )
+    seen = bench.inspect()
+    assert seen.report.state == "failed"
+    assert "is gone or does not answer" in " ".join(seen.report.notes)
+    with pytest.raises(lifecycle.TierRefusedError, match="so nothing can be written back"):
+        lifecycle.detach(machine, *bench.found(), False, False, lambda _: None, print)
+    lifecycle.detach(machine, *bench.found(), True, False, lambda _: None, bench.said.append)
+    assert "LOST: " in " ".join(bench.said)
+    bench.sh(f"e2fsck -fy {by_id(ORIGIN)} || [ $? -lt 4 ]")
+    bench.mount(by_id(ORIGIN))
+    bench.sh(f"test -s {MOUNT}/f1")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_flash_that_hangs_ends_every_wait(
+    bench: Bench, kind: KernelKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks it for something waits in state D, until it answers again."""
+    monkeypatch.setattr(devices, "_ANSWER_S", 3.0)
+    monkeypatch.setattr(label, "_READ_TIMEOUT_S", 3.0)
+    monkeypatch.setattr(devicemapper, "_REMOVE_LIMIT_S", 5.0)
+    monkeypatch.setattr(bcache_control, "_STOP_LIMIT_S", 5.0)
+    bench.create(kind)
+    bench.mount(bench.found()[1].device)
+    bench.write("f2", 4)
+    bench.umount()
+    bench.soil()
+    bench.sh(f"dmsetup suspend --noflush --nolockfs {FLASH}")
+    try:
+        assert bench.inspect().report.state == "failed"
+        with pytest.raises(lifecycle.TierRefusedError, match="gone or does not answer"):
+            lifecycle.detach(bench.machine, *bench.found(), False, False, lambda _: None, print)
+        with pytest.raises(lifecycle.TierRefusedError, match="given up, and no boot makes it"):
+            lifecycle.detach(
+                bench.machine, *bench.found(), True, False, lambda _: None, bench.said.append
+            )
+        assert "LOST: " in " ".join(bench.said)
+        assert cache_device.pairs(bench.machine) == []
+    finally:
+        bench.sh(f"dmsetup resume {FLASH}")
+    # It is back: what it holds is older than the origin by now, and is not taken for the truth.
+    bench.said.clear()
+    adopt.adopt(bench.machine, by_id(FLASH), True, bench.said.append)
+    assert "has gone on without" in " ".join(bench.said)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_origins_uuid_leads_to_the_tier_or_nowhere(bench: Bench, kind: KernelKind) -> None:
+    """So a mount by UUID never finds old data while the tier is down."""
+    uuid = bench.sh(f"blkid -p -s UUID -o value {by_id(ORIGIN)}")
+
+    def leads_to() -> str:
+        return bench.sh(f"udevadm settle; readlink -e /dev/disk/by-uuid/{uuid} || :")
+
+    def node(device: PurePosixPath) -> str:
+        return bench.sh(f"readlink -e {device}")
+
+    assert leads_to() == node(by_id(ORIGIN))
+    bench.create(kind)
+    disk = bench.found()[1]
+    assert leads_to() in (node(disk.device), bench.sh("ls -d /dev/bcache0 2>/dev/null || :"))
+    inner = bench.sh(f"udevadm info --query=property /dev/mapper/{disk.device.name}-cache")
+    assert "ID_FS_UUID=" not in inner
+    assert "SYSTEMD_READY=0" in inner
+    lifecycle.deactivate(bench.machine, *bench.found(), print)
+    assert leads_to() == ""
+    lifecycle.detach(bench.machine, *bench.found(), False, False, lambda _: None, print)
+    assert leads_to() == node(by_id(ORIGIN))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_origin_that_was_written_to_is_not_mixed_with_the_flash(
+    bench: Bench, kind: KernelKind
+) -> None:
+    machine = bench.machine
+    bench.create(kind)
+    bench.soil()
+    lifecycle.deactivate(machine, *bench.found(), bench.said.append)
+    assert "OLD data" in bench.said[-1]
+    bench.mount(by_id(ORIGIN))
+    bench.write("f9", 1)
+    bench.umount()
+    with pytest.raises(lifecycle.OriginChangedError, match="both cannot be kept"):
+        lifecycle.activate(machine, *bench.found(), print)
+    lifecycle.keep_flash(machine, *bench.found())
+    lifecycle.activate(machine, *bench.found(), print)
+    lifecycle.flush(machine, *bench.found(), lambda _: None)
+    lifecycle.deactivate(machine, *bench.found(), bench.said.append)
+    bench.sh(f"e2fsck -fy {by_id(ORIGIN)} || [ $? -lt 4 ]")
+    # All of it is on the origin: what was cached is forgotten.
+    lifecycle.activate(machine, *bench.found(), bench.said.append)
+    assert "the cache begins empty" in " ".join(bench.said)
+    bench.mount(bench.found()[1].device)
+    bench.sh(f"test -s {MOUNT}/f1")
+    bench.umount()
+
+
+def test_damaged_metadata_of_dm_cache(bench: Bench) -> None:
+    machine = bench.machine
+    bench.create("dm-cache")
+    bench.mount(bench.found()[1].device)
+    bench.write("f2", 8)
+    bench.soil()
+    now = bench.sums()
+    bench.umount()
+    lifecycle.deactivate(machine, *bench.found(), print)
+    at = bench.found()[1].metadata[0].start
+
+    def spoil(offset: int, count: int) -> None:
+        bench.sh(
+            f"dd if=/dev/zero of=/dev/mapper/{FLASH} bs=4096 oflag=direct conv=notrunc"
+            f" seek={at // 4096 + offset} count={count} status=none"
+        )
+
+    # The superblock alone is gone: dm-cache itself would format an empty cache over it.
+    saved = bench.sh(
+        f"dd if=/dev/mapper/{FLASH} bs=4096 skip={at // 4096} count=1 status=none"
+        " iflag=direct | od -An -v -tx1 | tr -d ' \\n'"
+    )
+    assert len(saved) == 8192
+    spoil(0, 1)
+    with pytest.raises(MetadataDamagedError, match=r"cache_check .*OLD data") as damaged:
+        lifecycle.activate(machine, *bench.found(), print)
+    assert [one.operation for one in damaged.value.remedies] == ["tier repair"]
+    with pytest.raises(lifecycle.TierRefusedError, match=r"cache_repair .*not known"):
+        lifecycle.repair(machine, *bench.found(), print)
+    assert not [
+        name for name in devicemapper.active_names(machine) if name.startswith("hotset-oltp")
+    ]
+
+    # A superblock that came back from a copy, the index of its space map gone: that can be mended,
+    # and every write that was only on the flash is found again.
+    escaped = "".join(f"\\{int(saved[i : i + 2], 16):03o}" for i in range(0, len(saved), 2))
+    bench.sh(
+        f"printf '{escaped}' > /run/super; dd if=/run/super of=/dev/mapper/{FLASH} bs=4096"
+        f" seek={at // 4096} oflag=direct conv=notrunc status=none"
+    )
+    spoil(int.from_bytes(bytes.fromhex(saved)[SPACE_MAP : SPACE_MAP + 8], "little"), 1)
+    with pytest.raises(MetadataDamagedError, match="cache_check"):
+        lifecycle.activate(machine, *bench.found(), print)
+    lifecycle.repair(machine, *bench.found(), bench.said.append)
+    assert "blocks are cached again" in " ".join(bench.said)
+    bench.mount(bench.found()[1].device)
+    assert bench.sums() == now
+    bench.umount()
+    lifecycle.flush(machine, *bench.found(), lambda _: None)
+    lifecycle.deactivate(machine, *bench.found(), print)
+    left = lifecycle.left_of(machine, *bench.found())
+    assert left is not None
+    assert left.word == "clean"
+    spoil(0, 4)
+    # Clean before it was damaged: nothing is lost, the cache begins empty.
+    lifecycle.repair(machine, *bench.found(), bench.said.append)
+    assert "nothing is lost" in " ".join(bench.said)
+    bench.mount(bench.found()[1].device)
+    assert bench.sums() == now
+    bench.umount()
+
+
+def test_what_bcache_has_cached(bench_with_debugfs: Bench) -> None:
+    bench = bench_with_debugfs
+    machine = bench.machine
+    bench.create("bcache", database="warehouse")
+    device = bench.found()[1].device
+    tier = cache_device.tier_for(machine, *cache_device.find(machine, None))
+    assert isinstance(tier, Bcache)
+    bench.mount(device)
+    bench.sh(f"dd if={MOUNT}/f1 of=/dev/null bs=64k iflag=direct status=none")
+    bypassed = tier.resident()
+    # The cut-off of a warehouse lets a scan of 12 MiB go past after its first 4 MiB.
+    assert extents.count(bypassed).bytes(tier.spec.block) < 8 * MIB
+    found = extents.of_files(machine, [f"{MOUNT}/f1"])
+    runs = extents.to_runs(found, tier.spec.block, device_size(machine, device))
+    bench.umount()
+    fill(tier, runs, 0, lambda _: None)
+    kept = {at for run in tier.resident() for at in range(run.start, run.start + run.count)}
+    wanted = {at for run in runs for at in range(run.start, run.start + run.count)}
+    assert len(wanted & kept) >= 0.99 * len(wanted)
+    assert dict(tier.report().tunables)["sequential_cutoff"] == "4.0M"
+    assert tier.contents().dirty == []
+    tier.kernel.set(("cache_mode", "writeback"), ("writeback_running", 0))
+    bench.sh(f"dd if=/dev/urandom of={device} bs=64k seek=2400 count=4 oflag=direct status=none")
+    held = tier.contents()
+    assert held.dirty is not None
+    assert extents.common(held.cached, held.dirty) == held.dirty
+    dirty = extents.to_runs(held.dirty, tier.spec.block, device_size(machine, device))
+    assert dirty == [Run(Blocks(2400 * 16), Blocks(64))]
+
+
+def test_bcache_is_filled_also_where_the_kernel_does_not_show_what_it_holds(bench: Bench) -> None:
+    machine = bench.machine
+    bench.create("bcache", database="oltp")
+    device = bench.found()[1].device
+    tier = cache_device.tier_for(machine, *cache_device.find(machine, None))
+    assert isinstance(tier, Bcache)
+    with pytest.raises(PrerequisiteMissingError, match="kernel has no debugfs"):
+        tier.resident()
+    bench.mount(device)
+    found = extents.of_files(machine, [f"{MOUNT}/f1"])
+    runs = extents.to_runs(found, tier.spec.block, device_size(machine, device))
+    bench.umount()
+    fill(tier, runs, 0, lambda _: None)
+    before = tier.counters()
+    for run in runs:
+        bench.sh(
+            f"dd if={device} of=/dev/null bs={int(tier.spec.block)} skip={run.start}"
+            f" count={run.count} iflag=direct status=none"
+        )
+    hits = hits_between(before, tier.counters(), tier.counter_bits)
+    assert (hits.read_hits or 0) > 100
+    assert (hits.read_misses or 0) <= 0.01 * (hits.read_hits or 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_unit_is_the_very_commands(bench: Bench, kind: KernelKind) -> None:
+    machine = bench.machine
+    bench.create(kind)
+    bench.mount(bench.found()[1].device)
+    bench.write("f2", 4)
+    bench.soil()
+    now = bench.sums()
+    bench.umount()
+    path = systemd_unit.install(machine, *bench.found())
+    verified = machine.run(["systemd-analyze", "verify", str(path)], check=False)
+    assert (verified.rc, verified.stderr) == (0, "")
+    script = systemd_unit.script_of(bench.found()[1])
+    bench.crash()
+    bench.sh(f"sh {script} start; sh {script} start")
+    assert bench.inspect().report.state == "active"
+    bench.mount(bench.found()[1].device)
+    assert bench.sums() == now
+    bench.umount()
+    # Taken down by the unit, as at a shutdown, and activated by hotset.
+    bench.sh(f"sh {script} stop; sh {script} stop")
+    assert bench.inspect().report.state == "inactive"
+    lifecycle.activate(machine, *bench.found(), bench.said.append)
+    bench.mount(bench.found()[1].device)
+    assert bench.sums() == now
+    bench.umount()
+    # Somebody writes to the origin: the unit fails, and so does what requires it.
+    bench.sh(f"sh {script} stop; dd if=/dev/urandom of={by_id(ORIGIN)} bs=4k seek=9 count=1")
+    with pytest.raises(CommandError, match="was written to while the tier was down"):
+        bench.sh(f"sh {script} start")
+    systemd_unit.remove(machine, bench.found()[1])
+    bench.sh(f"! test -e {path}; ! test -e {script}")
+
+
+def test_the_mount_of_a_tier_waits_for_its_unit(bench: Bench) -> None:
+    """systemd's own reader of fstab makes the mount: it requires the unit, so that one which fails
+    stops it, and the origin is mounted by nobody."""
+    machine = bench.machine
+    uuid = bench.sh(f"blkid -p -s UUID -o value {by_id(ORIGIN)}")
+    bench.sh(f"cp /etc/fstab /run/fstab; echo 'UUID={uuid} /srv/db ext4 noatime 0 2' >> /etc/fstab")
+    try:
+        bench.create("dm-cache")
+        made = bench.sh(
+            "rm -rf /run/made; mkdir /run/made; cd /run/made;"
+            " /usr/lib/systemd/system-generators/systemd-fstab-generator . . .; cat srv-db.mount"
+        )
+        assert "\nWhat=/dev/mapper/hotset-oltp\n" in made
+        unit = "hotset-tier-oltp.service"
+        assert f"\nRequires={unit}\n" in made
+        assert f"\nAfter={unit}\n" in made
+        assert bench.sh(f"grep -c UUID={uuid} /run/made/*.mount || :").endswith("0")
+        both = (
+            f"systemd-analyze --man=no verify /run/made/srv-db.mount {systemd_unit.FOLDER / unit}"
+        )
+        assert bench.sh(f"{both} 2>&1 || :") == ""
+        lifecycle.detach(machine, *bench.found(), False, False, lambda _: None, print)
+        assert bench.sh("tail -n 1 /etc/fstab") == f"UUID={uuid} /srv/db ext4 noatime 0 2"
+    finally:
+        bench.sh("mv /run/fstab /etc/fstab")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_write_mode_changes_while_the_disk_is_in_use(bench: Bench, kind: KernelKind) -> None:
+    machine = bench.machine
+
+    def set_mode(mode: WriteMode) -> None:
+        retune.retune(machine, *bench.found(), None, mode, lambda _: None, bench.said.append)
+
+    bench.create(kind)
+    device = bench.found()[1].device
+    bench.mount(device)
+    bench.write("f2", 4)
+    bench.soil()
+    systemd_unit.install(machine, *bench.found())
+    now = bench.sums()
+    set_mode("writethrough")
+    assert (bench.found()[1].spec.mode, bench.dirty()) == ("writethrough", 0)
+    tunables = dict(bench.inspect().report.tunables)
+    assert "writethrough" in (tunables.get("mode"), tunables.get("cache_mode"))
+    assert "cleaner" not in str(bench.sh(f"dmsetup table {device.name}"))
+    with pytest.raises(CardError, match="has no policy 'arc'"):
+        retune.retune(machine, *bench.found(), "arc", None, lambda _: None, print)
+    assert bench.sums() == now
+    # Everything is on the origin, at every moment: a crash loses nothing, without the flash either.
+    bench.write("f3", 2)
+    now = bench.sums()
+    bench.umount()
+    bench.crash()
+    bench.mount(by_id(ORIGIN))
+    assert bench.sums(by_id(ORIGIN)) == now
+    bench.umount()
+    # The unit knows of the new mode: what is cached may be older than what was written just now.
+    bench.sh(f"sh {systemd_unit.script_of(bench.found()[1])} start | grep 'begins empty'")
+    set_mode("writeback")
+    assert bench.found()[1].spec.mode == "writeback"
+    bench.mount(device)
+    assert bench.sums() == now
+    bench.soil()
+    now = bench.sums()
+    bench.umount()
+    bench.crash()
+    lifecycle.activate(machine, *bench.found(), bench.said.append)
+    bench.mount(device)
+    assert bench.sums() == now, "write-back again: the flash is needed"
+    bench.umount()
+
+
+def test_ssh_checks_the_host_key(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hotset.cachelayer.testbed import image
+
+    assert isinstance(machine, Guest)
+    built = image.cached()
+    assert built is not None
+    host, port = machine.address(SSH_PORT)
+    name, known = f"ssh://root@{host}:{port}", tmp_path / "known_hosts"
+    monkeypatch.setenv("HOTSET_KNOWN_HOSTS", str(known))
+    monkeypatch.setenv("HOTSET_SSH_KEY", str(built.client_key))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    with (
+        pytest.raises(PrerequisiteMissingError, match=r"host key is not in .*`ssh -p"),
+        opened(name),
+    ):
+        pass
+    known.write_text(f"[{host}]:{port} {built.host_key}\n")
+    with opened(name) as there:
+        assert there.kind == "ssh"
+        assert there.run(["uname", "-r"]).stdout == machine.run(["uname", "-r"]).stdout
+        assert there.address(5432) == (host, 5432)
+        begun = time.monotonic()
+        assert cache_device.known_cards(there) == []
+        assert time.monotonic() - begun < 10
+    other = tmp_path / "other"
+    asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(other))
+    monkeypatch.setenv("HOTSET_SSH_KEY", str(other))
+    with (
+        pytest.raises(PrerequisiteMissingError, match=r"login was refused.*HOTSET_SSH_KEY"),
+        opened(name),
+    ):
+        pass

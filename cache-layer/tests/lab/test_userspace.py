@@ -1,0 +1,572 @@
+"""The cache in user space on this computer's kernel: the life of a card and its disks, on files."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from hotset.cachelayer.block import flashdev
+from hotset.cachelayer.block.devices import DeviceRefusedError
+from hotset.cachelayer.block.extents import Run, count
+from hotset.cachelayer.common.errors import HotsetError
+from hotset.cachelayer.common.units import Blocks, Bytes
+from hotset.cachelayer.hosts.base import Machine, PrerequisiteMissingError, put_text
+from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.provisioning import adopt, lifecycle, resize, retune
+from hotset.cachelayer.provisioning import cache_device as cards
+from hotset.cachelayer.provisioning import create as creation
+from hotset.cachelayer.provisioning.boot import systemd_unit
+from hotset.cachelayer.provisioning.cache_device import CardError
+from hotset.cachelayer.provisioning.create import CreateRequest
+from hotset.cachelayer.provisioning.lifecycle import DiskState, TierRefusedError
+from hotset.cachelayer.provisioning.state import TierRecord
+from hotset.cachelayer.stats import region_counters
+from hotset.cachelayer.tiers.base import MetadataDamagedError, TierFailedError, WriteMode
+from hotset.cachelayer.tiers.userspace import Userspace
+
+from ..enclosed import enclosed
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
+    ),
+]
+MIB = 1024**2
+BLOCK = 64 * 1024
+
+
+@dataclass
+class Site:
+    """A machine with a flash of 256 MiB and origins of 128 MiB."""
+
+    machine: Machine
+    folder: Path
+
+    @property
+    def flash(self) -> PurePosixPath:
+        return PurePosixPath(self.folder / "flash")
+
+    def origin(self, name: str) -> PurePosixPath:
+        path = self.folder / f"{name}.origin"
+        if not path.exists():
+            with path.open("wb") as file:
+                file.truncate(128 * MIB)
+            self.machine.run(["mke2fs", "-q", "-F", "-t", "ext4", str(path)])
+        return PurePosixPath(path)
+
+    def wanted(self, name: str, cache: int = 32, volume: int | None = 16) -> CreateRequest:
+        size = None if volume is None else Bytes(volume * MIB)
+        origin = self.origin(name)
+        return CreateRequest(
+            name, self.flash, origin, "userspace", "oltp", Bytes(cache * MIB), size
+        )
+
+    def create(self, name: str, cache: int = 32, volume: int | None = 16) -> None:
+        creation.create(self.machine, self.wanted(name, cache, volume), False, print)
+
+    def tier(self, name: str) -> Userspace:
+        tier = cards.tier_for(self.machine, *cards.find(self.machine, name))
+        assert isinstance(tier, Userspace)
+        return tier
+
+    def inspect(self, name: str) -> DiskState:
+        return lifecycle.inspect(self.machine, *cards.find(self.machine, name))
+
+    def activate(self, name: str) -> None:
+        lifecycle.activate(self.machine, *cards.find(self.machine, name), print)
+
+    def deactivate(self, name: str) -> None:
+        lifecycle.deactivate(self.machine, *cards.find(self.machine, name), print)
+
+    def flush(self, name: str) -> int:
+        return lifecycle.flush(self.machine, *cards.find(self.machine, name), lambda _: None)
+
+    def detach(self, name: str, dead: bool = False, yes: bool = False) -> None:
+        found = cards.find(self.machine, name)
+        lifecycle.detach(self.machine, *found, dead, yes, lambda _: None, print)
+
+    def destroy(self) -> None:
+        card = cards.find_card(self.machine, None)
+        lifecycle.destroy(self.machine, card, True, lambda _: lambda _: None, print)
+
+    def resize(self, name: str, cache: int | None) -> None:
+        size = None if cache is None else Bytes(cache * MIB)
+        found = cards.find(self.machine, name)
+        resize.resize(self.machine, *found, size, False, lambda _: None, print)
+
+    def sh(self, script: str) -> str:
+        return self.machine.run(["sh", "-ec", script]).stdout.strip()
+
+    def mount(self, device: PurePosixPath) -> Path:
+        folder = self.folder / "mounted"
+        folder.mkdir(exist_ok=True)
+        self.sh(f"mount {device} {folder}")
+        return folder
+
+    def unmount(self) -> None:
+        self.sh(f"umount {self.folder / 'mounted'}")
+
+    def file(self, name: str) -> str:
+        """A file on what is mounted, durable; returns its checksum."""
+        folder = self.folder / "mounted"
+        self.sh(f"head -c 3000000 /dev/urandom > {folder}/{name}; sync -f {folder}")
+        return self.sums(name)[0]
+
+    def sums(self, *names: str) -> list[str]:
+        self.sh("echo 3 > /proc/sys/vm/drop_caches || true")
+        folder = self.folder / "mounted"
+        return [self.sh(f"md5sum < {folder}/{name}") for name in names]
+
+    def retune(self, name: str, policy: str | None, mode: WriteMode | None) -> None:
+        found = cards.find(self.machine, name)
+        retune.retune(self.machine, *found, policy, mode, lambda _: None, print)
+
+    def engine_pid(self, name: str) -> int:
+        return int(self.sh(f"cat /run/hotset/engine/{name}/pid"))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with (tmp_path / "flash").open("wb") as file:
+        file.truncate(256 * MIB)
+    with enclosed() as machine:
+        there = Site(machine, tmp_path)
+        try:
+            yield there
+        finally:
+            machine.run(["umount", "-l", str(tmp_path / "mounted")], check=False)
+            for card, disk in cards.pairs(machine):
+                cards.tier_for(machine, card, disk).discard()
+                cards.remove_volume(machine, card)
+
+
+@pytest.fixture
+def never_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines that write nothing back of their own accord, which one that is idle does soon."""
+    words = Userspace.engine_words
+    monkeypatch.setattr(
+        Userspace, "engine_words", lambda *given: [*words(*given), "--dirty-target", "100"]
+    )
+
+
+def test_a_disk_is_created_used_and_given_back(site: Site) -> None:
+    origin = site.origin("shop")
+    site.mount(origin)
+    sums = [site.file("before")]
+    site.unmount()
+
+    site.create("shop")
+    one = site.inspect("shop")
+    assert (one.report.state, str(one.disk.device)) == ("active", "/dev/hotset/shop")
+    assert site.sh("blockdev --getsize64 /dev/hotset/volume") == str(16 * MIB)
+    site.sh("mke2fs -q -F /dev/hotset/volume; wipefs --all /dev/hotset/volume")
+
+    site.mount(one.disk.device)
+    with pytest.raises(TierRefusedError, match="in use"):
+        site.deactivate("shop")
+    sums.append(site.file("after"))
+    site.unmount()
+    site.deactivate("shop")
+    assert site.inspect("shop").report.state == "inactive"
+    site.activate("shop")
+    site.mount(one.disk.device)
+    assert site.sums("before", "after") == sums
+    site.unmount()
+    site.flush("shop")
+    assert site.tier("shop").counters().dirty == 0
+
+    site.detach("shop")
+    site.mount(origin)
+    assert site.sums("before", "after") == sums
+    site.unmount()
+    site.destroy()
+    for folder in ("/dev/hotset", "/etc/hotset/cards", "/etc/hotset/engine"):
+        assert site.sh(f"ls {folder}") == ""
+
+
+@pytest.mark.usefixtures("never_cleaned")
+def test_the_engine_counts_and_is_warmed_up_while_the_disk_is_in_use(site: Site) -> None:
+    site.create("shop")
+    tier, disk = site.tier("shop"), site.inspect("shop").disk
+    folder = site.mount(disk.device)
+    site.file("data")
+    warmed = tier.insert([Run(Blocks(0), Blocks(400))], 10, lambda _: None, Bytes(64 * MIB))
+    assert count(tier.resident()) >= 400
+    assert warmed.seconds > 0.2  # it was held back
+    before = tier.counters()
+    site.sh(f"for i in 1 2 3; do dd if={folder}/data of=/dev/null bs=8k iflag=direct; done")
+    after = tier.counters()
+    assert after.read_hits - before.read_hits >= 3 * 3_000_000 // 8192
+    reading = region_counters.of(site.machine, disk).read()
+    hits = sum(tally.read_hits or 0 for tally in reading.tallies.values())
+    assert hits == tier.counters().read_hits
+    assert {run for runs in tier.by_level().values() for run in runs}
+    dirty = tier.contents().dirty
+    assert dirty
+    assert sum(one.length for one in dirty) == int(tier.counters().dirty) * 64 * 1024
+    site.unmount()
+    # With nobody on it, what was fetched is compared with the origin.
+    site.flush("shop")
+    warmed = tier.insert([Run(Blocks(0), Blocks(100))], 10, lambda _: None)
+    assert warmed.sampled_blocks >= 10
+    assert warmed.differing_blocks == 0
+
+
+def test_sizes_policy_and_mode_change_while_it_is_mounted(site: Site) -> None:
+    origin = site.origin("shop")
+    site.create("shop")
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    sums = [site.file("first")]
+    tier = site.tier("shop")
+    tier.insert([Run(Blocks(0), Blocks(200))], 0, lambda _: None)
+    site.resize("shop", 64)
+    assert (site.tier("shop").counters().total, count(tier.resident()) >= 200) == (1024, True)
+    sums.append(site.file("second"))
+    site.resize("shop", 16)
+    assert site.tier("shop").counters().total == 256
+    site.retune("shop", "s3-fifo", "writethrough")
+    tunables = {"mode": "writethrough", "policy": "s3-fifo", "engine": "serving"}
+    assert dict(site.inspect("shop").report.tunables) == tunables
+    with pytest.raises(CardError, match="s3-fifo or arc"):
+        site.retune("shop", "best", None)
+    os.truncate(origin, 160 * MIB)
+    site.resize("shop", None)
+    assert site.sh("blockdev --getsize64 /dev/hotset/shop") == str(160 * MIB)
+    site.retune("shop", None, "writeback")
+    sums.append(site.file("third"))
+    assert site.sums("first", "second", "third") == sums
+    site.unmount()
+    site.deactivate("shop")
+    site.activate("shop")
+    assert dict(site.inspect("shop").report.tunables)["policy"] == "s3-fifo"
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    assert site.sums("first", "second", "third") == sums
+    site.unmount()
+
+
+def test_a_resize_that_was_cut_short_is_done_by_the_next_activation(site: Site) -> None:
+    site.create("shop")
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    sums = [site.file("data")]
+    site.unmount()
+    site.deactivate("shop")
+    # As the card is while a cache grows: with the flash of the larger one.
+    card, disk = cards.find(site.machine, "shop")
+    size = Bytes(48 * MIB)
+    more = cards.take(card.free(), Bytes(16 * MIB), "more")
+    spec = replace(disk.spec, cache=size)
+    card = cards.save(
+        site.machine, card.with_disk(replace(disk, spec=spec, cache=(*disk.cache, *more)))
+    )
+    site.activate("shop")
+    assert site.tier("shop").counters().total == 768
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    assert site.sums("data") == sums
+    site.unmount()
+
+
+def test_an_engine_that_is_killed_under_load_loses_nothing_that_was_synced(site: Site) -> None:
+    site.create("shop")
+    folder = site.mount(PurePosixPath("/dev/hotset/shop"))
+    site.file("data")
+    site.tier("shop").insert([Run(Blocks(0), Blocks(300))], 0, lambda _: None)
+    load = (
+        "n=0; while :; do n=$((n + 1));"
+        f" echo $n | dd of={folder}/n conv=fsync status=none || exit 0; echo $n; done"
+    )
+    with site.machine.stream(["sh", "-c", load]) as lines:
+        said: list[int] = []
+        for line in lines:
+            said.append(int(line))
+            if len(said) == 40:
+                os.kill(site.engine_pid("shop"), 9)
+        # The load ended by itself: it saw errors.
+    assert len(said) >= 40
+    wait_until(lambda: site.inspect("shop").report.state == "active")
+    # It is as warm as it was.
+    assert count(site.tier("shop").resident()) >= 300
+    # Whoever still has the old device sees errors for ever, never old data.
+    direct = site.machine.run(
+        ["sh", "-c", f"dd if={folder}/data of=/dev/null bs=64k iflag=direct"], check=False
+    )
+    assert direct.rc != 0
+    site.unmount()
+    folder = site.mount(PurePosixPath("/dev/hotset/shop"))
+    assert int(site.sh(f"cat {folder}/n")) in (said[-1], said[-1] + 1)
+    site.unmount()
+    assert "started again" in site.sh("cat /run/hotset/engine/shop/log")
+    assert site.machine.run(["e2fsck", "-fn", "/dev/hotset/shop"], check=False).rc == 0
+
+
+def test_the_boot_script_does_what_activate_and_deactivate_do(site: Site) -> None:
+    site.create("shop")
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    sums = [site.file("data")]
+    site.unmount()
+    card, disk = cards.find(site.machine, "shop")
+    script = PurePosixPath("/run/hotset/boot.sh")
+    put_text(site.machine, systemd_unit.script(site.machine, card, disk), script)
+    site.sh(f"sh {script} stop")
+    assert site.inspect("shop").report.state == "inactive"
+    # As after a reboot: no devices, nothing in /run.
+    site.sh("losetup --detach $(readlink -f /dev/hotset/volume); rm -rf /dev/hotset/*")
+    site.sh("rm -rf /run/hotset/engine")
+    site.sh(f"sh {script} start; sh {script} start")
+    assert site.inspect("shop").report.state == "active"
+    assert site.sh("blockdev --getsize64 /dev/hotset/volume") == str(16 * MIB)
+    site.mount(disk.device)
+    assert site.sums("data") == sums
+    site.unmount()
+    site.sh(f"sh {script} stop")
+    site.activate("shop")
+    # Somebody writes to the origin, and the flash may hold what it lacks.
+    site.sh(f"sh {script} stop")
+    site.mount(site.origin("shop"))
+    site.unmount()
+    refused = site.machine.run(["sh", str(script), "start"], check=False)
+    assert (refused.rc, "was written to" in refused.stderr) == (1, True)
+    # It has a unit that systemd takes.
+    unit = systemd_unit.text(disk, card, remote=False)
+    assert f'RequiresMountsFor="{site.flash}" "{disk.origin}"' in unit
+
+
+def test_a_path_may_hold_what_a_shell_or_systemd_would_read(site: Site) -> None:
+    odd = Site(site.machine, site.folder / "100% $HOME `id` 'of' it")
+    odd.folder.mkdir()
+    with (odd.folder / "flash").open("wb") as file:
+        file.truncate(256 * MIB)
+    odd.create("odd")
+    card, disk = cards.find(site.machine, "odd")
+    script = PurePosixPath("/run/hotset/boot.sh")
+    put_text(site.machine, systemd_unit.script(site.machine, card, disk), script)
+    site.sh(f"sh {script} stop")
+    left = lifecycle.left_of(site.machine, card, disk)
+    assert left is not None
+    assert left.word == "dirty"
+    site.sh(f"sh {script} start")
+    assert lifecycle.left_of(site.machine, card, disk) == TierRecord("active")
+    assert site.inspect("odd").report.state == "active"
+    unit = site.folder / "hotset-tier-odd.service"
+    unit.write_text(systemd_unit.text(disk, card, remote=False))
+    verified = Local().run(["systemd-analyze", "verify", str(unit)], check=False)
+    assert (verified.rc, verified.stderr) == (0, "")
+
+
+def test_an_engine_that_was_killed_with_its_supervisor_is_started_by_activate(site: Site) -> None:
+    site.create("shop")
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    sums = [site.file("data")]
+    site.unmount()
+    engine = site.engine_pid("shop")
+    supervisor = int(site.sh(f"cut -d' ' -f4 /proc/{engine}/stat"))
+    os.kill(supervisor, 9)
+    os.kill(engine, 9)
+    report = site.inspect("shop").report
+    assert (report.state, "no tier answers" in report.notes[0]) == ("failed", True)
+    site.activate("shop")
+    assert site.inspect("shop").report.state == "active"
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    assert site.sums("data") == sums
+    site.unmount()
+    # Nor does it keep a disk from being taken down.
+    engine = site.engine_pid("shop")
+    os.kill(int(site.sh(f"cut -d' ' -f4 /proc/{engine}/stat")), 9)
+    os.kill(engine, 9)
+    site.deactivate("shop")
+    assert site.inspect("shop").report.state == "inactive"
+
+
+def test_a_resize_that_is_killed_anywhere_ends_with_the_next_activation(site: Site) -> None:
+    site.create("shop", cache=16)
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    sums = [site.file("data")]
+    site.unmount()
+    site.tier("shop").insert([Run(Blocks(0), Blocks(200))], 0, lambda _: None)
+    dice = random.Random(7)
+    killed = 0
+    for number in range(8):
+        size = (48, 16)[number % 2]
+        # Dirty, so that there is something to be flushed and to be lost.
+        text = f"{number:08}" * 8192
+        site.machine.run(
+            ["dd", "of=/dev/hotset/shop", "bs=64k", "seek=1999", "iflag=fullblock", "oflag=direct"],
+            stdin=text,
+        )
+        pid = site.engine_pid("shop")
+        killer = threading.Timer(dice.uniform(0.3, 1.2), os.kill, (pid, 9))
+        killer.start()
+        try:
+            site.resize("shop", size)
+        except (HotsetError, ValueError):
+            killed += 1
+        killer.join()
+        # A second until it is started again, where it can be.
+        time.sleep(1.5)
+        site.activate("shop")
+        tier = site.tier("shop")
+        assert int(tier.counters().total) * BLOCK == int(tier.spec.cache)
+        last = site.sh("dd if=/dev/hotset/shop bs=64k skip=1999 count=1 iflag=direct | head -c 8")
+        assert last == f"{number:08}"
+    print(f"{killed} of 8 were cut short")
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    assert site.sums("data") == sums
+    site.unmount()
+
+
+def test_a_card_is_known_again_by_its_label(site: Site) -> None:
+    site.create("shop")
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    sums = [site.file("data")]
+    site.unmount()
+    site.deactivate("shop")
+    # The root disk is lost.
+    site.sh("rm -rf /etc/hotset/* /dev/hotset/shop")
+    assert cards.pairs(site.machine) == []
+    adopt.adopt(site.machine, site.flash, False, print)
+    site.activate("shop")
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    assert site.sums("data") == sums
+    site.unmount()
+
+
+def test_disks_share_a_card_and_no_part_of_it_has_two_engines(site: Site) -> None:
+    site.create("one")
+    site.create("two", volume=None)
+    for name in ("one", "two"):
+        site.sh(f"dd if=/dev/urandom of=/dev/hotset/{name} bs=64k count=64 oflag=direct")
+    sums = [site.sh(f"head -c 4M /dev/hotset/{name} | md5sum") for name in ("one", "two")]
+    tier = site.tier("one")
+    words = [flashdev.on(site.machine), *tier.engine_words(tier.spec)]
+    other = str(site.folder / "other")
+    argv = [*words, "--mount", other, "--control", f"{other}.control"]
+    site.sh(f"mkdir {other}")
+    done = site.machine.run(argv, check=False)
+    assert done.rc == 2
+    assert "in use by another flashdev" in done.stderr
+    # Another origin, the same parts of the flash.
+    argv[argv.index("--origin") + 1] = str(site.origin("three"))
+    done = site.machine.run(argv, check=False)
+    assert (done.rc, "in use by another flashdev" in done.stderr) == (2, True)
+    site.deactivate("one")
+    assert [site.sh(f"head -c 4M /dev/hotset/{name} | md5sum") for name in ("two",)] == sums[1:]
+    site.activate("one")
+    assert site.sh("head -c 4M /dev/hotset/one | md5sum") == sums[0]
+    card = cards.find_card(site.machine, None)
+    with pytest.raises(TierRefusedError, match="several disks"):
+        lifecycle.destroy(site.machine, card, False, lambda _: lambda _: None, print)
+    site.destroy()
+
+
+def test_a_flash_that_is_gone_gives_the_origin_back(site: Site) -> None:
+    site.create("shop", volume=0)
+    site.sh("dd if=/dev/urandom of=/dev/hotset/shop bs=64k count=8 seek=200 oflag=direct")
+    site.deactivate("shop")
+    (site.folder / "flash").rename(site.folder / "pulled")
+    assert site.inspect("shop").report.state == "failed"
+    with pytest.raises(TierRefusedError, match="gone or does not answer"):
+        site.detach("shop")
+    site.detach("shop", dead=True)
+    assert cards.pairs(site.machine) == []
+    site.mount(site.origin("shop"))
+    site.unmount()
+
+
+@pytest.mark.usefixtures("never_cleaned")
+def test_an_origin_that_was_written_to_meanwhile_is_not_overwritten(site: Site) -> None:
+    site.create("shop")
+    site.tier("shop").insert([Run(Blocks(200), Blocks(8))], 0, lambda _: None)
+    site.sh("dd if=/dev/urandom of=/dev/hotset/shop bs=64k count=8 seek=200 oflag=direct")
+    site.deactivate("shop")
+    folder = site.mount(site.origin("shop"))
+    site.sh(f"echo mine > {folder}/mine")
+    site.unmount()
+    with pytest.raises(lifecycle.OriginChangedError, match="was written to"):
+        site.activate("shop")
+
+
+def test_what_cannot_be_is_refused_by_name(site: Site) -> None:
+    with pytest.raises(CardError, match="does not fit"):
+        site.create("shop", cache=512)
+    (site.folder / "flash").write_bytes(b"\0" * MIB)
+    with pytest.raises(CardError, match="does not fit"):
+        site.create("shop", cache=1)
+    assert cards.pairs(site.machine) == []
+    with pytest.raises(DeviceRefusedError, match="is a file"):
+        creation.create(site.machine, replace(site.wanted("x"), kind="dm-cache"), False, print)
+    # A file that no character device is, in the place of FUSE's.
+    site.sh("mount --bind /etc/hostname /dev/fuse")
+    with pytest.raises(PrerequisiteMissingError, match="modprobe fuse"):
+        site.create("shop")
+
+
+def test_the_engine_answers_its_own_user_alone(site: Site) -> None:
+    site.create("shop")
+    control = site.tier("shop").control
+    # Where anybody may run it.
+    program = flashdev.program(Local())
+    site.sh(f"mount -t tmpfs none /mnt; cp {program} /mnt/flashdev; chmod 755 /mnt /mnt/flashdev")
+    argv = ["/mnt/flashdev", "ask", str(control), '{"counters": {}}']
+    done = site.machine.run(argv, check=False, user="nobody")
+    assert done.rc != 0
+    assert "belongs to another user" in done.stderr
+
+
+def test_damaged_metadata_are_named_and_a_clean_cache_begins_anew(site: Site) -> None:
+    site.create("shop")
+    site.flush("shop")
+    site.deactivate("shop")
+    _, disk = cards.find(site.machine, "shop")
+    at = int(disk.metadata[0].start) // 4096
+    site.sh(f"dd if=/dev/urandom of={site.flash} bs=4096 count=2 seek={at} conv=notrunc")
+    with pytest.raises(TierFailedError, match="damaged"):
+        site.activate("shop")
+    tier, begun = site.tier("shop"), list[str]()
+    with pytest.raises(MetadataDamagedError):
+        tier.activate(lambda: begun.append("it is noted that the disk is in use"))
+    assert not begun, "it was clean, and whoever is cut off here must still know that"
+    lifecycle.repair(site.machine, *cards.find(site.machine, "shop"), print)
+    assert site.inspect("shop").report.state == "active"
+
+
+def wait_until(ready: object, limit_s: float = 30.0) -> None:
+    assert callable(ready)
+    deadline = time.monotonic() + limit_s
+    while not ready():
+        assert time.monotonic() < deadline, "it did not come to be"
+        time.sleep(0.1)
+
+
+def test_a_name_whose_loop_device_is_somebody_elses_by_now(site: Site) -> None:
+    """The kernel gives the number of a device that was detached to the next who asks."""
+    site.create("shop")
+    file = site.folder / "other"
+    file.write_bytes(bytes(4 * MIB))
+    theirs = site.sh(f"losetup --find --show {file}")
+
+    def forge() -> None:
+        site.deactivate("shop")
+        cards.remove_volume(site.machine, cards.find_card(site.machine, None))
+        for name in ("shop", "volume"):
+            site.sh(f"ln -sfn {theirs} /dev/hotset/{name}")
+
+    try:
+        forge()
+        assert site.inspect("shop").report.state == "inactive"
+        site.activate("shop")
+        assert site.sh("blockdev --getsize64 /dev/hotset/volume") == str(16 * MIB)
+        assert site.sh("blockdev --getsize64 /dev/hotset/shop") == str(128 * MIB)
+        forge()
+        site.destroy()
+        assert site.sh("ls /dev/hotset") == ""
+        assert site.sh(f"losetup --noheadings --output BACK-FILE {theirs}") == str(file)
+        assert not any(file.read_bytes())
+    finally:
+        site.sh(f"losetup --detach {theirs}")

@@ -1,0 +1,457 @@
+"""Creation: what is chosen, what is refused, what is done in which order, and its rehearsal."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+from hotset.cachelayer.block.devices import DeviceRefusedError
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.base import CommandError, PrerequisiteMissingError
+from hotset.cachelayer.hosts.dry_run import DryRun, only_reads
+from hotset.cachelayer.provisioning import adopt, sizing, state
+from hotset.cachelayer.provisioning import cache_device as cards
+from hotset.cachelayer.provisioning import create as creation
+from hotset.cachelayer.provisioning.boot import fstab
+from hotset.cachelayer.provisioning.cache_device import CardError
+from hotset.cachelayer.provisioning.create import CreateRequest
+from hotset.cachelayer.provisioning.identity import reservation
+from hotset.cachelayer.provisioning.sizing import Choice, ChoiceError, DatabaseKind, KernelKind
+from hotset.cachelayer.provisioning.state import TierRecord
+from tests.fake_machine import FakeMachine
+from tests.provisioning.test_cache_device import Keeping
+
+MIB, GIB = 2**20, 2**30
+FLASH, ORIGIN = (PurePosixPath(f"/dev/disk/by-id/virtio-{name}") for name in ("flash", "slow"))
+WANTED = CreateRequest("oltp", FLASH, ORIGIN, "dm-cache", "oltp", Bytes(100 * MIB), Bytes(64 * MIB))
+
+
+def server(**more: Any) -> Keeping:  # noqa: ANN401
+    """A server with an empty flash disk of 1 GiB and a slow one with a file system."""
+    there = Keeping()
+
+    def lsblk() -> str:
+        name = "vdb" if "vdb" in there.calls[-1].line else "sda"
+        size = GIB if name == "vdb" else 2 * GIB
+        return json.dumps(
+            {"blockdevices": [{"name": name, "type": "disk", "size": size, "mountpoints": []}]}
+        )
+
+    there.answers = {
+        "id -u": "0\n",
+        "cat /etc/machine-id": "this\n",
+        "test -e": 1,
+        "test -d /run/systemd": 1,
+        "readlink -f /dev/disk/by-id/virtio-flash": "/dev/vdb\n",
+        "readlink -f /dev/disk/by-id/virtio-slow": "/dev/sda\n",
+        "lsblk": lsblk,
+        "find -L": "/dev/disk/by-id/x\n",
+        "wipefs --json /dev/sda": '{"signatures": [{"type": "ext4"}]}',
+        "wipefs --json /dev/vdb": "",
+        "dmsetup ls": "No devices found\n",
+        "blockdev --getsize64 /dev/disk/by-id/virtio-slow": str(2 * GIB),
+        **more,
+    }
+    return there
+
+
+def with_card(**more: Any) -> Keeping:  # noqa: ANN401
+    """The same after a first disk was created."""
+    first = server()
+    creation.create(first, WANTED, False, lambda _: None)
+    there = server(**more)
+    there.files, there.sectors = first.files, first.sectors
+    return there
+
+
+def made(there: FakeMachine) -> list[str]:
+    return [line for line in there.commands if not only_reads(line.split())]
+
+
+def chosen(
+    kind: KernelKind, database: DatabaseKind, cache: int = 10 * GIB, block: int | None = None
+) -> Choice:
+    return sizing.choose(
+        kind,
+        database,
+        Bytes(cache),
+        Bytes(0),
+        Bytes(1000 * GIB),
+        None,
+        Bytes(block) if block else None,
+    )
+
+
+def test_the_kind_of_database_picks_and_says_so() -> None:
+    oltp, warehouse = chosen("dm-cache", "oltp"), chosen("dm-cache", "warehouse")
+    assert (oltp.spec.mode, oltp.spec.block) == ("writeback", 64 * 1024)
+    assert (warehouse.spec.mode, warehouse.spec.block) == ("writethrough", 256 * 1024)
+    assert "no sequential bypass" in oltp.reasons[-1]
+    assert "bcache sends long scans" in warehouse.reasons[-1]
+    assert oltp.spec.bypass is None
+    assert chosen("bcache", "oltp").spec.bypass == 0
+    assert chosen("bcache", "warehouse").spec.bypass == 4 * MIB
+    assert any("lost with the flash" in one for one in oltp.reasons)
+
+
+def test_blocks_grow_with_the_cache() -> None:
+    """The kernel warns above a million of them."""
+    for gib, block in ((64, 64), (65, 128), (600, 1024)):
+        assert chosen("dm-cache", "oltp", gib * GIB).spec.block == block * 1024
+    asked = chosen("dm-cache", "oltp", 600 * GIB, 64 * 1024)
+    assert asked.spec.block == 64 * 1024
+    # As large as the flash may become, since metadata cannot grow later.
+    assert asked.spec.metadata >= 1000 * GIB // (64 * 1024) * 28
+
+
+@pytest.mark.parametrize(
+    ("kind", "cache", "block", "named"),
+    [
+        ("bcache", GIB, 65536, "bcache has no cache blocks"),
+        (
+            "bcache",
+            32 * MIB,
+            None,
+            "32.0 MiB is too small: bcache needs at least 64.0",
+        ),
+        ("dm-cache", GIB, 1000, "1000 bytes: dm-cache takes a multiple"),
+        ("dm-cache", MIB, 2 * MIB, "a cache of 1.0 MiB is smaller than one block of 2.0 MiB"),
+    ],
+)
+def test_sizes_that_cannot_be(kind: KernelKind, cache: int, block: int | None, named: str) -> None:
+    with pytest.raises(ChoiceError, match=named):
+        chosen(kind, "oltp", cache, block)
+
+
+def test_the_card_is_known_before_anything_is_cut() -> None:
+    there, said = server(), list[str]()
+    disk = creation.create(there, WANTED, False, said.append)
+    assert str(disk.device) == "/dev/mapper/hotset-oltp"
+    lines = made(there)
+    saved = [at for at, line in enumerate(lines) if line.startswith("replace /etc/hotset/cards/")]
+    cut = [at for at, line in enumerate(lines) if line.startswith("dmsetup create")]
+    assert saved[0] < cut[0] < cut[-1] < saved[1]
+    text = there.files["/etc/hotset/cards/main.json"][0]
+    assert cards.parse(text).disks == (disk,)
+    assert "writeback (for oltp)" in said[0]
+    assert "instead of /dev/disk/by-id/virtio-slow" in said[-1]
+    writes = [line for line in lines if line.startswith(("dd", "wipefs", "make"))]
+    assert len(writes) > 3
+    assert all("virtio-flash" in line or line.endswith(" /dev/vdb") for line in writes), (
+        "never the origin"
+    )
+
+
+def test_a_new_tier_is_on_record_as_active_before_its_first_write() -> None:
+    """Another disk's record may be there still, which said that nothing was dirty."""
+    there = server()
+    disk = creation.create(there, WANTED, False, lambda _: None)
+    card, _ = cards.find(there, "oltp")
+    assert state.read(there, card, disk) == TierRecord("active")
+    lines = made(there)
+    written = next(at for at, line in enumerate(lines) if " seek=128 " in line)
+    assert written < next(at for at, line in enumerate(lines) if line.startswith("dmsetup create"))
+
+
+def test_a_second_disk_takes_what_is_left() -> None:
+    there = with_card()
+    wanted = replace(
+        WANTED,
+        disk="dwh",
+        origin=PurePosixPath("/dev/disk/by-id/virtio-other"),
+        database="warehouse",
+        volume=None,
+    )
+    there.answers |= {
+        "readlink -f /dev/disk/by-id/virtio-other": "/dev/sdc\n",
+        "blockdev --getsize64 /dev/disk/by-id/virtio-other": str(GIB),
+    }
+    disk = creation.create(there, wanted, False, lambda _: None)
+    first = cards.parse(there.files["/etc/hotset/cards/main.json"][0]).disks[0]
+    assert disk.metadata[0].start == first.cache[0].end
+    third = replace(wanted, disk="third", origin=PurePosixPath("/dev/disk/by-id/virtio-third"))
+    there.answers["readlink -f /dev/disk/by-id/virtio-third"] = "/dev/sdd\n"
+    with pytest.raises(CardError, match=r"a volume of 10.0 MiB is not possible: .* one of 64.0"):
+        creation.create(there, replace(third, volume=Bytes(10 * MIB)), False, print)
+    with pytest.raises(CardError, match=r"does not fit: .* is free"):
+        creation.create(there, replace(third, cache=Bytes(GIB)), False, print)
+
+
+def test_a_tier_that_stands_as_asked_for_is_left_alone() -> None:
+    there, said = with_card(), list[str]()
+    creation.create(there, WANTED, False, said.append)
+    there.answers["dmsetup ls"] = "hotset-oltp\t(252:3)\n"
+    creation.create(there, WANTED, False, said.append)
+    assert made(there) == []
+    assert "not active: activate it" in said[0]
+    assert "is active as requested: nothing changed" in said[1]
+    with pytest.raises(CardError, match=r"there is a disk oltp already .*set up otherwise"):
+        creation.create(there, replace(WANTED, kind="bcache"), False, print)
+    with pytest.raises(CardError, match="virtio-slow is accelerated already, as disk oltp"):
+        creation.create(there, replace(WANTED, disk="other"), False, print)
+
+
+def cut_short(**more: Any) -> Keeping:  # noqa: ANN401
+    """A server on which a creation was killed."""
+    there = with_card(**more)
+    (card,) = cards.known_cards(there)
+    cards.save(there, card.with_disk(replace(card.disks[0], phase="creating")))
+    return there
+
+
+def test_a_creation_that_was_cut_short_starts_over() -> None:
+    there = cut_short()
+    there.answers["dmsetup ls"] = "hotset-oltp-meta\t(252:0)\nhotset-volume\t(252:2)\n"
+    there.calls.clear()
+    creation.create(there, WANTED, False, lambda _: None)
+    lines = made(there)
+    first = lines.index("dmsetup remove --retry hotset-oltp-meta")
+    assert first < next(at for at, line in enumerate(lines) if line.startswith("replace "))
+    assert cards.find(there, "oltp")[1].phase == "ready"
+
+
+def test_a_device_that_a_killed_creation_made_is_not_thrown_away_with_what_was_written_to_it() -> (
+    None
+):
+    """The kill came after the last device and before the last word about it: it may be mounted."""
+    there = cut_short(**{"dmsetup ls": "hotset-oltp\t(252:3)\n"})
+    there.calls.clear()
+    creation.create(there, WANTED, False, lambda _: None)
+    assert not [line for line in made(there) if "dmsetup remove" in line]
+    assert cards.find(there, "oltp")[1].phase == "ready"
+
+
+def test_a_creation_that_was_killed_before_etc_knew_of_it_starts_over() -> None:
+    """Found by the kill campaign: the label was written, and its copy was not."""
+    there = cut_short()
+    there.files.clear()
+    creation.create(there, WANTED, False, lambda _: None)
+    assert cards.find(there, "oltp")[1].phase == "ready"
+
+
+def test_a_flash_with_a_label_is_never_empty() -> None:
+    """The root disk was lost, and with it all that /etc said."""
+    there = with_card()
+    there.files.clear()
+    for yes in (False, True):
+        with pytest.raises(DeviceRefusedError, match=r"card main of .*disks: oltp"):
+            creation.create(there, WANTED, yes, print)
+    there.answers["cat /etc/machine-id"] = "another\n"
+    with pytest.raises(CardError, match=r"belongs to vm; used by two"):
+        adopt.adopt(there, FLASH, False, print)
+    said: list[str] = []
+    card = adopt.adopt(there, FLASH, True, said.append)
+    assert [disk.name for disk in card.disks] == ["oltp"]
+    assert "never connect it there again" in said[0]
+    assert cards.find(there, "oltp")[1].origin == ORIGIN
+    assert "is set up as requested" in _said(there)
+
+
+def _said(there: Keeping) -> str:
+    said: list[str] = []
+    creation.create(there, WANTED, False, said.append)
+    return " ".join(said)
+
+
+def test_one_disk_under_two_names_gets_no_second_tier() -> None:
+    there = with_card()
+    other = PurePosixPath("/dev/disk/by-id/wwn-0x5000")
+    there.answers["readlink -f /dev/disk/by-id/wwn-0x5000"] = "/dev/sda\n"
+    with pytest.raises(CardError, match=r"wwn-0x5000 is accelerated already, as disk oltp over"):
+        creation.create(there, replace(WANTED, disk="second", origin=other), True, print)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        # A partition of the disk.
+        {"name": "sda1", "maj:min": "8:1", "children": [{"name": "sda", "maj:min": "8:0"}]},
+        # A multipath device with the disk as one of its paths.
+        {
+            "name": "mpatha",
+            "type": "mpath",
+            "maj:min": "252:9",
+            "children": [{"name": "sdb", "maj:min": "8:16"}, {"name": "sda", "maj:min": "8:0"}],
+        },
+        # A second path, which the multipath daemon has not taken yet.
+        {"name": "sdb", "maj:min": "8:16", "wwn": "0x5000c500a1b2c3d4"},
+    ],
+    ids=["partition", "multipath", "second path"],
+)
+def test_one_disk_in_two_guises_gets_no_second_tier(other: dict[str, Any]) -> None:
+    name = PurePosixPath("/dev/disk/by-id/another")
+    mine = {"name": "sda", "maj:min": "8:0", "wwn": "0x5000c500a1b2c3d4", "size": 2 * GIB}
+    mine |= {"type": "disk", "mountpoints": []}
+    plain = with_card()
+    looked = plain.answers["lsblk"]
+
+    def lsblk() -> str:
+        line = plain.calls[-1].line
+        if str(name) in line:
+            return json.dumps({"blockdevices": [{"size": 2 * GIB, "mountpoints": [], **other}]})
+        if str(ORIGIN) in line:
+            return json.dumps({"blockdevices": [mine]})
+        assert callable(looked)
+        return looked()
+
+    plain.answers |= {"lsblk": lsblk, f"readlink -f {name}": "/dev/other\n"}
+    plain.calls.clear()
+    with pytest.raises(CardError, match="another is accelerated already, as disk oltp"):
+        creation.create(plain, replace(WANTED, disk="second", origin=name), True, print)
+    assert made(plain) == []
+
+
+FSTAB = "# /etc/fstab\nUUID=1234-abcd /srv/db ext4 noatime 0 2\n/dev/sdz1 /home ext4 defaults 0 2\n"
+
+
+def test_what_would_mount_the_origin_at_boot_is_shown_and_with_yes_changed() -> None:
+    more = {
+        "blkid --probe --output export": "UUID=1234-abcd\nTYPE=ext4\n",
+        "readlink -f /dev/sdz1": "/dev/sdz1\n",
+    }
+    there = server(**more)
+    there.files["/etc/fstab"] = (FSTAB, 0o644)
+    line = (
+        "/dev/mapper/hotset-oltp /srv/db ext4"
+        " noatime,x-systemd.requires=hotset-tier-oltp.service 0 2"
+    )
+    with pytest.raises(CardError, match=rf"line 2, `UUID=1234-abcd .*should read `{line}`"):
+        creation.create(there, WANTED, False, print)
+    assert made(there) == []
+    creation.create(there, WANTED, True, lambda _: None)
+    text = there.files["/etc/fstab"][0]
+    assert line in text.splitlines()
+    assert "/dev/sdz1 /home ext4 defaults 0 2" in text
+    assert not [one for one in text.splitlines() if one.startswith("UUID=")]
+    assert there.files["/etc/systemd/system/hotset-tier-oltp.service"]
+    fstab.restore(there, cards.find(there, "oltp")[1])
+    assert there.files["/etc/fstab"][0] == FSTAB
+
+
+def test_what_is_overwritten_is_shown_and_asked_for() -> None:
+    there = server(**{"wipefs --json /dev/vdb": '{"signatures": [{"type": "xfs"}]}'})
+    asked: list[tuple[str, str]] = []
+    creation.create(there, WANTED, True, lambda _: None, lambda *words: asked.append(words))
+    (name, shown), *_ = asked
+    assert name == "virtio-flash"
+    assert "1.0 GiB" in shown
+    assert "xfs" in shown
+
+    def refuse(*_: str) -> None:
+        raise KeyboardInterrupt
+
+    there = server(**{"wipefs --json /dev/vdb": '{"signatures": [{"type": "xfs"}]}'})
+    with pytest.raises(KeyboardInterrupt):
+        creation.create(there, WANTED, True, lambda _: None, refuse)
+    assert made(there) == []
+
+
+def test_whoever_took_the_flash_meanwhile_keeps_it() -> None:
+    """Somebody else makes a file system between the first look and the first write."""
+    looks: list[int] = []
+    there = server()
+
+    def signatures() -> str:
+        looks.append(1)
+        return "" if len(looks) == 1 else '{"signatures": [{"type": "xfs"}]}'
+
+    there.answers["wipefs --json /dev/vdb"] = signatures
+    with pytest.raises(DeviceRefusedError, match="not empty: xfs"):
+        creation.create(there, WANTED, False, lambda _: None)
+    assert made(there) == []
+    # In the last moment the kernel refuses (O_EXCL), unless it is told not to look.
+    there = server()
+    creation.create(there, WANTED, False, lambda _: None)
+    (wiped,) = (line for line in made(there) if line.startswith("wipefs"))
+    assert wiped == "wipefs --all /dev/vdb"
+    there = server(**{"wipefs --all": 1})
+    reserved = "sg_persist --in --read-reservation"
+    there.answers[reserved] = f"    Key={reservation.key(there)}\n"
+    with pytest.raises(CommandError):
+        creation.create(there, WANTED, False, lambda _: None)
+    changes = [line.partition("/dev/")[0] for line in made(there)]
+    first = changes.index("wipefs --all ")
+    # Nothing is written, and other hosts may use the origin as before.
+    assert all(line.startswith("sg_persist --out") for line in changes[:first])
+    assert ["--release" in changes[first + 1], len(changes) - first] == [True, 3]
+
+
+def test_what_fails_half_way_is_taken_back() -> None:
+    there = server(**{"dmsetup create hotset-oltp-cache": 1})
+    with pytest.raises(CommandError):
+        creation.create(there, WANTED, False, print)
+    assert made(there)[-1] == "rm -f /etc/hotset/cards/main.json"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error", "named"),
+    [
+        (replace(WANTED, origin=FLASH), DeviceRefusedError, "same device"),
+        (replace(WANTED, disk="volume"), CardError, "'volume' is not a disk name"),
+        (replace(WANTED, disk="a-meta"), CardError, "'a-meta' is not a disk name"),
+        (replace(WANTED, disk="Big One"), CardError, "'Big One' is not a disk name"),
+        (replace(WANTED, cache=Bytes(2 * GIB)), CardError, "a cache of 2.0 GiB does not fit"),
+    ],
+)
+def test_refusals_change_nothing(wanted: CreateRequest, error: type[Exception], named: str) -> None:
+    there = server()
+    with pytest.raises(error, match=named):
+        creation.create(there, wanted, True, lambda _: None)
+    assert made(there) == []
+
+
+def test_root_is_needed() -> None:
+    with pytest.raises(PrerequisiteMissingError, match="root"):
+        creation.create(server(**{"id -u": "1000\n"}), WANTED, False, print)
+
+
+def test_a_kernel_without_dm_cache() -> None:
+    there = server(modprobe=1)
+    with pytest.raises(PrerequisiteMissingError, match="has no dm-cache or dm-cache-smq"):
+        creation.create(there, WANTED, False, lambda _: None)
+
+
+@pytest.mark.parametrize("kind", ["dm-cache", "bcache"])
+def test_a_rehearsal_prints_all_that_would_change_and_changes_nothing(kind: KernelKind) -> None:
+    real = server(**{"blockdev --getss": "512\n"})
+    # What would only stand afterwards cannot be asked.
+    real.answers |= {"dmsetup info": 1, "readlink -f /sys": 1, "test -e": 1}
+    shown: list[str] = []
+    wanted = replace(WANTED, kind=kind)
+    creation.create(DryRun(real, shown.append), wanted, False, lambda _: None)
+    assert made(real) == []
+    assert real.files == {}
+    text = "\n".join(shown)
+    wants = ("dmsetup create hotset-oltp ", "write /etc/hotset/cards/main.json")
+    if kind == "bcache":
+        wants = (*wants, "make-bcache -B", "/sys/fs/bcache/register_quiet")
+    for words in wants:
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("line", "reads"),
+    [
+        ("dmsetup ls", True),
+        ("dmsetup status x", True),
+        ("dmsetup remove x", False),
+        ("dmsetup suspend x", False),
+        ("dd if=/dev/x of=/dev/null", True),
+        ("dd if=/dev/zero of=/dev/x", False),
+        ("wipefs --json /dev/x", True),
+        ("wipefs --all /dev/x", False),
+        ("cache_check /dev/x", False),
+        ("tee /sys/x", False),
+        ("blockdev --getsize64 /dev/x", True),
+        ("blockdev --flushbufs /dev/x", False),
+        ("dmsetup", False),
+        ("cat /proc/mounts", True),
+        ("sh -c true", False),
+    ],
+)
+def test_what_only_reads(line: str, reads: bool) -> None:
+    assert only_reads(line.split()) is reads

@@ -1,0 +1,444 @@
+"""What the verbs refuse, say and keep, without a kernel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+import pytest
+
+from hotset.cachelayer.block.devices import DeviceRefusedError
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.base import CommandError
+from hotset.cachelayer.provisioning import adopt, lifecycle, state
+from hotset.cachelayer.provisioning import cache_device as cards
+from hotset.cachelayer.provisioning import resize as resizing
+from hotset.cachelayer.provisioning.boot import systemd_unit
+from hotset.cachelayer.provisioning.cache_device import Card, CardError, Disk
+from hotset.cachelayer.provisioning.identity.origin import OriginId, OriginState
+from hotset.cachelayer.provisioning.lifecycle import TierRefusedError
+from hotset.cachelayer.provisioning.state import TierRecord, Word
+from hotset.cachelayer.tiers.base import MetadataDamagedError, WriteMode
+from tests.fake_machine import FakeMachine
+from tests.provisioning.test_cache_device import CARD, disk, part
+from tests.tiers.test_dmcache import LINE
+
+MIB = 2**20
+UP = "hotset-data\t(252:3)\nhotset-data-meta\t(252:0)\nhotset-data-cache\t(252:1)\n"
+MOUNTED = json.dumps({"blockdevices": [{"name": "dm-3", "type": "dm", "mountpoints": ["/srv"]}]})
+FREE = json.dumps({"blockdevices": [{"name": "dm-3", "type": "dm", "mountpoints": []}]})
+
+
+def server(up: bool = True, **more: str | int | Callable[[], str]) -> FakeMachine:
+    return FakeMachine(
+        {
+            **more,
+            "cat /etc/machine-id": "this\n",
+            "stat --dereference": "8 0\n",
+            "cat /sys/dev/block/8:0/stat": "1 2 3 4 5 6 7 8 9 10 11\n",
+            "sh -c 'dd if=/dev/disk/by-id/flash": "1234567 1\n",
+            "dmsetup ls": UP if up else "No devices found\n",
+            "dmsetup status": LINE,
+            "lsblk": FREE,
+            "test -e /etc/": 1,
+            "test -d /run/systemd": 1,
+            "blockdev --getsize64": str(1536 * MIB),
+            **more,
+        }
+    )
+
+
+FINGERPRINT = "sh -c '\ndevice=$1; shift"
+DIRTY = '<mapping cache_block="3" origin_block="9" dirty="true"/>'
+
+
+def left(there: FakeMachine, one: Disk | None = None) -> TierRecord | None:
+    return state.read(there, CARD, one or disk())
+
+
+def leave(there: FakeMachine, word: Word, fingerprint: str = "as it was") -> None:
+    seen = None if word == "active" else OriginState(fingerprint.replace(" ", "-"), "boot", 7)
+    state.write(there, CARD, disk(), TierRecord(word, seen))
+
+
+ACTIVATED = "dmsetup create hotset-data --uuid HOTSET-hotset-data"
+
+
+def saved(there: FakeMachine) -> Card:
+    return cards.parse(there.files["/etc/hotset/cards/main.json"][0])
+
+
+def nothing(_: object) -> None:
+    pass
+
+
+def with_mode(mode: WriteMode) -> tuple[Card, Disk]:
+    one = replace(disk(), spec=replace(disk().spec, mode=mode))
+    return CARD.with_disk(one), one
+
+
+@pytest.mark.parametrize("verb", ["deactivate", "detach", "destroy"])
+def test_what_is_mounted_stays(verb: str) -> None:
+    there = server(lsblk=MOUNTED)
+    verbs: dict[str, Callable[[], object]] = {
+        "deactivate": lambda: lifecycle.deactivate(there, CARD, disk(), nothing),
+        "detach": lambda: lifecycle.detach(there, CARD, disk(), False, True, nothing, nothing),
+        "destroy": lambda: lifecycle.destroy(there, CARD, True, lambda _: nothing, nothing),
+    }
+    with pytest.raises(TierRefusedError, match="is mounted on /srv: unmount it first"):
+        verbs[verb]()
+    assert not [line for line in there.commands if "remove" in line or "reload" in line]
+
+
+@pytest.mark.parametrize(
+    ("up", "says"),
+    [
+        (UP, "hotset-volume is not active, so nobody sees what is on it"),
+        (UP + "hotset-volume\t(252:9)\n", "hotset-volume is not empty: ext4 on it"),
+    ],
+)
+def test_a_volume_is_not_given_up_unasked(up: str, says: str) -> None:
+    ext4 = json.dumps({"signatures": [{"type": "ext4"}]})
+    volume = {"name": "dm-9", "type": "dm", "size": 16 * MIB, "mountpoints": []}
+    there = server(
+        **{"dmsetup ls": up, "wipefs --json": ext4, "lsblk": json.dumps({"blockdevices": [volume]})}
+    )
+    bare = CARD.without("data")
+    with pytest.raises(TierRefusedError, match=says):
+        lifecycle.destroy(there, bare, False, lambda _: nothing, nothing)
+    assert not [line for line in there.commands if "remove" in line or "wipefs --all" in line]
+    lifecycle.destroy(there, bare, True, lambda _: nothing, nothing)
+    assert "rm -f /etc/hotset/cards/main.json" in there.commands
+
+
+def test_how_a_tier_was_left_is_known_from_its_own_metadata() -> None:
+    there, said = server(cache_dump=DIRTY), list[str]()
+    lifecycle.deactivate(there, CARD, disk(), said.append)
+    assert getattr(left(there), "word", "") == "dirty"
+    assert "OLD data" in said[-1]
+    crashed = server(
+        cache_dump=DIRTY.replace("true", "false"),
+        **{"sh -c 'dd if=/dev/disk/by-id/flash": "1234567 0\n"},
+    )
+    lifecycle.deactivate(crashed, CARD, disk(), nothing)
+    assert getattr(left(crashed), "word", "") == "dirty", "the kernel had not closed them"
+    clean = server()
+    lifecycle.deactivate(clean, CARD, disk(), nothing)
+    assert getattr(left(clean), "word", "") == "clean"
+
+
+@pytest.mark.parametrize("verb", ["activate", "repair"])
+def test_whatever_activates_a_tier_says_so_before_its_first_write(verb: str) -> None:
+    """``repair`` of what was not damaged once left it on record as clean: a power cut then, and
+    `detach` wiped what was dirty."""
+    there = server(up=False)
+    leave(there, "clean")
+    there.answers[FINGERPRINT] = "as-it-was\n"
+    {"activate": lifecycle.activate, "repair": lifecycle.repair}[verb](there, CARD, disk(), nothing)
+    assert left(there) == TierRecord("active")
+    lines = there.commands
+    written = next(at for at, line in enumerate(lines) if " seek=128 " in line and at > 1)
+    assert written < lines.index(ACTIVATED)
+    seen = lifecycle.inspect(there, CARD, disk())
+    assert any("may hold OLD data" in note for note in seen.report.notes)
+
+
+@pytest.mark.parametrize(
+    ("mode", "word", "old"),
+    [
+        ("writeback", "active", True),
+        ("writeback", "dirty", True),
+        ("writeback", "clean", False),
+        ("writethrough", "active", False),
+    ],
+)
+def test_an_inactive_tier_says_when_its_origin_may_be_old(
+    mode: WriteMode, word: Word, old: bool
+) -> None:
+    there = server(up=False)
+    leave(there, word)
+    seen = lifecycle.inspect(there, *with_mode(mode))
+    assert seen.report.state == "inactive"
+    assert any("may hold OLD data" in note for note in seen.report.notes) is old
+
+
+def test_writes_on_both_sides_are_not_mixed() -> None:
+    there = server(up=False, cache_dump=DIRTY, **{FINGERPRINT: "another\n"})
+    leave(there, "dirty")
+    with pytest.raises(
+        lifecycle.OriginChangedError, match=r"was written to while .*both cannot"
+    ) as refused:
+        lifecycle.activate(there, CARD, disk(), nothing)
+    assert [one.operation for one in refused.value.remedies] == ["tier detach", "tier activate"]
+    assert ACTIVATED not in there.commands
+    assert getattr(left(there), "word", "") == "dirty"
+    lifecycle.keep_flash(there, CARD, disk())
+    lifecycle.activate(there, CARD, disk(), nothing)
+    assert ACTIVATED in there.commands
+
+
+@pytest.mark.parametrize(
+    ("mode", "word", "fingerprint", "empty"),
+    [
+        ("writeback", "clean", "another", True),
+        ("writeback", "clean", "as it was", False),
+        ("writeback", "dirty", "as it was", False),
+        ("writeback", "active", "another", False),
+        ("writethrough", "clean", "another", True),
+        ("writethrough", "clean", "as it was", False),
+        ("writethrough", "active", "another", True),
+    ],
+)
+def test_a_cache_that_may_be_older_than_its_origin_begins_empty(
+    mode: WriteMode, word: Word, fingerprint: str, empty: bool
+) -> None:
+    there = server(up=False, **{FINGERPRINT: fingerprint.replace(" ", "-") + "\n"})
+    said: list[str] = []
+    leave(there, word)
+    lifecycle.activate(there, *with_mode(mode), said.append)
+    assert any("the cache begins empty" in one for one in said) is empty
+    restored = [line for line in there.commands if line.startswith("cache_restore")]
+    assert bool(restored) is empty
+    assert ACTIVATED in there.commands
+
+
+def test_writes_to_the_origin_are_seen_while_the_machine_stays_up() -> None:
+    """Also where no file system says so."""
+    before = OriginState("f", "boot", 7)
+    assert not OriginState("f", "boot", 7).changed_since(before)
+    assert OriginState("f", "boot", 8).changed_since(before)
+    assert OriginState("g", "boot", 7).changed_since(before)
+    assert not OriginState("f", "later", 0).changed_since(before), "counted from 0 again"
+    assert not OriginState("f", "boot", 3).changed_since(before), "it was away and came back"
+
+
+def test_another_disk_under_the_origins_name_is_refused() -> None:
+    listed = {"name": "sdb", "maj:min": "8:16", "size": 2**31, "wwn": "0x5000", "mountpoints": []}
+    there = server(up=False, lsblk=json.dumps({"blockdevices": [listed]}))
+    known = OriginId(Bytes(2**31), "0x6000")
+    one = replace(disk(), origin_id=known)
+    with pytest.raises(DeviceRefusedError, match=r"another disk than .*World Wide Name is 0x5000"):
+        lifecycle.activate(there, CARD.with_disk(one), one, nothing)
+    small = replace(disk(), origin_id=OriginId(Bytes(2**32), "0x5000"))
+    with pytest.raises(DeviceRefusedError, match="fewer than 4,294,967,296"):
+        lifecycle.activate(there, CARD.with_disk(small), small, nothing)
+    assert not [line for line in there.commands if line.startswith("dmsetup create")]
+
+
+def test_a_flash_that_is_gone_is_a_state_and_no_traceback() -> None:
+    seen = lifecycle.inspect(server(dd=1), CARD, disk())
+    assert seen.report.state == "failed"
+    assert not seen.flash_answers
+    assert "detach the disk as one whose flash is dead" in seen.report.notes[-1]
+
+
+def test_damage_is_shown_with_the_way_out() -> None:
+    there = server(up=False, cache_check=1)
+    with pytest.raises(MetadataDamagedError, match="OLD data") as damaged:
+        lifecycle.activate(there, CARD, disk(), nothing)
+    assert damaged.value.remedies[0].operation == "tier repair"
+
+
+@pytest.mark.parametrize("mode", ["writeback", "writethrough"])
+def test_what_cannot_be_repaired_begins_empty_only_if_nothing_is_lost(mode: WriteMode) -> None:
+    there, said = server(up=False, cache_check=1, cache_repair=1), list[str]()
+    if mode == "writeback":
+        with pytest.raises(TierRefusedError, match="how many is not known"):
+            lifecycle.repair(there, *with_mode(mode), nothing)
+        assert not [line for line in there.commands if line.startswith("dd if=/dev/zero")]
+        return
+    lifecycle.repair(there, *with_mode(mode), said.append)
+    assert "nothing is lost" in said[-1]
+    assert ACTIVATED in there.commands
+    # What is written from now on is not on the origin alone.
+    assert left(there) == TierRecord("active")
+
+
+def test_an_activation_killed_at_its_check_leaves_what_was_known() -> None:
+    """It once said "active" before it had looked: the repair after that believed that writes were
+    lost with metadata which nobody had ever used."""
+    there, said = server(up=False), list[str]()
+    leave(there, "clean")
+    there.answers[FINGERPRINT] = "as-it-was\n"
+
+    def killed() -> str:
+        raise KeyboardInterrupt
+
+    there.answers["cache_check"] = killed
+    with pytest.raises(KeyboardInterrupt):
+        lifecycle.activate(there, CARD, disk(), nothing)
+    assert getattr(left(there), "word", "") == "clean"
+    there.answers["cache_check"] = there.answers["cache_repair"] = 1
+    lifecycle.repair(there, CARD, disk(), said.append)
+    assert "nothing is lost" in said[-1]
+
+
+def test_a_tier_that_was_mended_is_on_record_as_active() -> None:
+    """It once stayed "dirty" with what its origin looked like before: after a power cut its own
+    write-back was taken for somebody else's, and the tier refused."""
+    there = server(up=False, cache_check=1)
+    leave(there, "dirty")
+    there.answers[FINGERPRINT] = "as-it-was\n"
+    metadata = "cache_check /run/"
+    there.answers = {metadata: "", **there.answers, "cache_dump": DIRTY}
+
+    def mended() -> str:
+        there.answers["cache_check"] = ""
+        return ""
+
+    there.answers["cache_repair"] = mended
+    lifecycle.repair(there, CARD, disk(), nothing)
+    assert left(there) == TierRecord("active")
+
+
+def test_a_dead_flash_is_believed_only_if_it_does_not_answer() -> None:
+    with pytest.raises(TierRefusedError, match="the flash is not dead"):
+        lifecycle.detach(server(), CARD, disk(), True, False, nothing, nothing)
+    with pytest.raises(TierRefusedError, match="so nothing can be written back"):
+        lifecycle.detach(server(dd=1), CARD, disk(), False, False, nothing, nothing)
+    said: list[str] = []
+    lifecycle.detach(server(dd=1), CARD, disk(), True, False, nothing, said.append)
+    assert said[0].startswith("LOST: 33 blocks (2.1 MiB)")
+    failed = server(dd=1, **{"dmsetup status": "0 8 cache Fail\n"})
+    lifecycle.detach(failed, CARD, disk(), True, False, nothing, said.append)
+    assert "LOST: an unknown number of blocks" in said[2]
+    lifecycle.detach(server(dd=1), *with_mode("writethrough"), True, False, nothing, said.append)
+    assert said[4].startswith("nothing is lost")
+
+
+def test_a_detached_disk_leaves_nothing_that_could_be_found_again() -> None:
+    there = server(**{"dmsetup status": LINE.replace(" 12 33 ", " 12 0 ")})
+    card = lifecycle.detach(there, CARD, disk(), False, False, nothing, nothing)
+    assert card.disks == saved(there).disks == ()
+    found = cards.labelled(there, CARD.flash)
+    assert found is not None
+    assert found.disks == ()
+    blanked = [line for line in there.commands if line.startswith("dd if=/dev/zero")]
+    assert [f"seek={at}" in line for line, at in zip(blanked, (17, 22), strict=True)] == [True] * 2
+    assert "rmdir /sys/kernel/tracing/instances/hotset-data" in there.commands, "its heat"
+
+
+def known() -> Disk:
+    """A disk whose origin is known by what the fake machine says of it."""
+    return replace(disk(), origin_id=OriginId(Bytes(0)))
+
+
+def test_a_resize_that_would_drop_dirty_blocks_is_refused() -> None:
+    there = server()
+    with pytest.raises(TierRefusedError, match=r"33 dirty blocks \(2.1 MiB\)"):
+        resizing.resize(there, CARD, known(), Bytes(32 * MIB), False, nothing, nothing)
+    assert there.sectors == {}
+    sizes = {"blockdev --getsize64 /dev/mapper/hotset-data": str(1537 * MIB)}
+    with pytest.raises(TierRefusedError, match="has shrunk from 1,611,661,312 to 1,610,612,736"):
+        resizing.resize(server(**sizes), CARD, disk(), None, True, nothing, nothing)
+    said: list[str] = []
+    resizing.resize(there, CARD, disk(), Bytes(64 * MIB), False, nothing, said.append)
+    assert "nothing changed" in said[0]
+
+
+def test_a_cache_grows_into_what_is_free() -> None:
+    there = server()
+    resizing.resize(there, CARD, disk(), Bytes(80 * MIB), False, nothing, nothing)
+    # Behind it, next to what it has: one part.
+    assert saved(there).disks[0].cache == (part(22, 80),)
+    taken = CARD.with_disk(disk("other", 91))
+    resizing.resize(there, taken, disk(), Bytes(80 * MIB), False, nothing, nothing)
+    assert saved(there).disks[0].cache == (part(22, 69), part(160, 11))
+
+
+def test_the_unit_names_its_devices_and_carries_the_commands() -> None:
+    # A multipath device on a partition's disk: what comes over the network lies below.
+    below = {"name": "sda", "tran": "iscsi"}
+    lsblk = {"name": "sda1", "tran": None, "children": [below]}
+    there = server(lsblk=json.dumps({"blockdevices": [lsblk]}))
+    path = systemd_unit.install(there, CARD, disk())
+    text, script = there.files[str(path)][0], there.files["/etc/hotset/boot/data.sh"][0]
+    assert str(path) == "/etc/systemd/system/hotset-tier-data.service"
+    assert "Requires=dev-disk-by\\x2did-flash.device dev-disk-by\\x2did-data.device\n" in text
+    assert "Before=remote-fs-pre.target shutdown.target\n" in text
+    assert "\nExecStart=/bin/sh /etc/hotset/boot/data.sh start\n" in text
+    top = (
+        "'0 3145728 cache /dev/mapper/hotset-data-meta /dev/mapper/hotset-data-cache"
+        " /dev/disk/by-id/data 128 2 metadata2 writeback smq 0'"
+        f" | {ACTIVATED}"
+    )
+    # On record as active once the metadata were looked at, before anybody can write.
+    steps = ["refuse", "cache_check", "  mark_active\n", ACTIVATED, "dmsetup remove --retry"]
+    assert [script.index(one) for one in steps] == sorted(script.index(one) for one in steps)
+    assert top in script
+    assert "cache_check --clear-needs-check-flag" in script
+    # Also a second disk's unit makes the volume, and finds it there.
+    assert "has hotset-volume || printf" in script
+    plain = systemd_unit.text(disk(), CARD, remote=False)
+    assert "Before=local-fs-pre.target shutdown.target\n" in plain
+
+
+def test_a_unit_is_started_at_once_and_what_systemd_refuses_is_an_error() -> None:
+    there = server(**{"test -d /run/systemd": 0})
+    path = systemd_unit.install(there, CARD, disk())
+    assert [line for line in there.commands if line.startswith("systemctl")] == [
+        "systemctl daemon-reload",
+        f"systemctl enable {path.name}",
+        f"systemctl start {path.name}",
+    ]
+    refused = server(**{"test -d /run/systemd": 0, "systemctl enable": 1})
+    with pytest.raises(CommandError):
+        systemd_unit.install(refused, CARD, disk())
+
+
+def test_a_unit_follows_a_resize_and_goes_with_the_disk() -> None:
+    there = server(**{"test -e /etc/systemd": 0, "test -d /run/systemd": 0})
+    path = str(systemd_unit.path_of(disk()))
+    resizing.resize(there, CARD, known(), Bytes(80 * MIB), False, nothing, nothing)
+    assert f"'0 {80 * 2048} linear" in there.files["/etc/hotset/boot/data.sh"][0]
+    clean = LINE.replace(" 12 33 ", " 12 0 ")
+    there.answers["dmsetup status"] = clean
+    lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
+    ended = [
+        "systemctl disable hotset-tier-data.service",
+        "systemctl stop hotset-tier-data.service",
+        f"rm -f {path} /etc/hotset/boot/data.sh",
+        "systemctl daemon-reload",
+    ]
+    assert [line for line in there.commands if line in ended][-4:] == ended
+
+
+@pytest.mark.parametrize("killed_at", ["dd if=/dev/zero", "rm -f /etc/systemd"])
+def test_a_detach_that_was_cut_short_is_ended_by_the_next(killed_at: str) -> None:
+    """All of it is on the origin by then: what is left of the flash is never used again."""
+    there = server(
+        **{"test -e /etc/systemd": 0, "dmsetup status": LINE.replace(" 12 33 ", " 12 0 ")}
+    )
+    cards.save(there, CARD)
+    there.answers = {killed_at: 137, **there.answers}
+    with pytest.raises(CommandError):
+        lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
+    del there.answers[killed_at]
+    there.answers["dmsetup ls"] = "No devices found\n"
+    card, one = cards.find(there, "data")
+    assert one.phase == "detaching"
+    with pytest.raises(CardError, match="its detach was cut short"):
+        lifecycle.activate(there, card, one, nothing)
+    lifecycle.detach(there, card, one, False, False, nothing, nothing)
+    assert cards.pairs(there) == []
+
+
+def test_a_flash_that_was_given_up_is_not_believed_when_it_comes_back() -> None:
+    flash = f"{CARD.flash}\n"
+    there = server(**{"find -L": flash, f"readlink -f {CARD.flash}": flash})
+    cards.save(there, CARD)
+    card, one = cards.find(there, "data")
+    kept = dict(there.sectors)
+    lifecycle.detach(there, card, one, True, True, nothing, nothing)
+    there.sectors = kept
+    there.answers["lsblk"] = FREE.replace('"dm"', '"dm", "size": 1')
+    said: list[str] = []
+    assert adopt.adopt(there, CARD.flash, True, said.append).disks == ()
+    assert "has gone on without what this flash holds" in said[0]
+
+
+def test_device_units_are_escaped_as_systemd_does() -> None:
+    name = systemd_unit.device_unit(PurePosixPath("/dev/disk/by-id/scsi-3a b"))
+    assert name == "dev-disk-by\\x2did-scsi\\x2d3a\\x20b.device"

@@ -1,0 +1,55 @@
+"""A warm-up's plan against the room there is."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotset.cachelayer.block.extents import Run, count, runs_of
+from hotset.cachelayer.common.units import Blocks, Bytes
+from hotset.cachelayer.warmup import planner
+from hotset.cachelayer.warmup.planner import PlanTarget
+from tests.blocks import origin_blocks
+
+BLOCK = Bytes(64 * 1024)
+BLOCKS = st.sets(st.integers(0, 60), max_size=30)
+WISHES = st.lists(st.tuples(st.lists(BLOCKS, min_size=1, max_size=3), st.booleans()), max_size=4)
+
+
+def run(start: int, number: int) -> Run:
+    return Run(Blocks(start), Blocks(number))
+
+
+@given(WISHES, BLOCKS, BLOCKS, st.integers(0, 60))
+def test_a_plan_is_what_naive_sets_come_to(
+    given_: list[tuple[list[set[int]], bool]],
+    excluded: set[int],
+    resident: set[int],
+    capacity: int,
+) -> None:
+    wishes = [
+        PlanTarget(str(number), 1, tuple(map(runs_of, layers)), pinned)
+        for number, (layers, pinned) in enumerate(given_)
+    ]
+    plan = planner.made(wishes, runs_of(excluded), runs_of(resident), BLOCK, Blocks(capacity))
+    taken: set[int] = set()
+    order = sorted(range(len(given_)), key=lambda number: not given_[number][1])
+    assert [row.name for row in plan.rows] == [str(number) for number in order]
+    for number, row in zip(order, plan.rows, strict=True):
+        own: list[int] = []
+        for layer in given_[number][0]:
+            own += [at for at in sorted(layer) if at not in excluded | taken and at not in own]
+        mine = own[: capacity - len(taken)]
+        assert (row.blocks, row.taken) == (len(own), len(mine))
+        assert row.resident == len(resident & set(mine))
+        assert (row.left_out, row.missing) == (len(own) - len(mine), len(set(mine) - resident))
+        taken |= set(mine)
+    assert set(origin_blocks(plan.runs)) == taken
+    assert set(origin_blocks(plan.missing)) == taken - resident
+    assert plan.bytes == len(taken - resident) * BLOCK
+
+
+def test_seconds_are_bytes_over_the_origins_rate() -> None:
+    plan = planner.made([PlanTarget("a", 1, ([run(0, 100)],))], [], [run(0, 20)], BLOCK, Blocks(90))
+    assert plan.seconds(100.0) == 70 * BLOCK / 1e8
+    assert count(plan.runs) == 90

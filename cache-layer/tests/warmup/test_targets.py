@@ -1,0 +1,106 @@
+"""Targets on a disk's file system, and whether a device is in use."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import PurePosixPath
+
+import pytest
+
+from hotset.cachelayer.block import usage
+from hotset.cachelayer.block.usage import InUseError, Mount
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.warmup import targets
+from hotset.cachelayer.warmup.targets import MountedView, TargetError
+from tests.fake_machine import FakeMachine
+
+DEVICE = PurePosixPath("/dev/mapper/hotset-pg")
+BLOCK = Bytes(65536)
+# proc_pid_mountinfo(5), as a kernel of ours writes it.
+MOUNTINFO = (
+    "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
+    "31 22 253:3 / /srv/my\\040data rw,noatime shared:7 master:2 - xfs /dev/mapper/hotset-pg rw\n"
+)
+ANSWERS = {
+    "stat --dereference '--format=%t %T' /dev/mapper/hotset-pg": "fd 3\n",
+    "cat /proc/self/mountinfo": MOUNTINFO,
+    "blkid": "ext4\n",
+    "blockdev --getsize64": str(2**26),
+}
+
+
+def machine(**more: str | int) -> FakeMachine:
+    return FakeMachine({**{name.replace("_", " "): said for name, said in more.items()}, **ANSWERS})
+
+
+def test_mounts_are_read_by_device_and_folder() -> None:
+    found = usage.mounts(machine())
+    assert found[1] == Mount("253:3", PurePosixPath("/srv/my data"), "xfs")
+    assert usage.mounted_at(machine(), DEVICE) == found[1:]
+
+
+def test_who_has_a_device_is_named() -> None:
+    usage.require_idle(machine(dmsetup_info="0\n"), DEVICE)
+    with pytest.raises(InUseError, match=r"mounted on /srv/my data, and an offline"):
+        usage.require_idle(machine(dmsetup_info="1\n"), DEVICE)
+    bare = machine(dmsetup_info="1\n")
+    bare.answers["cat /proc/self/mountinfo"] = MOUNTINFO.splitlines()[0]
+    with pytest.raises(InUseError, match="a process has it open"):
+        usage.require_idle(bare, DEVICE)
+    bare.answers["ls /sys/dev/block/253:3/holders"] = "dm-7\n"
+    with pytest.raises(InUseError, match="dm-7 is built on it"):
+        usage.require_idle(bare, DEVICE)
+
+
+@pytest.mark.parametrize(
+    ("stat", "sectors"),
+    [
+        ("9 0 800 1 5 0 4096 1 0 1 2 3 0 128 0 0 0\n", 4224),
+        ("9 0 800 1 5 0 4096 1 0 1 2\n", 4096),  # kernels before 4.18 count no discards
+    ],
+)
+def test_sectors_written_and_discarded(stat: str, sectors: int) -> None:
+    there = machine()
+    there.answers["cat /sys/dev/block/253:3/stat"] = stat
+    assert usage.written(there, DEVICE) == sectors
+
+
+def test_what_is_mounted_is_looked_at_where_it_is() -> None:
+    there = machine()
+    with targets.inspect(there, DEVICE, BLOCK, PurePosixPath("/srv/pg")) as inspect:
+        assert inspect == MountedView(
+            there, DEVICE, PurePosixPath("/srv/my data"), "ext4", BLOCK, Bytes(2**26)
+        )
+    assert not [line for line in there.commands if line.startswith(("mount", "umount"))]
+
+
+def test_what_is_not_mounted_is_mounted_read_only_for_the_look() -> None:
+    there = machine()
+    there.answers["cat /proc/self/mountinfo"] = MOUNTINFO.splitlines()[0]
+    with (
+        suppress(TargetError),
+        targets.inspect(there, DEVICE, BLOCK, PurePosixPath("/srv/pg")) as inspect,
+    ):
+        assert there.commands[-1] == f"mount -o ro,noload {DEVICE} /srv/pg"
+        there.answers = {"stat --dereference '--format=%d": 1, **there.answers}
+        inspect.wish("/srv/pg/none", ["/srv/pg/none"])
+    assert there.commands[-1] == "umount /srv/pg"
+    with (
+        pytest.raises(TargetError, match="something else is mounted on /"),
+        targets.inspect(there, DEVICE, BLOCK, PurePosixPath("/")),
+    ):
+        pass
+    with targets.inspect(there, DEVICE, BLOCK, None) as inspect:
+        assert inspect.folder is None
+        with pytest.raises(TargetError, match="not mounted, so the path /srv/x cannot"):
+            inspect.wish("/srv/x", ["/srv/x"])
+
+
+def test_a_file_elsewhere_is_refused() -> None:
+    there = machine()
+    there.answers["stat --dereference '--format=%d %F'"] = "64512 regular file\n"
+    inspect = MountedView(there, DEVICE, PurePosixPath("/srv"), "ext4", BLOCK, Bytes(2**26))
+    with pytest.raises(TargetError, match="/etc/passwd is not on"):
+        inspect.wish("x", ["/etc/passwd"])
+    there.answers["stat --dereference '--format=%d %F'"] = "64771 regular file\n"
+    assert inspect.files(["/srv/a"]) == ["/srv/a"]

@@ -1,0 +1,1 @@
+"""Your own SQL as a workload: scripts in pgbench's language, on any database hotset reaches."""

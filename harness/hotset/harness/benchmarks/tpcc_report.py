@@ -1,0 +1,215 @@
+"""A TPC-C run, a curve over users and the twelve conditions as text: table, JSON, CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hotset.reports.model.document import SCHEMA_VERSION
+from hotset.reports.model.words import plural
+from hotset.reports.render.tables import csv_text
+from hotset.tpcc.data.consistency import ConditionResult
+from hotset.tpcc.window.plans import Flip
+from hotset.tpcc.window.record import RunResult, Second
+
+from . import window_report
+from .tpcc import Outcome
+
+
+def document(points: Sequence[Outcome]) -> dict[str, Any]:
+    """A run, or the runs of a curve; of a curve the values beside it are its last run's.
+
+    Everything, second by second. Times are in seconds, latencies in milliseconds.
+    """
+    last = {"schema_version": SCHEMA_VERSION, **_run(points[-1])}
+    if len(points) == 1:
+        return {**last, "curve": None}
+    return {
+        **last,
+        "result": None,
+        "time": None,
+        "sampled": None,
+        "curve": window_report.curve_document(points, list(map(_run, points)), _nopm),
+    }
+
+
+def _run(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "state": "failed" if outcome.cause else "complete",
+        "cause": outcome.cause,
+        "result": asdict(outcome.result) if outcome.result else None,
+        "conditions": None if outcome.conditions is None else _plain(outcome.conditions),
+        "thresholds": [one.as_dict() for one in outcome.verdicts],
+        "find_rate": outcome.found and window_report.search_document(outcome.found),
+        "time": outcome.time_use and window_report.time_document(outcome.time_use),
+        "sampled": outcome.server and window_report.server_document(outcome.server),
+        "plan_changes": [asdict(one) for one in outcome.flips],
+    }
+
+
+def junit_xml(points: Sequence[Outcome]) -> str:
+    """The thresholds as JUnit XML, by number of users."""
+    return window_report.junit_xml(points, "hotset.tpcc.run")
+
+
+_CURVE_COLUMNS = ("users", "nopm", "tpm", *window_report.CURVE_COLUMNS)
+
+
+def csv(points: Sequence[Outcome]) -> str:
+    """The window second by second, or of a curve a row for each number of users.
+
+    ``cpu_share`` is of the users' time.
+    """
+    if len(points) == 1:
+        return _run_csv(points[0])
+    return csv_text(_CURVE_COLUMNS, (_curve_row(one) for one in points if one.result is not None))
+
+
+def _curve_row(outcome: Outcome) -> tuple[object, ...]:
+    result = outcome.result
+    assert result is not None
+    return result.options.users, result.nopm, result.tpm, *window_report.curve_row(outcome)
+
+
+def _run_csv(outcome: Outcome) -> str:
+    names = tuple(Second.__dataclass_fields__)
+    rows = outcome.result.series if outcome.result else []
+    return csv_text(names, ([getattr(row, name) for name in names] for row in rows))
+
+
+def table(points: Sequence[Outcome]) -> RenderableType:
+    """A run or a curve, what was judged, and what was violated."""
+    if len(points) == 1:
+        return Group(_run_table(points[0]), *_conditions(points[0]))
+    verdicts = window_report.curve_verdicts(points)
+    changed = [
+        Text(f"PLAN_CHANGED with {plural(outcome.result.options.users, 'user')}: {_flip(one)}")
+        for outcome in points
+        if outcome.result is not None
+        for one in outcome.flips
+    ]
+    return Group(
+        window_report.curve_table(points, _nopm, "NOPM"),
+        *changed,
+        *verdicts,
+        *_conditions(points[-1]),
+    )
+
+
+def curve_figures(points: Sequence[Outcome]) -> dict[str, str]:
+    """The values that one asks for first, and each number of users'."""
+    return window_report.curve_figures(points, _nopm, "NOPM")
+
+
+def _nopm(result: RunResult) -> float:
+    return result.nopm
+
+
+def _shown(kind: str) -> str:
+    return kind.replace("_", "-")
+
+
+def _run_table(outcome: Outcome) -> RenderableType:
+    """Figures by transaction type, failures by cause."""
+    parts: list[RenderableType] = []
+    if outcome.found is not None:
+        parts += window_report.search(outcome.found)
+    if outcome.result is not None:
+        parts += [
+            _headline(outcome.result, partial=outcome.cause is not None),
+            *window_report.arrived(outcome.result),
+            window_report.by_kind(outcome.result, _shown),
+            window_report.latencies(outcome.result, _shown),
+            *window_report.causes(outcome.result),
+            *window_report.steadiness(outcome.result),
+            *_age(outcome.result),
+        ]
+    parts += [Text(f"PLAN_CHANGED: {_flip(one)}", style="yellow") for one in outcome.flips]
+    if outcome.time_use is not None and outcome.result is not None:
+        parts += window_report.time_text(outcome.time_use, outcome.result.tpm)
+    if outcome.server is not None:
+        parts += window_report.server_text(outcome.server)
+    parts += [Text(str(verdict)) for verdict in outcome.verdicts]
+    return Group(*parts)
+
+
+def _conditions(outcome: Outcome) -> list[Text]:
+    if outcome.conditions is None:
+        return []
+    held = len(outcome.conditions) - len(outcome.broken)
+    return [Text(f"consistency: {held} of {len(outcome.conditions)} conditions hold")]
+
+
+def conditions_document(results: Iterable[ConditionResult]) -> dict[str, Any]:
+    """The conditions with their first violations."""
+    return {"schema_version": SCHEMA_VERSION, "conditions": _plain(results)}
+
+
+def conditions_csv(results: Iterable[ConditionResult]) -> str:
+    """One row per condition."""
+    rows = ((one.number, one.title, one.violations) for one in results)
+    return csv_text(("number", "title", "violations"), rows)
+
+
+def conditions_table(results: Iterable[ConditionResult]) -> Table:
+    """One line per condition."""
+    table = Table(box=None, header_style="bold")
+    table.add_column("", justify="right")
+    for name in ("condition (clause 3.3.2)", "violations", "such as"):
+        table.add_column(name)
+    for one in results:
+        example = ", ".join(map(str, one.examples[0])) if one.examples else ""
+        table.add_row(str(one.number), Text(one.title), f"{one.violations:,}", Text(example))
+    return table
+
+
+def _headline(result: RunResult, partial: bool) -> Text:
+    seconds = result.window_end - result.window_start
+    by_district = result.nopm_by_district
+    counted = f", {by_district:,.0f} by the server's count" if by_district is not None else ""
+    options = result.options
+    return Text(
+        f"{'partial: ' if partial else ''}{result.nopm:,.0f} NOPM{counted}; {result.tpm:,.0f} TPM;"
+        f" {options.users} users, {options.warehouses} warehouses, {seconds:.1f} s",
+        style="bold",
+    )
+
+
+def _age(result: RunResult) -> list[Text]:
+    before = result.orders_before
+    return [] if before is None else [Text(f"age: {before:,} orders since the load")]
+
+
+def _flip(one: Flip) -> str:
+    """What changed, both times, and what to do."""
+    kind = one.kind.replace("_", "-")
+    times = ""
+    if one.latency_ms is not None:
+        first, last = map(window_report.millisecond, one.latency_ms)
+        times = f"; its mean latency was {first} ms in the first fifth, {last} ms in the last"
+    return (
+        f"{kind}, {one.what}: {one.before} became {one.after}{times}. Run ANALYZE and measure"
+        " again, or with --fresh"
+    )
+
+
+def _plain(results: Iterable[ConditionResult]) -> list[dict[str, Any]]:
+    return [
+        {
+            "number": one.number,
+            "title": one.title,
+            "holds": one.holds,
+            "violations": one.violations,
+            "examples": [[_scalar(value) for value in row] for row in one.examples],
+        }
+        for one in results
+    ]
+
+
+def _scalar(value: object) -> object:
+    return value if value is None or isinstance(value, int | float) else str(value)

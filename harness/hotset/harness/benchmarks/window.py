@@ -1,0 +1,321 @@
+"""Windows of a workload, whichever it is: what each comes to, judged, repeated, searched."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from hotset.cachelayer.common.errors import RequestError
+from hotset.reports.model import words
+from hotset.reports.model.document import ServerIo, TimeUse
+from hotset.tpcc.window import search, steady
+from hotset.tpcc.window.record import Latency, RunFailed, WindowOptions, WindowResult
+from hotset.tpcc.window.search import FoundRate, Trial
+
+from .. import thresholds
+from ..databases.connect import SqlDatabase
+from ..databases.postgres import copies
+from ..databases.postgres.client import PostgresDatabase
+from ..databases.time_use import TimeSampler
+from ..errors import ThresholdError, foreseen
+from ..terminal.progress import Reporter
+from ..thresholds import Threshold, Values, Verdict, judge
+from .server import ServerUse, Watch
+
+Result = TypeVar("Result", bound=WindowResult)
+Options = TypeVar("Options", bound=WindowOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTime:
+    """Where the users' time went, in the window and second by second, and what the server counted
+    meanwhile; ``missing`` says what of either could not be seen and what permits it."""
+
+    window: TimeUse | None
+    series: tuple[TimeUse | None, ...]
+    missing: str
+    io: ServerIo | None = None
+    io_missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[Result]):
+    """A run as it is printed and written: the window (what there is of it), why it failed, what the
+    thresholds came to, where the users' time went, what the server did; after a search for a rate
+    the window at the highest one that held, and the search."""
+
+    result: Result | None
+    cause: str | None = None
+    verdicts: tuple[Verdict, ...] = ()
+    found: FoundRate[Result] | None = None
+    time_use: WindowTime | None = None
+    server: ServerUse | None = None
+
+
+AnyOutcome = TypeVar("AnyOutcome", bound=Outcome[Any])
+
+
+def seen(outcome: AnyOutcome, watch: Watch) -> AnyOutcome:
+    """The outcome with what the server did over its window, where it is watched."""
+    if outcome.result is None:
+        return outcome
+    return replace(outcome, server=watch(outcome.result))
+
+
+def time_use(sampler: TimeSampler, result: WindowResult) -> WindowTime:
+    """Over the window of a run, by whichever driver."""
+    start, end = result.window_start, result.window_end
+    return WindowTime(
+        sampler.window(start, end),
+        tuple(sampler.each_second(start, math.ceil(end - start))),
+        sampler.missing,
+        sampler.io_window(start, end),
+        sampler.io_missing,
+    )
+
+
+@contextmanager
+def copy_of(database: SqlDatabase, report: Reporter) -> Iterator[SqlDatabase]:
+    """A copy of the database for one run.
+
+    :raises RequestError: it is not PostgreSQL's.
+    :raises CopyFailed: it cannot be copied.
+    """
+    if not isinstance(database, PostgresDatabase):
+        raise RequestError(
+            "copies are made on PostgreSQL; on SQL Server restore a backup before each run",
+            field="fresh",
+        )
+    with copies.of(database, report.say) as copy:
+        yield copy
+
+
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|m|h)?")
+
+
+def seconds(text: str, field: str) -> float:
+    """
+    >>> seconds("10m", "until_steady"), seconds("90", "until_steady")
+    (600.0, 90.0)
+
+    :raises RequestError: it is no time.
+    """
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise RequestError(f"{field} {text!r}: give a time such as 90s or 10m", field=field)
+    return float(found[1]) * {None: 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+_RATE = re.compile(r"([0-9][0-9_,]*(?:\.[0-9]+)?)\s*(?:/s)?")
+
+
+def rate_per_s(text: str | None) -> float | None:
+    """
+    >>> rate_per_s("1,500/s"), rate_per_s(None)
+    (1500.0, None)
+
+    :raises RequestError: it is no rate.
+    """
+    if text is None:
+        return None
+    found = _RATE.fullmatch(text.strip())
+    if found is None:
+        raise RequestError(
+            f"rate {text!r}: give transactions per second, such as 500/s", field="rate"
+        )
+    return float(re.sub("[_,]", "", found[1]))
+
+
+def options(kind: Callable[..., Options], rate: str | None, **named: Any) -> Options:  # noqa: ANN401
+    """Options of a run.
+
+    :param kind: what they are made as, which checks them.
+    :param rate: such as ``500/s``.
+    :raises RequestError: one of them makes no run; the message names it.
+    """
+    try:
+        return kind(**named, rate_per_s=rate_per_s(rate))
+    except RequestError:
+        raise
+    except ValueError as error:
+        raise RequestError(str(error)) from None
+
+
+def curve(
+    each_users: Sequence[int],
+    options: Options,
+    drive: Callable[[Options], AnyOutcome],
+    failed: Callable[[str], AnyOutcome],
+    say: Callable[[AnyOutcome], None],
+) -> Iterator[AnyOutcome]:
+    """A run for each number of users; one that fails is the last.
+
+    :param drive: runs one.
+    :param failed: an outcome without a result, of this cause.
+    """
+    for number, users in enumerate(each_users):
+        # A seed of its own: the same rows again would be in memory.
+        try:
+            outcome = drive(replace(options, users=users, seed=options.seed + number))
+        except Exception as error:
+            # What was measured before is a result all the same.
+            if not number or not foreseen(error):
+                raise
+            outcome = failed(f"with {words.plural(users, 'user')}: {error}")
+        yield outcome
+        if outcome.result is None or outcome.cause is not None:
+            return
+        say(outcome)
+
+
+def until_steady(
+    drive: Callable[[Options], AnyOutcome], options: Options, limit_s: float, report: Reporter
+) -> AnyOutcome:
+    """Windows one after the other until one is steady or ``limit_s`` are over; the last counts.
+
+    :raises RequestError: the window is too short to be judged.
+    """
+    if options.duration_s < steady.LEAST_S:
+        raise RequestError(
+            f"duration {options.duration_s:g} s: whether a window is steady shows from"
+            f" {steady.LEAST_S:g} s on",
+            field="duration",
+        )
+    deadline = time.monotonic() + limit_s
+    while True:
+        outcome = drive(options)
+        result = outcome.result
+        if outcome.cause is not None or result is None or not result.not_steady:
+            return outcome
+        left_s = deadline - time.monotonic()
+        if left_s < options.duration_s:
+            report.say(f"not steady after {limit_s:g} s; the last window counts")
+            return outcome
+        kinds = ", ".join(one.of for one in result.not_steady)
+        report.say(f"not steady ({kinds}); again, for at most {left_s:.0f} s more")
+        options = replace(options, rampup_s=0, seed=options.seed + 1)
+
+
+def require_one_number(each_users: Sequence[int]) -> None:
+    """:raises RequestError: a search for a rate is to have several numbers of users."""
+    if len(each_users) > 1:
+        raise RequestError(
+            "a search for a rate takes one number of users: the connections of the application",
+            field="find_rate",
+        )
+
+
+def find_rate(
+    run: Callable[[Options], Result],
+    options: Options,
+    judge: search.Judge[Result],
+    report: Reporter,
+    fastest: Result | None = None,
+) -> FoundRate[Result]:
+    """Search for the highest rate of transactions at which `judge` finds nothing missed.
+
+    :param fastest: a run without a rate, where there has just been one.
+    :raises RunFailed: one of the runs has no result.
+    """
+
+    def one(options: Options) -> Result:
+        rate = options.rate_per_s
+        report.say("as fast as the users can" if rate is None else f"{rate:,.1f}/s")
+        return run(options)
+
+    def say(trial: Trial[Result]) -> None:
+        report.say(f"{trial.rate_per_s:,.1f}/s: {trial.missed or 'holds'}")
+
+    return search.find_rate(one, options, judge, say, fastest)
+
+
+_LATENCIES = {
+    "mean": "mean",
+    "p50": "p50",
+    "p90": "p90",
+    "p95": "p95",
+    "p99": "p99",
+    "p99.9": "p99_9",
+    "p99.99": "p99_99",
+    "max": "max",
+}
+COUNTS = ("tpm", "failed", "retries", "late", "skipped")
+
+
+def metrics(kinds: Sequence[str]) -> tuple[str, ...]:
+    """What thresholds can name of any workload with these kinds of transactions."""
+    of_kinds = (f"{name}({kind})" for kind in kinds for name in _LATENCIES)
+    return (*COUNTS, *_LATENCIES, *of_kinds)
+
+
+def values(result: WindowResult) -> dict[str, float | None]:
+    """By metric; ``failed`` and ``retries`` over all kinds, ``late`` and ``skipped`` only with a
+    rate."""
+    arrived = result.arrived
+    found: dict[str, float | None] = {
+        "tpm": result.tpm,
+        "failed": result.failed,
+        "retries": sum(sum(kind.retries.values()) for kind in result.kinds.values()),
+        "late": arrived.late if arrived else None,
+        "skipped": arrived.skipped if arrived else None,
+        **_latencies(result.latency_ms, ""),
+    }
+    for name, kind in result.kinds.items():
+        found |= _latencies(kind.latency_ms, f"({name})")
+    return found
+
+
+def _latencies(latency_ms: Latency, of: str) -> Values:
+    return {f"{name}{of}": getattr(latency_ms, field) for name, field in _LATENCIES.items()}
+
+
+def missed(
+    limits: Sequence[Threshold], values: Callable[[Result], Values]
+) -> Callable[[Result], str]:
+    """Says of a result which limits it missed; empty where it met all. A kind of transaction that
+    did not occur meets its own."""
+
+    def say(result: Result) -> str:
+        verdicts = judge(limits, values(result))
+        return "; ".join(str(one) for one in verdicts if one.value is not None and not one.met)
+
+    return say
+
+
+def judged(
+    outcome: AnyOutcome, wanted: Sequence[Threshold], values: Callable[[Any], Values]
+) -> AnyOutcome:
+    """The outcome with a verdict on each threshold, where there is a result to judge."""
+    if outcome.result is None:
+        return outcome
+    return replace(outcome, verdicts=tuple(judge(wanted, values(outcome.result))))
+
+
+def failure(
+    points: Sequence[AnyOutcome], require: Callable[[AnyOutcome], None]
+) -> Exception | None:
+    """What ``require`` raises of the first point that it refuses."""
+    try:
+        for outcome in points:
+            require(outcome)
+    except Exception as error:
+        return error
+    return None
+
+
+def require(outcome: Outcome[Result]) -> None:
+    """
+    :raises RunFailed: there is no result, or not the whole of it.
+    :raises ThresholdError: a threshold was missed, or no rate held the limits.
+    """
+    if outcome.cause is not None:
+        raise RunFailed(outcome.cause, outcome.result)
+    if outcome.found is not None and outcome.found.highest is None:
+        last = outcome.found.trials[-1]
+        raise ThresholdError(f"no rate holds: at {last.rate_per_s:,.1f}/s {last.missed}")
+    thresholds.require(outcome.verdicts)

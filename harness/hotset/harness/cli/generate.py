@@ -1,0 +1,174 @@
+"""Commands of the command line, made from the table of operations."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import typer
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from ..operations.base.kinds import FieldKind
+from ..operations.base.registry import Cli, Operation
+from ..operations.base.result import Lines, Result
+from ..wording import option
+from .options import Format, FormatOption, PasswordFileOption, QuietOption, password_of
+
+_PASSWORD_FILE = "password_file"  # noqa: S105 - an option's name
+
+
+def add(app: typer.Typer, found: Operation) -> None:
+    """Add an operation as a command, named by its last word; by its old names, too, but hidden."""
+    app.command(found.words[-1])(command(found))
+    for alias in found.aliases:
+        app.command(alias.rpartition(" ")[2], hidden=True, deprecated=True)(command(found))
+
+
+def command(found: Operation) -> Callable[..., None]:
+    """A function with the signature that typer makes options of."""
+
+    def run(**given: Any) -> None:  # noqa: ANN401 - what typer parsed
+        execute(found, given)
+
+    parameters = list(_parameters(found))
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__doc__ = found.help
+    return run
+
+
+def execute(found: Operation, given: dict[str, Any]) -> None:
+    """Run it and print its result.
+
+    :raises HotsetError: as the operation does, or what its result amounts to.
+    """
+    from ..operations.base import audit
+    from ..operations.base.context import Context
+    from ..terminal.progress import Reporter
+
+    form = given.pop("format_", None)
+    quiet = given.pop("quiet_", False)
+    request = found.parse(values_of(found, given), strict=False)
+    asked = found.question is not None and not getattr(request, "yes", False)
+    if asked and found.question and not typer.confirm(found.question(request), err=True):
+        typer.echo("nothing was changed", err=True)
+        raise typer.Exit(1)
+    context = Context(Reporter(quiet), lambda text: typer.echo(text, err=True), ask_for_name)
+    with audit.doing(audit.on_command_line(), found, request):
+        result = found.function(request, context)
+        show(result, form or Format.TABLE)
+        failure = result.failure()
+        if failure is not None:
+            raise failure
+
+
+def ask_for_name(name: str, what: str) -> None:
+    """On a terminal, have the name typed of what is about to be overwritten.
+
+    :raises typer.Abort: another name, or none, was typed.
+    """
+    if not sys.stdin.isatty():
+        return
+    typer.echo(f"to be overwritten: {what}", err=True)
+    if typer.prompt(f"type {name} to go on", default="", show_default=False, err=True) != name:
+        raise typer.Abort
+
+
+def show(result: Result, form: Format) -> None:
+    """Print a result to standard output."""
+    import json
+
+    from rich.console import Console
+
+    from ..terminal.progress import to_stdout
+
+    if form is Format.JSON:
+        to_stdout(json.dumps(result.document(), indent=1))
+    elif form is Format.CSV:
+        to_stdout(result.csv())
+    else:
+        result.show(Console(highlight=False))
+
+
+def values_of(found: Operation, given: dict[str, Any]) -> dict[str, Any]:
+    """What was given, by the request's fields; what was left out stays out."""
+    values = dict(given)
+    for name, field in found.request.model_fields.items():
+        for alias in marks(field).aliases:
+            old = values.pop(_alias(alias), None)
+            if old not in (None, [], False):
+                values[name] = old
+        if FieldKind.of(field).secret:
+            values[name] = password_of(values.pop(_PASSWORD_FILE, None))
+    known = found.request.model_fields
+    return {name: values[name] for name in known if values.get(name) is not None}
+
+
+def _parameters(found: Operation) -> Iterator[inspect.Parameter]:
+    for name, field in found.request.model_fields.items():
+        if FieldKind.of(field).secret:
+            yield _parameter(_PASSWORD_FILE, PasswordFileOption, None)
+            continue
+        kind = FieldKind.of(field)
+        info = _info(name, field, kind)
+        yield _parameter(name, Annotated[_annotation(kind), info], _default(field))
+        for alias in marks(field).aliases:
+            hidden = typer.Option(alias, hidden=True)
+            yield _parameter(_alias(alias), Annotated[_or_none(_annotation(kind)), hidden], None)
+    if not issubclass(found.result, Lines) and "format" not in found.request.model_fields:
+        yield _parameter("format_", FormatOption, Format.TABLE)
+    if found.progress:
+        yield _parameter("quiet_", QuietOption, False)
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:  # noqa: ANN401
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+
+def _info(name: str, field: FieldInfo, kind: FieldKind) -> Any:  # noqa: ANN401 - typer's own
+    own = marks(field)
+    metavar = own.metavar
+    if metavar is None and kind.is_list and get_origin(kind.base) is Literal:
+        metavar = f"[{'|'.join(get_args(kind.base))}]"
+    common: dict[str, Any] = {"help": field.description, "metavar": metavar}
+    if kind.base in (int, float):
+        common |= {"min": kind.limit("ge"), "max": kind.limit("le")}
+    if own.argument:
+        return typer.Argument(**common)
+    flag = option(name)
+    names = [f"{flag}/{own.off}" if own.off else flag]
+    if own.short:
+        names.append(own.short)
+    return typer.Option(*names, envvar=own.variable, **common)
+
+
+def _default(field: FieldInfo) -> Any:  # noqa: ANN401 - of the field's type
+    if field.is_required():
+        return inspect.Parameter.empty
+    default = field.get_default(call_default_factory=True)
+    return None if default is PydanticUndefined else default
+
+
+def _annotation(kind: FieldKind) -> Any:  # noqa: ANN401 - a type
+    # typer takes no lists of choices; the request checks them.
+    base = str if kind.is_list and get_origin(kind.base) is Literal else kind.base
+    found = list[base] if kind.is_list else base  # type: ignore[valid-type]
+    return _or_none(found) if kind.optional else found
+
+
+def _or_none(annotation: Any) -> Any:  # noqa: ANN401 - a type
+    return Union[annotation, None]  # noqa: UP007 - made at run time
+
+
+def marks(field: FieldInfo) -> Cli:
+    """How the command line takes a field."""
+    return next((one for one in field.metadata if isinstance(one, Cli)), Cli())
+
+
+def _alias(name: str) -> str:
+    return f"old{name.replace('-', '_')}"

@@ -1,0 +1,44 @@
+"""``hotset lab shell``: a root shell in the lab's machine."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+
+def shell(
+    command: Annotated[
+        list[str] | None, typer.Argument(help="Run this instead of a shell.")
+    ] = None,
+) -> None:
+    """Open a root shell in the lab's machine (needs `hotset lab up`)."""
+    from hotset.cachelayer.common.errors import Remedy
+    from hotset.cachelayer.hosts.base import PrerequisiteMissingError
+    from hotset.cachelayer.hosts.local import Local
+    from hotset.cachelayer.testbed import image
+    from hotset.cachelayer.testbed import lab as labs
+    from hotset.cachelayer.testbed.machines.guest import SSH_PORT, Files
+
+    folder, built = labs.lab_folder(), image.cached()
+    port = labs.forwarded_ports(folder).get(SSH_PORT)
+    if built is None or port is None:
+        raise PrerequisiteMissingError("no lab is up", Remedy("start one", "lab up"))
+    if Local().which("ssh") is None:
+        raise PrerequisiteMissingError("ssh is not installed: apt-get install openssh-client")
+    argv = [
+        "ssh",
+        "-q",
+        "-p",
+        str(port),
+        "-i",
+        str(built.client_key),
+        "-o",
+        f"UserKnownHostsFile={Files(folder).known_hosts}",
+        "-o",
+        "IdentitiesOnly=yes",
+        "root@127.0.0.1",
+        *(command or ()),
+    ]
+    os.execvp("ssh", argv)  # noqa: S606

@@ -1,0 +1,165 @@
+"""An example for each cmdlet: with what it needs, or one by hand where there is more to show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .cmdlets import Cmdlet
+
+_VALUES = {
+    "Cache": "100GiB",
+    "Card": "card1",
+    "Database": "oltp",
+    "Device": "/dev/disk/by-id/scsi-slow",
+    "Disk": "shop",
+    "Dsn": "sqlserver://db1/shop",
+    "File": "/srv/hotset/shop.toml",
+    "Flash": "/dev/disk/by-id/nvme-fast",
+    "Folder": "F:\\tempdb",
+    "Member": "3",
+    "Name": "shop-morning",
+    "Origin": "/dev/disk/by-id/scsi-slow",
+    "Output": "/srv/hotset/shop.snapshot",
+    "Recording": "/srv/hotset/blkparse.txt",
+    "Run": "last",
+    "Scale": "100",
+    "Socket": "/srv/hotset/array.sock",
+    "Target": "table:dbo.orders",
+    "Trace": "/srv/hotset/shop.trace",
+    "Warehouses": "5000",
+}
+_OWN = {
+    "database memory": [
+        (
+            "Set-HotsetDatabaseMemory sqlserver://db1/master -Credential sa -Size 8GiB -WhatIf",
+            "Shows the statements that would run, and runs none.",
+        ),
+    ],
+    "disk models": [("Get-HotsetDiskModel | Sort-Object IopsQd32", "")],
+    "heat top": [
+        (
+            "Get-HotsetHeat shop -By table -Dsn sqlserver://db1/shop -Credential sa",
+            "The hottest tables of a database's disk.",
+        )
+    ],
+    "runs rm": [
+        ("Get-HotsetRun | Where-Object State -eq failed | Remove-HotsetRun -Confirm:$false", "")
+    ],
+    "tier create": [
+        (
+            "New-HotsetTier shop -Flash /dev/disk/by-id/nvme-fast -Origin"
+            " /dev/disk/by-id/scsi-slow -Cache 100GiB -Database oltp -WhatIf",
+            "Every command that would run on the server; none runs.",
+        ),
+    ],
+    "sql run": [
+        (
+            "Invoke-HotsetSql sqlserver://db1/shop -Credential sa -Users 32 -Script"
+            " /srv/sql/checkout.sql@70, /srv/sql/search.sql@30 | Select-Object Tps, Thresholds",
+            "Your own transactions a second.",
+        ),
+    ],
+    "tier flush": [("Get-HotsetTier | Where-Object DirtyBytes -gt 1GB | Sync-HotsetTier", "")],
+    "tier status": [
+        (
+            "Get-HotsetTier -Connection (Get-HotsetConnection) | Sort-Object HitRatio",
+            "The disks of all servers that are connected to, the lowest hit ratio first.",
+        ),
+        ("Get-HotsetTier | Where-Object DirtyBytes -gt 1GB", ""),
+    ],
+    "tpcc run": [
+        (
+            "(Invoke-HotsetTpcc sqlserver://db1/tpcc -Credential sa -Users 32"
+            " -Warehouses 100).Nopm",
+            "New orders a minute.",
+        ),
+        (
+            "Invoke-HotsetTpcc sqlserver://db1/tpcc -Credential sa -Users 1, 2, 4, 8, 16 |"
+            " Select-Object { $_.Options.Users }, Nopm",
+            "A curve over users.",
+        ),
+    ],
+    "tpch run": [
+        (
+            "(Invoke-HotsetTpch sqlserver://db1/tpch -Credential sa -Queries 1, 6,"
+            " 21).Power.Queries | Sort-Object Seconds",
+            "",
+        ),
+    ],
+    "warmup plan": [
+        (
+            "Get-HotsetWarmupPlan database:shop -Dsn sqlserver://db1/shop -Credential sa",
+            "How much of the database fits in the cache, how much is there already, seconds"
+            " to fetch the rest.",
+        ),
+    ],
+    "warmup share": [
+        (
+            "Add-HotsetShare database:shop -Guarantee 40% -Disk shop -Dsn sqlserver://db1/shop"
+            " -Credential sa | Wait-HotsetJob",
+            "No other database's scan takes more than 60 % of the cache from this one.",
+        ),
+    ],
+    "warmup run": [
+        (
+            "Start-HotsetWarmup table:dbo.orders, index:IX_orders -Dsn sqlserver://db1/shop"
+            " -Credential sa | Wait-HotsetJob",
+            "Caches a table and its index, shows a progress bar, returns what was fetched.",
+        ),
+        (
+            "Get-DbaDatabase -SqlInstance db1 -Database shop | Start-HotsetWarmup -Credential sa",
+            "A step of a dbatools script.",
+        ),
+        (
+            "'heat' | Start-HotsetWarmup -Disk shop -Rate 50MB/s",
+            "The hottest blocks first, at no more than 50 MB/s.",
+        ),
+    ],
+    "warmup schedule add": [
+        (
+            "Register-HotsetWarmupSchedule heat -Disk shop -At 'Mon..Fri 06:00'",
+            "Every working day at six, on the server, whoever is logged in.",
+        )
+    ],
+    "whatif trace convert": [
+        (
+            "Import-HotsetTrace /srv/hotset/blkparse.txt -Recorder blkparse -Output"
+            " /srv/hotset/shop.trace",
+            "",
+        ),
+    ],
+    "whatif simulate": [
+        (
+            "(Invoke-HotsetSimulation /srv/hotset/shop.trace -Policy hotset, smq -Cache 10GiB,"
+            " 20GiB).Caches | Sort-Object HitRatio",
+            "",
+        ),
+    ],
+    "whatif check": [("Test-HotsetPrediction last -By 20261121-220932-demo", "")],
+    "whatif predict": [("Get-HotsetPrediction last -Users 64 -HitRatio 0.8, 0.9, 0.95", "")],
+}
+
+
+def examples(cmdlet: Cmdlet) -> Iterator[tuple[str, str]]:
+    """What to type, and what it does."""
+    own = _OWN.get(cmdlet.operation.name, [])
+    yield from own
+    if own:
+        return
+    words = [cmdlet.name]
+    by_place = sorted(
+        (one for one in cmdlet.parameters if one.position is not None),
+        key=lambda one: one.position or 0,
+    )
+    words += [_VALUES[one.name] for one in by_place if one.mandatory]
+    for one in cmdlet.parameters:
+        if one.mandatory and one.position is None:
+            words.append(f"-{one.name} {_VALUES.get(one.name) or one.allowed[0]}")
+        elif one.name == "Credential" and any(
+            p.name == "Dsn" and p.mandatory for p in cmdlet.parameters
+        ):
+            words.append("-Credential sa")
+    key = cmdlet.one(key=True)
+    if key is not None and not key.mandatory:
+        words.insert(1, _VALUES[key.name])
+    yield " ".join(words), ""

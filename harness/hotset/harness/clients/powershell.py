@@ -1,0 +1,277 @@
+"""The text of the cmdlets, and of the table by which the module finds an operation's place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from . import wording
+from .cmdlets import STARTS, Cmdlet, Parameter, twin_name
+from .examples import examples
+
+_HEAD = "# Generated from the table of operations: run `make docs`.\n"
+_CREDENTIAL = (
+    "[pscredential] [System.Management.Automation.Credential()] $Credential = [pscredential]::Empty"
+)
+
+
+def functions(every: Sequence[Cmdlet]) -> str:
+    """The file of all generated cmdlets."""
+    made = ["\n".join(_function(one)) for one in every if not one.by_hand]
+    return "\n\n".join([_HEAD.rstrip("\n"), *made]) + "\n"
+
+
+def table(every: Sequence[Cmdlet]) -> str:
+    """The file of what the module knows of each operation."""
+    lines = [
+        _HEAD
+        + "# Per operation: its cmdlet, its place in the API, the type of its objects, the list of",
+        "# the result that holds them, and whether the answer is text.",
+        "$script:Operations = @{",
+    ]
+    width = max(len(one.operation.name) for one in every) + 2
+    for one in every:
+        name = f"'{one.operation.name}'"
+        entry = [f"Cmdlet = '{one.name}'", f"Method = '{one.method}'", f"Path = '{one.path}'"]
+        entry += [f"Type = '{one.type}'"] if one.type else []
+        entry += [f"Items = '{one.items}'"] if one.items else []
+        entry += ["Raw = $true"] if one.raw else []
+        lines.append(f"    {name:<{width}} = @{{ {'; '.join(entry)} }}")
+    lines += ["}", "", "# Fields whose parameters have other names."]
+    lines += ["$script:ParameterNames = @{"]
+    # The API's own of jobs, and of runs as their operation calls them.
+    renamed = _renamed(every) | {"job": "Id", "runs": "Run"}
+    width = max(map(len, renamed))
+    lines += [f"    {field:<{width}} = '{renamed[field]}'" for field in sorted(renamed)]
+    lines += ["}", "", "# Which cmdlets have a parameter whose values the server can tell."]
+    lines += ["$script:Completed = @{"]
+    for name, cmdlets in _completed(every).items():
+        lines += [
+            f"    {name:<{max(map(len, COMPLETED))}} = @(",
+            *(f"        '{one}'" for one in cmdlets),
+            "    )",
+        ]
+    lines += ["}"]
+    return "\n".join(lines) + "\n"
+
+
+COMPLETED = ("Disk", "Card", "Run", "Target", "Resume", "Name", "Model")
+
+
+def _completed(every: Iterable[Cmdlet]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {name: [] for name in COMPLETED}
+    for cmdlet in every:
+        if cmdlet.by_hand:
+            continue
+        for parameter in cmdlet.parameters:
+            if _is_completed(cmdlet, parameter):
+                found[parameter.name].append(cmdlet.name)
+    return found
+
+
+def _is_completed(cmdlet: Cmdlet, parameter: Parameter) -> bool:
+    if parameter.name == "Name":
+        return cmdlet.operation.name == "warmup schedule remove"
+    if parameter.name == "Resume":
+        return cmdlet.operation.name == STARTS
+    if parameter.name == "Target" and not parameter.gathered:
+        return False
+    return parameter.name in COMPLETED and cmdlet.operation.name != "tier create"
+
+
+def _renamed(every: Iterable[Cmdlet]) -> dict[str, str]:
+    from .cmdlets import pascal
+
+    return {
+        one.field: one.name
+        for cmdlet in every
+        for one in cmdlet.parameters
+        if one.field and one.name != pascal(one.field) and one.field not in ("yes", "seconds")
+    }
+
+
+def _function(cmdlet: Cmdlet) -> Iterator[str]:
+    yield f"function {cmdlet.name} {{"
+    yield from _help(cmdlet)
+    yield f"    [CmdletBinding({_binding(cmdlet)})]"
+    yield f"    [OutputType({', '.join(_outputs(cmdlet))})]"
+    yield "    param("
+    for number, one in enumerate(cmdlet.parameters, 1):
+        yield from _parameter(one, cmdlet)
+        if number < len(cmdlet.parameters):
+            yield ""
+    yield "    )"
+    yield from _body(cmdlet)
+    yield "}"
+
+
+def _binding(cmdlet: Cmdlet) -> str:
+    if not cmdlet.changes:
+        return ""
+    return (
+        "SupportsShouldProcess, ConfirmImpact = 'High'" if cmdlet.asks else "SupportsShouldProcess"
+    )
+
+
+def _outputs(cmdlet: Cmdlet) -> list[str]:
+    # Names only: PowerShell reads all as types where the first is one, and ours are none.
+    kind = f"'{cmdlet.type or 'System.String'}'"
+    if cmdlet.operation.name == STARTS:
+        return ["'Hotset.Job'"]
+    return [kind, "'Hotset.Job'"] if cmdlet.job else [kind]
+
+
+def _parameter(one: Parameter, cmdlet: Cmdlet) -> Iterator[str]:
+    said = ["Mandatory"] if one.mandatory else []
+    said += [] if one.position is None else [f"Position = {one.position}"]
+    if one.key:
+        said += ["ValueFromPipeline", "ValueFromPipelineByPropertyName"]
+    elif one.gathered:
+        said += ["ValueFromPipeline"]
+    elif one.mandatory or (one.name == "Connection" and not cmdlet.one(gathered=True)):
+        said += ["ValueFromPipelineByPropertyName"]
+    if said:
+        yield f"        [Parameter({', '.join(said)})]"
+    if one.name == "Connection":
+        yield "        [Alias('Server')]"
+    if one.allowed:
+        yield f"        [ValidateSet({', '.join(repr(value) for value in one.allowed)})]"
+    if one.limits:
+        yield f"        [ValidateRange({', '.join(one.limits)})]"
+    if one.name == "Credential":
+        yield f"        {_CREDENTIAL}{_comma(one, cmdlet)}"
+        return
+    yield f"        [{one.type}] ${one.name}{_comma(one, cmdlet)}"
+
+
+def _comma(one: Parameter, cmdlet: Cmdlet) -> str:
+    return "" if one is cmdlet.parameters[-1] else ","
+
+
+# What it does
+
+
+def _body(cmdlet: Cmdlet) -> Iterator[str]:
+    gathered, key = cmdlet.one(gathered=True), cmdlet.one(key=True)
+    if gathered is None:
+        yield "    process {"
+        if key is None:
+            yield from _call(cmdlet, "        ", None)
+        else:
+            yield from _login(cmdlet, "        ")
+            yield f"        foreach ($each in Select-HotsetItem ${key.name}) {{"
+            yield from _call(cmdlet, "            ", key, login=False)
+            yield "        }"
+        yield "    }"
+        return
+    name = gathered.sent.partition(".")[0]
+    yield "    begin {"
+    yield f"        {name} = New-Object System.Collections.Generic.List[string]"
+    yield "    }"
+    yield "    process {"
+    yield f"        foreach ($one in ${gathered.name}) {{"
+    yield f"            {name}.Add((ConvertTo-HotsetTarget $one))"
+    if cmdlet.has_login:
+        yield "            if (-not $Dsn) { $Dsn = Get-HotsetInstance $one }"
+    yield "        }"
+    yield "    }"
+    yield "    end {"
+    yield from _call(cmdlet, "        ", gathered)
+    yield "    }"
+
+
+def _login(cmdlet: Cmdlet, indent: str) -> Iterator[str]:
+    if cmdlet.has_login:
+        yield f"{indent}$login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine"
+        yield f"{indent}if ($null -eq $login) {{ return }}"
+
+
+def _call(cmdlet: Cmdlet, indent: str, key: Parameter | None, login: bool = True) -> Iterator[str]:
+    if login:
+        yield from _login(cmdlet, indent)
+    yield from _asking(cmdlet, indent, key)
+    helper = "Invoke-HotsetJob" if cmdlet.job else "Invoke-HotsetQuery"
+    call = f"{indent}{helper} $PSCmdlet $Connection '{cmdlet.operation.name}'"
+    if cmdlet.job:
+        call += " -AsJob $true" if cmdlet.operation.name == STARTS else " -AsJob $AsJob.IsPresent"
+    if not cmdlet.values:
+        yield call
+        return
+    yield f"{call} -Values @{{"
+    width = max(map(len, cmdlet.values))
+    for name, sent in cmdlet.values.items():
+        yield f"{indent}    {name:<{width}} = {sent}"
+    yield f"{indent}}}"
+
+
+def _asking(cmdlet: Cmdlet, indent: str, key: Parameter | None) -> Iterator[str]:
+    if not cmdlet.changes:
+        return
+    subject = _subject(cmdlet, key)
+    leave = "continue" if key is not None and key.key else "return"
+    yield f"{indent}$what = Get-HotsetSubject $Connection {subject}"
+    action = wording.summary(cmdlet.operation).partition(". ")[0].rstrip(".").replace("'", "''")
+    yield f"{indent}$go = $PSCmdlet.ShouldProcess($what, '{action}')"
+    if cmdlet.dry_run:
+        yield f"{indent}if (-not $go -and -not $WhatIfPreference) {{ {leave} }}"
+    else:
+        yield f"{indent}if (-not $go) {{ {leave} }}"
+
+
+def _subject(cmdlet: Cmdlet, key: Parameter | None) -> str:
+    """What the question names."""
+    if key is not None:
+        return "$each" if key.key else f"(${key.sent[1:].partition('.')[0]} -join ', ')"
+    names = [one.name for one in cmdlet.parameters]
+    return next(
+        (f"${one}" for one in ("Disk", "Dsn", "Target", "File", "Folder", "Name") if one in names),
+        "''",
+    )
+
+
+# Its help
+
+
+def _help(cmdlet: Cmdlet) -> Iterator[str]:
+    indent = "    "
+    found = cmdlet.operation
+    yield f"{indent}<#"
+    yield from _section("SYNOPSIS", wording.summary(found))
+    yield from _section("DESCRIPTION", wording.description(found))
+    for one in cmdlet.parameters:
+        yield from _section(f"PARAMETER {one.name}", one.help)
+    yield from _section("INPUTS", _inputs(cmdlet))
+    yield from _section("OUTPUTS", _told(cmdlet))
+    for example, said in examples(cmdlet):
+        yield f"{indent}.EXAMPLE"
+        yield f"{indent}{example}"
+        if said:
+            yield ""
+            yield from wording.wrapped(said, indent)
+    yield from _section("LINK", "about_Hotset")
+    yield f"{indent}#>"
+
+
+def _section(name: str, text: str) -> Iterator[str]:
+    yield f"    .{name}"
+    yield from wording.wrapped(text, "    ")
+
+
+def _inputs(cmdlet: Cmdlet) -> str:
+    gathered, key = cmdlet.one(gathered=True), cmdlet.one(key=True)
+    if gathered is not None:
+        return f"System.String or objects: -{gathered.name}"
+    if key is not None:
+        return f"System.String, or objects with the property {key.name}: -{key.name}"
+    return "None"
+
+
+def _told(cmdlet: Cmdlet) -> str:
+    if cmdlet.operation.name == STARTS:
+        return "Hotset.Job"
+    kind = cmdlet.type or "System.String: what the server would run, or nothing"
+    if not cmdlet.type and not cmdlet.job:
+        kind = "System.String"
+    return f"{kind}. With -AsJob Hotset.Job." if cmdlet.job else kind
+
+
+__all__ = ["functions", "table", "twin_name"]

@@ -1,0 +1,112 @@
+"""What is done to a disk or a card that stands: a page that says what comes, and then the job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from .forms import start, values_of
+from .web import console_of, problem, render
+
+PLACES = {"disk": "/disks", "card": "/card"}
+"""The page that shows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardAction:
+    """One verb of a tier: what its page says.
+
+    :ivar of: what it is done to, as the verb's parameter is called.
+    :ivar typed: the name has to be typed first.
+    """
+
+    verb: str
+    title: str
+    says: str
+    of: Literal["disk", "card"] = "disk"
+    typed: bool = False
+
+
+ACTIONS = (
+    CardAction(
+        "flush",
+        "Flush",
+        "Everything that is dirty is written back to the origin; the disk stays in use meanwhile.",
+    ),
+    CardAction(
+        "activate",
+        "Activate",
+        "The disk's devices are made again, as after a reboot. Damaged"
+        " metadata is found before it is used.",
+    ),
+    CardAction(
+        "deactivate",
+        "Deactivate",
+        "The disk's devices are removed; what is cached stays on"
+        " the flash, dirty blocks among it. Unmount it first.",
+    ),
+    CardAction(
+        "resize",
+        "Resize",
+        "The cache follows an origin that has grown, or gets another size."
+        " The file system may stay mounted.",
+    ),
+    CardAction(
+        "repair",
+        "Repair",
+        "Cache metadata that an activation found damaged is mended, as far"
+        " as no write is lost by it.",
+    ),
+    CardAction(
+        "detach",
+        "Detach",
+        "What is dirty is written back, and the origin is a plain disk"
+        " again; the disk's part of the flash is free.",
+        typed=True,
+    ),
+    CardAction(
+        "destroy",
+        "Destroy the card",
+        "All disks of the card are detached, and its volume is deleted with ALL data on it.",
+        of="card",
+        typed=True,
+    ),
+)
+
+
+def confirm(request: Request, of: Literal["disk", "card"]) -> Response:
+    """The page before it is done."""
+    return render(
+        request,
+        "action.html",
+        action=_found(request, of),
+        whose=request.path_params["name"],
+        place=PLACES[of],
+    )
+
+
+async def do(request: Request, form: FormData, of: Literal["disk", "card"]) -> Response:
+    """The job, if the name was typed where it has to be."""
+    action, name = _found(request, of), request.path_params["name"]
+    if action.typed and str(form.get("typed", "")).strip() != name:
+        return problem(
+            request,
+            422,
+            f"That is not the {of}'s name",
+            f"Type {name} to {action.verb} it; nothing was done.",
+        )
+    operation = f"tier {action.verb}"
+    fixed = {of: name, "machine": console_of(request).settings.machine}
+    return await start(request, operation, values_of(form, operation, **fixed))
+
+
+def _found(request: Request, of: str) -> CardAction:
+    for action in ACTIONS:
+        if (action.of, action.verb) == (of, request.path_params["action"]):
+            return action
+    raise HTTPException(404)

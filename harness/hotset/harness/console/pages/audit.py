@@ -1,0 +1,21 @@
+"""Who did what."""
+
+from __future__ import annotations
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...operations.base import audit
+from ...operations.computer.audit_view import said
+from ..web import page, render
+
+_SHOWN = 200
+
+
+async def _audit(request: Request) -> Response:
+    entries = await run_in_threadpool(audit.entries, _SHOWN)
+    return render(request, "audit.html", entries=[(one, said(one)) for one in entries])
+
+
+ROUTES = [page("/audit", _audit)]

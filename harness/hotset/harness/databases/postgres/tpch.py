@@ -1,0 +1,120 @@
+"""PostgreSQL for TPC-H: few statements, each of them long.
+
+Session settings, and why. What the server's owner has set for disks and parallel workers stays:
+that is part of what is measured.
+
+- `work_mem` 64 MB, doubled for hashes: PostgreSQL's 4 MB lets nearly every join and sort of the 22
+  queries spill to disk, and a run would measure temporary files. With two parallel workers and the
+  four or so such steps of a query it stays near 1 GB a stream.
+- `maintenance_work_mem` 256 MB: indexes and the check of foreign keys at load time.
+- `jit` off: compiling takes seconds in every query, more than it saves below scale 10 or so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import sql
+
+from hotset.tpch.database import CannotConnect, DatabaseError, Refused, Row, ServerGone, TimedOut
+
+from .client import PostgresDatabase, is_gone, one_line
+
+_SETTINGS = "-c work_mem=64MB -c maintenance_work_mem=256MB -c jit=off"
+_NOTICE_LOST_CLIENT = "SET client_connection_check_interval = 1000"
+"""A statement of minutes ends within a second or so of its client, even of a killed one."""
+_CANCEL_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTpch:
+    """A PostgreSQL database that holds, or shall hold, TPC-H."""
+
+    where: PostgresDatabase
+
+    @property
+    def engine(self) -> str:
+        """The folder of its SQL files."""
+        return self.where.engine
+
+    def session(self) -> PostgresTpchSession:
+        """Open a connection. Raises CannotConnect with the server's reason, never the password."""
+        try:
+            connection = self.where.connect(_SETTINGS)
+        except psycopg.Error as error:
+            raise CannotConnect(self.where.refusal(error)) from None
+        with suppress(psycopg.Error):  # servers on some platforms cannot
+            connection.execute(_NOTICE_LOST_CLIENT)
+        return PostgresTpchSession(connection)
+
+
+class PostgresTpchSession:
+    """One connection, in autocommit. Ctrl-C in a call cancels the statement: psycopg does that."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
+        self._timeout_s: float | None = None
+
+    def script(self, sql: str) -> None:
+        """Run several statements as one transaction, or one that must stand alone (VACUUM)."""
+        with self._errors():
+            self._limit(None)
+            self._connection.execute(sql.encode())
+
+    def query(self, sql: str, timeout_s: float | None = None) -> list[Row]:
+        """All rows of one statement; the server itself ends it after `timeout_s`."""
+        started = time.monotonic()
+        with self._errors():
+            self._limit(timeout_s)
+            try:
+                return self._connection.execute(sql.encode()).fetchall()
+            except psycopg.errors.QueryCanceled as error:
+                # The same SQLSTATE says "cancelled by a user"; its words depend on the locale.
+                if timeout_s is not None and time.monotonic() - started >= timeout_s:
+                    raise TimedOut(f"cancelled after {timeout_s:g} s") from error
+                raise
+
+    def load(self, table: str, columns: Sequence[str], chunks: Iterable[bytes]) -> int:
+        """COPY text as it is."""
+        statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT text, DELIMITER '|')").format(
+            sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
+        )
+        with self._errors(), self._connection.cursor() as cursor:
+            self._limit(None)
+            with cursor.copy(statement) as copy:
+                for chunk in chunks:
+                    copy.write(chunk)
+            return cursor.rowcount
+
+    def cancel(self) -> None:
+        """Ask the server to cancel the statement under way; any thread may."""
+        with suppress(psycopg.Error):
+            self._connection.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
+
+    def close(self) -> None:
+        """Close the connection, whatever state it is in."""
+        self._connection.close()
+
+    def _limit(self, timeout_s: float | None) -> None:
+        """Set the server's limit for statements, unless it stands already."""
+        if timeout_s != self._timeout_s:
+            limit_ms = 0 if timeout_s is None else max(1, round(timeout_s * 1000))
+            self._connection.execute(f"SET statement_timeout = {limit_ms}".encode())
+            self._timeout_s = timeout_s
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn psycopg's errors into those that TPC-H knows."""
+        try:
+            yield
+        except psycopg.Error as error:
+            raise _meaning(error, broken=self._connection.broken) from error
+
+
+def _meaning(error: psycopg.Error, *, broken: bool) -> DatabaseError:
+    kind = ServerGone if is_gone(error.sqlstate, broken=broken) else Refused
+    return kind(one_line(error))

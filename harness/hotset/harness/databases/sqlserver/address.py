@@ -1,0 +1,33 @@
+"""Where a SQL Server database is: what a DSN says and a connection string is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a SQL Server database is and who asks.
+
+    :param encrypt: the driver's own words: yes, no, strict, mandatory, optional.
+    :param trust: take the server's certificate unseen.
+    :param trusted: log in as who runs this (Windows, Kerberos): no user, no password.
+    :param driver: the ODBC driver's name or path; None takes what there is.
+    """
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    dbname: str
+    encrypt: str = "yes"
+    trust: bool = False
+    trusted: bool = False
+    driver: str | None = None
+    engine: str = field(default="sqlserver", init=False)
+
+    @property
+    def where(self) -> str:
+        """For messages: which database, where, as whom."""
+        who = "with a trusted connection" if self.trusted else f"as {self.user!r}"
+        return f"SQL Server database {self.dbname!r} at {self.host}:{self.port} {who}"

@@ -1,0 +1,79 @@
+"""The URL by which a user names a SQL Server database.
+
+``sqlserver://user@host:1433/dbname?encrypt=yes&trust=yes&driver=…``, or, to log in as who runs
+hotset (Windows, Kerberos), ``sqlserver://host/dbname?trusted=yes``. Everything may be
+percent-encoded. A password has no place in it.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from .client import PORT, SqlServerDatabase
+
+A_PASSWORD = "a password, which logs and process lists would show: give it separately"  # noqa: S105
+FORM = "sqlserver://user@host:1433/dbname?encrypt=yes&trust=yes"
+_SWITCH = ("yes", "no")
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "encrypt": ("yes", "no", "strict", "mandatory", "optional"),
+    "trust": _SWITCH,
+    "trusted": _SWITCH,
+    "driver": (),
+}
+
+
+def parse(dsn: str) -> SqlServerDatabase:
+    """The database a URL names, without a password.
+
+    :raises ValueError: names the part that is wrong and what may stand there; never quotes what
+        could be a password.
+    """
+    try:
+        url = urlsplit(dsn)
+        host, port = url.hostname, url.port
+    except ValueError:
+        raise ValueError(f"is no URL such as {FORM}: host and port cannot be read") from None
+    if url.scheme != "sqlserver" or url.fragment:
+        raise ValueError(f"is no URL such as {FORM}")
+    if url.password is not None:
+        raise ValueError(f"holds {A_PASSWORD}")
+    if not host:
+        raise ValueError(f"names no host: write {FORM}")
+    options = _options(url.query)
+    trusted = options.get("trusted") == "yes"
+    user = unquote(url.username or "")
+    if trusted and user:
+        raise ValueError(f"names user {user!r}, and trusted=yes, which logs in without one")
+    if not trusted and not user:
+        raise ValueError(f"names no user: write {FORM}, or trusted=yes")
+    return SqlServerDatabase(
+        host=unquote(host),
+        port=PORT if port is None else port,
+        user=user,
+        password="",
+        dbname=unquote(url.path.removeprefix("/")),
+        encrypt=options.get("encrypt", "yes"),
+        trust=options.get("trust") == "yes",
+        trusted=trusted,
+        driver=options.get("driver"),
+    )
+
+
+def _options(query: str) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
+    except ValueError:
+        raise ValueError("has options that are not key=value, joined by &") from None
+    found: dict[str, str] = {}
+    for key, value in pairs:
+        if key not in _OPTIONS:
+            raise ValueError(f"has an unknown option {key!r}: there are {', '.join(_OPTIONS)}")
+        if key in found:
+            raise ValueError(f"names option {key} twice")
+        allowed = _OPTIONS[key]
+        if not value:
+            raise ValueError(f"option {key} is empty")
+        if allowed and value not in allowed:
+            raise ValueError(f"has {key}={value!r}: write {' or '.join(allowed)}")
+        found[key] = value
+    return found

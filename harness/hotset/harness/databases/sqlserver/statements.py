@@ -1,0 +1,114 @@
+"""Single statements on SQL Server, over ODBC."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from hotset.tpcc.database import Aborted, CannotConnect, Value
+
+from ..statements import Protocols, Rows, SyntaxProblem, exact, filled, text_of
+from . import odbc
+from .client import SqlServerDatabase, known_errors
+
+if TYPE_CHECKING:
+    import pyodbc
+
+
+class SqlServerStatements:
+    """One connection; see `statements.Client`."""
+
+    def __init__(self, database: SqlServerDatabase, protocol: Protocols) -> None:
+        """:raises CannotConnect: with the server's reason."""
+        try:
+            self._connection, _ = odbc.connect(database)
+        except ConnectionError as error:
+            raise CannotConnect(str(error)) from None
+        self._connection.timeout = 0
+        self._prepared = protocol == "prepared"
+        self._cursors: dict[tuple[str, tuple[object, ...]], pyodbc.Cursor] = {}
+        self._plain = self._connection.cursor()
+
+    def execute(
+        self,
+        parts: Sequence[str],
+        values: Sequence[Value],
+        *,
+        rows: bool = True,  # noqa: ARG002 - they have to be read in any case
+    ) -> Rows | None:
+        """Run one statement; each has a cursor of its own, which keeps it prepared."""
+        if not self._prepared:
+            values = [int(one) if isinstance(one, bool) else one for one in values]
+            return self._rows(self._plain, text_of(parts, values), [])
+        # A null is part of the text: of one without a type the driver would ask the server.
+        marks = ["NULL" if one is None else "?" for one in values]
+        text = filled(parts, marks)
+        given = [_bound(one) for one in values if one is not None]
+        types = tuple(_type(one) for one in given)
+        cursor = self._cursors.get((text, types))
+        if cursor is None:
+            cursor = self._cursors[text, types] = self._connection.cursor()
+            if types:
+                cursor.setinputsizes(list(types))
+        return self._rows(cursor, text, given)
+
+    def _rows(self, cursor: pyodbc.Cursor, text: str, values: Sequence[object]) -> Rows | None:
+        """Those of the first result; an error behind it shows only when all is read."""
+        with known_errors():
+            cursor.execute(text, *([values] if values else []))
+            found: Rows | None = None
+            while True:
+                if found is None and cursor.description is not None:
+                    columns = tuple(str(column[0]) for column in cursor.description)
+                    found = Rows(columns, [tuple(row) for row in cursor.fetchall()])
+                if not cursor.nextset():
+                    return found
+
+    def check(self, parts: Sequence[str]) -> SyntaxProblem | None:
+        """By SET PARSEONLY."""
+        self._rows(self._plain, "SET PARSEONLY ON", [])
+        try:
+            self._rows(self._plain, "1".join(parts), [])
+        except Aborted as problem:
+            return SyntaxProblem(problem.detail or problem.cause)
+        finally:
+            self._rows(self._plain, "SET PARSEONLY OFF", [])
+        return None
+
+    def in_transaction(self) -> bool:
+        """Not known without asking."""
+        return False
+
+    def rollback(self) -> None:
+        """Where there is something to roll back."""
+        self._rows(self._plain, "IF @@TRANCOUNT > 0 ROLLBACK", [])
+
+    def close(self) -> None:
+        """Close the connection, whatever state it is in."""
+        import pyodbc
+
+        with suppress(pyodbc.Error):
+            self._connection.close()
+
+
+def _bound(value: Value) -> object:
+    return exact(value) if isinstance(value, float) else value
+
+
+def _type(value: object) -> tuple[int, int, int]:
+    """SQL type, size and digits, the same for all values of one kind: the driver would name the
+    size of each value, and the server prepare the statement anew for every length of a text."""
+    import pyodbc
+
+    if isinstance(value, bool):
+        return pyodbc.SQL_BIT, 0, 0
+    if isinstance(value, int):
+        return (pyodbc.SQL_INTEGER if -(2**31) <= value < 2**31 else pyodbc.SQL_BIGINT), 0, 0
+    if isinstance(value, Decimal):
+        return pyodbc.SQL_DECIMAL, 38, 10
+    if isinstance(value, str):
+        # Beside a column of varchar, nvarchar would cost its index.
+        return (pyodbc.SQL_VARCHAR if value.isascii() else pyodbc.SQL_WVARCHAR), 4000, 0
+    return pyodbc.SQL_TYPE_TIMESTAMP, 27, 7

@@ -1,0 +1,1 @@
+"""One experiment: its file, its arms, its phases and its record."""

@@ -1,0 +1,43 @@
+"""The real disks of an experiment: looked at before anything is written to them."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from hotset.cachelayer.block import devices
+from hotset.cachelayer.block.devices import DeviceRefusedError
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.base import Machine
+
+from ..file.spec import Spec
+
+
+def take(machine: Machine, spec: Spec, yes: bool) -> None:
+    """See that every disk the experiment names may be written over, then clear what lies on it, so
+    that nobody finds the old behind the new.
+
+    :param yes: give up what is on them.
+    :raises DeviceRefusedError: one is in use, not empty, too small or misnamed; none was touched.
+    """
+    found: dict[PurePosixPath, str] = {}
+    for key, path in spec.devices.items():
+        device = devices.inspect(machine, PurePosixPath(path))
+        devices.check(device, "flash", yes, key)
+        needed = _needed(spec, key)
+        if device.size < needed:
+            raise DeviceRefusedError(
+                f"{key} = {path} has {device.size}, the experiment needs {needed} of it"
+            )
+        if device.node in found:
+            raise DeviceRefusedError(
+                f"{key} = {path} and {found[device.node]} are the same disk: {device.node}"
+            )
+        found[device.node] = key
+    for node in found:
+        machine.run(["wipefs", "--all", "--force", str(node)])
+
+
+def _needed(spec: Spec, key: str) -> Bytes:
+    if key == "flash.device":
+        return spec.flash.size
+    return spec.tier.volume if key == "storage.log_device" else spec.storage.size

@@ -1,0 +1,1 @@
+"""HammerDB's process: started, guarded, watched and read."""

@@ -1,0 +1,1 @@
+"""Hit ratios, heat and status of running tiers."""

@@ -1,0 +1,1 @@
+"""The verbs as data, and those that answer at once."""

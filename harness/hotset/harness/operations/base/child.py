@@ -1,0 +1,82 @@
+"""``python -m hotset.harness.operations.base.child``: one operation as a job's process.
+
+It reads ``{"operation": …, "request": {…}}`` from its standard input, the only place where secrets
+are; tells its progress on standard error; prints its result on standard output; and leaves its exit
+code in the folder that HOTSET_JOB names, for whoever asks, even if who started it is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from hotset.cachelayer.common.paths import write_whole
+
+from ...errors import FAILED, INTERRUPTED
+from ...jobs.store import CODE, ENDINGS, FIGURES, JOB_VARIABLE
+from . import audit
+
+
+def main() -> NoReturn:
+    folder = Path(os.environ.pop(JOB_VARIABLE))
+    code, why = FAILED, "it ended unexpectedly"
+    try:
+        # Said explicitly: a shell's background job inherits an ignored SIGINT.
+        for number in ENDINGS:
+            signal.signal(number, _interrupt)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
+        code, why = _run(folder)
+    except KeyboardInterrupt:
+        code, why = INTERRUPTED, "interrupted"
+    finally:
+        audit.end(folder.name, "failed" if code else "done", why)
+        write_whole(folder / CODE, f"{code}\n")
+    sys.exit(code)
+
+
+def _run(folder: Path) -> tuple[int, str]:
+    """Its exit code, and why it failed."""
+    from ...terminal import structured
+    from ...terminal.progress import Reporter
+    from . import registry, remote
+    from .context import Context
+
+    try:
+        task = json.load(sys.stdin)
+        found = registry.find(task["operation"])
+        # It was checked as JSON before it came here.
+        request = found.parse(task["request"], strict=False)
+        context = Context(
+            Reporter(), lambda text: structured.emit(say=text), require_files=remote.require_files
+        )
+        result = found.function(request, context)
+        document = result.document()
+        if document != {"lines": []}:
+            print(json.dumps(document), flush=True)
+        if figures := result.figures():
+            write_whole(folder / FIGURES, json.dumps(dict(figures)))
+        failure = result.failure()
+        if failure is not None:
+            raise failure
+    except KeyboardInterrupt:
+        structured.emit(error="interrupted; everything it had set up was removed")
+        return INTERRUPTED, "interrupted"
+    except Exception as error:
+        return structured.emit_error(error), str(error)
+    return 0, ""
+
+
+def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
+    """SIGTERM ends it in the same good order as Ctrl-C; a second one does not disturb that."""
+    for number in ENDINGS:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""TPC-C, TPC-H, your own SQL and disks; experiments and their runs."""

@@ -1,0 +1,171 @@
+"""Run experiments: each is one TOML file, from baseline to report."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from hotset.cachelayer.common.paths import repository_file
+
+from ...errors import ThresholdError
+from ...jobs.lock import Lock
+from ..base import fields
+from ..base.context import Context
+from ..base.registry import Cli, Kind, Request, operation
+from ..base.result import Lines
+from ..base.rights import Right
+from .runs import RunResult
+
+if TYPE_CHECKING:
+    from hotset.reports.model.document import RunDocument
+
+    from ...experiment.file.spec import Spec
+
+File = Annotated[
+    fields.ReadFile,
+    Field(description="The experiment's TOML file."),
+    Cli(argument=True, metavar="FILE"),
+]
+Set = Annotated[
+    fields.Settings,
+    Field(
+        description="Replace a value of the experiment file, for instance tpcc.users=32."
+        " Repeatable."
+    ),
+    Cli(metavar="KEY=VALUE"),
+]
+Resume = Annotated[
+    fields.Word | None,
+    Field(description="Resume a failed or interrupted run (id or 'last')."),
+    Cli(metavar="RUN"),
+]
+
+
+Thresholds = Annotated[
+    fields.Expressions | None,
+    Field(
+        description="Exit with code 5 unless this holds, such as 'factor>=5' or"
+        " 'p95(accelerated)<20ms'; beside those of the file. Repeatable."
+    ),
+]
+
+
+class Plan(Request):
+    file: File
+    set: Set = []
+
+
+@operation("experiment plan", Kind.JOB, Right.READ, ("Show", "HotsetExperiment"))
+def plan(request: Plan, context: Context) -> Lines:
+    """Print every command that the experiment would run, and run none of them."""
+    from ...experiment import plan
+
+    wanted = _read(Path(request.file), request.set, context)
+    with redirect_stdout(io.StringIO()) as commands:
+        plan.plan(wanted)
+    return Lines(tuple(commands.getvalue().splitlines()))
+
+
+class Run(Request):
+    file: File
+    set: Set = []
+    resume: Resume = None
+    yes: Annotated[
+        bool,
+        Field(description="Allow overwriting data on the real disks that the experiment names."),
+    ] = False
+    threshold: Thresholds = None
+    junit: fields.Junit = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured(RunResult):
+    """A run that has just been measured: a threshold that it missed makes it a failure."""
+
+    def failure(self) -> Exception | None:
+        missed = [one.said for one in self.run.thresholds if not one.met]
+        return ThresholdError("; ".join(missed)) if missed else None
+
+
+@operation(
+    "experiment run",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Invoke", "HotsetExperiment"),
+    destroys=True,
+    progress=True,
+    lock=lambda request: Lock("lab"),  # noqa: ARG005
+)
+def run(request: Run, context: Context) -> Measured:
+    """Run an experiment: baseline, warm-up, accelerated, all-flash, report.
+
+    Exit code 5: the probe's hit ratio was too low, or a threshold was missed.
+    """
+    words = ("experiment", "run", request.file, *(("--yes",) if request.yes else ()))
+    return _run(words, Path(request.file), request, request.yes, context)
+
+
+class Demo(Request):
+    set: Set = []
+    resume: Resume = None
+    threshold: Thresholds = None
+    junit: fields.Junit = None
+
+
+@operation(
+    "demo",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Invoke", "HotsetDemo"),
+    progress=True,
+    lock=lambda request: Lock("lab"),  # noqa: ARG005
+)
+def demo(request: Demo, context: Context) -> Measured:
+    """Run the demonstration that comes with hotset (experiments/demo.toml)."""
+    file = repository_file("experiments/demo.toml")
+    return _run(("demo",), file, request, False, context)
+
+
+def _run(
+    words: tuple[str, ...], file: Path, request: Run | Demo, yes: bool, context: Context
+) -> Measured:
+    """:param words: the command as it was called, without what it replaces of the file."""
+    from hotset.cachelayer.testbed import lab
+
+    from ... import doctor
+    from ...archive import REPORT, Archive
+    from ...experiment import runner
+    from .report import check_output
+
+    archive, wanted = Archive.default(), _read(file, request.set, context)
+    limits = wanted.limits(request.threshold or ())
+    check_output(request.junit, "junit")
+    doctor.require(lab.choose(wanted.machine.kind, wanted.tier.wanted))
+    command = ("hotset", *words, *(word for one in request.set for word in ("--set", one)))
+    document = runner.run(wanted, archive, context.report, request.resume, yes, command, limits)
+    context.report.say(f"report: {archive.path(document.run) / REPORT}")
+    if request.junit is not None:
+        _write_junit(request.junit, document)
+    return Measured(document)
+
+
+def _read(file: Path, replaced: list[str], context: Context) -> Spec:
+    """The experiment; refused where it names a file that who asks may not name."""
+    from ...experiment.file import spec
+
+    wanted = spec.read(file, tuple(replaced), lambda files: context.require_files(files, "file"))
+    context.require_files(wanted.files, "file")
+    return wanted
+
+
+def _write_junit(file: Path, document: RunDocument) -> None:
+    from ...thresholds import Case, junit
+
+    suite = f"hotset.experiment.{document.experiment.name}"
+    cases = [Case(suite, one.threshold, one.said, one.met) for one in document.thresholds]
+    file.write_text(junit(suite, cases, document.seconds), encoding="utf-8")

@@ -1,0 +1,390 @@
+"""SQL scripts of your own as a benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from ...jobs.lock import Lock
+from ..base import fields, places, records
+from ..base.context import Context
+from ..base.registry import Cli, Kind, OnThisComputer, Request, operation
+from ..base.remote import Names
+from ..base.result import Result
+from ..base.rights import Right
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from ...benchmarks.sql.run import Outcome
+    from ...benchmarks.sql.suggest import Suggested
+    from ...benchmarks.sql.users import SqlWorkload
+    from ...terminal.progress import Reporter
+
+
+class Run(Request):
+    script: Annotated[
+        list[fields.Text],
+        Names.SCRIPT,
+        Field(
+            min_length=1,
+            max_length=fields.LIST_MAX,
+            description="A file of SQL in pgbench's script language, each of its runs one"
+            " transaction in the results; checkout.sql@70 runs it 70 times while search.sql@30 runs"
+            " 30 times. Repeatable.",
+        ),
+        Cli(short="-s", metavar="FILE[@WEIGHT]"),
+    ]
+    dsn: fields.Dsn
+    users: Annotated[
+        fields.Users,
+        Field(
+            description="Virtual users, each with a connection; several numbers that rise, such as"
+            " 1,2,4,8, give a curve: a ramp-up and a window for each."
+        ),
+        Cli(short="-u"),
+    ] = "8"
+    rampup: Annotated[
+        float, Field(ge=0, le=fields.DAYS_S, description="Seconds before the window, not measured.")
+    ] = 10
+    duration: Annotated[
+        float, Field(ge=1, le=fields.DAYS_S, description="Seconds of the measured window.")
+    ] = 60
+    engine: fields.Product = "postgres"
+    password: fields.Password = None
+    define: Annotated[
+        fields.Expressions,
+        Field(description="A variable for all scripts, such as scale=10. Repeatable."),
+        Cli(short="-D", metavar="NAME=VALUE"),
+    ] = []
+    protocol: Annotated[
+        Literal["prepared", "simple"],
+        Field(
+            description="How statements are sent: prepared once per connection, with the variables"
+            " as parameters, as applications do; or as text with the values in it."
+        ),
+    ] = "prepared"
+    seed: Annotated[fields.Seed, Field(description="Seed of all random choices.")] = 1
+    rate: Annotated[
+        fields.Expression | None,
+        Field(
+            description="Start transactions at this rate, such as 500/s, at random times. Latency"
+            " counts from when each was due. Otherwise users never pause but where a script"
+            " sleeps."
+        ),
+    ] = None
+    find_rate: Annotated[
+        fields.Expressions | None,
+        Field(
+            description="Search for the highest rate that meets this limit, such as 'p95<50ms'."
+            " Each rate takes a ramp-up and a window. Repeatable."
+        ),
+    ] = None
+    until_steady: Annotated[
+        fields.Expression | None,
+        Field(
+            description="Repeat the window until it is steady (SNIA's PTS), for at most this time,"
+            " such as 10m. The last window counts."
+        ),
+    ] = None
+    fresh: Annotated[
+        bool,
+        Field(
+            description="Run on a copy of the database, dropped afterwards: the database stays as"
+            " it is, and runs in a row begin alike. PostgreSQL only; needs as much room again."
+        ),
+    ] = False
+    max_errors: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=2**53,
+            description="End the run with code 4 when more transactions fail, ramp-up included.",
+        ),
+    ] = 100
+    threshold: Annotated[
+        fields.Expressions | None,
+        Field(
+            description="Exit with code 5 unless this holds, such as 'tps>=500' or"
+            " 'p95(checkout)<20ms'. Repeatable."
+        ),
+    ] = None
+    junit: fields.Junit = None
+    sample: fields.SampledServer = None
+    output: Annotated[
+        Path | None,
+        Field(description="Also write everything as JSON to this file."),
+        Cli(short="-o"),
+        OnThisComputer,
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome(Result):
+    """A run, or a curve: a run for each number of users."""
+
+    points: tuple[Outcome, ...]
+    workload: SqlWorkload
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.tpcc.window.record import WindowResult
+
+        return records.of(
+            "SqlRun",
+            scripts=records.several("SqlScript", name=str, file=str, weight=int),
+            protocol=Literal["prepared", "simple"],
+            state=Literal["complete", "failed"],
+            cause=str | None,
+            tps=float | None,
+            result=WindowResult | None,
+            thresholds=records.thresholds(),
+            find_rate=dict[str, Any] | None,
+            time=dict[str, Any] | None,
+            sampled=dict[str, Any] | None,
+            curve=dict[str, Any] | None,
+        )
+
+    def document(self) -> dict[str, Any]:
+        from ...benchmarks.sql import report
+
+        return report.document(self.points, self.workload)
+
+    def show(self, console: Console) -> None:
+        from ...benchmarks.sql import report
+
+        console.print(report.table(self.points))
+
+    def csv(self) -> str:
+        from ...benchmarks.sql import report
+
+        return report.csv(self.points)
+
+    def failure(self) -> Exception | None:
+        from ...benchmarks import window
+
+        return window.failure(self.points, window.require)
+
+    def figures(self) -> Mapping[str, str]:
+        from ...benchmarks.sql import report
+
+        return report.figures(self.points)
+
+
+@operation(
+    "sql run",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Invoke", "HotsetSql"),
+    destroys=True,
+    progress=True,
+    lock=lambda request: Lock("database", request.dsn),
+)
+def run(request: Run, context: Context) -> RunOutcome:
+    """Run SQL scripts by many users and measure a window. CSV has a line per second.
+
+    The scripts are pgbench's: statements end in semicolons, and there are \\set, \\sleep, \\gset,
+    \\aset and \\if. What they change in the database stays changed. Several numbers of users give
+    a curve, whose CSV has a line per number.
+
+    Exit code 4: the run failed, and still prints what it measured; 5: a threshold was missed, or no
+    rate meets the limits.
+    """
+    from ...benchmarks import server, window
+    from ...benchmarks.sql import run as runs
+    from ...benchmarks.sql import script, users
+    from ...databases import connect
+    from .report import check_output
+
+    each_users = fields.each_users(request.users)
+    options = runs.options(
+        users=each_users[0],
+        rampup_s=request.rampup,
+        duration_s=request.duration,
+        seed=request.seed,
+        max_errors=request.max_errors,
+        rate=request.rate,
+    )
+    defined = users.defined(request.define)
+    sources = users.sources(request.script)
+    script.require_set([one.read() for one in sources], defined)
+    database = connect.database(request.engine, request.dsn, fields.secret(request.password))
+    workload = users.SqlWorkload(database, sources, options, defined, request.protocol)
+    thresholds = runs.limits(request.threshold or [], workload.kinds)
+    check_output(request.output)
+    check_output(request.junit, "junit")
+    workload.check()
+    points: list[Outcome] = []
+    with (
+        places.maybe_machine(request.sample) as there,
+        server.watched(there, context.report.say) as watch,
+    ):
+        for outcome in _measured(request, each_users, workload, context.report):
+            points.append(runs.judged(window.seen(outcome, watch), thresholds))
+            _write(points, workload, request)
+    return RunOutcome(tuple(points), workload)
+
+
+def _measured(
+    request: Run, each_users: list[int], workload: SqlWorkload, report: Reporter
+) -> Iterator[Outcome]:
+    """The run, or the runs of a curve, each as it ends."""
+    from ...benchmarks import window
+    from ...benchmarks.sql import run as runs
+
+    limits = runs.limits(request.find_rate or [], workload.kinds)
+    steady = request.until_steady
+    limit_s = window.seconds(steady, "until_steady") if steady else None
+    if limits:
+        window.require_one_number(each_users)
+
+    def drive(workload: SqlWorkload) -> Outcome:
+        if not request.fresh:
+            return drive_on(workload)
+        with window.copy_of(workload.database, report) as copy:
+            return drive_on(replace(workload, database=copy))
+
+    def drive_on(workload: SqlWorkload) -> Outcome:
+        if limits:
+            return runs.find_rate(workload, limits, report)
+        if limit_s is not None:
+            return runs.run_until_steady(workload, limit_s, report)
+        return runs.run(workload, report)
+
+    if len(each_users) == 1:
+        yield drive(workload)
+        return
+    yield from runs.curve(each_users, workload, drive, report)
+
+
+def _write(points: list[Outcome], workload: SqlWorkload, request: Run) -> None:
+    """What was measured until now; a later failure loses none of it."""
+    import json
+
+    from ...benchmarks import window_report
+    from ...benchmarks.sql import report
+
+    if request.output is not None:
+        text = json.dumps(report.document(points, workload), indent=1)
+        request.output.write_text(text + "\n", encoding="utf-8")
+    if request.junit is not None:
+        xml = window_report.junit_xml(points, report.SUITE)
+        request.junit.write_text(xml, encoding="utf-8")
+
+
+class Suggest(Request):
+    folder: Annotated[
+        fields.WrittenFile,
+        Field(description="The folder for the scripts; files that are there stay."),
+        Cli(argument=True, metavar="FOLDER"),
+    ]
+    dsn: fields.Dsn
+    top: Annotated[
+        int, Field(ge=1, le=1000, description="How many statements, the most costly first.")
+    ] = 10
+    engine: fields.Product = "postgres"
+    password: fields.Password = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestions(Result):
+    """Scripts that were written."""
+
+    folder: Path
+    found: Suggested
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        return records.of(
+            "SqlSuggestion",
+            folder=str,
+            command=str,
+            scripts=records.several(
+                "SuggestedScript",
+                file=str,
+                weight=int,
+                calls=int,
+                mean_ms=float,
+                time_share=float,
+                guessed=int,
+                text=str,
+            ),
+            left_out=records.several("LeftOutStatement", statement=str, reason=str),
+            limits=list[str],
+        )
+
+    def document(self) -> dict[str, Any]:
+        from dataclasses import asdict
+
+        from hotset.reports.model.document import SCHEMA_VERSION
+
+        from ...benchmarks.sql import suggest
+
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "folder": str(self.folder),
+            "command": suggest.command(self.found, self.folder),
+            **{name: [asdict(one) for one in getattr(self.found, name)] for name in _FOUND},
+            "limits": list(suggest.LIMITS),
+        }
+
+    def show(self, console: Console) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
+        from ...benchmarks.sql import suggest
+
+        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
+        for name in _COLUMNS:
+            table.add_column(name, justify="left" if name == "script" else "right")
+        for one in self.found.scripts:
+            numbers = (f"{one.weight}", f"{one.calls:,}", f"{one.mean_ms:.3f}")
+            table.add_row(one.file, *numbers, f"{one.time_share:.1%}", f"{one.guessed}")
+        console.print(table)
+        for left in self.found.left_out:
+            console.print(Text(f"left out: {left.statement}: {left.reason}"))
+        for limit in suggest.LIMITS:
+            console.print(Text(limit))
+        console.print(Text(suggest.command(self.found, self.folder), style="bold"))
+
+    def csv(self) -> str:
+        from hotset.reports.render.tables import csv_text
+
+        rows = (
+            (one.file, one.weight, one.calls, one.mean_ms, one.time_share, one.guessed)
+            for one in self.found.scripts
+        )
+        return csv_text(("file", "weight", "calls", "mean_ms", "time_share", "guessed"), rows)
+
+
+_FOUND = ("scripts", "left_out")
+_COLUMNS = ("script", "weight", "calls", "mean ms", "of the time", "guessed values")
+
+
+@operation(
+    "sql suggest",
+    Kind.JOB,
+    Right.ADMIN,
+    ("New", "HotsetSqlScript"),
+    lock=lambda request: Lock("folder", request.folder),
+)
+def suggest(request: Suggest, context: Context) -> Suggestions:  # noqa: ARG001
+    """Write scripts and weights for the statements that take the most time on a server.
+
+    PostgreSQL: by pg_stat_statements; SQL Server: by Query Store. Values are drawn from the tables'
+    own statistics. The result says what that cannot know.
+    """
+    from ...benchmarks.sql import suggest as suggesting
+    from ...databases import connect
+
+    database = connect.database(request.engine, request.dsn, fields.secret(request.password))
+    folder = Path(request.folder)
+    found = suggesting.suggest(database, request.top)
+    suggesting.write(found, folder)
+    return Suggestions(folder, found)

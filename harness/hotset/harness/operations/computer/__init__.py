@@ -1,0 +1,1 @@
+"""This computer: its lab, what it lacks, who did what."""

@@ -1,0 +1,79 @@
+"""The audit log, shown."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from ..base import audit, records
+from ..base.context import Context
+from ..base.registry import Cli, Kind, Request, operation
+from ..base.result import Result
+from ..base.rights import Right
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+_STYLES = {"done": "green", "failed": "red", "refused": "bold red", "started": "yellow"}
+
+
+class Show(Request):
+    limit: Annotated[
+        int, Field(ge=1, le=10_000, description="How many entries to show."), Cli(short="-n")
+    ] = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Log(Result):
+    entries: list[audit.Entry]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        return records.of("AuditLog", entries=list[audit.Entry])
+
+    def document(self) -> dict[str, Any]:
+        rows = [asdict(entry) for entry in self.entries]
+        return {"schema_version": audit.SCHEMA_VERSION, "entries": rows}
+
+    def show(self, console: Console) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
+        if not self.entries:
+            console.print("nothing is logged yet")
+            return
+        table = Table("when", "who", "what", "outcome", box=None, pad_edge=False)
+        for entry in self.entries:
+            who = f"{entry.who}, {entry.address}" if entry.address else entry.who
+            outcome = Text(entry.outcome, style=_STYLES[entry.outcome])
+            outcome.append(f": {entry.why}" if entry.why else "", style="default")
+            table.add_row(Text(entry.at), Text(who), Text(said(entry)), outcome)
+        console.print(table)
+
+    def csv(self) -> str:
+        from hotset.reports.render.tables import csv_text
+
+        header = ("at", "who", "address", "what", "outcome", "why")
+        rows = (
+            (one.at, one.who, one.address, said(one), one.outcome, one.why) for one in self.entries
+        )
+        return csv_text(header, rows)
+
+
+def said(entry: audit.Entry) -> str:
+    """What was asked, in one line."""
+    values = (f"{name}={value}" for name, value in entry.values.items() if value is not None)
+    return " ".join((entry.what, *values))
+
+
+@operation("audit", Kind.QUERY, Right.ADMIN, ("Get", "HotsetAudit"))
+def show(request: Show, context: Context) -> Log:  # noqa: ARG001
+    """Show who changed what, when, from where, and the outcome; newest first.
+
+    It records every call that may change something, from the command line, the API and the console,
+    and also log-ins, tokens and refused requests.
+    """
+    return Log(audit.entries(request.limit))

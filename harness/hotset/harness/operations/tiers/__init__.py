@@ -1,0 +1,1 @@
+"""Accelerated disks: their life, what is hot, warm-up, hit ratios."""

@@ -1,0 +1,254 @@
+"""What a disk's cache always keeps and never takes, and how it is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
+
+from hotset.cachelayer.common.errors import Remedy, RequestError
+from hotset.cachelayer.common.units import Bytes
+
+from ..base import fields, places, records
+from ..base.context import Context
+from ..base.registry import Cli, Kind, Request, operation
+from ..base.result import Lines, Text
+from ..base.rights import Right
+from .warmup import Dsn, MountPoint, Rate
+
+if TYPE_CHECKING:
+    from hotset.cachelayer.warmup.pins import Preferences
+
+_ONLY_WARM_UPS = (
+    "{kind} has no pins of its own: what is pinned comes first in every warm-up of this disk, and"
+    " what is excluded is left out of them, while the kernel's policy goes on evicting and"
+    " promoting as it likes. A cache of kind userspace keeps to both"
+)
+
+
+class Looked(Request):
+    """What it takes to find a target's blocks."""
+
+    disk: fields.DiskOption = None
+    machine: fields.Machine = "local"
+    mount_point: MountPoint = None
+    engine: fields.Product = "postgres"
+    dsn: Dsn = None
+    password: fields.Password = None
+
+
+class Prefer(Looked):
+    targets: Annotated[
+        fields.Targets,
+        Field(min_length=1, description="Files, folders, tables, databases."),
+        Cli(argument=True, metavar="TARGET..."),
+    ]
+
+
+class Fetch(Prefer):
+    rate: Rate = None
+
+
+@operation("warmup pin", Kind.JOB, Right.OPERATE, ("Add", "HotsetPin"), progress=True)
+def pin_targets(request: Fetch, context: Context) -> Lines:
+    """Keep these in the cache, whatever else is used.
+
+    A cache of kind userspace fetches them now, keeps room for them, and never evicts them. The
+    kernel's dm-cache and bcache cannot: there they come first in every warm-up, so schedule one.
+    """
+
+    def pinned(found: Preferences) -> Preferences:
+        for text in request.targets:
+            found = found.having("pinned", text)
+        return found
+
+    return _prefer(request, request.targets, pinned, context, request.rate)
+
+
+@operation("warmup exclude", Kind.JOB, Right.OPERATE, ("Add", "HotsetExclusion"), progress=True)
+def exclude_targets(request: Prefer, context: Context) -> Lines:
+    """Keep these out of the cache.
+
+    A cache of kind userspace writes back and drops what it has of them, and never takes them in.
+    The kernel's dm-cache and bcache may still promote them when they are used; there only warm-ups
+    leave them out.
+    """
+
+    def excluded(found: Preferences) -> Preferences:
+        for text in request.targets:
+            found = found.having("excluded", text)
+        return found
+
+    return _prefer(request, request.targets, excluded, context)
+
+
+def _part(text: Any) -> Any:  # noqa: ANN401 - whatever was given
+    from hotset.cachelayer.common.units import Blocks
+
+    from ...warmup.division import part_of
+
+    if isinstance(text, str):
+        part_of(text, Blocks(1), Bytes(1))
+    return text
+
+
+_PART_PATTERN = r"^ *[0-9]+(\.[0-9]+)? *([KMGT]i?B|%) *$"
+Part = Annotated[
+    fields.Expression,
+    BeforeValidator(_part),
+    WithJsonSchema({"type": "string", "pattern": _PART_PATTERN}),
+]
+
+
+class ShareRequest(Looked):
+    target: Annotated[
+        fields.OnDisk,
+        Field(description="A database, a table, a folder or a file."),
+        Cli(argument=True, metavar="TARGET"),
+    ]
+    guarantee: Annotated[
+        Part, Field(description="What others leave it of the cache, such as 30% or 20GiB.")
+    ] = "0%"
+    limit: Annotated[
+        Part, Field(description="The most it gets of the cache, such as 60% or 50GiB.")
+    ] = "100%"
+
+
+@operation("warmup share", Kind.JOB, Right.OPERATE, ("Add", "HotsetShare"), progress=True)
+def share_target(request: ShareRequest, context: Context) -> Lines:
+    """Give a target a guaranteed part of the cache and a limit, while the disk is in use.
+
+    One database's scan then takes nothing from another's part. Name it again to change it. Only for
+    disks of kind userspace.
+    """
+    from hotset.cachelayer.warmup.pins import Share
+
+    share = Share(request.target, request.guarantee, request.limit)
+    return _prefer(
+        request, [share.target], lambda found: found.sharing(share), context, needs_engine=True
+    )
+
+
+@operation("warmup unpin", Kind.JOB, Right.OPERATE, ("Remove", "HotsetPin"), progress=True)
+def unpin_targets(request: Prefer, context: Context) -> Lines:
+    """Remove these from the pinned, excluded and shared targets."""
+
+    from ...warmup.targets import parse
+
+    def without(found: Preferences) -> Preferences:
+        for text in request.targets:
+            found = found.without(parse(text).text)
+        return found
+
+    return _prefer(request, (), without, context)
+
+
+class Refresh(Looked):
+    rate: Rate = None
+
+
+@operation("warmup refresh", Kind.JOB, Right.OPERATE, ("Update", "HotsetPin"), progress=True)
+def refresh(request: Refresh, context: Context) -> Lines:
+    """Look up again where pinned, excluded and shared targets lie, and fetch what is pinned.
+
+    A table that has grown lies in more places. Every warm-up of the disk does this as well.
+    """
+    return _prefer(request, None, lambda known: known, context, request.rate, needs_engine=True)
+
+
+class Preferred(Request):
+    disk: fields.Disk = None
+    machine: fields.Machine = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceList(Text):
+    """:ivar cached: how large each target is and how much of it is cached, where known."""
+
+    found: Preferences
+    cached: dict[str, tuple[Bytes, Bytes]]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        return records.of(
+            "Preferences",
+            preferences=records.several(
+                "Preferred",
+                target=str,
+                preference=str,
+                guarantee=str | None,
+                limit=str | None,
+                bytes=int | None,
+                cached_bytes=int | None,
+            ),
+        )
+
+    def text(self, form: str) -> str:
+        from ...warmup import text
+
+        return text.preferred(self.found, form, self.cached)
+
+
+@operation("warmup list", Kind.QUERY, Right.READ, ("Get", "HotsetPin"))
+def list_preferences(request: Preferred, context: Context) -> PreferenceList:  # noqa: ARG001
+    """List what is pinned, excluded and shared on a disk, and how much of it is cached."""
+    from hotset.cachelayer.warmup import pins
+
+    from ...warmup import division
+
+    with places.disk_of(request.machine, request.disk) as (there, card, found):
+        cached = division.cached(there, card, found)
+        return PreferenceList(pins.of(there, found.name), cached)
+
+
+def _prefer(
+    request: Looked,
+    anew: Collection[str] | None,
+    change: Callable[[Preferences], Preferences],
+    context: Context,
+    rate: str | None = None,
+    needs_engine: bool = False,
+) -> Lines:
+    """Change what is preferred, and have the cache keep to it where it can.
+
+    :param anew: targets that are looked up; None: all of them.
+    """
+    from hotset.cachelayer.provisioning import cache_device
+    from hotset.cachelayer.tiers.base import TierFailedError
+    from hotset.cachelayer.warmup import pins
+
+    from ...warmup import division
+    from ...warmup.targets import parse
+    from .warmup import planning_of
+
+    for text in anew or ():
+        parse(text)
+    with places.disk_of(request.machine, request.disk, "warmup pin") as (there, card, found):
+        wanted = change(pins.of(there, found.name))
+        if anew is None:
+            anew = wanted.targets
+        if found.kind != "userspace":
+            if needs_engine:
+                raise RequestError(
+                    f"{found.kind} cannot be divided: the kernel's cache knows no shares, and keeps"
+                    " to no pins",
+                    Remedy("have a cache that does", "tier create", {"kind": "userspace"}),
+                    field="disk",
+                )
+            pins.save(there, found.name, wanted)
+            context.note(_ONLY_WARM_UPS.format(kind=found.kind))
+            return Lines()
+        if not cache_device.tier_for(there, card, found).is_active():
+            raise TierFailedError(
+                f"disk {found.name} is not active",
+                Remedy("activate it", "tier activate", {"disk": found.name}),
+            )
+        where = (there, card, found)
+        notes = division.divide(*where, wanted, planning_of(request), anew, context.report)
+        pins.save(there, found.name, wanted)
+        division.fetch(*where, context.report, fields.maybe_rate(rate))
+    for note in notes:
+        context.note(note)
+    return Lines()

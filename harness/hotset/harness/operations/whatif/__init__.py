@@ -1,0 +1,1 @@
+"""What has not been run: traces, caches and predictions."""

@@ -1,0 +1,153 @@
+"""How much flash to buy, by a trace and a run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from hotset.cachelayer.common.errors import RequestError
+from hotset.cachelayer.common.units import Bytes
+
+from ...whatif.choices import Mode, Policy
+from ..base import fields, records
+from ..base.context import Context
+from ..base.registry import Kind, operation
+from ..base.result import Result, write
+from ..base.rights import Right
+from .caches import BlockSize
+from .models import SetUp, predicted
+from .traces import TraceFile, on_read
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from ...whatif.advice import Size, Wear
+
+_SAMPLED_REQUESTS = 2_000_000
+"""Of longer traces a sample of the blocks is enough."""
+
+
+class Advise(SetUp):
+    trace: TraceFile
+    run: Annotated[
+        fields.Word | None,
+        Field(
+            description="By the NOPM of each size, learned from this run (id or 'last'); without"
+            " one, by hits alone."
+        ),
+    ] = None
+    share: Annotated[
+        float,
+        Field(gt=0, le=1, description="Of the NOPM that a cache for all that is touched gives."),
+    ] = 0.95
+    policy: Annotated[
+        Policy, Field(description="The cache that the wear of the flash is simulated of.")
+    ] = "hotset"
+    mode: Annotated[Mode, Field(description="What becomes of writes that hit.")] = "writeback"
+    block: BlockSize = "64KiB"
+    price: Annotated[
+        float | None, Field(ge=0, le=1e9, description="Of a GiB of flash, in any currency.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advice(Result):
+    """:ivar run: whose NOPM they are; None: by hits alone."""
+
+    trace: str
+    run: str | None
+    asked_share: float
+    recommended: Size
+    wear: Wear
+    sizes: list[Size]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from ...whatif.advice import Size, Wear
+
+        return records.of(
+            "CacheAdvice",
+            trace=str,
+            run=str | None,
+            asked_share=float,
+            recommended=records.part("AdvisedSize", Size),
+            wear=records.part("FlashWear", Wear),
+            sizes=records.several("AdvisedSize", Size),
+        )
+
+    def document(self) -> dict[str, Any]:
+        from hotset.reports.model.document import SCHEMA_VERSION
+
+        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
+
+    def show(self, console: Console) -> None:
+        from hotset.reports.render.tables import text_table
+
+        columns, rows = ["", "cache", "hit ratio"], []
+        columns += ["NOPM"] if self.run else []
+        columns.append("of the attainable")
+        priced = self.recommended.price is not None
+        columns += ["price", *(["a NOPM more"] if self.run else [])] if priced else []
+        for one in self.sizes:
+            mark = "->" if one == self.recommended else ""
+            row = [mark, str(Bytes(one.cache_bytes)), f"{one.hit_ratio:.1%}"]
+            row += [f"{one.nopm:,.0f}"] if one.nopm is not None else []
+            row.append(f"{one.share:.1%}")
+            row += [f"{one.price:,.2f}"] if one.price is not None else []
+            if priced and self.run:
+                row.append("" if one.price_per_nopm is None else f"{one.price_per_nopm:,.4f}")
+            rows.append(row)
+        write(console, text_table(columns, rows))
+        write(console, "\n" + "\n\n".join(self._notes()))
+
+    def _notes(self) -> list[str]:
+        best, worn = self.recommended, self.wear
+        by = f"the NOPM of run {self.run}'s set-up" if self.run else "hits"
+        return [
+            f"{Bytes(best.cache_bytes)} is the smallest of these sizes that gives"
+            f" {self.asked_share:.0%} of what flash for all that the trace touches gives, by {by}."
+            f" More buys at most {1 - best.share:.1%}.",
+            f"Wear, simulated with {worn.policy} and {worn.mode}: {Bytes(worn.flash_bytes_a_day)} a"
+            f" day, {worn.drive_writes_a_day:.2f} drive writes a day if every day is as busy as the"
+            f" trace; the origin gets {worn.origin_writes_share:.0%} of the writes. Its hit ratio"
+            f" from empty: {worn.hit_ratio:.1%}.",
+            "Hit ratios of the table are those of LRU, empty at first: the first access to a block"
+            " misses in any cache, so a short trace makes all sizes look worse than they are.",
+        ]
+
+    def csv(self) -> str:
+        from hotset.reports.render.tables import csv_text
+
+        rows = [asdict(one) for one in self.sizes]
+        return csv_text(list(rows[0]), [list(one.values()) for one in rows])
+
+
+@operation("whatif advise", Kind.JOB, Right.OPERATE, ("Get", "HotsetCacheAdvice"), progress=True)
+def advise(request: Advise, context: Context) -> Advice:
+    """The smallest cache that gives nearly all of the attainable NOPM, its price and its wear."""
+    from hotset.cachelayer.hosts.local import Local
+
+    from ...whatif import advice, caches
+
+    local, block = Local(), Bytes.parse(request.block)
+    with context.report.task(f"reading {request.trace}"):
+        about = caches.trace_figures(local, request.trace)
+        if not about.timed:
+            raise RequestError("the trace has no times: wear cannot be told", field="trace")
+        share = min(1.0, _SAMPLED_REQUESTS / max(about.requests, 1))
+        curve = caches.curve(local, request.trace, block, max(share, 0.001), (), on_read(context))
+    nopms = None
+    if request.run is not None:
+        ratios = [one.hit_ratio for one in curve.points]
+        nopms = [one.nopm for one in predicted(request.run, request, ratios).found.lines]
+    sizes = advice.sizes(curve, nopms, request.price)
+    best = advice.recommended(sizes, request.share)
+    blocks = -(-best.cache_bytes // int(block))
+    cache = caches.Cache(request.policy, blocks * int(block), int(block), request.mode)
+    with context.report.task(f"simulating {cache.policy} with {Bytes(cache.cache_bytes)}"):
+        outcome = caches.simulated(local, request.trace, cache, (), on_read(context))
+    worn = advice.wear(cache, outcome, about.seconds)
+    return Advice(request.trace, request.run, request.share, best, worn, sizes)

@@ -1,0 +1,359 @@
+"""What has not been run: TPC-C at other hit ratios, on other storage, with other users."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Ge, Le
+from pydantic import BeforeValidator, Field
+
+from hotset.cachelayer.common.errors import RequestError
+from hotset.cachelayer.common.units import Bytes
+
+from ...archive import Archive
+from ..base import fields, places, records
+from ..base.context import Context
+from ..base.registry import Kind, Request, operation
+from ..base.result import Result
+from ..base.rights import Right
+from ..benchmarks.runs import Run
+from ..tiers.heat import heats_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from hotset.reports.model.document import RunDocument
+
+    from ...whatif.flash import Need
+    from ...whatif.prediction import Prediction
+
+_DEFAULT = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
+_COLUMNS = (
+    "hit ratio",
+    "NOPM",
+    "from",
+    "to",
+    "factor",
+    "ms",
+    "CPU",
+    "storage",
+    "most time",
+)
+_POINT = r"[1-9][0-9]{0,3}:[1-9][0-9]{0,8}(\.[0-9]{1,9})?"
+_IOPS_PATTERN = rf"^ *{_POINT}( *, *{_POINT})* *$"
+
+
+def _iops(text: Any) -> Any:  # noqa: ANN401 - whatever was given
+    """Depths and IOPS as users write them, checked; requests keep the text."""
+    from ...whatif.prediction import parsed_iops
+
+    if isinstance(text, str):
+        parsed_iops(text)
+    return text
+
+
+Ratios = Annotated[list[Annotated[float, Ge(0), Le(1)]], Field(max_length=100)]
+
+
+Asked = Annotated[Ratios | None, Field(description="A hit ratio to ask about, 0 to 1. Repeatable.")]
+
+
+StorageIops = Annotated[
+    Annotated[fields.Expression, Field(pattern=_IOPS_PATTERN), BeforeValidator(_iops)] | None,
+    Field(
+        description="With another slow storage: its random reads of 8 KiB a second by queue"
+        " depth, such as 1:126,16:850."
+    ),
+]
+
+
+class SetUp(Request):
+    """What may be other than in the run."""
+
+    users: Annotated[
+        int | None, Field(ge=1, le=2000, description="With so many users; the run's if left out.")
+    ] = None
+    cores: Annotated[
+        int | None, Field(ge=1, le=1024, description="With so many cores of the run's speed.")
+    ] = None
+    storage: Annotated[
+        fields.DiskModel | None,
+        Field(description="With another slow storage: a model's name (hotset disk models)."),
+    ] = None
+    storage_iops: StorageIops = None
+
+
+class Predict(SetUp):
+    run: Run
+    hit_ratio: Asked = None
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted(Result):
+    run: str
+    storage: str
+    found: Prediction
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from ...whatif.demands import Demands
+        from ...whatif.prediction import Ceiling, Line
+
+        return records.of(
+            "Prediction",
+            run=str,
+            storage=str,
+            learned_from=list[str],
+            learned_users=int,
+            demands=records.part("Demands", Demands),
+            requests_per_transaction=float | None,
+            enough_hit_ratio=float,
+            lines=records.several("PredictedLine", Line),
+            ceiling=records.part("PredictionCeiling", Ceiling) | None,
+        )
+
+    def document(self) -> dict[str, Any]:
+        from hotset.reports.model.document import SCHEMA_VERSION
+
+        found = self.found
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "run": self.run,
+            "storage": self.storage,
+            "learned_from": list(found.learned_from),
+            "learned_users": found.users,
+            "demands": asdict(found.demands),
+            "requests_per_transaction": found.requests,
+            "enough_hit_ratio": found.enough,
+            "lines": [asdict(one) for one in found.lines],
+            "ceiling": asdict(found.ceiling) if found.ceiling else None,
+        }
+
+    def show(self, console: Console) -> None:
+        from hotset.reports.render.tables import text_table
+
+        found = self.found
+        rows = [
+            (
+                f"{one.hit_ratio:.1%}",
+                f"{one.nopm:,.0f}",
+                f"{one.nopm_low:,.0f}",
+                f"{one.nopm_high:,.0f}",
+                f"{one.factor:.1f}",
+                f"{one.response_ms:.1f}",
+                f"{one.cpu_share:.0%}",
+                f"{one.origin_share:.0%}",
+                one.most_time,
+            )
+            for one in found.lines
+        ]
+        console.print(text_table(_COLUMNS, rows), markup=False, highlight=False)
+        for line in self._notes():
+            console.print(f"\n{line}", markup=False, highlight=False)
+
+    def csv(self) -> str:
+        from hotset.reports.render.tables import csv_text
+
+        names = list(asdict(self.found.lines[0]))
+        return csv_text(names, [list(asdict(one).values()) for one in self.found.lines])
+
+    def _notes(self) -> list[str]:
+        from ...whatif.prediction import NEARLY_ALL, OTHER_USERS_ERROR
+
+        found, need = self.found, self.found.demands
+        counted = (
+            ""
+            if found.requests is None
+            else f" (its counters: {found.requests:.1f} requests to the data disk)"
+        )
+        notes = [
+            f"{NEARLY_ALL:.0%} of what can be attained is there from a hit ratio of"
+            f" {found.enough:.1%} on: flash that brings more hits than that gains little.",
+            f"learned from {' and '.join(found.learned_from)} of run {self.run} with"
+            f" {found.users} users: a transaction needs {need.cpu_s * 1000:.2f} ms of a core,"
+            f" {need.flash_s * 1000:.2f} ms of flash and log when nobody is in the way, and"
+            f" {need.origin_reads:.1f} reads of the slow storage when nothing is cached{counted};"
+            f" {need.cores_used:.0%} of the cores can be kept busy. Slow storage: {self.storage}.",
+        ]
+        if found.ceiling:
+            seen, cached = found.ceiling.measured_nopm, found.ceiling.predicted_nopm
+            notes.append(
+                f"All-flash, without a cache, came to {seen:,.0f} NOPM; with everything cached"
+                f" {cached:,.0f} are predicted ({cached / seen - 1:+.1%}): what the cache costs."
+            )
+        notes.append(
+            "From and to: the lowest and highest that the run's repeats give; for other users or"
+            f" cores {OTHER_USERS_ERROR:.0%} more on either side, by which nine of ten such"
+            " predictions of the published curve were off at most. Left out are writes in the"
+            " background, and locks that are held longer on slow storage. Factor: over nothing"
+            " cached."
+        )
+        return notes
+
+
+@operation("whatif predict", Kind.QUERY, Right.READ, ("Get", "HotsetPrediction"))
+def predict(request: Predict, context: Context) -> Predicted:  # noqa: ARG001
+    """What TPC-C would come to at other hit ratios, with other users, cores or storage.
+
+    Learned from one run that measured it before and after, such as the demo's.
+    """
+    return predicted(request.run, request, request.hit_ratio or _DEFAULT)
+
+
+class Flash(SetUp):
+    hit_ratio: Asked = None
+    disk: fields.Disk = None
+    machine: fields.Machine = "local"
+    run: Annotated[
+        fields.Word | None,
+        Field(description="With the NOPM of each, learned from this run (id or 'last')."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlashNeeds(Result):
+    """:ivar region: how finely the disk's heat is known."""
+
+    disk: str
+    region: Bytes
+    needs: list[Need]
+    predicted: Predicted | None
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from ...whatif.flash import Need
+
+        return records.of(
+            "FlashNeeds",
+            disk=str,
+            region_bytes=int,
+            needs=records.several("FlashNeed", Need),
+            prediction=Predicted.record() | None,
+        )
+
+    def document(self) -> dict[str, Any]:
+        from hotset.reports.model.document import SCHEMA_VERSION
+
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "disk": self.disk,
+            "region_bytes": int(self.region),
+            "needs": [asdict(one) for one in self.needs],
+            "prediction": self.predicted.document() if self.predicted else None,
+        }
+
+    def show(self, console: Console) -> None:
+        from hotset.reports.render.tables import text_table
+
+        columns = ["hit ratio", "flash", "of the disk"]
+        rows = [
+            [f"{one.hit_ratio:.1%}", str(one.flash_bytes), f"{one.disk_share:.1%}"]
+            for one in self.needs
+        ]
+        if self.predicted:
+            columns += ["NOPM", "from", "to", "factor"]
+            for row, line in zip(rows, self.predicted.found.lines, strict=True):
+                row += [f"{one:,.0f}" for one in (line.nopm, line.nopm_low, line.nopm_high)]
+                row.append(f"{line.factor:.1f}")
+        console.print(text_table(columns, rows), markup=False, highlight=False)
+        console.print(
+            f"\nThe least flash that can hold so many of the requests to {self.disk}, by its heat"
+            f" in regions of {self.region}: the hottest ones, chosen by somebody who knows them. A"
+            " cache that learns as it goes needs more; within a region nothing is told apart.",
+            markup=False,
+            highlight=False,
+        )
+        if self.predicted:
+            console.print(
+                f"NOPM: as `hotset whatif predict {self.predicted.run}`, for TPC-C as it was run"
+                " there.",
+                markup=False,
+                highlight=False,
+            )
+
+    def csv(self) -> str:
+        from hotset.reports.render.tables import csv_text
+
+        lines = self.predicted.found.lines if self.predicted else ()
+        columns = ["hit_ratio", "flash_bytes", "disk_share", *(["nopm"] if lines else [])]
+        rows: list[list[object]] = [
+            [one.hit_ratio, int(one.flash_bytes), one.disk_share] for one in self.needs
+        ]
+        for row, line in zip(rows, lines, strict=False):
+            row.append(line.nopm)
+        return csv_text(columns, rows)
+
+
+@operation("whatif flash", Kind.QUERY, Right.READ, ("Get", "HotsetFlashNeed"))
+def flash(request: Flash, context: Context) -> FlashNeeds:
+    """How much flash a disk needs for which hit ratio, by its heat; with --run, the NOPM of each.
+
+    Count for a working day first: hotset heat start.
+    """
+    from ...whatif.flash import needs
+
+    ratios = request.hit_ratio or _DEFAULT[1:]
+    with places.target_of(request.machine, request.disk) as target:
+        grid, heats = heats_of(target, context)
+        name = target.disk.name
+    if not any(heat > 0 for heat in heats.values()):
+        raise RequestError(f"nothing was asked of {name} since counting began", field="disk")
+    found = None if request.run is None else predicted(request.run, request, ratios)
+    return FlashNeeds(name, grid.region, needs(heats, grid, ratios), found)
+
+
+def predicted(name: str, request: SetUp, ratios: Sequence[float]) -> Predicted:
+    """What a run's set-up, changed as is asked, would come to at some hit ratios."""
+    from ...whatif import prediction
+    from ...whatif.storage import own_flash
+
+    run = Archive.default().load(name)
+    if request.storage is not None and request.storage_iops is not None:
+        raise RequestError("name a model or IOPS, not both", field="storage_iops")
+    storage, iops, asked = storages(run, request)
+    found = prediction.predict(
+        run,
+        iops,
+        ratios,
+        flash=own_flash(run),
+        users=request.users,
+        cores=request.cores,
+        asked_iops=asked,
+    )
+    return Predicted(run.run, storage, found)
+
+
+def storages(
+    run: RunDocument, request: SetUp
+) -> tuple[str, dict[int, float], dict[int, float] | None]:
+    """The name of the storage that is asked about, the IOPS of the run's and, where it is another,
+    its own."""
+    from ...whatif.prediction import parsed_iops
+    from ...whatif.storage import own_iops, promised
+
+    given = None if request.storage_iops is None else parsed_iops(request.storage_iops)
+    if given is not None and (run.storage is None or run.storage.kind != "modelled"):
+        return run.storage.name if run.storage else "as given", given, None
+    own = own_iops(run)
+    if given is not None:
+        return "as given", own, given
+    if request.storage is not None:
+        _require_known(request.storage)
+        return request.storage, own, promised(run, request.storage)
+    assert run.storage is not None
+    return run.storage.name, own, None
+
+
+def _require_known(model: str) -> None:
+    from hotset.cachelayer.block import flashdev
+    from hotset.cachelayer.hosts.local import Local
+
+    known = flashdev.library(Local())
+    if model not in known:
+        raise RequestError(
+            f"no model is named {model!r}; there are: {', '.join(known)}", field="storage"
+        )

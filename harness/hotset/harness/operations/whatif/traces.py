@@ -1,0 +1,289 @@
+"""Traces of block storage: what was asked of a disk, and when."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from hotset.cachelayer.common.units import Bytes
+
+from ..base import fields, records
+from ..base.context import Context
+from ..base.registry import Cli, Kind, Request, operation
+from ..base.result import Result
+from ..base.rights import Right
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from hotset.cachelayer.block.flashdev import OnRead
+
+    from ...whatif.caches import TraceFigures
+
+TraceFile = Annotated[
+    fields.ReadFile,
+    Field(
+        description="The trace (see `hotset whatif trace`), or a load whose requests are made as"
+        " they are read, such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600."
+    ),
+    Cli(argument=True, metavar="TRACE"),
+]
+Output = Annotated[fields.WrittenFile, Field(description="The trace to write.")]
+Recorder = Literal["hotset", "blkparse", "ftrace", "iolog", "msr", "systor", "oracle-general"]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceShown(Result):
+    trace: str
+    found: TraceFigures
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from ...whatif.caches import TraceFigures
+
+        return records.of("Trace", TraceFigures, trace=str)
+
+    def document(self) -> dict[str, Any]:
+        from hotset.reports.model.document import SCHEMA_VERSION
+
+        return {"schema_version": SCHEMA_VERSION, "trace": self.trace, **asdict(self.found)}
+
+    def show(self, console: Console) -> None:
+        found = self.found
+        lasts = f"over {found.seconds:,.1f} s" if found.timed else "without times"
+        lines = (
+            f"{self.trace}: {found.requests:,} requests {lasts}",
+            f"reads   {found.requests - found.writes:>15,}  {Bytes(found.read_bytes)}",
+            f"writes  {found.writes:>15,}  {Bytes(found.written_bytes)}",
+            f"of the disk's first {Bytes(found.end)}",
+        )
+        console.print("\n".join(lines), markup=False, highlight=False)
+
+    def csv(self) -> str:
+        from hotset.reports.render.tables import csv_text
+
+        found = asdict(self.found)
+        return csv_text(["trace", *found], [[self.trace, *found.values()]])
+
+
+class Show(Request):
+    trace: TraceFile
+
+
+@operation("whatif trace show", Kind.QUERY, Right.READ, ("Get", "HotsetTrace"))
+def show(request: Show, context: Context) -> TraceShown:  # noqa: ARG001
+    """Read a trace to its end: how many requests, when, of which part of the disk."""
+    from hotset.cachelayer.hosts.local import Local
+
+    from ...whatif import caches
+
+    return TraceShown(request.trace, caches.trace_figures(Local(), request.trace))
+
+
+class Convert(Request):
+    recording: Annotated[
+        fields.ReadFile,
+        Field(description="What another program has recorded."),
+        Cli(argument=True, metavar="FILE"),
+    ]
+    output: Output
+    recorder: Annotated[
+        Recorder,
+        Field(
+            description="Who recorded it: blktrace (as blkparse's text), the kernel's ftrace, fio's"
+            " write_iolog, MSR Cambridge's or Systor '17's CSV files, libCacheSim's oracleGeneral."
+            " hotset's own are text or binary."
+        ),
+    ] = "hotset"
+    of_disk: Annotated[
+        fields.Expression | None,
+        Field(
+            description="Only this disk, as the recording names it: 8,16 of blkparse, 0 of MSR, a"
+            " file of fio. Needed if there are several."
+        ),
+    ] = None
+    id_size: Annotated[
+        fields.Size | None,
+        Field(description="How much an id of oracleGeneral stands for. 512 bytes if left out."),
+    ] = None
+
+
+@operation(
+    "whatif trace convert",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Import", "HotsetTrace"),
+    progress=True,
+)
+def convert(request: Convert, context: Context) -> TraceShown:
+    """Turn what another program has recorded into a trace of hotset's, compact and checked."""
+    from hotset.cachelayer.hosts.local import Local
+
+    from ...whatif import caches
+
+    words = ["convert", request.recording, f"--to={request.output}"]
+    if request.recorder != "hotset":
+        words.append(f"--from={request.recorder}")
+    if request.of_disk is not None:
+        words.append(f"--disk={request.of_disk}")
+    if request.id_size is not None:
+        words.append(f"--id-bytes={int(Bytes.parse(request.id_size))}")
+    with context.report.task(f"reading {request.recording}"):
+        found = caches.convert(Local(), words, on_read(context))
+    return TraceShown(request.output, found)
+
+
+class Tpcc(Request):
+    warehouses: Annotated[int, Field(ge=1, le=100_000, description="The scale: some 100 MB each.")]
+    output: Output
+    buffer: Annotated[fields.Size, Field(description="The database's own cache in memory.")] = (
+        "1GiB"
+    )
+    tpm: Annotated[
+        float, Field(ge=1, le=1e9, description="Transactions of all kinds in a minute.")
+    ] = 60_000.0
+    seconds: Annotated[float, Field(ge=1, le=fields.DAYS_S, description="How long.")] = 900.0
+    checkpoint: Annotated[
+        float, Field(ge=1, le=86_400, description="Seconds from one checkpoint to the next.")
+    ] = 300.0
+    seed: Annotated[fields.Seed, Field(description="Of the random numbers.")] = 1
+
+
+@operation("whatif trace tpcc", Kind.JOB, Right.OPERATE, ("New", "HotsetTpccTrace"), progress=True)
+def tpcc(request: Tpcc, context: Context) -> TraceShown:
+    """Make the requests that TPC-C would ask of a disk, at any scale, without a database.
+
+    Rows are drawn as the specification says and lie on PostgreSQL's pages; the database's own cache
+    and its checkpoints are simulated, and tables grow.
+    """
+    words = ["tpcc", f"--warehouses={request.warehouses}", f"--tpm={request.tpm}"]
+    words += [f"--seconds={request.seconds}", f"--checkpoint={request.checkpoint}"]
+    words += [f"--buffer={int(Bytes.parse(request.buffer))}", f"--seed={request.seed}"]
+    return _made(words, request.output, context)
+
+
+class Tpch(Request):
+    scale: Annotated[
+        float, Field(ge=0.01, le=100_000, description="The scale factor: some 1.3 GB each.")
+    ]
+    output: Output
+    buffer: Annotated[fields.Size, Field(description="The database's own cache in memory.")] = (
+        "1GiB"
+    )
+    read_rate: Annotated[fields.Rate, Field(description="How fast it reads.")] = "200MB/s"
+    rounds: Annotated[int, Field(ge=1, le=1000, description="How often all queries run.")] = 1
+
+
+@operation("whatif trace tpch", Kind.JOB, Right.OPERATE, ("New", "HotsetTpchTrace"), progress=True)
+def tpch(request: Tpch, context: Context) -> TraceShown:
+    """Make the scans of TPC-H's 22 queries, one after the other, at any scale."""
+    rate = fields.maybe_rate(request.read_rate)
+    words = ["tpch", f"--scale={request.scale}", f"--rounds={request.rounds}", f"--rate={rate:d}"]
+    words.append(f"--buffer={int(Bytes.parse(request.buffer))}")
+    return _made(words, request.output, context)
+
+
+def _made(words: list[str], output: str, context: Context) -> TraceShown:
+    from hotset.cachelayer.hosts.local import Local
+
+    from ...whatif import caches
+
+    with context.report.task(f"writing {output}"):
+        return TraceShown(
+            output, caches.convert(Local(), [*words, f"--to={output}"], on_read(context))
+        )
+
+
+class Record(Request):
+    device: Annotated[
+        fields.Device,
+        Field(description="A disk, partition or volume; it need have no cache."),
+        Cli(argument=True, metavar="DEVICE"),
+    ]
+    output: Output
+    machine: fields.Machine = "local"
+    minutes: Annotated[float, Field(ge=0.01, le=14 * 24 * 60, description="How long.")] = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRecorded(Result):
+    """:ivar cpu_share: of one core, that recording took."""
+
+    shown: TraceShown
+    device: str
+    recorded_s: float
+    cpu_share: float
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from ...whatif.caches import TraceFigures
+
+        return records.of(
+            "RecordedTrace",
+            TraceFigures,
+            trace=str,
+            device=str,
+            recorded_s=float,
+            cpu_share=float,
+        )
+
+    def document(self) -> dict[str, Any]:
+        more = {"device": self.device, "recorded_s": self.recorded_s, "cpu_share": self.cpu_share}
+        return {**self.shown.document(), **more}
+
+    def show(self, console: Console) -> None:
+        self.shown.show(console)
+        console.print(
+            f"\nrecorded of {self.device} for {self.recorded_s:,.1f} s; it took"
+            f" {self.cpu_share:.2%} of a core",
+            markup=False,
+            highlight=False,
+        )
+
+    def csv(self) -> str:
+        from hotset.reports.render.tables import csv_text
+
+        found = self.document()
+        return csv_text(list(found), [list(found.values())])
+
+
+@operation("whatif record", Kind.JOB, Right.ADMIN, ("Start", "HotsetTraceRecording"), progress=True)
+def record(request: Record, context: Context) -> TraceRecorded:
+    """Record what is asked of a block device, on this computer or a server; as root.
+
+    By the kernel's own tracing: time, kind and place of each request, never its content. The device
+    need have no cache. Ctrl-C gives up.
+    """
+    from ...whatif import recording
+    from ..base import places
+
+    with places.machine(request.machine) as machine:
+        words = f"recording {request.device} for {request.minutes:g} minutes"
+        with context.report.task(words):
+            found = recording.record(
+                machine, request.device, request.output, request.minutes * 60, on_read(context)
+            )
+    share = found.cpu_s / max(found.recorded_s, 1e-9)
+    shown = TraceShown(request.output, found.figures)
+    return TraceRecorded(shown, request.device, found.recorded_s, share)
+
+
+def on_read(context: Context) -> OnRead:
+    """Tells how many requests were read, and how long the rest takes where that is known."""
+    from ...terminal.progress import Measured
+
+    begun = context.report.seconds
+
+    def told(requests: int, share: float | None) -> None:
+        seconds = max(context.report.seconds - begun, 1e-9)
+        text = f"{requests:,} requests, {requests / seconds / 1e6:.1f} million a second"
+        measured = None
+        if share:
+            measured = Measured.of(requests, round(requests / share), "requests", seconds)
+            text += f", {share:.1%}, ETA {measured.eta_s or 0:.0f} s"
+        context.report.figure(text, measured)
+
+    return told

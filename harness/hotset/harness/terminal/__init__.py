@@ -1,0 +1,1 @@
+"""What long work shows on a terminal."""

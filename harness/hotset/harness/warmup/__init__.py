@@ -1,0 +1,1 @@
+"""Warm-ups: targets as users name them, plans that can be resumed, snapshots, schedules."""

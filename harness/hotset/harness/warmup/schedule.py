@@ -1,0 +1,334 @@
+"""Warm-ups at set times, at the machine's start and at its shutdown: systemd units.
+
+Source: systemd.timer(5), systemd.time(7), systemd.unit(5), systemd.service(5).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from hotset.cachelayer.common.errors import RequestError
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.base import Machine, PrerequisiteMissingError, put_text
+from hotset.cachelayer.provisioning.boot import systemd_unit
+from hotset.cachelayer.provisioning.boot.systemd_unit import FOLDER
+
+from ..databases import connect
+from ..databases.connect import EngineName
+from .plan_store import Method
+from .targets import parse
+
+SNAPSHOTS = PurePosixPath("/var/lib/hotset")
+PREFIX = "hotset-warmup-"
+_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
+_FIELD = r"(?:\*|\d{1,4}(?:\.\.\d{1,4})?(?:/\d{1,4})?)(?:[,/]\d{1,4}(?:\.\.\d{1,4})?)*"
+# The parts of a time in systemd's order; a zone only as UTC or Area/City, or any word would be one.
+_PARTS = (
+    rf"{_DAY}(?:(?:\.\.|,){_DAY})*",
+    rf"{_FIELD}-{_FIELD}(?:-{_FIELD})?",
+    rf"{_FIELD}:{_FIELD}(?::{_FIELD})?",
+    r"UTC|[A-Za-z]+/[A-Za-z_/]+",
+)
+_CALENDAR = re.compile(
+    rf"^(?:{_PARTS[0]} )?(?:{_PARTS[1]} )?{_PARTS[2]}(?: (?:{_PARTS[3]}))?$", re.IGNORECASE
+)
+_WORDS = frozenset(("hourly", "daily", "weekly", "monthly", "quarterly", "yearly"))
+
+
+class ScheduleError(RequestError):
+    """What is asked for is no schedule; the message says what would be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRequest:
+    """What a user wants done, and on which of three occasions."""
+
+    targets: tuple[str, ...]
+    at: str | None
+    on_boot: bool
+    on_shutdown: bool
+    name: str | None
+    method: Method
+    rate: str | None
+    engine: EngineName
+    dsn: str | None
+    password_file: str | None
+
+    @property
+    def occasion(self) -> str:
+        return "boot" if self.on_boot else "shutdown" if self.on_shutdown else "timed"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit's file: its name and text."""
+
+    name: str
+    text: str
+
+    @property
+    def path(self) -> PurePosixPath:
+        return FOLDER / self.name
+
+
+def calendar(text: str) -> str:
+    """An OnCalendar expression; ``07:00 Mon..Fri`` is taken as well as ``Mon..Fri 07:00``.
+
+    Only its form is looked at: systemd itself has the last word where it is at hand.
+
+    :raises ScheduleError: not of that form.
+
+    >>> calendar("07:00 Mon..Fri")
+    'Mon..Fri 07:00'
+    """
+    if text.strip().lower() in _WORDS:
+        return text.strip()
+    found = " ".join(sorted(text.split(), key=_place))
+    if not _CALENDAR.match(found):
+        raise ScheduleError(
+            f"{text!r} is not a time: write for instance 'Mon..Fri 07:00', '06:30' or"
+            " '*-*-01 05:00' (systemd.time(7))",
+            field="at",
+        )
+    return found
+
+
+def _place(word: str) -> int:
+    """Which part of a time a word is; any other comes last."""
+    kinds = (re.fullmatch(part, word, re.IGNORECASE) for part in _PARTS)
+    return next((at for at, found in enumerate(kinds) if found), len(_PARTS))
+
+
+def check(wanted: ScheduleRequest) -> None:
+    """:raises ScheduleError: occasion, targets or name do not go together; says what would."""
+    occasions = [wanted.at is not None, wanted.on_boot, wanted.on_shutdown]
+    if sum(occasions) != 1:
+        raise ScheduleError("choose a time (at), on_boot or on_shutdown: one of the three")
+    if wanted.at is not None:
+        calendar(wanted.at)
+    if bool(wanted.targets) != (wanted.at is not None):
+        raise ScheduleError(
+            "a schedule at a time needs targets; one on boot or shutdown takes none: it restores or"
+            " saves a snapshot",
+            field="targets",
+        )
+    if wanted.name is not None and not _NAME.match(wanted.name):
+        raise ScheduleError(
+            f"{wanted.name!r} is not a name: letters, digits, '_', '.' and '-', at most 64",
+            field="name",
+        )
+    if wanted.rate is not None:
+        try:
+            Bytes.parse(wanted.rate.removesuffix("/s"))
+        except ValueError as error:
+            raise ScheduleError(str(error), field="rate") from None
+    for text in wanted.targets:
+        if parse(text).of_database and wanted.dsn is None:
+            raise ScheduleError(
+                f"only the database server knows where {text} is: name the server", field="dsn"
+            )
+    if wanted.dsn is not None:
+        # Refuses one that holds a password.
+        connect.database(wanted.engine, wanted.dsn)
+
+
+def units(wanted: ScheduleRequest, disk: str, program: str) -> list[Unit]:
+    """The units of a schedule.
+
+    :param program: hotset's full path on the machine.
+    """
+    name = wanted.name or f"{disk}-{wanted.occasion}"
+    command = " ".join(quoted(word) for word in (program, *_words(wanted, disk)))
+    if wanted.at is not None:
+        what = f"warm up disk {disk}"
+        timer = _timer(name, what, calendar(wanted.at))
+        return [_service(name, what, f"ExecStart={command}\n"), timer]
+    # Devices and mounts come up before it; at shutdown they go down after it.
+    order = f"After=local-fs.target remote-fs.target {systemd_unit.name_of(disk)}\n"
+    if wanted.on_boot:
+        what = f"cache what disk {disk} had cached when the machine went down"
+        needs = f"{order}ConditionPathExists={_snapshot(disk)}\n"
+        return [_service(name, what, f"ExecStart={command}\n", needs, "multi-user.target")]
+    run = f"RemainAfterExit=yes\nExecStart=/bin/true\nExecStop={command}\n"
+    what = f"save what disk {disk} has cached"
+    return [_service(name, what, run, order, "multi-user.target")]
+
+
+def _words(wanted: ScheduleRequest, disk: str) -> list[str]:
+    """hotset's arguments, which are for the machine the units are on."""
+    file = str(_snapshot(disk))
+    if wanted.on_shutdown:
+        return ["warmup", "snapshot", disk, "--output", file]
+    limit = [] if wanted.rate is None else ["--rate", wanted.rate]
+    how = ["--disk", disk, "--method", wanted.method, *limit]
+    if wanted.on_boot:
+        return ["warmup", "restore", file, *how]
+    server = [] if wanted.dsn is None else ["--engine", wanted.engine, "--dsn", wanted.dsn]
+    if wanted.password_file is not None:
+        server += ["--password-file", wanted.password_file]
+    return ["warmup", "run", *wanted.targets, *how, *server]
+
+
+def _snapshot(disk: str) -> PurePosixPath:
+    return SNAPSHOTS / f"{disk}.snapshot"
+
+
+def _service(name: str, what: str, run: str, order: str = "", wanted_by: str = "") -> Unit:
+    install = f"\n[Install]\nWantedBy={wanted_by}\n" if wanted_by else ""
+    return Unit(
+        f"{PREFIX}{name}.service",
+        f"[Unit]\nDescription=hotset: {what}\n{order}"
+        f"\n[Service]\nType=oneshot\nTimeoutStartSec=infinity\n{run}{install}",
+    )
+
+
+def _timer(name: str, what: str, at: str) -> Unit:
+    return Unit(
+        f"{PREFIX}{name}.timer",
+        f"[Unit]\nDescription=hotset: {what}\n"
+        f"\n[Timer]\nOnCalendar={at}\nPersistent=true\n\n[Install]\nWantedBy=timers.target\n",
+    )
+
+
+def quoted(word: str) -> str:
+    """A word of ExecStart: systemd takes specifiers, variables and escapes apart.
+
+    >>> quoted("/srv/100 %/$x")
+    '"/srv/100 %%/$$x"'
+    """
+    word = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{word}"' if re.search(r"[\s'\"\\;]", word) or not word else word
+
+
+def program_on(machine: Machine) -> str:
+    """hotset's full path on a machine.
+
+    :raises PrerequisiteMissingError: it is not installed there.
+    """
+    for path in ("/usr/local/bin/hotset", "/usr/bin/hotset", "/opt/hotset/bin/hotset"):
+        if machine.run(["test", "-x", path], check=False).rc == 0:
+            return path
+    raise PrerequisiteMissingError(
+        f"hotset is not installed on {machine.kind} (/usr/local/bin/hotset), where the unit has to"
+        " run it: install it, or name its full path",
+        field="program",
+    )
+
+
+def check_program(machine: Machine, path: str) -> str:
+    """:raises PrerequisiteMissingError: nothing that runs is there.
+
+    :raises ScheduleError: not a full path.
+    """
+    if not path.startswith("/"):
+        raise ScheduleError(f"{path!r} is not a full path", field="program")
+    if machine.run(["test", "-x", path], check=False).rc:
+        raise PrerequisiteMissingError(
+            f"there is no program {path} on {machine.kind}", field="program"
+        )
+    return path
+
+
+def install(machine: Machine, wanted: Sequence[Unit], *, enable: bool) -> None:
+    """Write the units and have systemd know them.
+
+    :raises ScheduleError: systemd finds fault with a unit.
+    :raises PrerequisiteMissingError: systemd does not run there.
+    """
+    for unit in wanted:
+        put_text(machine, unit.text, unit.path)
+    if _has_systemd_analyze(machine):
+        paths = [str(unit.path) for unit in wanted]
+        checked = machine.run(["systemd-analyze", "verify", *paths], check=False)
+        if checked.rc:
+            _delete(machine, [unit.name for unit in wanted])
+            words = (checked.stderr.strip() or checked.stdout.strip()).splitlines()
+            raise ScheduleError(f"systemd rejects the units: {' / '.join(words[:3])}")
+    # A timer starts its service, which is not enabled itself; what is to be stopped at shutdown has
+    # to be started first; what is for the next boot is not for now.
+    last = wanted[-1]
+    now = ["--now"] if last.name.endswith(".timer") or _value(last, "ExecStop") else []
+    steps = [["daemon-reload"], *([["enable", *now, last.name]] if enable else [])]
+    for step in steps:
+        done = machine.run(["systemctl", *step], check=False)
+        if done.rc:
+            said = (done.stderr.strip() or "no reason given").splitlines()[0]
+            raise PrerequisiteMissingError(
+                f"{', '.join(str(unit.path) for unit in wanted)}: written, but `systemctl"
+                f" {' '.join(step)}` fails on {machine.kind}: {said}"
+            )
+
+
+def check_calendar(machine: Machine, at: str) -> None:
+    """Ask systemd, where it is at hand.
+
+    :raises ScheduleError: it does not understand the time.
+    """
+    if not _has_systemd_analyze(machine):
+        return
+    checked = machine.run(["systemd-analyze", "calendar", at], check=False)
+    if checked.rc:
+        said = checked.stderr.strip().splitlines() or ["no reason given"]
+        raise ScheduleError(f"systemd refuses {at!r}: {said[0]}", field="at")
+
+
+def installed(machine: Machine) -> list[Unit]:
+    """The units of hotset's schedules."""
+    if machine.run(["test", "-d", str(FOLDER)], check=False).rc:
+        return []
+    names = machine.run(["ls", str(FOLDER)]).stdout.split()
+    found = [name for name in sorted(names) if name.startswith(PREFIX)]
+    return [Unit(name, machine.run(["cat", str(FOLDER / name)]).stdout) for name in found]
+
+
+def rows(found: Sequence[Unit]) -> list[tuple[str, str, str]]:
+    """Name, occasion and command of each schedule."""
+    timers = {unit.name: unit for unit in found if unit.name.endswith(".timer")}
+    listed = []
+    for unit in found:
+        if unit.name in timers:
+            continue
+        stem = unit.name.removesuffix(".service")
+        timer = timers.get(f"{stem}.timer")
+        key = "ExecStop" if _value(unit, "ExecStop") else "ExecStart"
+        occasion = "shutdown" if key == "ExecStop" else "boot"
+        when = _value(timer, "OnCalendar") if timer else occasion
+        listed.append((stem.removeprefix(PREFIX), when, _value(unit, key)))
+    return listed
+
+
+def _value(unit: Unit, key: str) -> str:
+    found = re.search(rf"^{key}=(.*)$", unit.text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def remove(machine: Machine, name: str) -> list[str]:
+    """Remove a schedule's units; returns their names.
+
+    :raises ScheduleError: there is none of that name; names those there are.
+    """
+    there = {unit.name for unit in installed(machine)}
+    names = [f"{PREFIX}{name}.{kind}" for kind in ("timer", "service")]
+    found = [one for one in names if one in there]
+    if not found:
+        known = sorted({one.removeprefix(PREFIX).rpartition(".")[0] for one in there})
+        raise ScheduleError(
+            f"there is no schedule {name!r}; there are: {', '.join(known) or 'none'}", field="name"
+        )
+    machine.run(["systemctl", "disable", "--now", *found], check=False)
+    _delete(machine, found)
+    machine.run(["systemctl", "daemon-reload"], check=False)
+    return found
+
+
+def _delete(machine: Machine, names: Sequence[str]) -> None:
+    machine.run(["rm", "-f", *(str(FOLDER / name) for name in names)])
+
+
+def _has_systemd_analyze(machine: Machine) -> bool:
+    places = ("/usr/bin/systemd-analyze", "/bin/systemd-analyze")
+    return any(machine.run(["test", "-x", path], check=False).rc == 0 for path in places)

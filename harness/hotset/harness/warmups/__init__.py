@@ -1,1 +1,0 @@
-"""Warm-up jobs: targets as users name them, plans, jobs that resume, snapshots, schedules."""

@@ -1,0 +1,1 @@
+"""What has not been run: throughput predicted from what has."""

@@ -1,0 +1,233 @@
+"""What a transaction needs, learned from two measured windows: one on the slow storage, one fast.
+
+Of the fast window it is known how busy the CPU was, what its requests to the flash take when
+nobody is in the way (the flash's promise), and what the users waited for. From these follow the
+stations of the closed network (see ``network``):
+
+- *CPU*: as many servers as cores, as far as the set-up can keep them busy. Programs that hand each
+  request to one another leave a core idle now and then although somebody waits for it. How much of
+  the cores can be used is what makes the network come to what was measured.
+- *flash, log*: a request's time on an idle flash, less the kernel's CPU time, which is a part of a
+  device's latency and has its station already. Until the flash's own limit nobody waits here. A
+  flush of the log is slower than promised by the factor by which requests for data are.
+- *slow storage*: its IOPS by queue depth; how many reads a transaction takes makes the baseline
+  come to what it measured.
+- *locks*: a user is blocked for a share of the time that grows with the number of others, as each
+  of them may hold the row (A. Thomasian, "Two-phase locking performance and its thrashing
+  behavior", ACM TODS 18(4), 1993). Those who are blocked are at no station.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import ceil, floor
+
+from hotset.reports.model.document import Repeat
+
+from .network import Load, Solution, Station, solve, throughput
+
+CPU, FLASH, ORIGIN, LOCKS = "CPU", "flash, log", "slow storage", "locks"
+_BISECTIONS = 30
+_ROUNDS = 4
+"""Of fitting the fast window and the reads in turn: each hardly moves the other."""
+_ATOM = 1e-7
+_BLOCKED_MAX = 0.9
+_BUSY = 0.5
+"""Of the CPU: with less, the cores were idle because nobody wanted them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlashPromise:
+    """What one request of 8 KiB takes on an idle flash, in seconds, and how many reads a second it
+    does at most."""
+
+    read_s: float
+    write_s: float
+    iops: float
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """To the data disk, for each transaction."""
+
+    reads: float
+    writes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a transaction needs. Any kind of TPC-C's counts, as it is in TPM.
+
+    :ivar cpu_s: of one core.
+    :ivar cores_used: the share of the cores that the set-up can keep busy.
+    :ivar flash_s: at the flash and for the log, when nobody is in the way and without CPU.
+    :ivar flash_rate: transactions a second that the flash can do at most; 0: not known.
+    :ivar origin_reads: of the slow storage, random ones of a page, when nothing is cached.
+    :ivar blocked: the share of a user's time that it waits for locks, for each other user.
+    """
+
+    cpu_s: float
+    cores_used: float
+    flash_s: float
+    flash_rate: float
+    origin_reads: float
+    blocked: float
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp:
+    """Who shares what.
+
+    :ivar iops: of the slow storage with 1, 2, 3 … requests at it.
+    """
+
+    users: int
+    cores: int
+    iops: tuple[float, ...]
+
+
+def active_users(demands: Demands, users: int) -> float:
+    """Those who are not blocked, on average."""
+    return users * (1 - min(_BLOCKED_MAX, demands.blocked * (users - 1)))
+
+
+def throughput_of(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
+    """Transactions a second."""
+    stations = _stations(demands, setup, hit_ratio)
+    active = active_users(demands, setup.users)
+    fewer, part = max(1, floor(active)), active - floor(active)
+    found = throughput(stations, 0.0, fewer)
+    if part <= 0 or active <= 1:
+        return found * min(1.0, active)
+    return found * (1 - part) + throughput(stations, 0.0, fewer + 1) * part
+
+
+def solved(demands: Demands, setup: SetUp, hit_ratio: float) -> Solution:
+    """As :func:`throughput_of`, with what the stations do while the nearest whole number of users
+    is active. Those who are blocked are a load of their own."""
+    active = active_users(demands, setup.users)
+    rate = throughput_of(demands, setup, hit_ratio)
+    loads = solve(_stations(demands, setup, hit_ratio), 0.0, max(1, round(active))).loads
+    blocked = setup.users - active
+    locks = [Load(LOCKS, min(1.0, blocked), blocked)] if blocked else []
+    return Solution(rate, setup.users / rate, (*loads, *locks))
+
+
+def _stations(demands: Demands, setup: SetUp, hit_ratio: float) -> list[Station]:
+    """Without one that a transaction does not visit."""
+    stations = []
+    if demands.cpu_s > 0:
+        usable = demands.cores_used * setup.cores
+        busy = (min(n, usable) for n in range(1, ceil(usable) + 1))
+        stations.append(Station(CPU, tuple(one / demands.cpu_s for one in busy)))
+    if demands.flash_s > 0:
+        # One user alone never waits for the flash's limit.
+        limit = max(demands.flash_rate or float("inf"), 1 / demands.flash_s)
+        each = (min(n / demands.flash_s, limit) for n in range(1, setup.users + 1))
+        stations.append(Station(FLASH, tuple(each)))
+    reads = demands.origin_reads * (1 - hit_ratio)
+    if reads > 0:
+        stations.append(Station(ORIGIN, tuple(one / reads for one in setup.iops)))
+    return stations
+
+
+def learned(
+    slow: Repeat,
+    quick: Repeat,
+    setup: SetUp,
+    flash: FlashPromise | None,
+    requests: Requests | None = None,
+) -> Demands:
+    """What makes the network come to what both windows measured.
+
+    :param setup: the one they were measured in.
+    :param flash: None: how fast it is when nobody waits is not known.
+    :param requests: to the data disk for each transaction, where they were counted; else as many
+        as the baseline's throughput tells, as if all were reads.
+    """
+    found = Demands(
+        cpu_s=quick.server_cpu * setup.cores * 60 / quick.tpm,
+        cores_used=1.0,
+        flash_s=0.0,
+        flash_rate=0.0,
+        origin_reads=0.0,
+        blocked=_blocked(quick, slow, setup.users),
+    )
+    before = found
+
+    def with_reads(each: float) -> float:
+        return throughput_of(replace(found, origin_reads=each), setup, 0)
+
+    for _ in range(_ROUNDS):
+        reads = _fitted(with_reads, slow.tpm / 60)
+        start = replace(before, origin_reads=reads)
+        if flash is not None:
+            start = _with_flash(start, quick, flash, requests or Requests(reads, 0.0))
+        found = _fast(start, quick, setup)
+    return found
+
+
+def _fast(demands: Demands, quick: Repeat, setup: SetUp) -> Demands:
+    """With what makes the network come to what the fast window measured."""
+    wanted = quick.tpm / 60
+    hit_ratio = 1.0 if quick.hit_ratio is None else quick.hit_ratio
+
+    def rate_with(**changed: float) -> float:
+        return throughput_of(replace(demands, **changed), setup, hit_ratio)
+
+    if rate_with() <= wanted:
+        return _with_less(demands, rate_with, wanted)
+    if demands.flash_rate == 0 or quick.server_cpu < _BUSY:
+        # Nothing tells what the rest of the time is: as if nobody shared it.
+        seconds = _fitted(lambda one: rate_with(flash_s=one), wanted)
+        return replace(demands, flash_s=seconds)
+    used = lowest(_ATOM, 1.0, lambda one: rate_with(cores_used=one) >= wanted)
+    return replace(demands, cores_used=used)
+
+
+def _with_less(demands: Demands, rate_with: Callable[..., float], wanted: float) -> Demands:
+    """The CPU that was busy was more than the users could have waited for: it was busy while they
+    waited for the flash, or for nobody."""
+    if rate_with(flash_s=0.0) >= wanted:
+        return replace(demands, flash_s=_fitted(lambda one: rate_with(flash_s=one), wanted))
+    needed = _fitted(lambda one: rate_with(flash_s=0.0, cpu_s=one), wanted)
+    return replace(demands, flash_s=0.0, cpu_s=needed)
+
+
+def _with_flash(
+    demands: Demands, quick: Repeat, flash: FlashPromise, requests: Requests
+) -> Demands:
+    """With a transaction's seconds at an idle flash, CPU left out, and how many a second it can
+    do."""
+    seconds = requests.reads * flash.read_s + requests.writes * flash.write_s
+    if quick.time is not None and (data := quick.time.data_read + quick.time.data_write) > 0:
+        seconds *= 1 + quick.time.log / data
+    kernel_s = demands.cpu_s * (quick.server_system or 0) / max(quick.server_cpu, _ATOM)
+    rate = flash.iops / (requests.reads + requests.writes)
+    return replace(demands, flash_s=max(_ATOM, seconds - kernel_s), flash_rate=rate)
+
+
+def _blocked(quick: Repeat, slow: Repeat, users: int) -> float:
+    """By each other user."""
+    time = quick.time or slow.time
+    return time.lock / (users - 1) if time is not None and users > 1 else 0.0
+
+
+def _fitted(rate: Callable[[float], float], wanted: float) -> float:
+    """The argument, above 0, at which a throughput that falls with it is the wanted one."""
+    low, high = _ATOM, 1.0
+    while rate(high) > wanted:
+        low, high = high, high * 2
+    return lowest(low, high, lambda one: rate(one) <= wanted)
+
+
+def lowest(low: float, high: float, holds: Callable[[float], bool]) -> float:
+    """The lowest number from ``low`` on for which something holds, as it does from there on to
+    ``high``."""
+    if holds(low):
+        return low
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

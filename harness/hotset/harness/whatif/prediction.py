@@ -1,0 +1,321 @@
+"""What TPC-C would come to at another hit ratio, from one run that measured it before and after.
+
+What a transaction needs is learned from the run's two arms (see ``demands``), and the network
+solved again with what is asked about. An arm that the slow storage holds back tells little of the
+rest of a transaction's time: what is learned from it holds for lower hit ratios, not for much
+higher ones.
+
+Left out: writes that the slow storage takes in the background, locks that are held longer while it
+is slow, and how the hit ratio itself changes with the cache's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import product
+from math import exp, log
+from statistics import mean
+
+from hotset.cachelayer.common.errors import Remedy, RequestError
+from hotset.reports.model.document import Arm, ArmName, Repeat, RunDocument
+
+from .demands import (
+    Demands,
+    FlashPromise,
+    Requests,
+    SetUp,
+    learned,
+    lowest,
+    solved,
+    throughput_of,
+)
+
+FAST: tuple[ArmName, ...] = ("accelerated", "all-flash")
+"""The first that a run has is learned from; all-flash does not tell what the cache itself costs."""
+NEARLY_ALL = 0.95
+"""Of the attainable: what more flash adds from there on is not worth its price."""
+OTHER_USERS_ERROR = 0.3
+"""By which nine of ten predictions for other numbers of users were off at most: of every point of
+the published curve, learned from every other one."""
+_PAIRS_MAX = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A prediction: NOPM with the lowest and highest that the run's repeats give (for other users
+    or cores with :data:`OTHER_USERS_ERROR` on top), and how many times those with nothing cached
+    they are; how much of the CPU (all cores) and of the slow
+    storage's best rate is used; where most of a transaction's time goes, with waiting for it."""
+
+    hit_ratio: float
+    nopm: float
+    nopm_low: float
+    nopm_high: float
+    factor: float
+    response_ms: float
+    cpu_share: float
+    origin_share: float
+    most_time: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """All-flash as it was measured, beside what is predicted with everything cached: what they
+    differ by is the cost of the cache."""
+
+    measured_nopm: float
+    predicted_nopm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """:ivar users: with which the run measured what is learned from it.
+    :ivar requests: to the data disk for each transaction, as its counters have them.
+    :ivar enough: the hit ratio from which on NOPM are :data:`NEARLY_ALL` of the attainable.
+    """
+
+    users: int
+    demands: Demands
+    requests: float | None
+    learned_from: tuple[str, ...]
+    lines: tuple[Line, ...]
+    ceiling: Ceiling | None
+    enough: float
+
+
+def rates(points: Mapping[int, float], users: int) -> tuple[float, ...]:
+    """IOPS with 1 to ``users`` requests under way, from some depths: between them on a straight
+    line of logarithms, beyond them as the last.
+
+    >>> [round(one) for one in rates({1: 100, 4: 400, 8: 600}, 10)]
+    [100, 200, 300, 400, 456, 507, 555, 600, 600, 600]
+    """
+    depths = sorted(points)
+    found = []
+    for depth in range(1, users + 1):
+        below = max((one for one in depths if one <= depth), default=depths[0])
+        above = min((one for one in depths if one >= depth), default=depths[-1])
+        part = 0.0 if below == above else log(depth / below) / log(above / below)
+        found.append(exp(log(points[below]) * (1 - part) + log(points[above]) * part))
+    return tuple(found)
+
+
+def predict(
+    run: RunDocument,
+    iops: Mapping[int, float],
+    hit_ratios: Sequence[float],
+    *,
+    flash: FlashPromise | None = None,
+    users: int | None = None,
+    cores: int | None = None,
+    asked_iops: Mapping[int, float] | None = None,
+) -> Prediction:
+    """What the run's set-up, or one with other users, cores or slow storage, would come to.
+
+    :param iops: of the run's slow storage by queue depth, at the run's time scale.
+    :param flash: of the run's flash, at the run's time scale; None: not known.
+    :param asked_iops: of the storage that is asked about; the run's if None.
+    :raises RequestError: the run lacks what is learned from it; says how to get that.
+    """
+    taught = teach(run, iops, flash, users)
+    users = users or taught.measured.users
+    asked = SetUp(users, cores or taught.measured.cores, rates(asked_iops or iops, users))
+    return predict_by(taught, asked, hit_ratios)
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """What a run teaches.
+
+    :ivar measured: the set-up that it was measured in.
+    :ivar each: by each pair of a window of the baseline and one of the fast arm.
+    :ivar share: NOPM of TPM.
+    """
+
+    arms: tuple[ArmName, ArmName]
+    measured: SetUp
+    each: tuple[Demands, ...]
+    share: float
+    requests: float | None
+    all_flash_nopm: float | None
+
+
+def teach(
+    run: RunDocument,
+    iops: Mapping[int, float],
+    flash: FlashPromise | None,
+    users: int | None = None,
+    fast: ArmName | None = None,
+) -> Taught:
+    """A run that measured several numbers of users teaches what it measured nearest to those asked
+    about.
+
+    :param fast: the arm to learn from beside the baseline; None: the first of :data:`FAST`.
+    """
+    near = taught_users(run, users, fast)
+    baseline, quick = _arms(run, fast)
+    assert run.machine
+    measured = SetUp(near, run.machine.cores, rates(iops, near))
+    pairs = [*product(windows(baseline, run)[near], windows(quick, run)[near])][:_PAIRS_MAX]
+    cached = run.arm("accelerated")
+    requests = _requests(windows(quick, run)[near])
+    if requests is None and cached is not None:
+        requests = _requests(windows(cached, run).get(near, []))
+    alone = run.arm("all-flash")
+    seen = [] if alone is None or alone is quick else windows(alone, run).get(near, [])
+    return Taught(
+        (baseline.name, quick.name),
+        measured,
+        tuple(learned(*pair, measured, flash, requests) for pair in pairs),
+        sum(one.rate for _, one in pairs) / sum(one.tpm for _, one in pairs),
+        None if requests is None else requests.reads + requests.writes,
+        mean(one.rate for one in seen) if seen else None,
+    )
+
+
+def taught_users(run: RunDocument, users: int | None, fast: ArmName | None = None) -> int:
+    """What a run measured nearest to a number of users (None: to its own), before and after: by
+    ratio, and of two that are as near the larger, at which more waited."""
+    baseline, quick = _arms(run, fast)
+    assert run.database
+    wanted = users or run.database.users
+    assert wanted is not None  # TPC-C was measured
+    counts = sorted(windows(baseline, run).keys() & windows(quick, run).keys(), reverse=True)
+    return min(counts, key=lambda one: abs(log(one / wanted)))
+
+
+def predict_by(taught: Taught, asked: SetUp, hit_ratios: Sequence[float]) -> Prediction:
+    """As :func:`predict`, by what was taught."""
+    measured, each = taught.measured, taught.each
+    typical = _typical(each)
+    same = (asked.users, asked.cores) == (measured.users, measured.cores)
+    doubt = 0.0 if same else OTHER_USERS_ERROR
+
+    def nopm(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
+        return throughput_of(demands, setup, hit_ratio) * 60 * taught.share
+
+    uncached = nopm(typical, asked, 0.0)
+
+    def line(hit_ratio: float) -> Line:
+        found = solved(typical, asked, hit_ratio)
+        middle = found.throughput * 60 * taught.share
+        every = [middle, *(nopm(one, asked, hit_ratio) for one in each)]
+        slow = found.throughput * typical.origin_reads * (1 - hit_ratio) / max(asked.iops)
+        return Line(
+            hit_ratio,
+            middle,
+            min(every) / (1 + doubt),
+            max(every) / (1 - doubt),
+            middle / uncached,
+            found.response_s * 1000,
+            found.throughput * typical.cpu_s / asked.cores,
+            slow,
+            max((load.present, load.name) for load in found.loads)[1],
+        )
+
+    ceiling = None
+    if taught.all_flash_nopm is not None:
+        ceiling = Ceiling(taught.all_flash_nopm, nopm(typical, measured, 1.0))
+    return Prediction(
+        measured.users,
+        typical,
+        taught.requests,
+        taught.arms,
+        tuple(line(one) for one in hit_ratios),
+        ceiling,
+        _first_with(lambda ratio: nopm(typical, asked, ratio), NEARLY_ALL),
+    )
+
+
+def windows(arm: Arm, run: RunDocument) -> dict[int, list[Repeat]]:
+    """Windows of TPC-C in which something was done, by their number of users."""
+    assert run.database is not None
+    found: dict[int, list[Repeat]] = {}
+    for one in (*arm.curve, *arm.repeats):
+        if one.nopm:
+            users = one.users or run.database.users
+            assert users is not None
+            found.setdefault(users, []).append(one)
+    return found
+
+
+def _arms(run: RunDocument, name: ArmName | None) -> tuple[Arm, Arm]:
+    baseline = run.arm("baseline")
+    names = FAST if name is None else (name,)
+    fast = next((arm for name in names if (arm := run.arm(name))), None)
+    complete = run.database is not None and run.machine is not None and run.storage is not None
+    if (
+        baseline is None
+        or fast is None
+        or not complete
+        or not windows(baseline, run).keys() & windows(fast, run).keys()
+    ):
+        raise RequestError(
+            f"run {run.run} did not measure TPC-C before (baseline) and after (accelerated or"
+            " all-flash), so nothing can be learned from it",
+            Remedy("make a run that does", "demo"),
+            field="run",
+        )
+    return baseline, fast
+
+
+def _typical(each: Sequence[Demands]) -> Demands:
+    means = (mean(getattr(one, name.name) for one in each) for name in fields(Demands))
+    return Demands(*means)
+
+
+def _requests(taught: Sequence[Repeat]) -> Requests | None:
+    """To the cached device for each transaction, where both reads and writes are counted."""
+    found = []
+    for one in taught:
+        counted, done = one.counters, one.tpm / 60 * one.duration_s
+        if counted and counted.write_hits is not None and counted.write_misses is not None and done:
+            reads = counted.read_hits + counted.read_misses
+            writes = counted.write_hits + counted.write_misses
+            found.append(Requests(reads / done, writes / done))
+    if not found:
+        return None
+    return Requests(mean(one.reads for one in found), mean(one.writes for one in found))
+
+
+def _first_with(nopm: Callable[[float], float], share: float) -> float:
+    """The lowest hit ratio at which that share of the attainable is reached."""
+    wanted = share * nopm(1.0)
+    return lowest(0.0, 1.0, lambda ratio: nopm(ratio) >= wanted)
+
+
+def parsed_iops(text: str) -> dict[int, float]:
+    """Depths and IOPS as users write them.
+
+    >>> parsed_iops("1:126, 16:850")
+    {1: 126.0, 16: 850.0}
+    """
+    found = {}
+    for word in text.split(","):
+        depth, _, iops = word.strip().partition(":")
+        if not depth.isdigit() or int(depth) < 1:
+            raise ValueError(f"{word.strip()!r} is not DEPTH:IOPS, such as 16:850")
+        try:
+            found[int(depth)] = float(iops)
+        except ValueError:
+            raise ValueError(f"{word.strip()!r} is not DEPTH:IOPS, such as 16:850") from None
+        if not found[int(depth)] > 0:
+            raise ValueError(f"{word.strip()!r}: IOPS are more than 0")
+    return found
+
+
+def points_of(promise: Mapping[str, object]) -> dict[int, float]:
+    """IOPS by queue depth out of what a model promises (``flashdev expect``)."""
+    every = promise["random_read_8k"]
+    assert isinstance(every, Iterable)
+    return {int(one["queue_depth"]): float(one["iops"]) for one in every}
+
+
+def flash_of(promise: Mapping[str, object]) -> FlashPromise:
+    """What a flash model promises (``flashdev expect``)."""
+    every, write_ms = promise["random_read_8k"], promise["random_write_8k_ms"]
+    assert isinstance(every, list)
+    assert isinstance(write_ms, float)
+    read_ms = next(one["latency_ms_mean"] for one in every if one["queue_depth"] == 1)
+    return FlashPromise(read_ms / 1e3, write_ms / 1e3, max(one["iops"] for one in every))

@@ -1,0 +1,632 @@
+"""scripts/Hotset and its twin in bash, held against their grammars and the API's own description.
+
+Where there is a PowerShell the module runs for real as well (test_powershell_live).
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+from tree_sitter import Node
+
+from hotset.harness.api import app
+from hotset.harness.clients import cmdlets
+from hotset.harness.clients.cmdlets import Cmdlet
+from hotset.harness.monitoring import tier_status
+from hotset.harness.operations.base import registry
+from hotset.harness.operations.base.rights import Right
+from hotset.harness.warmup import text as warmup_text
+from hotset.reports.analysis.comparison.compare import Line
+from hotset.reports.model.document import RunDocument
+from hotset.reports.render import hits
+from hotset.reports.render.tables import ListingRow
+from hotset.tpcc.window.record import RunResult
+from tests import powershell
+from tests.powershell import MODULE, Field, Request, inside, text
+
+SCRIPTS = [
+    *sorted(path for path in MODULE.rglob("*") if re.fullmatch(r"\.ps[dm]?1", path.suffix)),
+    *sorted((MODULE.parent / "tests").glob("*.ps*1")),
+    Path(__file__).parents[1].joinpath("powershell_live.ps1"),
+]
+TWIN = MODULE.parent / "hotset-api.sh"
+PUBLIC = powershell.functions("Public")
+OWN = {**powershell.functions("Private"), **PUBLIC}
+CMDLETS_OF_OPERATIONS = {one.operation.name: one for one in cmdlets.every()}
+# What both editions have, besides the module's own functions.
+CMDLETS = {
+    "Add-Member",
+    "Add-Type",
+    "ConvertFrom-Json",
+    "ConvertTo-Html",
+    "ConvertTo-Json",
+    "ForEach-Object",
+    "Get-ChildItem",
+    "Get-Content",
+    "Get-Item",
+    "Import-Clixml",
+    "Invoke-Item",
+    "Invoke-WebRequest",
+    "Join-Path",
+    "Measure-Object",
+    "New-Object",
+    "Register-ArgumentCompleter",
+    "Select-Object",
+    "Set-Alias",
+    "Set-StrictMode",
+    "Sort-Object",
+    "Start-Sleep",
+    "Test-Path",
+    "Where-Object",
+    "Write-Progress",
+    "Write-Verbose",
+    "Write-Warning",
+    ".",
+}
+AUTOMATIC = {
+    "_",
+    "null",
+    "true",
+    "false",
+    "pscmdlet",
+    "psscriptroot",
+    "psversiontable",
+    "matches",
+    "whatifpreference",
+    "erroractionpreference",
+    "progresspreference",
+    "args",
+}
+# Operators of PowerShell 7 that 5.1 cannot read.
+NEWER = {"??", "??=", "?.", "?[", "&&", "||"}
+DESCRIPTION: dict[str, Any] = app.create().openapi()
+OPERATIONS = {
+    (method, path): operation
+    for path, methods in DESCRIPTION["paths"].items()
+    for method, operation in methods.items()
+}
+
+
+# The module's text
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_every_script_is_powershell_that_both_editions_read(path: Path) -> None:
+    root = powershell.parse(path)
+    assert powershell.faults(root) == []
+    path.read_bytes().decode("ascii")  # 5.1 takes a file without a mark for the local code page
+    leaves = [text(one) for one in inside(root) if not one.children]
+    assert NEWER.isdisjoint(leaves)
+    assert not list(inside(root, "ternary_expression"))
+
+
+def test_a_text_that_is_no_powershell_is_told(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.ps1"
+    broken.write_text("function Get-It {\n    param([string $Name)\n    if ($Name) { 'a'\n}\n")
+    assert powershell.faults(powershell.parse(broken))
+
+
+def test_the_manifest_exports_every_public_function_and_the_old_names() -> None:
+    assert powershell.exported() == sorted(PUBLIC)
+    manifest = (MODULE / "Hotset.psd1").read_text()
+    aliases = re.findall(
+        r"Set-Alias -Name (\S+) -Value (\S+)", (MODULE / "Hotset.psm1").read_text()
+    )
+    assert dict(aliases) == {
+        one.alias: one.name for one in CMDLETS_OF_OPERATIONS.values() if one.alias
+    }
+    for alias, name in aliases:
+        assert f"'{alias}'" in manifest
+        assert name in PUBLIC
+    # All that the module of fourteen cmdlets had.
+    before = {
+        "Compare-HotsetRun", "Connect-Hotset", "Get-HotsetDisk", "Get-HotsetHitRatio",
+        "Get-HotsetJob", "Get-HotsetRun", "Get-HotsetWarmupPlan", "Invoke-HotsetTpcc",
+        "Invoke-HotsetTpch", "Move-HotsetTempdb", "Set-HotsetSqlMemory", "Start-HotsetWarmup",
+        "Stop-HotsetJob", "Wait-HotsetJob",
+    }  # fmt: skip
+    assert before <= set(PUBLIC) | {alias for alias, _ in aliases}
+
+
+@pytest.mark.parametrize("cmdlet", CMDLETS_OF_OPERATIONS.values(), ids=lambda one: one.name)
+def test_every_operation_has_a_cmdlet_that_takes_all_its_fields(cmdlet: Cmdlet) -> None:
+    """Held against the operation itself, not against what the cmdlets are generated of."""
+    found = PUBLIC[cmdlet.name]
+    if cmdlet.operation.name == "report run":
+        asking = text(OWN["Get-HotsetReportText"].node).partition("'report run' -Values @{")[2]
+        sent_names = re.findall(r"^ +(\w+) +=", asking.partition("}")[0], re.MULTILINE)
+        assert set(sent_names) == set(_accepted(OPERATIONS["get", "/runs/{run}/report"])[0])
+        return
+    sent = next(one for one in found.requests if one.operation == cmdlet.operation.name)
+    served = OPERATIONS.get((sent.method, sent.path))
+    if sent.path == "/metrics":
+        assert set(sent.fields) == set(cmdlet.operation.fields)
+        return
+    assert served is not None
+    assert set(sent.fields) == set(_accepted(served)[0])
+    for name, schema in _accepted(served)[0].items():
+        _assert_limits(found, name, _without_null(schema))
+
+
+def _assert_limits(found: powershell.Function, name: str, schema: dict[str, Any]) -> None:
+    """A range of the API is one of the parameter, unless it is none of a plain number."""
+    shown = cmdlets.every_name(name)
+    limits = [found.parameters[one].limits for one in shown if one in found.parameters]
+    if schema.get("type") in ("integer", "number") and "maximum" in schema and "minimum" in schema:
+        assert limits == [(schema["minimum"], schema["maximum"])], name
+
+
+@pytest.mark.parametrize("cmdlet", PUBLIC.values(), ids=lambda one: one.name)
+def test_every_cmdlet_has_whole_help(cmdlet: powershell.Function) -> None:
+    for section in ("SYNOPSIS", "DESCRIPTION", "INPUTS", "OUTPUTS", "EXAMPLE", "LINK"):
+        assert cmdlet.section(section), section
+        assert all(cmdlet.section(section)), section
+    assert "`" not in cmdlet.help
+    assert re.findall(r"^ *\.PARAMETER (\w+)$", cmdlet.help, re.MULTILINE) == list(
+        cmdlet.parameters
+    )
+    # No option of the command line: a cmdlet's are -Like -This.
+    assert not re.search(r"(?<!\S)--[a-z]|HOTSET_PASSWORD|xit code", cmdlet.help)
+    # An example's parameters are the cmdlet's own; what stands in brackets is another command.
+    for example in re.findall(r"^ *\.EXAMPLE\n +(.+)$", cmdlet.help, re.MULTILINE):
+        plain = re.sub(r"'[^']*'", "''", re.sub(r" \([^)]*\)", "", example))
+        for call in re.findall(rf"{cmdlet.name}\b([^|]*)", plain):
+            given = re.findall(r" -([A-Z]\w+)", call.partition(")")[0])
+            assert set(given) <= {*cmdlet.parameters, "WhatIf", "Confirm"}, example
+    assert any(cmdlet.name in example for example in cmdlet.section("EXAMPLE"))
+
+
+@pytest.mark.parametrize("cmdlet", PUBLIC.values(), ids=lambda one: one.name)
+def test_every_cmdlet_asks_the_servers_that_are_named(cmdlet: powershell.Function) -> None:
+    if cmdlet.name in ("Connect-Hotset", "Get-HotsetConnection"):
+        return
+    connection = cmdlet.parameters["Connection"]
+    assert connection.type == "object[]"
+    assert "[Alias('Server')]" in connection.attributes
+
+
+@pytest.mark.parametrize("cmdlet", PUBLIC.values(), ids=lambda one: one.name)
+def test_names_of_parameters_and_types_are_free(cmdlet: powershell.Function) -> None:
+    """No parameter hides a variable of PowerShell's own or one that every cmdlet has."""
+    names = [name.lower() for name in cmdlet.parameters]
+    aliases = [
+        one.lower()
+        for parameter in cmdlet.parameters.values()
+        for said in parameter.attributes
+        if said.startswith("[Alias(")
+        for one in re.findall(r"'(\w+)'", said)
+    ]
+    assert len({*names, *aliases}) == len(names) + len(aliases)
+    assert {*names, *aliases}.isdisjoint(TAKEN)
+    types = text(_output_type(cmdlet.node))
+    # A type among names of ours would have PowerShell read all as types.
+    assert types.count("[") == 1 or "'" not in types
+
+
+TAKEN = {
+    "args",
+    "error",
+    "event",
+    "eventargs",
+    "eventsubscriber",
+    "executioncontext",
+    "false",
+    "foreach",
+    "home",
+    "host",
+    "input",
+    "lastexitcode",
+    "matches",
+    "myinvocation",
+    "nestedpromptlevel",
+    "null",
+    "pid",
+    "profile",
+    "psboundparameters",
+    "pscmdlet",
+    "pscommandpath",
+    "psculture",
+    "psitem",
+    "psscriptroot",
+    "pwd",
+    "sender",
+    "shellid",
+    "stacktrace",
+    "switch",
+    "this",
+    "true",
+    "verbose",
+    "vb",
+    "debug",
+    "db",
+    "erroraction",
+    "ea",
+    "warningaction",
+    "wa",
+    "informationaction",
+    "infa",
+    "errorvariable",
+    "ev",
+    "warningvariable",
+    "wv",
+    "informationvariable",
+    "iv",
+    "outvariable",
+    "ov",
+    "outbuffer",
+    "ob",
+    "pipelinevariable",
+    "pv",
+    "progressaction",
+    "proga",
+    "whatif",
+    "wi",
+    "confirm",
+    "cf",
+}
+
+
+@pytest.mark.parametrize("cmdlet", PUBLIC.values(), ids=lambda one: one.name)
+def test_strings_and_objects_come_by_the_pipeline(cmdlet: powershell.Function) -> None:
+    taken = [
+        one
+        for one in cmdlet.parameters.values()
+        if any(re.search(r"ValueFromPipeline\b", said) for said in one.attributes)
+    ]
+    assert len(taken) <= 1
+    assert bool(taken) == (cmdlet.section("INPUTS") != ["None"])
+    if taken:
+        # All of a pipeline is seen, and not its last item only.
+        assert "process {" in text(cmdlet.node)
+        assert f"-{taken[0].name}" in cmdlet.section("INPUTS")[0]
+
+
+def test_nobody_sets_an_error_preference_that_errors_of_one_item_would_end_a_pipeline_by() -> None:
+    """A module's or a caller's 'Stop' makes WriteError end the pipeline."""
+    for name, function in OWN.items():
+        body = text(function.node)
+        if "Write-HotsetFailure $" in body and name != "Write-HotsetFailure":
+            assert "$ErrorActionPreference = 'Stop'" not in body or name in STOPS_LAST, name
+    assert not re.search(r"^\$ErrorActionPreference", (MODULE / "Hotset.psm1").read_text(), re.M)
+
+
+# Where it is set right before the error that ends the call.
+STOPS_LAST = {"Resolve-HotsetConnection"}
+
+
+@pytest.mark.parametrize("function", OWN.values(), ids=lambda one: one.name)
+def test_every_variable_is_set_and_every_command_known(function: powershell.Function) -> None:
+    parameters = {name.lower() for name in function.parameters}
+    assigned = set(_assigned(function.node))
+    for variable in inside(function.node, "variable"):
+        name = text(variable).strip("${}@").lower()
+        if not name.startswith(("script:", "env:")):
+            assert name in parameters | assigned | AUTOMATIC, f"${name} is never set"
+    for command in inside(function.node, "command"):
+        name = text(next(inside(command, "command_name")))
+        assert name in OWN or name in CMDLETS, name
+        if name in OWN:
+            elements = next(inside(command, "command_elements"), command).children
+            flags = [text(one) for one in elements if one.type == "command_parameter"]
+            assert {flag.strip("-:") for flag in flags} <= set(OWN[name].parameters), name
+
+
+def _assigned(node: Node) -> Iterator[str]:
+    for kind in ("left_assignment_expression", "script_parameter"):
+        for one in inside(node, kind):
+            yield text(next(inside(one, "variable"), None)).strip("${}").lower()
+    for one in inside(node, "foreach_statement"):
+        yield text(next(inside(one, "variable"))).strip("${}").lower()
+
+
+@pytest.mark.parametrize("cmdlet", PUBLIC.values(), ids=lambda one: one.name)
+def test_what_changes_something_takes_whatif(cmdlet: powershell.Function) -> None:
+    body = text(cmdlet.node)
+    # A POST that answers 200 only reads.
+    changes = any(
+        request.method != "get" and "200" not in OPERATIONS[_key(request)]["responses"]
+        for request in cmdlet.requests
+        if not request.operation or registry.find(request.operation).right is not Right.READ
+    )
+    changes |= cmdlet.name == "Export-HotsetReport"  # it writes a file here
+    assert changes == ("[CmdletBinding(SupportsShouldProcess" in body)
+    assert changes == ("$PSCmdlet.ShouldProcess(" in body)
+    destroys = any(
+        registry.find(one.operation).destroys for one in cmdlet.requests if one.operation
+    )
+    if destroys:
+        assert "ConfirmImpact = 'High'" in body
+
+
+def test_secrets_are_not_written() -> None:
+    """A password goes into a body, and no message is made of one."""
+    secret = re.compile(r"(?i)\$(login|token|credential|given|values|request\b(?!\.Uri))")
+    for request in powershell.requests():
+        assert "password" not in request.fields or request.method == "post"
+    for function in OWN.values():
+        for command in inside(function.node, "command"):
+            assert not (text(command).startswith("Write-") and secret.search(text(command)))
+    sender = text(OWN["Invoke-HotsetApi"].node)
+    assert re.search(r"Verbose +=  ?\$false", sender)
+    assert re.search(r"Debug +=  ?\$false", sender)
+
+
+TEXTS = [
+    MODULE / "en-US/about_Hotset.help.txt",
+    MODULE.parents[1] / "docs/powershell.md",
+    MODULE.parents[1] / "docs/console-and-api.md",
+    MODULE.parents[1] / "docs/sql-server.md",
+]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_texts_name_cmdlets_and_parameters_that_there_are(path: Path) -> None:
+    found = path.read_text(encoding="utf-8")
+    aliases = {one.alias: one.name for one in CMDLETS_OF_OPERATIONS.values() if one.alias}
+    # In running text any parameter may follow; in code only the cmdlet's own.
+    named = re.findall(r"\b([A-Z][a-z]+-Hotset[A-Za-z]*)((?: [^|()\n]*)?)", found)
+    assert named or path.name == "sql-server.md"
+    for name, arguments in named:
+        cmdlet = PUBLIC.get(aliases.get(name, name))
+        assert cmdlet is not None, name
+        # A sentence may go on about other cmdlets.
+        code = re.split(r"[`#;]|\\. ", re.sub(r"'[^']*'", "''", arguments))[0]
+        for given in re.findall(r"(?<= )-([A-Z]\w+)", code):
+            assert given in {*cmdlet.parameters, "WhatIf", "Confirm", "ErrorAction"}, (name, given)
+
+
+# Tables
+
+
+def _pascal(name: str) -> str:
+    return "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+
+
+SHOWN: dict[str, set[str]] = {
+    "Hotset.Connection": {"server", "uri", "default", "jobs"},
+    # Duration, and the last three of a run, are added by the module.
+    "Hotset.Job": {*DESCRIPTION["components"]["schemas"]["JobDetail"]["properties"], "duration"},
+    "Hotset.RunDocument": {*RunDocument.model_fields, "results", "warmed", "advice"},
+    "Hotset.Disk": set(tier_status.COLUMNS),
+    "Hotset.HitRatio": {"disk", *(field.name for field in fields(hits.HitRow))},
+    "Hotset.WarmupPlan": set(warmup_text._COLUMNS),
+    "Hotset.Run": {field.name for field in fields(ListingRow)},
+    "Hotset.Comparison": {field.name for field in fields(Line)},
+    "Hotset.TpccRun": {field.name for field in fields(RunResult)},
+    "Hotset.TpchRun": {"power", "throughput", "note"},
+}
+SHOWN |= {
+    one.type: set(cmdlets.schema(one)["properties"])
+    for one in CMDLETS_OF_OPERATIONS.values()
+    if one.type and one.type not in SHOWN
+}
+VIEWS = [
+    view
+    for path in sorted(MODULE.glob("*.format.ps1xml"))
+    for view in ElementTree.parse(path).getroot().iter("View")  # noqa: S314
+]
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda one: str(one.findtext("Name")))
+def test_views_show_properties_that_the_objects_have(view: ElementTree.Element) -> None:
+    name = view.findtext("ViewSelectedBy/TypeName") or ""
+    known = {_pascal(field) for field in SHOWN[name]} | {"Server"}
+    used = {one.text for one in view.iter("PropertyName")}
+    for script in view.iter("ScriptBlock"):
+        # Of an object, not of what is in its lists.
+        own = re.sub(r"(ForEach|Where)-Object \{[^}]*\}", "", script.text or "")
+        used |= set(re.findall(r"\$_\.(\w+)", own))
+        assert powershell.faults(powershell.parse_text(script.text or "")) == []
+    assert used
+    assert used <= known
+    heads = len(list(view.iter("TableColumnHeader")))
+    assert heads == len(list(view.iter("TableColumnItem")))
+
+
+def test_every_type_has_a_view() -> None:
+    viewed = {view.findtext("ViewSelectedBy/TypeName") for view in VIEWS}
+    returned = {
+        one
+        for cmdlet in PUBLIC.values()
+        for one in re.findall(r"'(Hotset\.\w+)'", text(_output_type(cmdlet.node)))
+    }
+    assert returned == viewed
+    manifest = (MODULE / "Hotset.psd1").read_text()
+    assert all(f"'{path.name}'" in manifest for path in MODULE.glob("*.format.ps1xml"))
+
+
+def _output_type(node: Node) -> Node | None:
+    found = (one for one in inside(node, "attribute") if text(one).startswith("[OutputType("))
+    return next(found, None)
+
+
+# Requests
+
+
+def _key(request: Request) -> tuple[str, str]:
+    return request.method, request.path
+
+
+def complaints(request: Request, operations: dict[tuple[str, str], Any]) -> list[str]:
+    """What the API's description says against a request with every field there is, and against
+    each value that a cmdlet allows."""
+    operation = operations.get(_key(request))
+    if operation is None:
+        return [f"there is no {request.method} {request.path}"]
+    schemas, required = _accepted(operation)
+    found = [f"{name}: it is needed" for name in required if name not in request.fields]
+    for name, field in request.fields.items():
+        if name not in schemas:
+            found.append(f"{name}: there is no such field")
+            continue
+        schema = _without_null(schemas[name])
+        is_list = field.type == "array"
+        allowed = [[one] if is_list else one for one in field.allowed]
+        for value in allowed or (_sample(field, schema),):
+            try:
+                jsonschema.validate(value, schema)
+            except jsonschema.ValidationError as error:
+                found.append(f"{name}: {error.message}")
+        of_one = schema["items"] if is_list else schema
+        missing = set(of_one.get("enum", field.allowed)) - set(field.allowed)
+        if field.allowed and missing:
+            found.append(f"{name}: {', '.join(sorted(missing))} cannot be asked for")
+    return found
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """What a cmdlet may send: it leaves out what is null."""
+    kinds = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    return kinds[0] if len(kinds) == 1 else schema
+
+
+def _sample(field: Field, schema: dict[str, Any]) -> object:
+    """A value of the type that a cmdlet sends: of numbers one with a fraction."""
+    least = schema.get("minimum", 0)
+    alternatives = (schema, schema.get("items", {}), *schema.get("anyOf", ()))
+    patterns = [one.get("pattern", "") for one in alternatives]
+    forms = {"^/": "/text", "^ *[0-9]+": "1GiB", "^ *[1-9]": "1:126", "^[1-9]": "1,2"}
+    text = next(
+        (one for start, one in forms.items() for p in patterns if p.startswith(start)), "text"
+    )
+    samples = {
+        "string": text,
+        "array": [text, text],
+        "boolean": True,
+        "integer": least + 7,
+        "number": least + 0.5,
+        "numbers": [0.5, 1],
+    }
+    return samples[field.type]
+
+
+def _accepted(operation: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """An operation's fields, and which of them are needed."""
+    parameters = [one for one in operation.get("parameters", []) if one["in"] in ("path", "query")]
+    schemas = {one["name"]: one["schema"] for one in parameters}
+    required = [one["name"] for one in parameters if one["required"]]
+    if "requestBody" in operation:
+        body = operation["requestBody"]["content"]["application/json"]["schema"]
+        assert body["additionalProperties"] is False
+        schemas |= body["properties"]
+        required += body.get("required", [])
+    return schemas, required
+
+
+REQUESTS = [one for one in powershell.requests() if one.path != "/metrics"]
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda one: f"{one.sender} {one.path}")
+def test_the_api_takes_what_a_cmdlet_sends(request_: Request) -> None:
+    assert complaints(request_, OPERATIONS) == []
+
+
+def test_a_field_that_the_api_renames_is_told() -> None:
+    """Field by field: renamed in the description, it is missed."""
+    renamed = 0
+    for request in REQUESTS:
+        for name in request.fields:
+            operations = copy.deepcopy({_key(request): OPERATIONS[_key(request)]})
+            operation = operations[_key(request)]
+            for one in operation.get("parameters", []):
+                one["name"] += "_2" * (one["name"] == name)
+            if "requestBody" in operation:
+                content = operation["requestBody"]["content"]["application/json"]
+                properties = content["schema"]["properties"]
+                if name in properties:
+                    properties[f"{name}_2"] = properties.pop(name)
+            assert f"{name}: there is no such field" in complaints(request, operations)
+            renamed += 1
+    assert renamed > 250
+    moved = {("put", path): operation for (_, path), operation in OPERATIONS.items()}
+    assert all(complaints(request, moved) for request in REQUESTS)
+
+
+def test_every_place_of_the_api_that_a_private_function_names_is_there() -> None:
+    named = [
+        one
+        for path in (MODULE / "Private").glob("*.ps1")
+        for one in re.findall(
+            rf"Invoke-HotsetApi \S+ (Get|Post|Delete) '{powershell.PREFIX}(\S+)'", path.read_text()
+        )
+    ]
+    assert len(named) > 5
+    for method, path in named:
+        assert (method.lower(), path) in OPERATIONS
+
+
+# The twin
+
+
+def _twin() -> dict[str, list[Request]]:
+    """Its commands and their requests, from its one table."""
+    table = TWIN.read_text().replace("\\\n", " ").partition("case $command in\n    connect)")[2]
+    kinds = {"#": "number", "?": "boolean", "+": "array", "%": "numbers"}  # as its own comment says
+    found: dict[str, list[Request]] = {}
+    for names, body in re.findall(
+        r"^    ([a-z| -]+)\)\n(.*?)^        ;;$", f"    connect){table}", re.MULTILINE | re.DOTALL
+    ):
+        for method, path, words in re.findall(
+            r"(?:call|finish) (GET|POST|DELETE) '?(/[a-z./{}-]+)'?([^|]*?) --", body
+        ):
+            fields_ = {
+                word.rstrip("#?+%"): Field(kinds.get(word[-1], "string")) for word in words.split()
+            }
+            for name in names.split(" | "):
+                request = Request(name, "", method.lower(), path.removeprefix("/../.."), fields_)
+                found.setdefault(name, []).append(request)
+    return found
+
+
+def test_the_twin_has_the_same_steps_with_the_same_fields() -> None:
+    twin = _twin()
+    for cmdlet in PUBLIC.values():
+        name = cmdlets.twin_name(cmdlet.name)
+        if name in WITHOUT_TWIN:
+            continue
+        if name == "wait-job":
+            assert "\n    wait-job)\n" in TWIN.read_text()
+            continue
+        requests = list(cmdlet.requests)
+        if name == "export-report":
+            requests = [
+                Request(
+                    name,
+                    "",
+                    "get",
+                    "/runs/{run}/report",
+                    dict.fromkeys(("run", "format"), Field("string")),
+                )
+            ]
+        ours = [(_key(one), _types(one)) for one in requests]
+        assert sorted(ours) == sorted((_key(one), _types(one)) for one in twin.pop(name)), name
+    old = {cmdlets.twin_name(one.alias) for one in CMDLETS_OF_OPERATIONS.values() if one.alias}
+    assert set(twin) == old
+
+
+# What a shell has no use for: a list of connections, a browser.
+WITHOUT_TWIN = {"disconnect", "get-connection", "show-report"}
+
+
+def _types(request: Request) -> list[tuple[str, str]]:
+    """Its fields; bash has one kind of numbers."""
+    return sorted(
+        (name, field.type.replace("integer", "number")) for name, field in request.fields.items()
+    )
+
+
+def test_the_twins_shell_is_clean() -> None:
+    if shutil.which("shellcheck") is None:
+        pytest.skip("no shellcheck here: apt-get install shellcheck")
+    done = subprocess.run(["shellcheck", str(TWIN)], capture_output=True, text=True, check=False)
+    assert done.stdout == ""

@@ -1,0 +1,147 @@
+"""The contract of `hotset heat`, `hotset report` and `hotset tier watch` on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hotset.cachelayer.common.units import Blocks, Bytes
+from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.provisioning import cache_device
+from hotset.cachelayer.provisioning.cache_device import Card, Disk
+from hotset.cachelayer.testbed import connect
+from hotset.cachelayer.tiers.base import Counters, TierSpec
+from hotset.harness import cli
+from tests.cli_server import CommandLine
+
+SPEC = TierSpec("writeback", "smq", Bytes(65536), Bytes(1), Bytes(1), Bytes(0))
+DISK = Disk("erp", "dm-cache", "oltp", PurePosixPath("/dev/slow"), SPEC, (), ())
+CARD = Card("main", PurePosixPath("/dev/flash"), Bytes(1), (), (DISK,))
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("heat", "start", "--half-life", "soon"), ("--half-life", "soon", "8h")),
+        (("heat", "start", "--half-life", "0h"), ("--half-life", "0h")),
+        (("heat", "top", "--by", "colour"), ("--by", "colour", "table")),
+        (("heat", "map", "--cells", "0"), ("--cells",)),
+        (("report", "hit-ratio", "--since", "noon"), ("--since", "noon", "08:00")),
+        (("report", "hit-ratio", "--by", "volume", "--since", "2h"), ("--since", "boot")),
+        (("report", "metrics", "--output", "/no/such/hotset.prom"), ("--output", "/no/such")),
+        (("tier", "watch", "erp", "oltp", "1"), ("erp oltp", "INTERVAL")),
+        (("tier", "watch", "0.01"), ("INTERVAL 0.01", "0.1")),
+        (("tier", "watch", "1", "2.5"), ("COUNT 2.5", "whole")),
+        (("tier", "watch", "1", "0"), ("COUNT 0",)),
+        (("tier", "explain"), ("FILE|TABLE",)),
+    ],
+)
+def test_bad_input_is_named(
+    hotset: CommandLine, argv: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    done = hotset(*argv, env={"COLUMNS": "200"})
+    assert (done.code, done.out) == (2, "")
+    for word in words:
+        assert word in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("heat", "top"),
+        ("heat", "start"),
+        ("report", "hit-ratio"),
+        ("tier", "watch"),
+        ("tier", "explain", "stock"),
+    ],
+)
+def test_without_a_tier_it_is_said_how_to_make_one(
+    hotset: CommandLine, argv: tuple[str, ...]
+) -> None:
+    done = hotset(*argv)
+    assert (done.code, done.out) == (2, "")
+    assert "hotset tier create" in done.err
+
+
+class FakeTier:
+    kind, spec, counter_bits = "dm-cache", SPEC, 32
+
+    def __init__(self, readings: int) -> None:
+        self.left = readings
+        self.hits = 0
+
+    def counters(self) -> Counters:
+        if not self.left:
+            raise KeyboardInterrupt
+        self.left -= 1
+        self.hits += 10
+        return Counters(self.hits, 0, 0, 0, 0, 0, Blocks(0), Blocks(1), Blocks(2))
+
+
+@pytest.fixture
+def on_a_tier(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def opened(_: str) -> Iterator[Local]:
+        yield Local()
+
+    monkeypatch.setattr(connect, "opened", opened)
+    monkeypatch.setattr(cache_device, "find", lambda *_: (CARD, DISK))
+    monkeypatch.setattr(cache_device, "known_cards", lambda _: [CARD])
+
+
+def called(monkeypatch: pytest.MonkeyPatch, readings: int, *argv: str) -> Result:
+    tier = FakeTier(readings)
+    monkeypatch.setattr(cache_device, "tier_for", lambda *_: tier)
+    return CliRunner().invoke(cli.create(), list(argv))
+
+
+@pytest.mark.usefixtures("on_a_tier")
+def test_watch_ends_well_at_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = called(monkeypatch, 4, "tier", "watch", "0.1")
+    lines = done.stdout.splitlines()
+    assert (done.exit_code, len(lines)) == (0, 4)
+    assert lines[0].split()[:2] == ["time", "reads/s"]
+    assert all("100.0 %" in line for line in lines[1:])
+
+
+@pytest.mark.usefixtures("on_a_tier")
+def test_watch_repeats_its_header_and_speaks_json_and_csv(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hotset.harness.monitoring import watch
+
+    monkeypatch.setattr(watch, "HEADER_EVERY", 2)
+    done = called(monkeypatch, 9, "tier", "watch", "erp", "0.1", "4")
+    assert [line.split()[0] == "time" for line in done.stdout.splitlines()] == [
+        True,
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
+    done = called(monkeypatch, 9, "tier", "watch", "0.1", "2", "--format", "json")
+    assert [json.loads(line)["hit_ratio"] for line in done.stdout.splitlines()] == [1.0, 1.0]
+    done = called(monkeypatch, 9, "tier", "watch", "0.1", "2", "--format", "csv")
+    lines = done.stdout.splitlines()
+    assert (len(lines), lines[0].split(",")[0]) == (3, "at")
+    assert len({line.count(",") for line in lines}) == 1
+
+
+@pytest.mark.usefixtures("on_a_tier")
+def test_metrics_are_kept_as_a_time_series(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "hotset.prom"
+    done = called(monkeypatch, 1, "report", "metrics", "--output", str(file))
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert file.read_text().endswith("# EOF\n")
+    tier = FakeTier(9)
+    tier.hits = 100
+    monkeypatch.setattr(cache_device, "tier_for", lambda *_: tier)
+    done = CliRunner().invoke(
+        cli.create(), ["report", "hit-ratio", "--since", "1h", "--format", "json"]
+    )
+    assert json.loads(done.stdout)["total"]["reads"] == 100, "110 now, 10 when the file was written"

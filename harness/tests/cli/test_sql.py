@@ -1,0 +1,194 @@
+"""`hotset sql run` on a database that is not TPC's."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hotset.harness.databases.postgres.client import PostgresDatabase
+from tests.cli_server import CommandLine, Done
+from tests.postgres_cluster import PASSWORD, Cluster
+
+pytestmark = pytest.mark.database
+
+SCHEMA = """
+CREATE TABLE item (id integer PRIMARY KEY, price numeric NOT NULL, stock integer NOT NULL);
+INSERT INTO item SELECT n, n % 20, 1000000 FROM generate_series(1, 1000) n;
+CREATE TABLE sale (item integer NOT NULL, price numeric, at timestamptz NOT NULL DEFAULT now());
+"""
+CHECKOUT = r"""
+\set item random_zipfian(1, :items, 1.2)
+BEGIN;
+SELECT price, price > 9 AS dear FROM item WHERE id = :item \gset it_
+\if :it_dear
+UPDATE item SET stock = stock - 1 WHERE id = :item;
+\endif
+INSERT INTO sale (item, price) VALUES (:item, :it_price);
+COMMIT;
+"""
+SEARCH = "\\set low random(1, 900)\nSELECT count(*) FROM item WHERE id BETWEEN :low AND :low + 9;\n"
+SHORT = ("--users", "2", "--rampup", "0", "--duration", "2")
+
+
+class Sql:
+    """`hotset sql run` in a shop of its own."""
+
+    def __init__(self, hotset: CommandLine, database: PostgresDatabase, folder: Path) -> None:
+        self._hotset = hotset
+        self.database = database
+        self.folder = folder
+
+    def write(self, name: str, text: str) -> str:
+        file = self.folder / name
+        file.write_text(text)
+        return str(file)
+
+    def __call__(self, *options: str) -> Done:
+        database = self.database
+        dsn = f"host={database.host} port={database.port} user={database.user} dbname=shop"
+        env = {"HOTSET_DSN": dsn, "HOTSET_PASSWORD": PASSWORD}
+        return self._hotset("sql", "run", *options, env=env)
+
+    def rows(self, query: str) -> list[tuple[object, ...]]:
+        with closing(self.database.session()) as session:
+            return list(session.query(query))
+
+
+@pytest.fixture
+def sql(hotset: CommandLine, cluster: Cluster, tmp_path: Path) -> Iterator[Sql]:
+    with cluster.fresh("shop") as database:
+        with closing(database.session()) as session:
+            session.script(SCHEMA)
+        yield Sql(hotset, database, tmp_path)
+
+
+def refused(done: Done, code: int, *words: str) -> None:
+    said = [line for line in done.err.splitlines() if line.startswith("hotset: ")]
+    assert (done.code, len(said)) == (code, 1), done.err
+    for word in words:
+        assert word in said[0]
+
+
+@pytest.fixture
+def scripts(sql: Sql) -> tuple[str, ...]:
+    checkout, search = sql.write("checkout.sql", CHECKOUT), sql.write("search.sql", SEARCH)
+    return "--script", f"{checkout}@70", "--script", f"{search}@30", "-D", "items=1000"
+
+
+@pytest.mark.parametrize("protocol", ["prepared", "simple"])
+def test_scripts_are_run_by_their_weights(
+    sql: Sql, scripts: tuple[str, ...], tmp_path: Path, protocol: str
+) -> None:
+    file = tmp_path / "run.json"
+    more = ("--protocol", protocol, "--format", "json", "--output", str(file))
+    done = sql(*scripts, *SHORT, *more)
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found == json.loads(file.read_text())
+    kinds = found["result"]["kinds"]
+    checkouts, searches = kinds["checkout"]["committed"], kinds["search"]["committed"]
+    assert checkouts / (checkouts + searches) == pytest.approx(0.7, abs=0.15)
+    assert found["result"]["failed"] == 0
+    assert found["tps"] == pytest.approx((checkouts + searches) / 2)
+    assert [one["weight"] for one in found["scripts"]] == [70, 30]
+    assert found["time"]["window"]["sessions"] == pytest.approx(2, abs=1)
+    # Two may have ended after the window.
+    ((sales, wrong),) = sql.rows(
+        "SELECT count(*), count(*) FILTER (WHERE price <> item % 20) FROM sale"
+    )
+    assert checkouts <= int(str(sales)) <= checkouts + 2
+    assert wrong == 0
+    ((updates,),) = sql.rows("SELECT sum(1000000 - stock) FROM item")
+    ((dear,),) = sql.rows("SELECT count(*) FROM sale WHERE price > 9")
+    assert updates == dear
+
+
+def test_a_run_as_a_table_with_thresholds_and_as_csv(
+    sql: Sql, scripts: tuple[str, ...], tmp_path: Path
+) -> None:
+    junit = tmp_path / "junit.xml"
+    limits = ("--threshold", "tps>=1", "--threshold", "p99(search)<1us", "--junit", str(junit))
+    done = sql(*scripts, *SHORT, *limits, "--rate", "50/s")
+    refused(done, 5, "p99(search)<1us: missed, measured")
+    for word in ("TPS", "checkout", "50.0/s requested", "tps>=1: met", "the users' time: "):
+        assert word in done.out
+    assert 'classname="hotset.sql.run.2-users"' in junit.read_text()
+    rows = sql(*scripts, *SHORT, "--format", "csv")
+    assert [row["second"] for row in csv.DictReader(io.StringIO(rows.out))] == ["0", "1"]
+
+
+def test_several_numbers_of_users_give_a_curve(sql: Sql, scripts: tuple[str, ...]) -> None:
+    done = sql(*scripts, *SHORT, "--users", "1,2", "--duration", "1", "--fresh")
+    assert done.code == 0, done.err
+    assert "peak: " in done.out
+    assert "TPS" in done.out
+    assert sql.rows("SELECT count(*) FROM sale") == [(0,)]
+
+
+def test_a_rate_is_found(sql: Sql, scripts: tuple[str, ...]) -> None:
+    given = ("--find-rate", "p95<5s", "--duration", "1", "--format", "json")
+    done = sql(*scripts, *SHORT, *given)
+    assert done.code in (0, 5), done.err  # a busy computer may reach none
+    assert json.loads(done.out)["find_rate"]["trials"]
+
+
+def test_sql_that_is_none_is_told_by_file_and_line_before_anything_runs(sql: Sql) -> None:
+    script = sql.write("a.sql", "INSERT INTO sale (item) VALUES (1);\n\nSELECT 1\nFORM item;\n")
+    refused(sql("--script", script, *SHORT), 2, "a.sql:4: syntax error at or near")
+    assert sql.rows("SELECT count(*) FROM sale") == [(0,)]
+    script = sql.write("b.sql", "SELECT 1;\n\\shell rm\n")
+    refused(sql("--script", script, *SHORT), 2, "b.sql:2: \\shell is not supported")
+
+
+def test_failures_are_counted_by_cause_and_end_the_run_when_there_are_many(sql: Sql) -> None:
+    good = sql.write("good.sql", "SELECT 1;")
+    bad = sql.write(
+        "bad.sql", "BEGIN;\nINSERT INTO sale (item) VALUES (7);\nSELECT 1 / (:client_id * 0);\n"
+    )
+    given = ("--script", f"{good}@3", "--script", bad, *SHORT)
+    done = sql(*given, "--max-errors", "1000000", "--format", "json")
+    assert done.code == 0, done.err
+    failed = json.loads(done.out)["result"]["kinds"]["bad"]["failed"]
+    assert list(failed) == ["bad.sql:3: error 22012 (division by zero)"]
+    assert sql.rows("SELECT count(*) FROM sale") == [(0,)]
+    done = sql(*given, "--max-errors", "2", "--duration", "60")
+    refused(done, 4, "transactions failed, more than the 2 allowed: bad.sql:3: error 22012")
+    assert "partial: " in done.out or "TPS" not in done.out
+
+
+def test_what_a_script_does_wrong_while_it_runs_is_told(sql: Sql) -> None:
+    script = sql.write("open.sql", "BEGIN;\nSELECT 1;\n")
+    refused(sql("--script", script, *SHORT), 4, "open.sql ends inside a transaction")
+    script = sql.write("late.sql", "SELECT 5 AS a \\gset\n\\set b :a / (:a - 5)\n")
+    refused(sql("--script", script, *SHORT), 4, "late.sql:2: division by zero")
+    script = sql.write("none.sql", "SELECT id FROM item WHERE id < 0 \\gset\n")
+    done = sql("--script", script, *SHORT, "--max-errors", "0")
+    refused(done, 4, "none.sql:1: \\gset: returned no row")
+
+
+def test_users_wait_for_the_server_side_by_side(sql: Sql) -> None:
+    """One after the other, those of a process on each of this computer's cores would come to no
+    more than five a second each."""
+    script = sql.write("slow.sql", "SELECT pg_sleep(0.2);\n")
+    users = 8 * (os.cpu_count() or 1)
+    given = ("--users", str(users), "--rampup", "0", "--duration", "3", "--format", "json")
+    done = sql("--script", script, *given)
+    assert done.code == 0, done.err
+    committed = json.loads(done.out)["result"]["kinds"]["slow"]["committed"]
+    assert 2 * 15 * (os.cpu_count() or 1) < committed <= 15 * users
+
+
+def test_bad_options_are_refused_by_name(sql: Sql, scripts: tuple[str, ...]) -> None:
+    refused(sql(*scripts, *SHORT, "--threshold", "nopm>=1"), 2, "no metric 'nopm'; there are tps")
+    refused(sql(*scripts, "--users", "0"), 2, "users")
+    refused(sql(*scripts, "--rate", "much"), 2, "rate 'much'")
+    refused(sql(*scripts[:4], *SHORT), 2, "checkout.sql:2: nothing sets :items")
+    refused(sql(*scripts[:2], *scripts, *SHORT), 2, "two scripts are called checkout")
+    refused(sql("--script", "none.sql@x", *SHORT), 2, "the weight behind @")

@@ -1,0 +1,144 @@
+"""`hotset sql suggest` on a server that counts its statements, and a run of what it wrote."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hotset.harness.databases.postgres.client import PostgresDatabase
+from tests.cli_server import CommandLine, Done
+from tests.postgres_cluster import PASSWORD, Cluster
+
+pytestmark = pytest.mark.database
+
+SCHEMA = """
+CREATE EXTENSION pg_stat_statements;
+CREATE TABLE item (id integer PRIMARY KEY, kind text NOT NULL, price numeric(10, 2) NOT NULL,
+                   added date NOT NULL);
+INSERT INTO item SELECT n, CASE WHEN n % 4 = 0 THEN 'it''s :rare' ELSE 'common' END, n / 7.0,
+                        date '2020-01-01' + n FROM generate_series(1, 2000) n;
+CREATE TABLE "Sale" (item integer NOT NULL, note text, at timestamptz NOT NULL);
+INSERT INTO "Sale" SELECT CASE WHEN n % 2 = 0 THEN 7 ELSE n END, 'x', now()
+  FROM generate_series(1, 2000) n;
+ANALYZE;
+SELECT pg_stat_statements_reset();
+"""
+WORK = (
+    "SELECT price FROM item WHERE id = {}",
+    "SELECT count(*) FROM item i JOIN \"Sale\" s ON s.item = i.id WHERE i.kind = 'common'"
+    " AND s.item = {} LIMIT 5",
+    "UPDATE item SET price = 5.5 WHERE added > date '2024-01-01' AND id = {}",
+    "INSERT INTO \"Sale\" (at, item, note) VALUES (now(), {}, 'y')",
+    "SELECT item FROM \"Sale\" WHERE at > now() - interval '{} day'",
+    "SELECT count(*) FROM item WHERE json '{}' IS NULL",
+)
+LAST = ("select_sale", "update_item")
+
+
+@pytest.fixture(scope="module")
+def counting(cluster: Cluster) -> Iterator[Cluster]:
+    """A server of its own: the module is loaded at a server's start."""
+    root = Path(tempfile.mkdtemp(prefix="hotset-pg-"))
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        server = Cluster(cluster.binaries, root, probe.getsockname()[1])
+    try:
+        server.initialise()
+        settings = root / "data" / "postgresql.auto.conf"
+        settings.write_text("shared_preload_libraries = 'pg_stat_statements'\n")
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture
+def shop(counting: Cluster) -> Iterator[PostgresDatabase]:
+    """What users asked of it lies behind it."""
+    with counting.fresh("shop") as database:
+        with closing(database.session()) as session:
+            for statement in SCHEMA.split(";\n"):
+                session.script(statement)
+            for number, statement in enumerate(WORK, 1):
+                for repeat in range(10 * number):
+                    session.script(statement.format(repeat + 1))
+        yield database
+
+
+def sql(hotset: CommandLine, database: PostgresDatabase, *words: str) -> Done:
+    dsn = f"host={database.host} port={database.port} user={database.user} dbname=shop"
+    return hotset("sql", *words, env={"HOTSET_DSN": dsn, "HOTSET_PASSWORD": PASSWORD})
+
+
+def test_scripts_are_suggested_and_run(
+    hotset: CommandLine, shop: PostgresDatabase, tmp_path: Path
+) -> None:
+    folder = tmp_path / "scripts"
+    done = sql(hotset, shop, "suggest", str(folder), "--format", "json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    names = sorted(one["file"][3:] for one in found["scripts"])
+    assert names == [f"{one}.sql" for one in ("insert_sale", *["select_item"] * 2, *LAST)]
+    texts = [(folder / one["file"]).read_text() for one in found["scripts"]]
+    assert [one["text"] for one in found["scripts"]] == texts
+    whole = "\n".join(texts)
+    assert "p1: item.id, 1 to 2000 by its statistics" in whole
+    assert "item.kind, 2 values of its statistics" in whole
+    assert "'common'" in whole
+    assert "then 7 else random(1, " in whole, "the most common item, by its share"
+    weights = [one["weight"] for one in found["scripts"]]
+    calls = [one["calls"] for one in found["scripts"]]
+    assert sorted(calls) == [10, 20, 30, 40, 50]
+    assert max(weights) / min(weights) == pytest.approx(5, rel=0.1)
+    (left,) = found["left_out"]
+    assert "json" in left["statement"]
+    assert "syntax error" in left["reason"]
+    assert any("one transaction" in one for one in found["limits"])
+
+    words = found["command"].split()
+    assert words[:3] == ["hotset", "sql", "run"]
+    run = sql(hotset, shop, *words[2:], "--users=2", "--rampup=0", "--duration=2", "--format=json")
+    assert run.code == 0, run.err
+    result = json.loads(run.out)["result"]
+    assert result["failed"] == 0
+    assert all(kind["committed"] for kind in result["kinds"].values())
+
+    again = sql(hotset, shop, "suggest", str(folder))
+    assert again.code == 2
+    assert "is there already: name a new folder" in again.err
+
+
+def test_what_the_server_lacks_is_told(
+    hotset: CommandLine, cluster: Cluster, tmp_path: Path
+) -> None:
+    with cluster.fresh("shop") as database:
+        done = sql(hotset, database, "suggest", str(tmp_path / "scripts"))
+    assert done.code == 3
+    assert "CREATE EXTENSION pg_stat_statements" in done.err
+    assert not (tmp_path / "scripts").exists()
+
+
+def test_hidden_statements_are_told_with_the_grant(
+    hotset: CommandLine, shop: PostgresDatabase, tmp_path: Path
+) -> None:
+    with closing(shop.session()) as session:
+        session.script(f"CREATE ROLE blind LOGIN PASSWORD '{PASSWORD}'")
+    try:
+        dsn = f"host={shop.host} port={shop.port} user=blind dbname=shop"
+        env = {"HOTSET_DSN": dsn, "HOTSET_PASSWORD": PASSWORD}
+        done = hotset("sql", "suggest", str(tmp_path / "scripts"), env=env)
+        assert done.code == 2
+        assert "GRANT pg_read_all_stats TO blind" in done.err
+    finally:
+        with closing(shop.session()) as session:
+            session.script("DROP ROLE blind")

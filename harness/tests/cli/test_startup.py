@@ -1,0 +1,125 @@
+"""The command line starts at once: what takes long to import waits until a verb needs it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from hotset.cachelayer.testbed.lab import MachineChoice, MachineKind
+from hotset.harness.cli.groups import GROUPS
+from hotset.harness.operations.benchmarks.disk import LabMachine
+
+HEAVY = {"altair", "asyncssh", "jinja2", "numpy", "psycopg", "vl_convert"}
+WORKERS = (
+    "asyncio",
+    "duckdb",
+    "fastapi",
+    "hotset.cachelayer.block",
+    "hotset.cachelayer.provisioning",
+    "hotset.cachelayer.testbed",
+    "hotset.cachelayer.tiers.userspace",
+    "hotset.cachelayer.warmup",
+    "hotset.reports.model.document",
+    "hotset.reports.render",
+    "numpy",
+    "starlette",
+    "vl_convert",
+)
+# A process of its own: this one has long imported everything.
+PROGRAM = """
+import sys
+from hotset.harness.cli import main
+
+try:
+    main()
+except SystemExit as leaving:
+    names = {name.partition(".")[0] for name in sys.modules}
+    print(leaving.code, *sorted(names), file=sys.stderr)
+"""
+
+
+def call(*argv: str) -> tuple[str, int, set[str]]:
+    """Standard output, exit code and the top-level modules that are imported in the end."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *argv],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    code, *names = done.stderr.splitlines()[-1].split()
+    return done.stdout, int(code), set(names)
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [
+        (["--help"], 0),
+        (["--version"], 0),
+        (["experiment", "run", "--help"], 0),
+        (["runs", "list"], 0),
+        (["runs", "show", "nonsense"], 2),
+        (["lab", "status"], 0),
+        (["lab", "shell"], 3),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_measures_nothing_imports_nothing_heavy(argv: list[str], code: int) -> None:
+    _, left_with, names = call(*argv)
+    assert left_with == code
+    assert "hotset" in names
+    assert names & HEAVY == set()
+
+
+def test_help_needs_no_validation_library() -> None:
+    for word in ("--help", "--version"):
+        assert "pydantic" not in call(word)[2]
+
+
+@pytest.mark.parametrize(
+    "words", [(word,) for word in GROUPS] + [("tier", "status"), ("warmup", "schedule", "add")]
+)
+def test_help_loads_nothing_that_works(words: tuple[str, ...]) -> None:
+    """Neither the code of the cache layer's operations nor what reaches other machines."""
+    loaded = subprocess.run(
+        [sys.executable, "-c", f"{PROGRAM}print(*sys.modules)", *words, "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout.split()
+    assert "hotset.harness.operations.base.registry" in loaded
+    assert [name for name in loaded if name.startswith(WORKERS)] == []
+
+
+def test_the_version() -> None:
+    assert call("--version")[:2] == (f"hotset {version('hotset')}\n", 0)
+
+
+def test_a_report_is_heavy(tmp_path: Path) -> None:
+    """The libraries above are those that a run imports: the list has not gone stale."""
+    program = (
+        "import sys; import hotset.harness.experiment.plan, hotset.cachelayer.testbed.image as i;"
+    )
+    program += "import hotset.reports.render.html, hotset.reports.analysis.stats;"
+    program += "from pathlib import Path;"
+    program += "i._write_inputs(Path(sys.argv[1])); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert set(done.stdout.split()) >= HEAVY
+
+
+def test_machines_of_the_command_line_are_those_of_the_lab() -> None:
+    offered = get_args(LabMachine)
+    lab = {name for part in get_args(MachineChoice) for name in get_args(part)}
+    assert set(offered) == lab > set(get_args(MachineKind))

@@ -1,0 +1,400 @@
+"""``hotset tpcc`` on a real server: what it prints, writes and refuses, and how it ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import signal
+import threading
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from hotset.harness.databases.postgres.client import PostgresDatabase, meaning
+from hotset.harness.databases.postgres.copies import _MARK
+from hotset.harness.terminal.live import View, sparkline
+from hotset.reports.model.document import SCHEMA_VERSION
+from hotset.tpcc.window.record import Phase, RunOptions, Tick
+from tests.cli_server import CommandLine, Done
+
+database_needed = pytest.mark.database
+SHORT = ("--users", "2", "--warehouses", "2", "--rampup", "0", "--duration", "2")
+
+
+class Server(Protocol):
+    """What a test does to the server of tests.postgres_cluster."""
+
+    def kill(self) -> None: ...
+    def start(self) -> None: ...
+
+
+class Tpcc:
+    """The verbs, on one database; the password travels in the environment."""
+
+    def __init__(self, hotset: CommandLine, database: PostgresDatabase) -> None:
+        self._hotset = hotset
+        self._database = database
+
+    def __call__(
+        self,
+        verb: str,
+        *argv: str,
+        env: Mapping[str, str] | None = None,
+        **how: Any,  # noqa: ANN401
+    ) -> Done:
+        base = self._database
+        dsn = f"host={base.host} port={base.port} user={base.user} dbname={base.dbname}"
+        secrets = {"HOTSET_PASSWORD": base.password, **(env or {})}
+        return self._hotset("tpcc", verb, "--dsn", dsn, *argv, env=secrets, **how)
+
+
+@pytest.fixture
+def tpcc(hotset: CommandLine, database: PostgresDatabase) -> Tpcc:
+    """On two warehouses."""
+    return Tpcc(hotset, database)
+
+
+def one_line(done: Done, code: int, *words: str) -> None:
+    """This code, and one line of hotset's that holds the words."""
+    said = [line for line in done.err.splitlines() if line.startswith("hotset: ")]
+    assert (done.code, len(said)) == (code, 1), done.err
+    assert "hotset: unexpected" not in said[0]
+    for word in words:
+        assert word in said[0]
+
+
+@database_needed
+def test_a_run_prints_and_writes_everything(tpcc: Tpcc, tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    done = tpcc("run", *SHORT, "--format", "json", "--output", str(file))
+    assert done.code == 0, done.err
+    printed = json.loads(done.out)
+    assert printed == json.loads(file.read_text())
+    assert (printed["schema_version"], printed["state"]) == (SCHEMA_VERSION, "complete")
+    assert printed["result"]["nopm"] > 100
+    assert len(printed["result"]["series"]) == 2
+    assert printed["result"]["options"]["all_warehouses"] is True
+    assert [one["holds"] for one in printed["conditions"]] == [True] * 12
+    assert printed["time"]["missing"] == ""
+    assert len(printed["time"]["series"]) == 2
+    assert printed["time"]["window"]["sessions"] == pytest.approx(2, abs=0.6)
+
+
+@database_needed
+def test_the_server_is_sampled_beside_the_run(tpcc: Tpcc) -> None:
+    """This computer is the server; what accelerated disks it has is its own business."""
+    words = (*SHORT, "--duration=3", "--no-check")
+    done = tpcc("run", *words, "--sample=local", "--format=json")
+    assert done.code == 0, done.err
+    server = json.loads(done.out)["sampled"]
+    assert 0 < server["window"]["cpu"] <= 1
+    assert len(server["series"]) >= 3
+    assert any(server["series"])
+    wrong = tpcc("run", *words, "--sample=nowhere")
+    assert wrong.code == 2
+    assert "is not a machine" in wrong.err
+
+
+@database_needed
+def test_a_run_as_csv_is_the_window_second_by_second(tpcc: Tpcc) -> None:
+    done = tpcc("run", *SHORT, "--format", "csv", "--no-check", "--home-warehouses")
+    assert done.code == 0, done.err
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [row["second"] for row in rows] == ["0", "1"]
+    assert all(int(row["transactions"]) > 0 for row in rows)
+    assert "conditions" not in done.err
+
+
+@database_needed
+def test_a_run_as_a_table(tpcc: Tpcc) -> None:
+    done = tpcc("run", *SHORT, "--no-check", "--quiet")
+    assert (done.code, done.err) == (0, "")
+    for word in ("NOPM", "TPM", "new-order", "stock-level", "p99", "the users' time: "):
+        assert word in done.out
+
+
+@database_needed
+def test_thresholds_are_judged_printed_and_written(tpcc: Tpcc, tmp_path: Path) -> None:
+    file, junit = tmp_path / "run.json", tmp_path / "junit.xml"
+    given = ("--threshold", "nopm>=100", "--threshold", "p99.9(payment)<1us")
+    written = ("--output", str(file), "--junit", str(junit))
+    done = tpcc("run", *SHORT, *given, *written, "--no-check", "--rate", "200/s")
+    one_line(done, 5, "p99.9(payment)<1us: missed, measured")
+    assert "nopm>=100: met, measured" in done.out
+    assert "200.0/s requested" in done.out
+    document = json.loads(file.read_text())
+    assert [one["met"] for one in document["thresholds"]] == [True, False]
+    assert document["result"]["arrived"]["due"] > 200
+    assert 'failures="1"' in junit.read_text()
+
+
+@database_needed
+def test_a_search_says_the_highest_rate_that_holds(tpcc: Tpcc) -> None:
+    done = tpcc("run", *SHORT, "--find-rate", "p95<1s", "--no-check", "--format", "json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)["find_rate"]
+    held = [one["rate_per_s"] for one in found["trials"] if one["holds"]]
+    assert found["rate_per_s"] == max(held) < found["highest_per_s"]
+    assert "/s: holds" in done.err
+    none = tpcc("run", *SHORT, "--duration", "1", "--find-rate", "p50<1us", "--no-check")
+    one_line(none, 5, "no rate holds")
+    # A computer that is busy otherwise skips some, which is a reason, too.
+    assert re.search("p50<1us: missed, measured|transactions skipped", none.err)
+    assert "no rate holds; users without pause get" in none.out
+
+
+@database_needed
+def test_several_numbers_of_users_give_a_curve(tpcc: Tpcc, tmp_path: Path) -> None:
+    file, junit = tmp_path / "curve.json", tmp_path / "junit.xml"
+    given = ("--users", "1,2,4", "--threshold", "failed<=5", "--junit", str(junit))
+    done = tpcc("run", *SHORT, *given, "--output", str(file))
+    assert done.code == 0, done.err
+    assert "peak: " in done.out
+    assert "4 users: failed<=5: met" in done.out
+    assert "consistency: 12 of 12 conditions hold" in done.out
+    written = json.loads(file.read_text())
+    points = written["curve"]["points"]
+    assert [one["result"]["options"]["users"] for one in points] == [1, 2, 4]
+    assert written["curve"]["peak_users"] in (1, 2, 4)
+    assert [one["conditions"] is None for one in points] == [True, True, False]
+    assert written["result"] is None
+    assert 'tests="3"' in junit.read_text()
+    rows = list(csv.DictReader(io.StringIO(tpcc("run", *SHORT, *given, "-f", "csv").out)))
+    assert [row["users"] for row in rows] == ["1", "2", "4"]
+    assert all(0 < float(row["cpu_share"]) <= 1 for row in rows)
+
+
+def orders(database: PostgresDatabase) -> object:
+    with closing(database.session()) as session:
+        return session.query("SELECT count(*), sum(o_id) FROM orders")
+
+
+def copies(database: PostgresDatabase) -> list[str]:
+    with closing(database.session()) as session:
+        rows = session.query("SELECT datname FROM pg_database WHERE datname LIKE '%hotset_fresh'")
+        return [str(row[0]) for row in rows]
+
+
+@database_needed
+def test_fresh_runs_begin_alike_and_leave_the_database_as_it_was(
+    tpcc: Tpcc, database: PostgresDatabase
+) -> None:
+    before = orders(database)
+    done = tpcc("run", *SHORT, "--users", "1,2", "--fresh", "--format", "json")
+    assert done.code == 0, done.err
+    points = json.loads(done.out)["curve"]["points"]
+    first, second = (one["result"] for one in points)
+    # Other tests ran on this database, and a window may open a moment after its users have begun:
+    # without a copy the second point would begin with every order that the first has added.
+    added = first["nopm"] * first["options"]["duration_s"] / 60
+    assert second["orders_before"] < first["orders_before"] + added, "each point began with a copy"
+    assert all(one["holds"] for point in points for one in point["conditions"])
+    assert (orders(database), copies(database)) == (before, [])
+
+
+@database_needed
+def test_what_a_killed_fresh_run_left_is_dropped_and_nothing_else(
+    tpcc: Tpcc, database: PostgresDatabase
+) -> None:
+    name = f"{database.dbname}_hotset_fresh"
+    with closing(database.session()) as session:
+        session.script(f"CREATE DATABASE {name}")
+    try:
+        one_line(tpcc("run", *SHORT, "--fresh"), 4, name, "no copy of hotset's")
+        assert copies(database) == [name]
+        with closing(database.session()) as session:
+            session.script(f"COMMENT ON DATABASE {name} IS '{_MARK}'")
+        assert tpcc("run", *SHORT, "--fresh", "--no-check").code == 0
+        assert copies(database) == []
+    finally:
+        with closing(database.session()) as session:
+            session.script(f"DROP DATABASE IF EXISTS {name}")
+
+
+@database_needed
+def test_a_database_that_others_use_is_not_copied(tpcc: Tpcc, database: PostgresDatabase) -> None:
+    with closing(database.session()):
+        one_line(tpcc("run", *SHORT, "--fresh"), 4, "others are connected to it", "disconnect")
+    assert copies(database) == []
+
+
+@database_needed
+def test_a_curve_that_fails_keeps_what_it_measured(tpcc: Tpcc, tmp_path: Path) -> None:
+    file = tmp_path / "curve.json"
+    done = tpcc("run", *SHORT, "--users", "1,900", "--output", str(file))
+    one_line(done, 4, "with 900 users: 900 users need 901", "max_connections")
+    assert "peak: " in done.out
+    written = json.loads(file.read_text())
+    assert written["state"] == "failed"
+    assert [one["state"] for one in written["curve"]["points"]] == ["complete", "failed"]
+
+
+@database_needed
+def test_windows_are_repeated_until_one_is_steady_or_the_time_is_over(
+    tpcc: Tpcc, database: PostgresDatabase
+) -> None:
+    """A second of standstill in the first window makes it unsteady."""
+    given = ("--users", "2", "-w", "2", "--rampup", "0", "--duration", "10", "--no-check")
+    blocked = threading.Event()
+
+    def block() -> None:
+        with closing(database.session()) as session:
+            session.script("BEGIN; LOCK TABLE warehouse")
+            blocked.wait(7)
+            session.script("COMMIT")
+
+    timer = threading.Timer(4, block)
+    timer.start()
+    try:
+        done = tpcc("run", *given, "--until-steady", "25s", "--format", "json")
+    finally:
+        blocked.set()
+        timer.join()
+    assert done.code == 0, done.err
+    assert "not steady (" in done.err
+    assert "; again, for at most" in done.err
+    result = json.loads(done.out)["result"]
+    assert {one["of"] for one in result["steadiness"]} >= {"all", "new_order", "payment"}
+    assert result["orders_before"] > 0
+
+
+@database_needed
+def test_what_cannot_be_run_is_said_before_it_starts(tpcc: Tpcc, tmp_path: Path) -> None:
+    one_line(tpcc("run", *SHORT, "--users", "900"), 4, "900 users need 901", "max_connections")
+    one_line(tpcc("run", *SHORT, "--warehouses", "9"), 4, "has 2 warehouses, the run needs 9")
+    done = tpcc("run", *SHORT, "--output", str(tmp_path))
+    assert (done.code, "--output" in done.err) == (2, True)
+
+
+@database_needed
+def test_a_wrong_password_is_not_echoed(tpcc: Tpcc) -> None:
+    done = tpcc("run", *SHORT, env={"HOTSET_PASSWORD": "open-sesame"})
+    one_line(done, 4, "password authentication failed")
+    assert "open-sesame" not in done.err + done.out
+
+
+@database_needed
+def test_a_server_that_dies_leaves_the_partial_series(
+    tpcc: Tpcc, cluster: Server, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.json"
+    killer = threading.Timer(3.5, cluster.kill)
+    killer.start()
+    try:
+        done = tpcc("run", *SHORT, "--duration", "60", "--output", str(file), "-f", "csv")
+    finally:
+        killer.join()
+        cluster.start()
+    one_line(done, 4)
+    written = json.loads(file.read_text())
+    assert written["state"] == "failed"
+    assert written["cause"]
+    assert written["conditions"] is None
+    assert written["result"]["series"][0]["transactions"] > 0
+    assert len(list(csv.reader(io.StringIO(done.out)))) == len(written["result"]["series"]) + 1
+
+
+@database_needed
+def test_an_interrupted_run_ends_with_130(tpcc: Tpcc) -> None:
+    done = tpcc("run", *SHORT, "--duration", "60", interrupt=("progress: ", signal.SIGINT))
+    assert done.code == 130
+    assert done.out == ""
+
+
+@database_needed
+def test_build_does_not_overwrite_unasked(tpcc: Tpcc, database: PostgresDatabase) -> None:
+    one_line(tpcc("build", "-w", "1"), 2, "TPC-C tables already", "--replace")
+    with closing(database.session()) as session:
+        assert session.query("SELECT count(*) FROM warehouse") == [(2,)]
+
+
+@database_needed
+def test_check_names_what_is_violated(tpcc: Tpcc, database: PostgresDatabase) -> None:
+    damage = "UPDATE warehouse SET w_ytd = w_ytd {} 1 WHERE w_id = 2"
+    with closing(database.session()) as session:
+        session.script(damage.format("+"))
+        try:
+            done = tpcc("check", "--format", "csv")
+        finally:
+            session.script(damage.format("-"))
+    one_line(done, 4, "condition 1 (W_YTD = sum(D_YTD)): 1 violation, such as (2, ", "condition 8")
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert {row["number"] for row in rows if row["violations"] != "0"} == {"1", "8"}
+
+
+@database_needed
+def test_build_check_and_drop(hotset: CommandLine, empty: PostgresDatabase) -> None:
+    tpcc = Tpcc(hotset, empty)
+    one_line(tpcc("check"), 4, "not all TPC-C tables", "hotset tpcc build")
+    one_line(tpcc("run", *SHORT), 4, "load the database first")
+    built = tpcc("build", "-w", "1")
+    assert built.code == 0, built.err
+    assert "all 12 conditions hold" in built.err
+    kept = tpcc("drop", stdin="n\n")
+    assert (kept.code, "nothing was changed" in kept.err) == (1, True)
+    assert "dropped item, warehouse" in tpcc("drop", "--yes").err
+    assert "there was none" in tpcc("drop", "--yes").err
+
+
+def test_where_is_no_database(hotset: CommandLine) -> None:
+    with_password = hotset("tpcc", "check", "--dsn", "postgresql://me:open-sesame@nowhere/x")
+    one_line(with_password, 2, "--dsn: the DSN holds a password", "HOTSET_PASSWORD")
+    assert "open-sesame" not in with_password.err
+    one_line(hotset("tpcc", "check", "--dsn", "nonsense"), 2, "--dsn: the DSN is neither")
+    refused = hotset("tpcc", "run", "--dsn", "host=127.0.0.1 port=1 user=x dbname=x")
+    one_line(refused, 4, "cannot connect", "127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("argv", "word"),
+    [
+        (["--engine", "oracle"], "oracle"),
+        (["--users", "0"], "--users"),
+        (["--users", "4,2"], "such as 1,2,4,8"),
+        (["--users", "1,x"], "such as 1,2,4,8"),
+        (["--fresh", "--engine", "sqlserver"], "copies are made on PostgreSQL"),
+        (["--users", "1,2", "--find-rate", "p95<1s"], "takes one number of users"),
+        (["--until-steady", "1m", "--driver", "hammerdb"], "does not tell its run by seconds"),
+        (["--duration", "0"], "--duration"),
+        (["--format", "xml"], "xml"),
+        (["--rate", "fast"], "give transactions per second, such as 500/s"),
+        (["--rate", "0/s"], "must be above 0"),
+        (["--rate", "5", "--think-time"], "exclude each other"),
+        (["--rate", "5", "--find-rate", "p95<1s"], "leave rate and think times out"),
+        (["--threshold", "speed>1"], "there are nopm, tpm"),
+        (["--until-steady", "long"], "give a time such as 90s or 10m"),
+        (["--until-steady", "1m", "--duration", "5"], "shows from 10 s on"),
+        (["--find-rate", "p95"], "write METRIC, a comparison"),
+        (["--rate", "5", "--driver", "hammerdb"], "keep to no rate"),
+        ([], "--dsn"),
+    ],
+    ids=str,
+)
+def test_wrong_usage(hotset: CommandLine, argv: list[str], word: str) -> None:
+    dsn = ["--dsn", "sqlserver://me@x/y" if "sqlserver" in argv else "host=x"] if argv else []
+    done = hotset("tpcc", "run", *dsn, *argv)
+    assert (done.code, done.out) == (2, "")
+    assert word in done.err
+
+
+def test_a_full_disk_is_called_that() -> None:
+    assert str(meaning("53100", "could not extend file", broken=False)).startswith("disk full: ")
+
+
+def test_the_live_view_shows_the_last_minute() -> None:
+    view = View(RunOptions(users=2, warehouses=2, rampup_s=10, duration_s=90))
+    assert sparkline([0, 1, 4, 8]) == "▁▂▄█"
+    view.take(Phase("measure"))
+    for second in range(80):
+        view.take(Tick(second, "measure", 10, second, second == 70, 1.0, 2.0))
+    lines = [str(line) for line in view.render().renderables]
+    assert "measure  80 of 100 s, 20 s left" in lines[0]
+    assert "600" in lines[1]
+    assert "4,740" in lines[2]
+    assert len(lines[2].split()[-1]) == 60
+    assert "failed 1" in lines[4]

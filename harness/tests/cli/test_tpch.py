@@ -1,0 +1,239 @@
+"""``hotset tpch`` on a real server: what it prints, where, and how it ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hotset.harness.databases.postgres.tpch import PostgresTpch
+from hotset.reports.model.document import SCHEMA_VERSION
+from hotset.tpch import schema
+from hotset.tpch.load import load
+from tests.cli_server import CommandLine, Done
+from tests.postgres_cluster import PASSWORD, Cluster
+
+pytestmark = pytest.mark.database
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder that keeps the generated text for all tests here."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def whole(cluster: Cluster, folder: Path) -> Iterator[PostgresTpch]:
+    """A database with TPC-H at scale 0.01."""
+    with cluster.fresh("tpch") as where:
+        made = PostgresTpch(where)
+        load(made, 0.01, folder / "hotset" / "tpch")
+        yield made
+
+
+@pytest.fixture
+def empty(cluster: Cluster) -> Iterator[PostgresTpch]:
+    with cluster.fresh("nothing") as where:
+        yield PostgresTpch(where)
+
+
+class Tpch:
+    """`hotset tpch VERB --dsn …`, the password in the environment, as users give it."""
+
+    def __init__(self, hotset: CommandLine, folder: Path) -> None:
+        self._hotset = hotset
+        self._environment = {"XDG_CACHE_HOME": str(folder), "HOTSET_PASSWORD": PASSWORD}
+
+    def __call__(
+        self,
+        verb: str,
+        database: PostgresTpch,
+        *argv: str,
+        password: str = PASSWORD,
+        interrupt: tuple[str, int] | None = None,
+    ) -> Done:
+        where = database.where
+        dsn = f"postgresql://{where.user}@{where.host}:{where.port}/{where.dbname}"
+        done = self._hotset(
+            "tpch",
+            verb,
+            "--dsn",
+            dsn,
+            *argv,
+            env={**self._environment, "HOTSET_PASSWORD": password},
+            interrupt=interrupt,
+        )
+        assert password not in done.out + done.err
+        assert "Traceback" not in done.err
+        return done
+
+
+@pytest.fixture
+def tpch(hotset: CommandLine, folder: Path) -> Tpch:
+    return Tpch(hotset, folder)
+
+
+def test_build_check_drop(tpch: Tpch, empty: PostgresTpch) -> None:
+    built = tpch("build", empty, "--scale", "0.01")
+    assert (built.code, built.out) == (0, "")
+    assert "loaded 86,805 rows" in built.err
+    again = tpch("build", empty, "--scale", "0.01")
+    assert again.code == 4
+    assert "TPC-H tables already" in again.err
+    assert "to build them anew: add --replace" in again.err
+    replaced = tpch("build", empty, "--scale", "0.01", "--replace", "--quiet")
+    assert (replaced.code, replaced.err) == (0, "")
+    with closing(empty.session()) as session:
+        session.script("CREATE TABLE mine (a integer)")
+    dropped = tpch("drop", empty)
+    assert (dropped.code, dropped.out, dropped.err) == (0, "", "dropped the TPC-H tables\n")
+    assert "there were no TPC-H tables" in tpch("drop", empty).err
+    with closing(empty.session()) as session:
+        assert session.query("SELECT count(*) FROM mine") == [(0,)]
+        assert not schema.holds_tables(session)
+
+
+def test_a_run_as_json_and_csv(tpch: Tpch, whole: PostgresTpch) -> None:
+    run = tpch("run", whole, "--format", "json", "--streams", "min", "--seed", "7")
+    document = json.loads(run.out)
+    assert (run.code, document["schema_version"]) == (0, SCHEMA_VERSION)
+    assert document["power"]["complete"]
+    assert document["power"]["seed"] == 7
+    assert len(document["power"]["queries"]) == 22
+    assert document["tproc_h_composite"] ** 2 == pytest.approx(
+        document["power"]["tproc_h_power"] * document["throughput"]["tproc_h_throughput"]
+    )
+    assert "query 14: " in run.err
+    assert "stream 2: query 6: " in run.err
+    quiet = tpch("run", whole, "--format", "csv", "--queries", "6,1", "--quiet")
+    rows = list(csv.DictReader(io.StringIO(quiet.out)))
+    assert (quiet.code, quiet.err) == (0, "")
+    assert [(row["query"], row["outcome"], row["rows"]) for row in rows] == [
+        ("6", "ok", "1"),
+        ("1", "ok", "4"),
+    ]
+
+
+def test_thresholds_are_judged_printed_and_written(
+    tpch: Tpch, whole: PostgresTpch, tmp_path: Path
+) -> None:
+    junit = tmp_path / "junit.xml"
+    refused = tpch("run", whole, "--threshold", "nopm>1")
+    assert (refused.code, "there are queries, geomean, power" in refused.err) == (2, True)
+    done = tpch(
+        "run", whole, "--queries", "6", "--threshold", "query(6)<1us", "--junit", str(junit)
+    )
+    assert done.code == 5
+    assert "query(6)<1us: missed, measured" in done.out
+    assert 'failures="1"' in junit.read_text()
+    met = tpch("run", whole, "--queries", "6", "--threshold", "queries<600s", "-f", "json")
+    assert met.code == 0
+    assert [one["met"] for one in json.loads(met.out)["thresholds"]] == [True]
+    none = tpch("run", whole, "--queries", "6", "--threshold", "power>1")
+    assert (none.code, "power was not measured" in none.err) == (5, True)
+
+
+def test_a_run_as_a_table(tpch: Tpch, whole: PostgresTpch) -> None:
+    run = tpch("run", whole, "--no-refresh")
+    assert run.code == 0
+    for word in ("validation parameters", "geometric mean", "not audited TPC results"):
+        assert word in run.out
+    assert "TPROC-H power" not in run.out.replace("TPROC-H figures", "")
+
+
+def test_a_time_out_ends_with_4_and_prints_the_rest(tpch: Tpch, whole: PostgresTpch) -> None:
+    run = tpch("run", whole, "--queries", "6,1", "--timeout", "0.001", "--format", "json")
+    assert run.code == 4
+    assert "the run is incomplete: query " in run.err
+    power = json.loads(run.out)["power"]
+    assert len(power["queries"]) == 2
+    assert power["geometric_mean_s"] is None
+
+
+def test_a_check(tpch: Tpch, whole: PostgresTpch) -> None:
+    found = tpch("check", whole, "--queries", "1,6", "--format", "json")
+    assert (found.code, json.loads(found.out)["holds"]) == (0, True)
+    with closing(whole.session()) as session:
+        session.script("UPDATE lineitem SET l_quantity = l_quantity + 50 WHERE l_orderkey = 1")
+        try:
+            wrong = tpch("check", whole, "--queries", "1,6")
+        finally:
+            session.script("UPDATE lineitem SET l_quantity = l_quantity - 50 WHERE l_orderkey = 1")
+    assert wrong.code == 5
+    assert "1 of 18 checks failed" in wrong.out
+
+
+@pytest.mark.parametrize(
+    ("verb", "argv", "words"),
+    [
+        ("run", [], "no TPC-H tables: hotset tpch build creates them"),
+        ("check", [], "no TPC-H tables"),
+    ],
+)
+def test_nothing_loaded(
+    tpch: Tpch, empty: PostgresTpch, verb: str, argv: list[str], words: str
+) -> None:
+    done = tpch(verb, empty, *argv)
+    assert (done.code, done.out) == (4, "")
+    assert words in done.err
+
+
+def test_another_scale(tpch: Tpch, whole: PostgresTpch) -> None:
+    done = tpch("run", whole, "--scale", "1")
+    assert (done.code, done.out) == (4, "")
+    assert "holds TPC-H at scale 0.01, not 1" in done.err
+
+
+def test_a_wrong_password(tpch: Tpch, whole: PostgresTpch) -> None:
+    done = tpch("build", whole, password="wr0ng-one")  # noqa: S106
+    assert (done.code, done.out) == (4, "")
+    assert "password authentication failed" in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_ctrl_c_cancels_the_query_on_the_server(tpch: Tpch, whole: PostgresTpch) -> None:
+    """A lock keeps query 6 waiting, as long as nobody cancels it."""
+    with closing(whole.session()) as session:
+        session.script("BEGIN; LOCK TABLE lineitem IN ACCESS EXCLUSIVE MODE")
+        done = tpch("run", whole, "--queries", "6", interrupt=("query 6 (1 of 1)", signal.SIGINT))
+        waiting = session.query("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        session.script("ROLLBACK")
+    assert (done.code, done.out) == (130, "")
+    assert "interrupted" in done.err
+    assert waiting == [(0,)]
+
+
+def test_a_server_that_dies_leaves_what_was_measured(
+    tpch: Tpch, whole: PostgresTpch, cluster: Cluster
+) -> None:
+    """Query 6 finishes, query 22 waits for a lock, and the server is killed."""
+    session = whole.session()
+    session.script("BEGIN; LOCK TABLE customer IN ACCESS EXCLUSIVE MODE")
+
+    def kill_when_it_waits() -> None:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            if session.query("SELECT 1 FROM pg_locks WHERE NOT granted"):
+                break
+            time.sleep(0.1)
+        cluster.kill()
+
+    killer = threading.Thread(target=kill_when_it_waits)
+    killer.start()
+    try:
+        run = tpch("run", whole, "--queries", "6,22", "--format", "json")
+    finally:
+        killer.join()
+        session.close()
+        cluster.start()
+    assert run.code == 4
+    assert "the run ended early: " in run.err
+    assert [one["outcome"] for one in json.loads(run.out)["power"]["queries"]] == ["ok", "failed"]

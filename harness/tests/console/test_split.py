@@ -1,0 +1,82 @@
+"""The slider's sizes are sizes that a card can be cut into."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hotset.cachelayer.block import devicemapper
+from hotset.cachelayer.block.devicemapper import RESERVED, UNIT
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.provisioning import cache_device as cards
+from hotset.cachelayer.provisioning.cache_device import Card, Disk
+from hotset.cachelayer.provisioning.sizing import DatabaseKind, KernelKind
+from hotset.harness.console.split import split
+
+GIB = 1024**3
+sizes = st.integers(256 * 2**20, 20 * 2**40).map(Bytes)
+percents = st.integers(0, 100)
+KINDS: list[KernelKind] = ["dm-cache", "bcache"]
+DATABASES: list[DatabaseKind] = ["oltp", "warehouse"]
+
+
+@settings(max_examples=60)
+@given(sizes, st.sampled_from(KINDS), st.sampled_from(DATABASES), percents, percents)
+def test_what_is_shown_can_be_cut(
+    size: Bytes, kind: KernelKind, database: DatabaseKind, cache: int, kept: int
+) -> None:
+    try:
+        found = split(size, None, kind, database, None, cache, kept)
+    except ValueError as error:
+        assert "a cache of" in str(error)  # noqa: PT017 - too little for the kind, and it says so
+        return
+    spec = found.spec
+    parts = spec.cache + spec.metadata + found.volume + found.free
+    assert parts == size.align_down(UNIT) - RESERVED, "every byte is somewhere"
+    assert spec.cache % UNIT == found.volume % UNIT == 0
+    # As the creation takes them, one after the other.
+    card = Card("main", PurePosixPath("/dev/x"), size, ())
+    card = replace(card, volume=cards.take(card.free(), found.volume, "VOLUME"))
+    metadata = cards.take(card.free(), spec.metadata, "METADATA")
+    disk = Disk("a", kind, database, PurePosixPath("/dev/y"), spec, metadata, ())
+    cards.take(card.with_disk(disk).free(), spec.cache, "CACHE")
+
+
+def test_a_card_that_stands_gives_what_is_free() -> None:
+    first = split(Bytes(64 * GIB), None, "dm-cache", "oltp", None, 50, 50)
+    card = Card("main", PurePosixPath("/dev/x"), Bytes(64 * GIB), ())
+    card = replace(card, volume=cards.take(card.free(), first.volume, "VOLUME"))
+    metadata = cards.take(card.free(), first.spec.metadata, "METADATA")
+    disk = Disk("a", "dm-cache", "oltp", PurePosixPath("/dev/y"), first.spec, metadata, ())
+    card = card.with_disk(disk)
+    disk = replace(disk, cache=cards.take(card.free(), first.spec.cache, "CACHE"))
+    card = card.with_disk(disk)
+    second = split(Bytes(64 * GIB), card, "bcache", "warehouse", None, 10, 0)
+    assert not second.volume_new
+    assert second.volume == first.volume
+    assert second.others == first.spec.cache + first.spec.metadata
+    assert second.spec.cache + second.spec.metadata == devicemapper.total(card.free()), (
+        "10 % is not asked"
+    )
+    assert second.free == 0
+
+
+def test_what_the_database_picks_is_said() -> None:
+    size = Bytes(32 * GIB)
+    oltp, warehouse = (split(size, None, "dm-cache", one, None, 80, 0) for one in DATABASES)
+    assert (oltp.spec.mode, warehouse.spec.mode) == ("writeback", "writethrough")
+    assert oltp.spec.block < warehouse.spec.block
+    assert any(reason.startswith("mode writeback") for reason in oltp.reasons)
+    asked = split(size, None, "dm-cache", "oltp", "writethrough", 80, 0)
+    assert asked.spec.mode == "writethrough"
+    assert any(reason.startswith("mode writethrough (asked for)") for reason in asked.reasons)
+    assert 0.79 < oltp.spec.cache / (oltp.spec.cache + oltp.volume) < 0.81
+
+
+def test_a_card_too_small_is_refused_in_words() -> None:
+    with pytest.raises(ValueError, match=r"a cache of .* at least"):
+        split(Bytes(64 * 2**20), None, "bcache", "oltp", None, 1, 90)

@@ -1,0 +1,80 @@
+"""Files of a server by database and table."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hotset.harness.databases import file_labels
+from hotset.harness.databases.base import Unavailable
+from hotset.harness.databases.file_labels import LOG, OTHERS, SERVER
+from hotset.harness.databases.postgres.admin import PostgresEngine
+from tests.databases.test_engines import FILES, sqlserver
+from tests.postgres_cluster import Cluster
+
+DATABASES = {5: "erp", 7: "dwh"}
+
+
+@pytest.mark.parametrize(
+    ("path", "database", "table"),
+    [
+        ("/d/base/5/16384", "erp", "public.stock"),
+        ("/d/base/5/16384.12", "erp", "public.stock"),
+        ("/d/base/5/16384_vm", "erp", "public.stock"),
+        ("/ts/PG_17_202406281/5/16384_fsm.3", "erp", "public.stock"),
+        ("/d/base/5/163840", "erp", "erp: (other files)"),
+        ("/d/base/5/pg_filenode.map", "erp", "erp: (other files)"),
+        ("/d/base/7/16384", "dwh", "dwh: (other files)"),
+        ("/d/base/9/1", "database 9", "database 9: (other files)"),
+        ("/d/pg_wal/000000010000000000000001", LOG, LOG),
+        ("/d/global/1260", SERVER, SERVER),
+        ("/d/postgresql.conf", OTHERS, OTHERS),
+        ("/backup/base/5/readme/16384", OTHERS, OTHERS),
+    ],
+)
+def test_files_of_postgresql(path: str, database: str, table: str) -> None:
+    assert file_labels.postgres(DATABASES, None)(path) == database
+    assert file_labels.postgres(DATABASES, {(5, 16384): "public.stock"})(path) == table
+
+
+def test_files_of_sql_server_by_database_and_never_by_table() -> None:
+    label = sqlserver(placement=FILES).labels("database")
+    assert not isinstance(label, Unavailable)
+    assert label("/var/opt/mssql/data/tpcc.mdf") == "tpcc"
+    assert label("/accelerated/sql/TPCC.mdf") == "tpcc", "another mount, another case"
+    assert label("/accelerated/sql/unknown.mdf") == OTHERS
+    refused = sqlserver(placement=FILES).labels("table")
+    assert isinstance(refused, Unavailable)
+    assert "by database" in refused.reason
+
+
+def test_a_name_that_two_databases_use_is_no_ones() -> None:
+    label = file_labels.by_path([("a", "C:\\x\\data.mdf"), ("b", "D:\\x\\data.mdf")])
+    assert label("/mnt/data.mdf") == OTHERS
+
+
+@pytest.mark.database
+def test_every_file_of_a_table_is_told_by_a_real_server(cluster: Cluster) -> None:
+    with closing(cluster.database().session()) as session:
+        session.script("CREATE DATABASE named")
+    with closing(cluster.database("named").session()) as session:
+        session.script("CREATE TABLE docs (id int PRIMARY KEY, body text)")
+        session.script("ALTER TABLE docs ALTER body SET STORAGE EXTERNAL")
+        session.script(
+            "INSERT INTO docs SELECT n, repeat(n::text, 4000) FROM generate_series(1, 200) n"
+        )
+        engine = PostgresEngine(session)
+        table, database = engine.labels("table"), engine.labels("database")
+        assert not isinstance(table, Unavailable)
+        assert not isinstance(database, Unavailable)
+        main, index, toast = session.query(
+            "SELECT pg_relation_filepath('docs'), pg_relation_filepath('docs_pkey'),"
+            " pg_relation_filepath(reltoastrelid) FROM pg_class WHERE relname = 'docs'"
+        )[0]
+    data = Path("/somewhere/else")
+    assert table(str(data / str(main))) == "public.docs"
+    assert table(str(data / str(toast))) == "public.docs"
+    assert table(str(data / str(index))) == "public.docs_pkey (index)"
+    assert database(str(data / str(main))) == "named"

@@ -1,0 +1,251 @@
+"""``hotset experiment plan``: the commands of a run in their order, and none of them run."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hotset.cachelayer.common.paths import repository_file
+from hotset.cachelayer.hosts.programs import PROGRAMS
+from hotset.cachelayer.testbed.machines import chroot
+from hotset.harness.experiment import plan as experiment_plan
+from hotset.harness.experiment import sequence
+from hotset.harness.experiment.file.spec import read
+from hotset.harness.experiment.sequence import Turn, order
+from tests.cli_server import XDG, CommandLine, plain_environment
+
+DEMO = str(repository_file("experiments/demo.toml"))
+STUB = '#!/bin/sh\necho "${0##*/}" >> "$HOTSET_TEST_STARTED"\n'
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan's output, the programs that it really started, and the files it left."""
+
+    text: str
+    error: str
+    code: int
+    started: set[str]
+    left: list[Path]
+
+    def arm(self, name: str, repeat: int) -> str:
+        _, found, rest = self.text.partition(f"\n# {name}, repeat {repeat}: tpcc, tpch\n")
+        assert found, f"{name}, repeat {repeat} is not planned"
+        return rest.partition("\n# ")[0]
+
+
+@pytest.fixture(scope="module")
+def planned(cli_server: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Planned:
+    """The demonstration planned for the virtual machine."""
+    return plan(cli_server, tmp_path_factory.mktemp("plan"), "vm")
+
+
+@pytest.fixture(scope="module")
+def emulated(
+    cli_server: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory
+) -> Planned:
+    """The demonstration planned for the emulated tier."""
+    if chroot.lacking():
+        pytest.skip(f"not planned where it cannot run: {chroot.lacking()}")
+    return plan(cli_server, tmp_path_factory.mktemp("emulated"), "image")
+
+
+def plan(cli_server: subprocess.Popen[str], root: Path, machine: str) -> Planned:
+    """The demonstration planned with a tell-tale in place of every program."""
+    stubs, started, temporary = root / "bin", root / "started", root / "tmp"
+    for folder in (stubs, temporary):
+        folder.mkdir()
+    for name in PROGRAMS:
+        (stubs / name).write_text(STUB)
+        (stubs / name).chmod(0o755)
+    started.touch()
+    own = {name: str(root / "xdg" / name) for name in XDG}
+    hotset = CommandLine(
+        cli_server,
+        root,
+        {
+            **plain_environment(),
+            **own,
+            "PATH": f"{stubs}:/usr/bin:/bin",
+            "TMPDIR": str(temporary),
+            "HOTSET_TEST_STARTED": str(started),
+            "HOTSET_FLASHDEV": str(stubs / "flashdev"),
+        },
+    )
+    done = hotset(
+        "experiment", "plan", DEMO, "--set", f"machine.kind={machine}", "--set", "tier.block=128KiB"
+    )
+    left = [path for top in (root / "xdg", temporary) for path in top.rglob("*") if path.is_file()]
+    return Planned(done.out, done.err, done.code, set(started.read_text().split()), left)
+
+
+def in_order(text: str, *parts: str) -> None:
+    at = 0
+    for part in parts:
+        found = text.find(part, at)
+        assert found >= 0, f"{part!r} is missing, or stands too early"
+        at = found + len(part)
+
+
+def test_a_curve_is_planned_in_the_order_of_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    site: Any = SimpleNamespace(spec=read(Path(DEMO), ("tpcc.users=[1, 16]",)))
+    placed: Any = SimpleNamespace(warmed=True)
+    turn = Turn("accelerated", 2, ("tpcc",))
+    sequence.on_arm(site, turn, placed, experiment_plan._Printed())
+    assert [line.split(",")[1].split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "16",
+        "16",
+        "1",
+    ], "the probe, then the users backwards in every second repeat"
+
+
+def test_learning_is_planned_once_before_the_first_arm_that_takes_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    changes = ("warmup.order=heat", "tier.cache=256MiB", "machine.kind=vm")
+    experiment_plan.plan(read(Path(DEMO), changes))
+    steps = [line[2:] for line in capsys.readouterr().out.splitlines() if line.startswith("# ")]
+    for workload in ("tpcc", "tpch"):
+        learned = f"learn which blocks are hot: {workload}"
+        assert steps.count(learned) == 1
+        assert steps[steps.index(learned) + 1] == f"accelerated, repeat 1: {workload}"
+
+
+def test_the_output_is_data(planned: Planned) -> None:
+    assert (planned.code, planned.error) == (0, "")
+    assert planned.text.startswith("# the lab\n")
+
+
+def test_every_arm_of_every_repeat_in_the_order_of_the_run(planned: Planned) -> None:
+    wanted = order(read(Path(DEMO)))
+    in_order(planned.text, *(f"\n# {arm}, repeat {repeat}: tpcc, tpch\n" for repeat, arm in wanted))
+
+
+def test_the_lab_comes_first(planned: Planned) -> None:
+    in_order(planned.text, "mmdebstrap ", "qemu-system-x86_64 ", "tgtd ", "# baseline, repeat 1")
+
+
+def test_the_accelerated_arm(planned: Planned) -> None:
+    for repeat in (1, 2):
+        in_order(
+            planned.arm("accelerated", repeat),
+            "iscsiadm -m node",
+            "--login",
+            "dmsetup create hotset-data-meta --uuid HOTSET-private-hotset-data-meta\n",
+            "< 0 10240 linear /dev/disk/by-id/lab-flash 1572864\n",
+            "dmsetup create hotset-data-cache --uuid HOTSET-private-hotset-data-cache\n",
+            "< 0 3407872 linear /dev/disk/by-id/lab-flash 1583104\n",
+            "dmsetup create hotset-volume --uuid HOTSET-hotset-volume\n",
+            "< 0 1572864 linear /dev/disk/by-id/lab-flash 0\n",
+            "mount -o ro,noload ",
+            "filefrag -v",
+            "umount /run/hotset/origin",
+            "--to /dev/mapper/hotset-data-cache --exclusive --runs /run/hotset/scratch/transfer-",
+            "flashdev compare",
+            '<superblock uuid="" block_size="256" nr_cache_blocks="13312" policy="smq"',
+            "/cache.xml -o /dev/mapper/hotset-data-meta",
+            "dmsetup create hotset-data --uuid HOTSET-hotset-data\n",
+            "cache /dev/mapper/hotset-data-meta /dev/mapper/hotset-data-cache /dev/disk/by-path/",
+            " 256 2 metadata2 writeback smq 0\n",
+            "mount -o noatime /dev/mapper/hotset-data /run/hotset/data",
+            "mke2fs -q -F -t ext4",
+            "mount -o noatime /dev/mapper/hotset-volume /run/hotset/volume",
+            "cp -a /run/hotset/data/volume/. /run/hotset/volume",
+            "pg_ctl -D /run/hotset/data/cluster",
+            " start\n",
+            "TPC-C, 16 users, 8 warehouses, probe, 4 s",
+            "TPC-C, 16 users, 8 warehouses, 3 s ramp-up, 12 s",
+            "TPC-H driver: the 22 queries, scale 0.04",
+            "pg_ctl -D /run/hotset/data/cluster -m immediate",
+            "umount /run/hotset/volume",
+            "umount /run/hotset/data",
+            "--logout",
+        )
+
+
+def test_the_baseline_has_no_flash(planned: Planned) -> None:
+    arm = planned.arm("baseline", 1)
+    in_order(
+        arm,
+        "cp --sparse=always",
+        "flashdev serve --model nas-2014",
+        "--login",
+        "mount -o noatime /dev/disk/by-path/",
+        "mount --bind /run/hotset/data/volume",
+        " start\n",
+        "TPC-C, ",
+        " stop\n",
+        "umount",
+        "--logout",
+    )
+    assert "dmsetup" not in arm
+    assert "lab-flash" not in arm
+    assert "probe, " not in arm
+
+
+def test_the_all_flash_arm_has_no_slow_disk(planned: Planned) -> None:
+    arm = planned.arm("all-flash", 1)
+    in_order(
+        arm,
+        "dmsetup create hotset-flat --uuid HOTSET-hotset-flat\n",
+        "< 0 3407872 linear /dev/disk/by-id/lab-flash",
+        "dmsetup create hotset-volume --uuid HOTSET-hotset-volume\n",
+        "/dev/mapper/hotset-flat",
+        "mount -o noatime /dev/mapper/hotset-flat /run/hotset/data",
+        "mount -o noatime /dev/mapper/hotset-volume",
+        " start\n",
+        "TPC-C, ",
+    )
+    assert "iscsiadm" not in arm
+    assert "cache /dev/mapper" not in arm
+
+
+def test_the_accelerated_arm_on_the_emulated_tier(emulated: Planned) -> None:
+    assert (emulated.code, emulated.error) == (0, "")
+    in_order(emulated.text, "unshare --mount --pid", "# baseline, repeat 1", "flashdev serve")
+    in_order(
+        emulated.arm("accelerated", 1),
+        "cp --sparse=always",
+        "flashdev tier --origin-model nas-2014",
+        "--flash-model pcie-flash-2014",
+        "--policy hotset --mode writeback",
+        "--discard",
+        "losetup --find --show --direct-io=on",
+        "image $ mount -o ro,noload /dev/loop0",
+        "umount /run/hotset/origin",
+        '{"read_origin": ',
+        '{"warm": {"runs": [[0, ',
+        "image $ mount -o noatime /dev/loop0 /run/hotset/data",
+        "pg_ctl -D /run/hotset/data/cluster",
+    )
+    for arm in ("baseline", "accelerated", "all-flash"):
+        assert "dmsetup" not in emulated.arm(arm, 1)
+        assert "iscsi" not in emulated.arm(arm, 1)
+    assert emulated.left == []
+    assert emulated.started - {"sync"} == set()
+
+
+def test_no_password_is_shown(planned: Planned) -> None:
+    assert "PASSWORD" not in planned.text
+    assert "ALTER ROLE" not in planned.text
+
+
+def test_nothing_is_left_behind(planned: Planned) -> None:
+    assert planned.left == []
+
+
+def test_no_program_of_the_plan_is_started(planned: Planned) -> None:
+    assert planned.started - {"sync"} == set()
+
+
+def test_no_program_at_all_is_started(planned: Planned) -> None:
+    assert planned.started == set()
+
+
+def test_a_plan_can_be_read(planned: Planned) -> None:
+    assert len(planned.text.splitlines()) < 1000

@@ -1,0 +1,248 @@
+"""The console on a real kernel tier: the card split, a warm-up planned and run, and watched."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from hotset.cachelayer.block import devices
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.base import Machine
+from hotset.cachelayer.provisioning import cache_device as cards
+from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from hotset.cachelayer.warmup import pins
+from hotset.harness.operations.base import remote
+from tests.console_browser import PHONE, Served, Visitor, chromium, faults, served
+from tests.own_lab import own_lab
+
+pytestmark = pytest.mark.lab
+
+MIB = 2**20
+MOUNT = "/srv/pg"
+WATCHERS, WATCHED_S = 50, 8
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A lab with a slow disk that holds a file system; ``state``: where the lab is found."""
+
+    lab: Lab
+    origin: PurePosixPath
+    state: str
+
+    @property
+    def machine(self) -> Machine:
+        return self.lab.machine
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
+    with own_lab(tmp_path_factory, LabSpec("uml", 2, Bytes(1024 * MIB), Bytes(192 * MIB))) as lab:
+        machine = lab.machine
+        slow = lab.backend.slow_disk("nas-2014", Bytes(128 * MIB), 0.1).attach(lab.cleanup)
+        machine.run(["mke2fs", "-q", "-t", "ext4", "-J", "size=4", str(slow)])
+        machine.run(["mkdir", "-p", MOUNT])
+        machine.run(["mount", str(slow), MOUNT])
+        machine.run(
+            ["dd", "if=/dev/urandom", f"of={MOUNT}/data", "bs=1M", "count=16", "status=none"]
+        )
+        machine.run(["umount", MOUNT])
+        origin = devices.inspect(machine, slow).by_id[0]
+        yield Backend(lab, origin, os.environ["XDG_STATE_HOME"])
+
+
+@pytest.fixture
+def console(backend: Backend, tmp_path: Path) -> Iterator[Served]:
+    settings = remote.settings_file()
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f'folders = ["{MOUNT}"]\n')
+    with served(tmp_path, "uml", {"XDG_STATE_HOME": backend.state}) as found:
+        yield found
+
+
+def test_from_the_split_to_the_end_of_the_card(
+    backend: Backend, console: Served, tmp_path: Path
+) -> None:
+    machine = backend.machine
+    with chromium() as browser:
+        visitor = Visitor(browser, console)
+        page = visitor.log_in()
+        split(visitor, backend, tmp_path)
+        (card,) = cards.known_cards(machine)
+        assert str(card.flash) == "/dev/disk/by-id/lab-flash"
+        (disk,) = card.disks
+        assert (disk.name, disk.origin, disk.database) == ("pg", backend.origin, "oltp")
+        assert disk.spec.mode == "writethrough", "as was asked for, not as the kind picks"
+        share = disk.spec.cache / (disk.spec.cache + card.volume_slice.size)
+        assert 0.69 < share < 0.71, "as the slider stood"
+        warm_up(visitor, tmp_path)
+
+        # What it cached is hit, and the overview says so while it happens.
+        visitor.inspect("/", "section.disk .answer", tmp_path)
+        machine.run(["mount", str(disk.device), MOUNT])
+        for _ in range(4):
+            machine.run(
+                ["dd", f"if={MOUNT}/data", "of=/dev/null", "bs=64k", "iflag=direct", "status=none"]
+            )
+        ratio = page.locator(".answer", has_text="in the last minute").locator("strong")
+        expect(ratio).to_have_text("100 %")
+        expect(page.locator("#charts canvas").first).to_be_visible()
+        visitor.keep(tmp_path, "overview-under-load")
+        phone = Visitor(browser, console, viewport=PHONE, color_scheme="dark")
+        phone.log_in()
+        for path in ("/", "/disks"):
+            phone.inspect(path, "section.disk", tmp_path)
+        phone.close()
+        cookies = {one["name"]: one["value"] for one in page.context.cookies()}
+        page.goto("/runs")  # no longer a watcher
+        assert cost_of_watchers(console, cookies) < 0.05
+        machine.run(["umount", MOUNT])
+        remembered(visitor, machine)
+        to_the_end(visitor, machine, tmp_path)
+        visitor.close()
+
+
+def split(visitor: Visitor, backend: Backend, folder: Path) -> None:
+    """By the slider, reviewed, and only with the device's name."""
+    page = visitor.inspect("/card", "#f-flash", folder)
+    page.select_option("#f-flash", "/dev/disk/by-id/lab-flash")
+    page.select_option("#f-origin", str(backend.origin))
+    page.fill("#f-disk", "pg")
+    slider = page.locator("#f-cache_percent")
+    slider.focus()
+    for _ in range(10):
+        slider.press("ArrowLeft")
+    expect(page.get_by_text("70 % cache")).to_be_visible()
+    expect(page.locator("#split")).to_contain_text("mode writeback (for oltp)")
+    page.select_option("#f-mode", "writethrough")
+    expect(page.locator("#split")).to_contain_text("mode writethrough (asked for)")
+    visitor.keep(folder, "split")
+    page.get_by_role("button", name="Review").click()
+    expect(page.locator("pre")).to_contain_text("hotset tier create")
+    assert faults(page) == []
+    visitor.keep(folder, "review")
+    page.get_by_label("Type the flash device's name").fill("lab-flas")
+    page.get_by_role("button", name="Set up the cache").click()
+    expect(page.get_by_role("alert")).to_contain_text("nothing was done")
+    assert cards.known_cards(backend.machine) == []
+    page.get_by_label("Type the flash device's name").fill("lab-flash")
+    page.get_by_role("button", name="Set up the cache").click()
+    expect(page.locator("h1 .state")).to_have_text("done")
+
+
+def warm_up(visitor: Visitor, folder: Path) -> None:
+    page = visitor.inspect("/warmup", "#f-targets", folder)
+    page.fill("#f-targets", f"{MOUNT}/data")
+    page.get_by_text("Database, mount point").click()
+    page.fill("#f-mount_point", MOUNT)
+    page.get_by_role("button", name="Plan", exact=True).click()
+    expect(page.locator("#plan")).to_contain_text("to fetch")
+    expect(page.get_by_role("row", name="data 16.")).to_be_visible()
+    visitor.keep(folder, "plan")
+    page.get_by_text("Pinned and excluded").click()
+    expect(page.get_by_text("Nothing is pinned or excluded.")).to_be_visible()
+    page.get_by_text("Schedules", exact=True).click()
+    expect(page.get_by_text("No schedules on this machine.")).to_be_visible()
+    page.get_by_role("button", name="Start warm-up", exact=True).click()
+    page.wait_for_url("**/jobs/*")
+    expect(page.locator("h1 .state")).to_have_text("done")
+    expect(page.locator("dl.figures")).to_contain_text("100 %")
+    visitor.keep(folder, "warmed")
+
+
+def remembered(visitor: Visitor, machine: Machine) -> None:
+    """A pin, and a schedule that is shown only."""
+    page = visitor.page
+    page.goto("/warmup")
+    page.get_by_text("Pinned and excluded").click()
+    page.fill("#f-p-targets", f"{MOUNT}/data")
+    page.get_by_role("button", name="Save").click()
+    done(page)
+    assert pins.of(machine, "pg").pinned == (f"{MOUNT}/data",)
+    # A program is the command line's to name; the console takes hotset where it is installed.
+    machine.run(["ln", "-sf", "/usr/bin/true", "/usr/local/bin/hotset"])
+    page.goto("/warmup")
+    page.get_by_text("Schedules", exact=True).click()
+    for field, text in {
+        "at": "Mon..Fri 07:00",
+        "targets": f"{MOUNT}/data",
+    }.items():
+        page.fill(f"#f-s-{field}", text)
+    page.check("#f-s-dry_run")
+    page.get_by_role("button", name="Schedule", exact=True).click()
+    done(page)
+    expect(page.locator("pre")).to_contain_text("OnCalendar=Mon..Fri 07:00")
+    expect(page.locator("pre")).to_contain_text(f"warmup run {MOUNT}/data --disk pg")
+
+
+def to_the_end(visitor: Visitor, machine: Machine, folder: Path) -> None:
+    """What the Disks page offers, and at last what the Card page does."""
+    page = visitor.page
+    act(page, "/disks/pg/flush")
+    act(page, "/disks/pg/deactivate")
+    visitor.inspect("/disks", "section.disk .state.inactive", folder)
+    act(page, "/disks/pg/activate")
+    act(page, "/disks/pg/resize", cache="64MiB")
+    assert cards.pairs(machine)[0][1].spec.cache == 64 * MIB
+    act(page, "/disks/pg/detach", typed="pg")
+    visitor.inspect("/card", "a[href='/card/main/destroy']", folder)
+    page.get_by_role("link", name="Destroy main").click()
+    expect(page.locator("h1")).to_have_text("Destroy the card: main?")
+    act(page, "/card/main/destroy", typed="main")
+    assert cards.known_cards(machine) == []
+
+
+def act(page: Page, path: str, **fields: str) -> None:
+    page.goto(path)
+    for field, text in fields.items():
+        page.fill(f"#f-{field}", text)
+    page.locator("main form button").click()
+    done(page)
+
+
+def done(page: Page) -> None:
+    page.wait_for_url("**/jobs/*")
+    expect(page.locator("h1 .state")).to_have_text("done")
+
+
+def cost_of_watchers(console: Served, cookies: dict[str, str]) -> float:
+    """The share of one core that the console takes while so many watch."""
+
+    async def one(client: httpx.AsyncClient, wanted: int = WATCHED_S // 2) -> None:
+        samples = 0
+        async with client.stream("GET", "/overview/live") as answer:
+            async for line in answer.aiter_lines():
+                samples += line == "event: sample"
+                if samples == wanted:
+                    return
+
+    async def all_of_them() -> float:
+        limits = httpx.Limits(max_connections=WATCHERS)
+        async with httpx.AsyncClient(
+            base_url=console.url, cookies=cookies, limits=limits, timeout=30
+        ) as client:
+            await one(client, 1)  # who comes first has the machine's connection made
+            before, begun = cpu_s(console.pid), time.monotonic()
+            await asyncio.gather(*(one(client) for _ in range(WATCHERS)))
+            return (cpu_s(console.pid) - before) / (time.monotonic() - begun)
+
+    # Elsewhere: this thread has the browser's loop.
+    with ThreadPoolExecutor(1) as elsewhere:
+        share = elsewhere.submit(asyncio.run, all_of_them()).result()
+    print(f"{WATCHERS} watchers: {share:.1%} of one core")
+    return share
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of CPU that a process and its children have had (proc_pid_stat(5))."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,226 @@
+"""Pins, exclusions and shares on hotset's own engine, as a user sets them: a cache of 32 MiB over a
+disk of 192 MiB, on this computer's kernel."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from hotset.cachelayer.common.errors import RequestError
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.base import Machine
+from hotset.cachelayer.provisioning import cache_device as cards
+from hotset.cachelayer.provisioning import create as creation
+from hotset.cachelayer.provisioning import lifecycle
+from hotset.cachelayer.provisioning.create import CreateRequest
+from hotset.cachelayer.testbed import connect
+from hotset.cachelayer.tiers.base import TierFailedError
+from hotset.cachelayer.tiers.engine import Division
+from hotset.cachelayer.tiers.userspace import Userspace
+from hotset.cachelayer.warmup.targets import TargetError
+from hotset.harness.operations.base.context import Context
+from hotset.harness.operations.tiers import pins, tier
+from tests.enclosed import enclosed
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
+    ),
+]
+MIB = 1024**2
+BLOCK = 64 * 1024
+
+
+@dataclass
+class Disk:
+    """An accelerated file system; ``said`` is what operations had to say."""
+
+    machine: Machine
+    folder: Path
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def tier(self) -> Userspace:
+        tier = cards.tier_for(self.machine, *cards.find(self.machine, "pg"))
+        assert isinstance(tier, Userspace)
+        return tier
+
+    @property
+    def division(self) -> Division:
+        return self.tier.division()
+
+    @property
+    def context(self) -> Context:
+        return Context(message=self.said.append)
+
+    def sh(self, script: str) -> str:
+        return self.machine.run(["sh", "-ec", script]).stdout.strip()
+
+    def path(self, name: str) -> str:
+        return str(self.folder / "mounted" / name)
+
+    def write(self, name: str, mib: int) -> str:
+        """Append to a file; returns its checksum."""
+        self.sh(f"head -c {mib * MIB} /dev/urandom >> {self.path(name)}; sync -f {self.path(name)}")
+        return self.sum(name)
+
+    def sum(self, name: str) -> str:
+        return self.sh(f"dd if={self.path(name)} bs=64K iflag=direct status=none | md5sum")
+
+    def misses_of_reading(self, name: str) -> int:
+        before = self.tier.counters().read_misses
+        self.sum(name)
+        return self.tier.counters().read_misses - before
+
+    def cached_of(self, name: str) -> int:
+        """Bytes."""
+        from hotset.cachelayer.block import extents
+
+        found = extents.of_files(self.machine, [self.path(name)])
+        runs = extents.whole_runs(found, Bytes(BLOCK))
+        return int(extents.count(extents.intersection(runs, self.tier.resident()))) * BLOCK
+
+    def kill(self) -> None:
+        """The engine ends, and is started again by whoever watches over it."""
+        disk, folder = self.tier.path, self.folder / "mounted"
+        # The loop device of before answers with errors for as long as it is mounted.
+        self.sh(f"umount {folder}; kill -9 $(cat /run/hotset/engine/pg/pid)")
+        deadline = time.monotonic() + 60
+        while self.machine.run(["mount", str(disk), str(folder)], check=False).rc:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    def prefer(self, verb: Any, *names: str) -> None:  # noqa: ANN401 - operations have no base
+        targets = [self.path(name) for name in names]
+        request = pins.Fetch if verb is pins.pin_targets else pins.Prefer
+        verb(request(targets=targets, disk="pg"), self.context)
+
+    def share(self, name: str, guarantee: str, limit: str) -> None:
+        target = self.path(name)
+        wanted = pins.ShareRequest(disk="pg", target=target, guarantee=guarantee, limit=limit)
+        pins.share_target(wanted, self.context)
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    for name, size in (("flash", 128), ("origin", 192)):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size * MIB)
+    with enclosed() as machine:
+
+        @contextmanager
+        def opened(_name: str) -> Iterator[Machine]:
+            yield machine
+
+        monkeypatch.setattr(connect, "opened", opened)
+        there = Disk(machine, tmp_path)
+        flash, origin = (PurePosixPath(tmp_path / name) for name in ("flash", "origin"))
+        machine.run(["mke2fs", "-q", "-F", "-t", "ext4", str(origin)])
+        wanted = CreateRequest("pg", flash, origin, "userspace", "oltp", Bytes(32 * MIB), Bytes(0))
+        try:
+            creation.create(machine, wanted, False, print)
+            (tmp_path / "mounted").mkdir()
+            there.sh(f"mount {there.tier.path} {tmp_path / 'mounted'}")
+            yield there
+        finally:
+            machine.run(["umount", "-l", str(tmp_path / "mounted")], check=False)
+            for card in cards.inventory(machine).cards:
+                lifecycle.destroy(machine, card, True, lambda _: lambda _: None, print)
+
+
+def test_what_is_pinned_is_cached_as_it_grows_and_after_the_engine_was_killed(disk: Disk) -> None:
+    disk.write("orders", 6)
+    disk.write("archive", 100)
+    disk.prefer(pins.pin_targets, "orders")
+    pinned = disk.division.pinned
+    assert pinned.resident == pinned.blocks >= 6 * MIB // BLOCK
+    for _ in range(2):
+        disk.sum("archive")
+    assert disk.misses_of_reading("orders") == 0
+    whole = disk.write("orders", 3)
+    pins.refresh(pins.Refresh(disk="pg"), disk.context)
+    assert disk.division.pinned.blocks > pinned.blocks
+    disk.sum("archive")
+    assert disk.misses_of_reading("orders") == 0
+    found = pins.list_preferences(pins.Preferred(disk="pg"), disk.context)
+    (row,) = found.text("csv").splitlines()[1:]
+    assert row.startswith(f"{disk.path('orders')},pinned,")
+    assert "pinned 9." in " ".join(map(" ".join, disk.tier.report().tunables))
+    # Killed, it knows at once what is pinned.
+    disk.kill()
+    disk.sum("archive")
+    assert disk.misses_of_reading("orders") == 0
+    assert disk.sum("orders") == whole
+    disk.prefer(pins.unpin_targets, "orders")
+    assert disk.division.pinned.blocks == 0
+
+
+def test_what_is_excluded_is_written_back_and_does_not_come_back(disk: Disk) -> None:
+    whole = disk.write("archive", 12)
+    assert disk.cached_of("archive") > 0
+    disk.prefer(pins.exclude_targets, "archive")
+    assert disk.cached_of("archive") == 0
+    assert disk.sum("archive") == whole
+    assert disk.misses_of_reading("archive") > 0
+    assert disk.cached_of("archive") == 0
+
+
+def test_a_scan_takes_nothing_from_anothers_share(disk: Disk) -> None:
+    disk.write("shop", 10)
+    disk.write("log", 100)
+    disk.share("shop", "40%", "100%")
+    disk.share("log", "0%", "30%")
+    for _ in range(3):
+        disk.sum("shop")
+    for _ in range(2):
+        disk.sum("log")
+    shop, log = disk.division.shares
+    assert shop.resident >= 10 * MIB // BLOCK
+    assert log.resident <= log.most == int(disk.division.total * 0.3)
+    assert disk.misses_of_reading("shop") == 0
+    disk.share("log", "0%", "10%")
+    assert disk.division.shares[1].resident <= disk.division.total // 10
+
+
+def test_what_cannot_be_is_refused_and_changes_nothing(disk: Disk) -> None:
+    disk.write("orders", 6)
+    disk.write("archive", 60)
+    disk.prefer(pins.pin_targets, "orders")
+    with pytest.raises(RequestError, match=r"6\d\.\d MiB pinned .* of a cache of 32.0 MiB"):
+        disk.prefer(pins.pin_targets, "archive")
+    with pytest.raises(RequestError, match="guaranteed do not fit"):
+        disk.share("archive", "90%", "100%")
+    with pytest.raises(RequestError, match="more than the limit"):
+        disk.share("archive", "20%", "10%")
+    with pytest.raises(TargetError, match="No such file"):
+        disk.prefer(pins.pin_targets, "nothing")
+    found = pins.list_preferences(pins.Preferred(disk="pg"), disk.context)
+    assert found.found.targets == (disk.path("orders"),)
+    # One that has gone meanwhile does not stand in the way of others.
+    disk.sh(f"rm {disk.path('orders')}")
+    pins.refresh(pins.Refresh(disk="pg"), disk.context)
+    assert "left as it was looked up last" in disk.said[-1]
+
+
+def test_a_cache_does_not_become_too_small_for_what_is_pinned(disk: Disk) -> None:
+    whole = disk.write("orders", 20)
+    disk.prefer(pins.pin_targets, "orders")
+    with pytest.raises(TierFailedError, match="pinned"):
+        tier.resize(tier.Resize(disk="pg", cache="16MiB"), disk.context)
+    # It goes on as it was, also when systemd or its own shell has to start it again.
+    assert f"--cache {32 * MIB} " in disk.sh("cat /etc/hotset/engine/pg.sh")
+    disk.kill()
+    assert disk.division.total == 32 * MIB // BLOCK
+    assert disk.misses_of_reading("orders") == 0
+    assert disk.sum("orders") == whole
+    tier.resize(tier.Resize(disk="pg", cache="24MiB"), disk.context)
+    assert disk.division.total == 24 * MIB // BLOCK
+    assert disk.misses_of_reading("orders") == 0

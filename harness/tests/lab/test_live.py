@@ -1,0 +1,93 @@
+"""`hotset lab up` on this computer: a database on an accelerated disk, and nothing of it left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hotset.cachelayer.hosts.cleanup import read_journal
+from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.provisioning import cache_device as cards
+from hotset.cachelayer.provisioning import lifecycle
+from hotset.cachelayer.testbed.lab import lab_folder
+from hotset.harness.databases import connect
+from hotset.harness.lab import live
+from hotset.harness.terminal.progress import Reporter
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(live.lacking() is not None, reason=live.lacking() or ""),
+]
+
+
+@pytest.fixture(autouse=True)
+def own_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "state").mkdir()
+    if Path("/dev/hotset/lab").exists():
+        pytest.skip("this computer has a lab up")
+    yield
+    live.take_down(print)
+
+
+def nothing_is_left(folder: Path) -> None:
+    local = Local()
+    assert [disk.name for _, disk in cards.pairs(local) if disk.name == live.DISK] == []
+    assert not Path("/dev/hotset/lab").is_symlink()
+    assert str(folder) not in local.run(["losetup", "--list"]).stdout
+    assert str(folder) not in Path("/proc/self/mountinfo").read_text()
+    assert read_journal(folder) == []
+    assert list(Path("/etc/udev/rules.d").glob(f"*hotset-{live.DISK}*")) == []
+    assert not (folder / "password").exists()
+
+
+def test_the_database_is_on_the_accelerated_disk_and_its_log_on_the_volume() -> None:
+    up = live.up(1, "nas-2014", 1, Reporter(True))
+    local = Local()
+    found = lifecycle.inspect(local, *cards.find(local, live.DISK))
+    assert (found.report.state, str(found.disk.device)) == ("active", up.device)
+    assert live.described() == up
+    assert any("hotset tpcc run" in one for one in up.next_commands())
+    password = Path(up.password_file)
+    assert password.stat().st_mode & 0o777 == 0o600
+    before = found.report.counters
+    database = connect.database("postgres", up.dsn, password.read_text())
+    with closing(database.session()) as session:
+        assert session.query("SELECT count(*) FROM warehouse") == [(1,)]
+        session.script("SELECT sum(s_quantity) FROM stock")
+        ((folder,),) = session.query("SHOW data_directory")
+    after = lifecycle.inspect(local, *cards.find(local, live.DISK)).report.counters
+    assert before is not None
+    assert after is not None
+    assert after.read_hits + after.read_misses > before.read_hits + before.read_misses
+    mounts = Path("/proc/self/mountinfo").read_text()
+    assert f" {Path(str(folder)).parent} " in mounts
+    live.take_down(print)
+    nothing_is_left(lab_folder())
+    assert live.described() is None
+
+
+def test_what_a_killed_start_left_is_taken_down() -> None:
+    live.up(1, "nas-2014", 1, Reporter(True))  # so that its database is saved
+    live.take_down(print)
+    folder = lab_folder()
+    program = Path(sys.executable).parent / "hotset"
+    argv = [str(program), "lab", "up", "--warehouses", "1"]
+    process = subprocess.Popen(argv, env=dict(os.environ), stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not Path("/dev/hotset/lab").exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert live.take_down(print) > 0
+    nothing_is_left(folder)

@@ -1,0 +1,90 @@
+"""Whatever may change a disk's cache waits for whoever works on it, from wherever it is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from hotset.cachelayer.hosts.dry_run import only_reads
+from hotset.cachelayer.hosts.locks import MachineBusyError
+from hotset.cachelayer.testbed import connect
+from hotset.harness.operations.base import registry
+from hotset.harness.operations.base.context import Context
+from hotset.harness.operations.base.rights import Right
+from tests.provisioning.test_cache_device import Keeping
+from tests.provisioning.test_create import FLASH, ORIGIN, with_card
+
+HOLDER = "`hotset tier flush oltp` (process 1 on db1)"
+DISK = {"disk": "oltp"}
+TARGETS = {**DISK, "targets": ["/srv/db"]}
+WORKING: dict[str, dict[str, Any]] = {
+    "tier activate": {},
+    "tier create": {
+        "disk": "second",
+        "flash": str(FLASH),
+        "origin": str(ORIGIN),
+        "cache": "64MiB",
+        "database": "oltp",
+    },
+    "tier deactivate": DISK,
+    "tier destroy": {},
+    "tier detach": DISK,
+    "tier flush": DISK,
+    "tier import": {"flash": str(FLASH)},
+    "tier repair": DISK,
+    "tier resize": {**DISK, "cache": "128MiB"},
+    "tier set": {**DISK, "mode": "writethrough"},
+    "warmup exclude": TARGETS,
+    "warmup pin": TARGETS,
+    "warmup refresh": DISK,
+    "warmup restore": {**DISK, "file": "/srv/snapshot"},
+    "warmup run": TARGETS,
+    "warmup share": {**DISK, "target": "/srv/db"},
+    "warmup snapshot": {**DISK, "output": "/srv/snapshot"},
+    "warmup unpin": TARGETS,
+}
+"""Operations on a disk's cache, with what each needs to begin."""
+OTHERS = {
+    "disk calibrate": "has a disk of its own",
+    "heat start": "counts requests; no cache is changed",
+    "heat stop": "counts requests; no cache is changed",
+    "lab up": "has a machine of its own, or a lock of the lab's",
+    "warmup schedule add": "writes a unit, whose runs take the lock",
+    "warmup schedule remove": "removes a unit",
+    "whatif record": "reads a trace of the kernel's",
+}
+
+
+def test_each_operation_on_a_machine_is_known_here() -> None:
+    named = {
+        found.name
+        for found in registry.every()
+        if "machine" in found.fields and not Right.READ.includes(found.right)
+    }
+    assert named == WORKING.keys() | OTHERS.keys()
+
+
+@pytest.mark.parametrize("name", WORKING)
+def test_it_waits_for_whoever_has_the_lock(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = with_card()
+    there.calls.clear()
+
+    @contextmanager
+    def occupied(argv: Sequence[str]) -> Iterator[Iterator[str]]:
+        yield iter([HOLDER, "busy"] if "hotset-lock" in argv else [])
+
+    @contextmanager
+    def opened(*_: object) -> Iterator[Keeping]:
+        yield there
+
+    monkeypatch.setattr(there, "stream", occupied)
+    monkeypatch.setattr(connect, "opened", opened)
+    found = registry.find(name)
+    with pytest.raises(MachineBusyError, match="tier flush oltp"):
+        found.function(found.request(**WORKING[name]), Context())
+    assert [line for line in there.commands if not only_reads(line.split())] == [
+        line for line in there.commands if "hotset-lock" in line
+    ]

@@ -1,0 +1,174 @@
+"""The API tells beforehand what a result holds, and that is what it holds."""
+
+from __future__ import annotations
+
+import doctest
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.testbed.lab import Status
+from hotset.cachelayer.testbed.served_model import DeviceState, Member
+from hotset.cachelayer.warmup.pins import Preferences, Share
+from hotset.harness import doctor as examination
+from hotset.harness.api import app
+from hotset.harness.archive import Archive
+from hotset.harness.benchmarks import raffle
+from hotset.harness.benchmarks.disk_bench import Cell, DiskBench, Sample
+from hotset.harness.benchmarks.disk_models import ModelLine
+from hotset.harness.experiment.site.calibrate import Line
+from hotset.harness.lab.live import Live
+from hotset.harness.monitoring.explain import Explanation
+from hotset.harness.monitoring.heat_view import Cell as Stretch
+from hotset.harness.monitoring.heat_view import Hot
+from hotset.harness.operations.base import records, registry, rights, run
+from hotset.harness.operations.base.result import Lines, Result
+from hotset.harness.operations.benchmarks import disk
+from hotset.harness.operations.computer import doctor, lab
+from hotset.harness.operations.tiers import heat, hit_ratio, pins, schedule, tier_views
+from hotset.harness.operations.whatif import advice as whatif_advice
+from hotset.harness.operations.whatif import caches as whatif_caches
+from hotset.harness.operations.whatif import check as whatif_check
+from hotset.harness.operations.whatif import models as whatif
+from hotset.harness.operations.whatif import traces as whatif_traces
+from hotset.harness.whatif.advice import Size, Wear
+from hotset.harness.whatif.caches import Cache as SimulatedCache
+from hotset.harness.whatif.caches import Curve, CurvePoint, Outcome, TraceFigures
+from hotset.harness.whatif.demands import Demands
+from hotset.harness.whatif.flash import Need
+from hotset.harness.whatif.prediction import Ceiling, Prediction
+from hotset.harness.whatif.prediction import Line as PredictedLine
+from hotset.reports.model.document import PredictedArm, Predictions
+from hotset.reports.render.hits import HitReport, HitRow
+from tests import documents
+
+DESCRIPTION: dict[str, Any] = app.create().openapi()
+ROW = HitRow("all", 9, None, 0.5, None, 0.5, None)
+SAMPLE = Sample(84.0, 66593.1, 12.5)
+PREDICTED = whatif.Predicted(
+    "last",
+    "nas-2014",
+    Prediction(
+        16,
+        Demands(0.001, 0.9, 0.002, 3700.0, 24.7, 0.003),
+        24.3,
+        ("baseline", "all-flash"),
+        (PredictedLine(0.5, 1706.0, 1536.0, 1855.0, 2.0, 250.2, 0.04, 0.98, "CPU"),),
+        Ceiling(100.0, 101.0),
+        0.98,
+    ),
+)
+SHOWN = whatif_traces.TraceShown("a.trace", TraceFigures(3, 1, 8192, 4096, 12288, 0.5, True))
+SIZE = Size(4096, 0.5, 900.0, 0.96, 1.5, None)
+WEAR = Wear("hotset", "writeback", 0.5, 4096, 1.0, 0.1)
+CHECKED = PredictedArm(
+    arm="baseline",
+    users=16,
+    hit_ratio=0.0,
+    measured_nopm=100.0,
+    predicted_nopm=110.0,
+    predicted_nopm_low=90.0,
+    predicted_nopm_high=120.0,
+    error=0.1,
+    in_range=True,
+)
+RESULTS: list[Result] = [
+    Lines(("one",)),
+    disk.Models([ModelLine("ssd", "an SSD", 9e4, 0.01, 3e5, 500.0, 480.0)]),
+    disk.BenchResult(DiskBench("x", False, 2**30, 5.0, (Cell("RND4K Q1T1", "read", (SAMPLE,)),))),
+    disk.RaffleResult([raffle.Pass(0, True, (raffle.Draw("a", 0.5, 100, 0.0, 3),))]),
+    disk.Array(DeviceState((Member(0, "active"), Member(1, "rebuilding", 0.5)), 1, Bytes(0))),
+    disk.DiskCalibration("nas-2014", 1.0, [Line("random reads", "IOPS", 100.0, 101.0)]),
+    doctor.Findings([examination.Finding("fio", "missing", "apt-get install fio")]),
+    heat.Hottest([Hot("/srv/a", 5.0, 0.5, 4096, None, 1.0)], "file"),
+    heat.Strip([Stretch(0, 4096, 5.0, 1280.0, None)], 20),
+    lab.Slowdown("uml", None, 2.5),
+    lab.LabStatus(Status("up", "lab up", (("tgtd", 7, True),)), None),
+    lab.LabStatus(
+        Status("up", "lab up", ()),
+        Live("shop", "/dev/a", "/dev/b", "/dev/c", "/srv", "host=x", "/password", 2),
+    ),
+    pins.PreferenceList(
+        Preferences(("/srv/a",), ("/srv/b",), (Share("database:shop", "20%", "5GiB"),)),
+        {"/srv/a": (Bytes(8192), Bytes(4096))},
+    ),
+    hit_ratio.Hits(
+        HitReport("shop", "dm-cache", "total", None, 5.0, "reads", (ROW,), ROW, ("a note",))
+    ),
+    schedule.Schedules([("shop-boot", "at boot", "hotset warmup run heat")]),
+    PREDICTED,
+    whatif.FlashNeeds("shop", Bytes(2**20), [Need(0.5, Bytes(2**30), 0.2)], None),
+    whatif.FlashNeeds("shop", Bytes(2**20), [Need(0.5, Bytes(2**30), 0.2)], PREDICTED),
+    SHOWN,
+    whatif_traces.TraceRecorded(SHOWN, "/dev/sdb", 60.0, 0.01),
+    whatif_check.Checks("a", Predictions(learned_from="b", arms=(CHECKED,))),
+    whatif_advice.Advice("a.trace", "last", 0.95, SIZE, WEAR, [SIZE]),
+    whatif_caches.HitCurve("a.trace", Curve(3, 2, 4096, 1.0, (CurvePoint(4096, 0.5, 0.4, 0.6),))),
+    whatif_caches.Simulations(
+        "a.trace",
+        [
+            (
+                SimulatedCache("lru", 4096, 4096, "writeback"),
+                Outcome(3, 1, 2, 0.67, 2, 1, 1, 1, 1, 0, 3, 0),
+            )
+        ],
+    ),
+    tier_views.Resident("shop", Bytes(65536), Bytes(65536), 1, [(0, 65536)]),
+    tier_views.Explained(
+        Explanation(
+            "/srv/a", "shop", "bcache", 9, 0.5, None, None, None, None, None, None, None, ("next",)
+        )
+    ),
+]
+
+
+def described() -> Iterator[tuple[str, dict[str, Any]]]:
+    for methods in DESCRIPTION["paths"].values():
+        for one in methods.values():
+            if "x-hotset" in one:
+                yield one["x-hotset"]["operation"], one["x-hotset"]["result"]
+
+
+NAMES = dict(described())
+
+
+@pytest.mark.parametrize("result", RESULTS, ids=lambda one: type(one).__name__)
+def test_a_result_is_what_its_record_says(result: Result) -> None:
+    document = json.loads(json.dumps(result.document()))
+    result.record().model_validate(document)
+    names = [one.name for one in registry.every() if one.result is type(result)]
+    for name in names:
+        reference = NAMES.get(name)
+        if reference is not None:
+            whole = {**reference, "components": DESCRIPTION["components"]}
+            jsonschema.validate(document, whole)
+
+
+@pytest.mark.parametrize("name", ["lab status", "runs list", "runs show", "doctor", "warmup plans"])
+def test_a_query_answers_what_its_record_says(name: str) -> None:
+    archive, document = Archive.default(), documents.complete()
+    kept = document.model_copy(update={"run": archive.new("demo", document.started_at)})
+    archive.save(kept)
+    result = run.answer(name, {"run": kept.run} if name == "runs show" else {})
+    result.record().model_validate(json.loads(json.dumps(result.document())))
+
+
+def test_every_operation_tells_what_it_comes_to() -> None:
+    for one in registry.every():
+        assert one.result.record().model_fields, one.name
+
+
+def test_units_are_told() -> None:
+    fields = DESCRIPTION["components"]["schemas"]["DiskStatus"]["properties"]
+    assert fields["dirty_bytes"]["x-unit"] == "bytes"
+    assert fields["hit_ratio"]["x-unit"] == "0-1"
+    assert "x-unit" not in fields["disk"]
+
+
+def test_doctests() -> None:
+    for module in (records, rights, disk):
+        assert doctest.testmod(module).failed == 0

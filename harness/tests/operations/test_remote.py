@@ -1,0 +1,264 @@
+"""What the API and the console refuse to name: every field of every operation, by its mark."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any, Literal, get_origin
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from hotset.harness.databases import dsn_rules
+from hotset.harness.errors import ForbiddenError
+from hotset.harness.jobs import store
+from hotset.harness.operations.base import audit, registry, remote, run
+from hotset.harness.operations.base.kinds import FieldKind
+from hotset.harness.operations.base.registry import Kind, Operation
+from hotset.harness.operations.base.remote import Names
+
+DSN = "host=127.0.0.1 port=1 user=tester dbname=shop"
+OPERATIONS = list(registry.every())
+
+
+def text_fields() -> list[tuple[Operation, str, Names | None]]:
+    """Every field that holds text, but passwords, and what it is marked with."""
+    found = []
+    for one in OPERATIONS:
+        for name, field in one.fields.items():
+            kind = FieldKind.of(field)
+            is_text = kind.base in (str, Path) and get_origin(kind.base) is not Literal
+            if is_text and not kind.secret:
+                marks = [mark for mark in kind.metadata if isinstance(mark, Names)]
+                found.append((one, name, marks[0] if marks else None))
+    return found
+
+
+FIELDS = text_fields()
+# A text that leads out of hotset, for every mark.
+ABUSE = {
+    Names.WORD: "../../etc/shadow",
+    Names.FILE: "/etc/shadow",
+    Names.SCRIPT: "/etc/shadow@70",
+    Names.OUTPUT: "/etc/cron.d/mine",
+    Names.MODEL: "/etc/shadow",
+    Names.DEVICE: "/etc/shadow",
+    Names.ON_DISK: "snapshot:/etc/shadow",
+    Names.SETTINGS: 'storage.model="/etc/shadow"',
+    Names.MACHINE: "ssh://root@another.example",
+    Names.DATABASE: f"{DSN} passfile=/root/.pgpass",
+}
+# What a request needs beside the field that is tried.
+NEEDED: dict[str, Any] = {
+    "at": "Mon..Fri 07:00",
+    "cache": "1GiB",
+    "by": "last",
+    "device": "/dev/disk/by-id/b",
+    "disk": "shop",
+    "dsn": DSN,
+    "engine": "postgres",
+    "file": "/srv/allowed/x",
+    "flash": "/dev/disk/by-id/a",
+    "folder": "/srv/allowed/x",
+    "half_life": "8h",
+    "kind": "dm-cache",
+    "database": "oltp",
+    "member": 0,
+    "model": "nas-2014",
+    "name": "nightly",
+    "origin": "/dev/disk/by-id/b",
+    "recording": "/srv/allowed/x",
+    "trace": "/srv/allowed/x",
+    "output": "/srv/allowed/x",
+    "run": "last",
+    "script": ["/srv/allowed/x"],
+    "runs": ["a", "b"],
+    "size": "1GiB",
+    "socket": "/srv/allowed/x",
+    "target": "/dev/disk/by-id/a",
+    "targets": ["heat"],
+    "warehouses": 1,
+    "scale": 0.01,
+}
+
+
+def allow(text: str) -> None:
+    file = remote.settings_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def ask(found: Operation, values: dict[str, Any]) -> object:
+    return (run.start if found.kind is Kind.JOB else run.answer)(found.name, values)
+
+
+def request(found: Operation, field: str, text: str) -> dict[str, Any]:
+    values = {name: NEEDED[name] for name, one in found.fields.items() if one.is_required()}
+    values[field] = text
+    for name, value in values.items():
+        if FieldKind.of(found.fields[name]).is_list and not isinstance(value, list):
+            values[name] = [value]
+    agreed = {"yes": True} if "yes" in found.fields else {}
+    return {**values, **agreed}
+
+
+@pytest.mark.parametrize(
+    ("found", "field", "mark"), FIELDS, ids=[f"{one.name}-{name}" for one, name, _ in FIELDS]
+)
+def test_no_field_names_a_file_a_device_or_a_host_unasked(
+    found: Operation, field: str, mark: Names | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new field without a mark fails here, and one whose mark does not hold."""
+    assert mark is not None, "say what its text names: see operations/base/remote.py"
+    if mark is Names.NOTHING:
+        return
+    allow('folders = ["/srv/allowed"]')
+    begun: list[object] = []
+    monkeypatch.setattr(store, "start", lambda *given: begun.append(given))
+    with pytest.raises(ForbiddenError) as refused:
+        ask(found, request(found, field, ABUSE[mark]))
+    assert (refused.value.field, refused.value.http_status) == (field, 403)
+    assert begun == []
+    (entry,) = audit.entries(10)
+    assert (entry.what, entry.outcome) == (found.name, "refused")
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "text", "said"),
+    [
+        ("warmup restore", "file", "/srv/allowed/../../etc/shadow", "no folder that is allowed"),
+        ("warmup restore", "file", "secret", "is not a full path"),
+        ("warmup restore", "file", "/srv/allowedx/y", "no folder that is allowed"),
+        ("warmup plan", "mount_point", "/etc", "no folder that is allowed"),
+        ("disk bench", "target", "/dev/../etc/shadow", "no folder that is allowed"),
+        ("disk bench", "target", "/dev/shm/x", "no folder that is allowed"),  # noqa: S108
+        ("disk bench", "against", "/etc/shadow", "no folder that is allowed"),
+        ("disk bench", "model", "model.json", "is not a full path"),
+        ("demo", "set", "storage.device=/dev/sdb", "no folder that is allowed"),
+        ("demo", "set", "storage.model={a = '/etc/shadow'}", "no folder that is allowed"),
+        ("database place", "folder", "F:\\tempdb", "no folder that is allowed"),
+        ("database place", "folder", "F:\\data\\..\\x", "no folder that is allowed"),
+        ("heat top", "machine", "ssh://db1:2222", "`machines` in"),
+        ("runs show", "run", "../x", "is a path"),
+        ("tpcc check", "dsn", f"{DSN} service=prod", "keyword service"),
+        ("tpcc check", "dsn", f"{DSN} options='-c x=y'", "keyword options"),
+        ("tpcc check", "dsn", f"{DSN} sslkeylogfile=/etc/x", "keyword sslkeylogfile"),
+        ("tpcc check", "dsn", f"{DSN} sslkey=/root/.ssh/id_rsa", "sslkey=/root/.ssh/id_rsa"),
+        ("tpcc check", "dsn", f"{DSN} sslrootcert=/root/ca.pem", "sslrootcert=/root/ca.pem"),
+        ("tpcc check", "dsn", "user=root dbname=shop", "own socket"),
+        ("tpcc check", "dsn", "host=/run/postgresql dbname=shop", "host=/run/postgresql"),
+        ("tpcc check", "dsn", "postgresql:///shop?host=db1,/run/postgresql", "host=/run/postg"),
+    ],
+)
+def test_ways_round_are_refused(name: str, field: str, text: str, said: str) -> None:
+    allow('folders = ["/srv/allowed", "F:/data"]\nmachines = ["ssh://db1"]')
+    found = registry.find(name)
+    with pytest.raises(ForbiddenError) as refused:
+        ask(found, request(found, field, text))
+    assert refused.value.field == field
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("dsn", "said"),
+    [
+        (f"{DSN} scram_client_key=s3cret", "scram_client_key"),
+        (f"{DSN} oauth_client_secret=s3cret", "oauth_client_secret"),
+        (f"{DSN} oauth_issuer=https://x", "does not take"),
+        (f"{DSN} replication=database", "does not take"),
+    ],
+)
+def test_keywords_that_nobody_may_use(dsn: str, said: str) -> None:
+    """The command line neither: they reach process lists."""
+    with pytest.raises(ValueError, match=said) as refused:
+        dsn_rules.require_known(conninfo_to_dict(dsn))
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_driver_that_is_a_library_of_the_servers_is_refused() -> None:
+    values = {"engine": "sqlserver", "dsn": "sqlserver://sa@db1/shop?driver=/tmp/x.so"}
+    with pytest.raises(ForbiddenError, match=r"driver=/tmp/x\.so"):
+        run.answer("database show", values)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "sslmode=verify-full",
+        "sslmode=verify-full sslrootcert=system",
+        "sslrootcert=/etc/ssl/certs/ca-certificates.crt",
+        "sslrootcert=ALLOWED/ca.pem sslcert=ALLOWED/me.pem sslkey=ALLOWED/me.key",
+        "passfile=ALLOWED/pgpass",
+        "host=ALLOWED/socket",
+        "connect_timeout=3 keepalives=1 target_session_attrs=read-write",
+    ],
+)
+def test_what_is_allowed_works(more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    allow(f'folders = ["{tmp_path}"]\nmachines = ["ssh://root@db1"]')
+    begun: list[Any] = []
+    monkeypatch.setattr(store, "start", lambda *given: begun.append(given[0]) or FakeJob)
+    run.start("tpcc check", {"dsn": f"{DSN} {more.replace('ALLOWED', str(tmp_path))}"})
+    run.start("warmup snapshot", {"output": f"{tmp_path}/x", "machine": "ssh://root@db1"})
+    run.start("experiment run", {"file": str(remote.repository_file("experiments/demo.toml"))})
+    run.start("demo", {"set": ["tpcc.users=4", "storage.model=hdd-7200"]})
+    run.start("disk bench", {"target": "/dev/disk/by-id/x", "yes": True})
+    assert len(begun) == 5
+
+
+class FakeJob:
+    id = "x"
+
+
+def test_a_link_does_not_lead_out(tmp_path: Path) -> None:
+    allow(f'folders = ["{tmp_path}"]')
+    (tmp_path / "link").symlink_to("/etc")
+    with pytest.raises(ForbiddenError):
+        run.start("warmup restore", {"file": f"{tmp_path}/link/shadow"})
+
+
+def test_the_machine_that_the_console_was_started_for_is_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fields = registry.find("tier status").fields
+    monkeypatch.setenv(remote.MACHINE_VARIABLE, "ssh://db1")
+    remote.require(fields, {"machine": "ssh://db1"}, "postgres")
+    with pytest.raises(ForbiddenError):
+        remote.require(fields, {"machine": "ssh://db2"}, "postgres")
+
+
+def test_an_experiment_is_asked_for_what_it_names(tmp_path: Path) -> None:
+    allow(f'folders = ["{tmp_path}"]')
+    demo = remote.repository_file("experiments/demo.toml").read_text()
+    file = tmp_path / "mine.toml"
+    file.write_text(re.sub(r'^model = "[^"]+"', 'model = "/etc/shadow"', demo, count=1, flags=re.M))
+    assert "/etc/shadow" in file.read_text()
+    job = run.start("experiment plan", {"file": str(file)})
+    ended = wait(job.id)
+    assert ended.state == "failed"
+    assert "/etc/shadow is below no folder" in store.cause(ended)
+
+
+def wait(id_: str) -> store.Job:
+    deadline = time.monotonic() + 120
+    while (job := store.find(id_)).running:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return job
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("folders = '/srv'", "folders is not a list"),
+        ('folder = ["/srv"]', "unknown key folder; there are folders, machines, hosts"),
+        ('folders = ["srv"]', "'srv' is not a folder's full path"),
+        ('folders = ["/"]', "'/' is not a folder's full path"),
+        ("folders = [", "remote.toml"),
+    ],
+)
+def test_settings_that_cannot_be_read_allow_nothing(text: str, said: str) -> None:
+    allow(text)
+    with pytest.raises(remote.SettingsError, match=r"remote\.toml") as refused:
+        run.start("warmup restore", {"file": "/srv/x"})
+    assert said in str(refused.value)

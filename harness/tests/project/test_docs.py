@@ -1,0 +1,320 @@
+"""The documentation says what the program does: nothing undocumented, nothing stale, no dead link.
+
+`make docs` rewrites docs/reference; what it cannot know is added to scripts/reference.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args
+
+import jsonschema
+import pytest
+import typer.main
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from hotset.cachelayer.common.units import SIZE_PATTERN, Bytes
+from hotset.harness import cli, errors
+from hotset.harness.console import web
+from hotset.harness.experiment.file import spec
+
+ROOT = Path(__file__).parents[3]
+EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
+    + [ROOT / f"{part}/README.md" for part in ("cache-layer", "tpcc", "tpch", "harness", "scripts")]
+)
+# Set by the shell or meant for other programs, and read by none of ours for a choice of its own.
+NOT_OURS = {"PATH", "HOME", "TMP", "TMPDIR", "TZ", "LC_ALL", "TERM", "COLUMNS"}
+VARIABLE = re.compile(r"\b(?:(?:HOTSET|MSSQL|XDG)_[A-Z][A-Z_]*[A-Z]|HAMMERDB_HOME|ACCEPT_EULA)\b")
+# The container's own, which compose.yaml sets.
+OF_THE_CONTAINER = {"MSSQL_DATA_DIR", "MSSQL_LOG_DIR"}
+
+
+def _reference() -> ModuleType:
+    place = importlib.util.spec_from_file_location("reference", ROOT / "scripts/reference.py")
+    assert place is not None
+    assert place.loader is not None
+    module = importlib.util.module_from_spec(place)
+    sys.modules["reference"] = module
+    place.loader.exec_module(module)
+    return module
+
+
+reference = _reference()
+TREE = typer.main.get_command(cli.create())
+
+
+def test_the_reference_is_what_the_program_says() -> None:
+    for path, text in reference.files().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name} is stale: run `make docs`"
+
+
+def test_every_option_and_argument_is_explained() -> None:
+    silent = [
+        (" ".join(words), one.name)
+        for words, command in reference.commands(TREE, ("hotset",))
+        for one in reference.parameters(command)
+        if not one.help
+    ]
+    assert silent == []
+
+
+def test_every_command_is_explained() -> None:
+    every = dict(reference.commands(TREE, ("hotset",)))
+    assert [words for words, command in every.items() if not command.help] == []
+    text = (ROOT / "docs/reference/cli.md").read_text()
+    for words in every:
+        assert f"## {' '.join(words)}\n" in text
+
+
+def test_every_exit_code_is_explained() -> None:
+    named = {
+        value
+        for name, value in vars(errors).items()
+        if name.isupper() and type(value) is int  # a bool is none
+    }
+    assert set(reference.EXIT_CODES) == named | {0}
+
+
+def _variables_read() -> set[str]:
+    """Every environment variable that a file of ours names, in code, tests and scripts."""
+    found: set[str] = set()
+    for pattern in ("*/hotset/**/*.py", "*/tests/**/*.py", "scripts/*.py"):
+        for file in ROOT.glob(pattern):
+            if file != Path(__file__) and file.name != "reference.py":
+                found |= {*VARIABLE.findall(file.read_text()), *_read_by(file)}
+    for pattern in ("scripts/*.sh", "compose.yaml", "cache-layer/flashdev/*/src/**/*.rs"):
+        for file in ROOT.glob(pattern):
+            found |= set(VARIABLE.findall(file.read_text()))
+    return found - NOT_OURS - OF_THE_CONTAINER
+
+
+def _read_by(file: Path) -> Iterator[str]:
+    """Names in ``os.environ.get("NAME")``, ``os.environ["NAME"]`` and the like."""
+    text = file.read_text()
+    if "environ" not in text or "tests" in file.parts:
+        return
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=source), args=[ast.Constant(value=str(name)), *_]
+            ):
+                pass
+            case ast.Subscript(value=source, slice=ast.Constant(value=str(name))):
+                pass
+            case _:
+                continue
+        if ast.unparse(source) in ("os.environ", "environ"):
+            yield name
+
+
+def test_every_environment_variable_is_explained() -> None:
+    explained = {name for table in reference.ENVIRONMENT.values() for name in table}
+    assert _variables_read() - explained == set()
+
+
+def test_no_explained_environment_variable_is_gone() -> None:
+    explained = {name for table in reference.ENVIRONMENT.values() for name in table}
+    # Read by libraries: rich, curl.
+    assert explained - _variables_read() - {"NO_COLOR", "CURL_CA_BUNDLE"} == set()
+
+
+# The experiment file
+
+
+def test_every_key_is_explained() -> None:
+    keys = dict(reference.keys(json.loads(_page("experiment.schema.json"))))
+    assert [key for key, described in keys.items() if not described.get("description")] == []
+    assert set(keys) == set(_keys(spec.Spec, ""))
+    for key in keys:
+        assert f"| `{key}` |" in _page("experiment.md")
+
+
+def _page(name: str) -> str:
+    return (ROOT / "docs/reference" / name).read_text(encoding="utf-8")
+
+
+def _keys(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    """Keys by pydantic's own account, beside that of the schema."""
+    for name, field in model.model_fields.items():
+        tables = [one for one in (field.annotation, *get_args(field.annotation)) if _is_table(one)]
+        if tables and name not in ("nopm", "tpm", "queries_s"):
+            yield from _keys(tables[0], f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def _is_table(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
+def test_shipped_experiments_name_the_schema_and_keep_to_it(path: Path) -> None:
+    first = path.read_text().splitlines()[0]
+    assert first.startswith("#:schema ")
+    named = path.parent / first.removeprefix("#:schema ")
+    jsonschema.validate(tomllib.loads(path.read_text()), json.loads(named.read_text()))
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "arms=[]",
+        'arms=["baseline", "baseline"]',
+        'flash.size="10 apples"',
+        "machine.kind=7",
+        'name="Has Spaces"',
+        "prices.server=-1",
+        'storage.device="nvme0"',
+        "tier.cach=1",
+        'tier.kind="ramdisk"',
+        "tpcc=3",
+        "tpcc.users=0",
+        "warmup.probe_hit_ratio=1.5",
+    ],
+)
+def test_the_schema_refuses_what_the_program_refuses(override: str) -> None:
+    table = tomllib.loads(EXPERIMENTS[0].read_text())
+    spec._override(table, override)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(table, json.loads(_page("experiment.schema.json")))
+    with pytest.raises(spec.SpecError):
+        spec.read(EXPERIMENTS[0], (override,))
+
+
+@given(st.from_regex(r"\s?[0-9]{1,4}(\.[0-9])?\s?[KMGTkmgt]?[iI]?[bB]?\s?", fullmatch=True))
+def test_the_schema_takes_the_sizes_that_the_program_takes(text: str) -> None:
+    try:
+        Bytes.parse(text)
+        taken = True
+    except ValueError:
+        taken = False
+    assert bool(re.search(SIZE_PATTERN, text)) == taken
+
+
+# Pages
+
+
+def test_every_script_is_named() -> None:
+    page = (ROOT / "scripts/README.md").read_text()
+    named = [name.rstrip("/") for name in re.findall(r"`([\w.*/-]+)`", page)]
+    no_script = {"README.md", "__pycache__"}
+    scripts = [one for one in (ROOT / "scripts").iterdir() if one.name not in no_script]
+    unnamed = [one.name for one in scripts if not any(one.match(name) for name in named)]
+    assert unnamed == []
+
+
+def test_every_page_of_the_console_has_its_picture() -> None:
+    page = (ROOT / "docs/console-and-api.md").read_text()
+    for title, path in web.NAVIGATION:
+        name = f"images/console-{path.strip('/') or 'overview'}.png"
+        assert f"| {title} |" in page
+        assert f"({name})" in page
+        assert (ROOT / "docs" / name).exists()
+
+
+def test_every_picture_is_shown() -> None:
+    shown = "".join(page.read_text() for page in PAGES)
+    assert [one.name for one in ROOT.glob("docs/images/*") if one.name not in shown] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    dead = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        name, _, anchor = target.partition("#")
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        file = (page.parent / name).resolve() if name else page
+        if not file.exists() or (anchor and anchor not in _anchors(file)):
+            dead.append(target)
+    assert dead == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_of_ours_that_a_page_names_exist(page: Path) -> None:
+    top = "|".join(re.escape(one.name) for one in ROOT.iterdir() if one.is_dir())
+    named = re.findall(rf"`((?:{top})/[\w./-]+\.\w+)`", page.read_text())
+    gone = [name for name in named if not (ROOT / name).exists()]
+    assert [name for name in gone if not (page.parent / name).exists()] == []
+
+
+def _anchors(file: Path) -> set[str]:
+    """As GitHub makes them from headings."""
+    text = re.sub(r"^```.*?^```", "", file.read_text(), flags=re.MULTILINE | re.DOTALL)
+    heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_exist_as_they_are_written(page: Path) -> None:
+    wrong = [text for text in _written_commands(page.read_text()) if not _exists(text)]
+    assert wrong == []
+
+
+def _written_commands(text: str) -> Iterator[str]:
+    """Command lines of ours in code blocks and between backticks."""
+    for block in re.findall(r"^```.*?\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            for part in re.split(r";|&&|\|(?!\w)|\$\(", re.sub(r"(^|\s)#\s.*", "", line)):
+                if found := re.match(r"\s*(?:uv run |\./)?(hotset\s.*)", part):
+                    yield found[1]
+    outside = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    for code in re.findall(r"`(hotset\s[^`]+)`", outside):
+        yield " ".join(code.split())
+
+
+def _exists(text: str) -> bool:
+    """Whether the command line has these words, and the command these options."""
+    lexer = shlex.shlex(text, posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        words = list(lexer)[1:]
+    except ValueError:  # an apostrophe
+        words = text.split()[1:]
+    command: Any = TREE
+    for word in words:
+        inner = getattr(command, "commands", None)
+        if not inner or not re.fullmatch(r"[a-z][a-z-]*", word):
+            break
+        if word in inner and not inner[word].hidden:
+            command = inner[word]
+        elif command.name == "report":  # `report last` is `report run last`
+            break
+        else:
+            return False
+    if command.name == "report":
+        command = command.commands["run"]
+    known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+    options = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+    return options <= known | {"--help"}
+
+
+@pytest.mark.parametrize(
+    ("text", "exists"),
+    [
+        ("hotset tier create shop --flash /dev/x --yes", True),
+        ("hotset report last --format=md", True),
+        ("hotset report hit-ratio --by table", True),
+        ("hotset jobs list|show", True),
+        ("hotset tier create shop --flush", False),
+        ("hotset teir create shop", False),
+        ("hotset report last --by table", False),
+        ("hotset warmup plans", True),
+        ("hotset warmup jobs", False),
+    ],
+)
+def test_what_is_taken_for_a_command(text: str, exists: bool) -> None:
+    assert _exists(text) == exists

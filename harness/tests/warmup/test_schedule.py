@@ -1,0 +1,229 @@
+"""Schedules: units of systemd, and what is refused before one is written."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from hotset.cachelayer.hosts.base import PrerequisiteMissingError
+from hotset.harness.databases.connect import DsnError
+from hotset.harness.warmup import schedule
+from hotset.harness.warmup.schedule import ScheduleError, ScheduleRequest, Unit, calendar, quoted
+from hotset.harness.wording import of_command_line
+from tests.fake_machine import FakeMachine
+
+TIMED = ScheduleRequest(
+    ("/srv/pg/base",), "07:00 Mon..Fri", False, False, None, "auto", None, "postgres", None, None
+)
+PROGRAM = "/usr/local/bin/hotset"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("07:00 Mon..Fri", "Mon..Fri 07:00"),
+        ("Mon..Fri 07:00", "Mon..Fri 07:00"),
+        ("06:30", "06:30"),
+        ("*-*-01 05:00:00", "*-*-01 05:00:00"),
+        ("Mon,Thu *-*-* 5:15", "Mon,Thu *-*-* 5:15"),
+        ("daily", "daily"),
+        ("*:0/15", "*:0/15"),
+        ("Sat *-*-1..7 18:00", "Sat *-*-1..7 18:00"),
+        ("07:00 Mon Europe/Berlin", "Mon 07:00 Europe/Berlin"),
+    ],
+)
+def test_times_that_systemd_takes(text: str, found: str) -> None:
+    assert calendar(text) == found
+    if shutil.which("systemd-analyze"):
+        subprocess.run(["systemd-analyze", "calendar", found], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("text", ["", "7 o'clock", "Mon..Fri", "Moonday 07:00", "07:00 07:00", "7"])
+def test_what_is_no_time_is_told_the_form(text: str) -> None:
+    with pytest.raises(ScheduleError, match=r"'Mon\.\.Fri 07:00'"):
+        calendar(text)
+
+
+def parsed(unit: Unit) -> configparser.ConfigParser:
+    found = configparser.ConfigParser(interpolation=None)
+    found.optionxform = str  # type: ignore[assignment, method-assign]
+    found.read_string(unit.text)
+    return found
+
+
+def test_a_timer_runs_a_service_of_its_name() -> None:
+    wanted = replace(
+        TIMED,
+        targets=("table:public.orders", "/srv/100 % full"),
+        rate="50MB/s",
+        dsn="host=db user=me dbname=x",
+        password_file="/etc/hotset/pw",  # noqa: S106
+    )
+    service, timer = schedule.units(wanted, "pg", PROGRAM)
+    assert service.path == PurePosixPath("/etc/systemd/system/hotset-warmup-pg-timed.service")
+    assert timer.name == "hotset-warmup-pg-timed.timer"
+    assert parsed(timer)["Timer"] == {"OnCalendar": "Mon..Fri 07:00", "Persistent": "true"}
+    assert parsed(timer)["Install"]["WantedBy"] == "timers.target"
+    assert parsed(service)["Service"]["Type"] == "oneshot"
+    assert parsed(service)["Service"]["ExecStart"] == (
+        f'{PROGRAM} warmup run table:public.orders "/srv/100 %% full" --disk pg --method auto'
+        ' --rate 50MB/s --engine postgres --dsn "host=db user=me dbname=x"'
+        " --password-file /etc/hotset/pw"
+    )
+    assert "Install" not in parsed(service), "the timer starts it, not the boot"
+
+
+def test_what_is_saved_at_shutdown_is_restored_at_boot() -> None:
+    (boot,) = schedule.units(replace(TIMED, targets=(), at=None, on_boot=True), "pg", PROGRAM)
+    (down,) = schedule.units(replace(TIMED, targets=(), at=None, on_shutdown=True), "pg", PROGRAM)
+    file = "/var/lib/hotset/pg.snapshot"
+    assert parsed(down)["Service"]["ExecStop"] == f"{PROGRAM} warmup snapshot pg --output {file}"
+    assert parsed(down)["Service"]["RemainAfterExit"] == "yes"
+    assert parsed(boot)["Service"]["ExecStart"].startswith(f"{PROGRAM} warmup restore {file} ")
+    assert parsed(boot)["Unit"]["ConditionPathExists"] == file
+    for unit in (boot, down):
+        after = parsed(unit)["Unit"]["After"].split()
+        assert {"local-fs.target", "hotset-tier-pg.service"} <= set(after)
+        assert parsed(unit)["Install"]["WantedBy"] == "multi-user.target"
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
+def test_systemd_finds_no_fault_with_the_units(tmp_path: Path) -> None:
+    program = "/bin/true"
+    down = replace(TIMED, targets=(), at=None, on_shutdown=True)
+    units = [*schedule.units(TIMED, "pg", program), *schedule.units(down, "pg", program)]
+    for unit in units:
+        (tmp_path / unit.name).write_text(unit.text)
+    paths = [str(tmp_path / unit.name) for unit in units]
+    done = subprocess.run(
+        ["systemd-analyze", "verify", *paths], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("plain", "plain"),
+        ("", '""'),
+        ('a"b', '"a\\"b"'),
+        ("$HOME %h", '"$$HOME %%h"'),
+        ("back\\slash", '"back\\\\slash"'),
+    ],
+)
+def test_words_reach_the_program_as_they_are(word: str, found: str) -> None:
+    assert quoted(word) == found
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        (replace(TIMED, at=None), r"choose a time \(at\), on_boot or on_shutdown"),
+        (replace(TIMED, on_boot=True), "one of the three"),
+        (replace(TIMED, targets=()), "at a time needs targets"),
+        (replace(TIMED, at=None, on_boot=True), "takes none"),
+        (replace(TIMED, name="a/b"), "^'a/b' is not a name"),
+        (replace(TIMED, rate="fast"), "^--rate: 'fast' is not a size"),
+        (replace(TIMED, targets=("table:x",)), "^--dsn: .*where table:x is"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(wanted: ScheduleRequest, words: str) -> None:
+    with pytest.raises(ScheduleError) as refused:
+        schedule.check(wanted)
+    assert re.search(words, of_command_line(refused.value))
+
+
+def test_a_password_never_comes_into_a_unit() -> None:
+    with pytest.raises(DsnError) as refused:
+        schedule.check(replace(TIMED, targets=("table:x",), dsn="postgresql://me:geheim@db/x"))
+    assert "--password-file" in of_command_line(refused.value)
+    assert "geheim" not in of_command_line(refused.value)
+
+
+def test_hotset_must_be_there() -> None:
+    with pytest.raises(PrerequisiteMissingError, match="not installed on vm") as lacking:
+        schedule.program_on(FakeMachine({"test -x": 1}))
+    assert "--program" in of_command_line(lacking.value)
+    assert schedule.program_on(FakeMachine()) == PROGRAM
+    with pytest.raises(PrerequisiteMissingError, match="there is no program /opt/h"):
+        schedule.check_program(FakeMachine({"test -x": 1}), "/opt/h")
+    with pytest.raises(ScheduleError, match="full path"):
+        schedule.check_program(FakeMachine(), "hotset")
+
+
+def test_units_are_written_checked_and_switched_on() -> None:
+    machine = FakeMachine()
+    units = schedule.units(TIMED, "pg", PROGRAM)
+    schedule.install(machine, units, enable=True)
+    assert [machine.files[str(unit.path)][0] for unit in units] == [unit.text for unit in units]
+    verify, reload_, enable = [
+        line for line in machine.commands if "systemd-analyze v" in line or "systemctl" in line
+    ]
+    assert verify.startswith("systemd-analyze verify /etc/systemd/system/hotset-warmup-pg-timed")
+    assert reload_ == "systemctl daemon-reload"
+    assert enable == "systemctl enable --now hotset-warmup-pg-timed.timer"
+    machine = FakeMachine()
+    schedule.install(machine, units, enable=False)
+    assert not [line for line in machine.commands if "enable" in line]
+
+
+def test_what_is_for_the_next_boot_is_not_started_now() -> None:
+    for wanted, words in (
+        (replace(TIMED, targets=(), at=None, on_boot=True), "enable hotset-warmup-pg-boot.service"),
+        (
+            replace(TIMED, targets=(), at=None, on_shutdown=True),
+            "enable --now hotset-warmup-pg-shutdown.service",
+        ),
+    ):
+        machine = FakeMachine()
+        schedule.install(machine, schedule.units(wanted, "pg", PROGRAM), enable=True)
+        assert machine.commands[-1] == f"systemctl {words}"
+
+
+def test_where_systemd_does_not_run_that_is_told() -> None:
+    machine = FakeMachine({"systemctl daemon-reload": 1})
+    with pytest.raises(PrerequisiteMissingError, match=r"pg-timed.timer: written, but `systemctl"):
+        schedule.install(machine, schedule.units(TIMED, "pg", PROGRAM), enable=True)
+
+
+def test_a_unit_that_systemd_faults_does_not_stay() -> None:
+    machine = FakeMachine({"systemd-analyze verify": 1})
+    with pytest.raises(ScheduleError, match="systemd rejects"):
+        schedule.install(machine, schedule.units(TIMED, "pg", PROGRAM), enable=True)
+    assert any(
+        line.startswith("rm -f /etc/systemd/system/hotset-warmup-pg-timed.service")
+        for line in machine.commands
+    )
+    assert not [line for line in machine.commands if "systemctl" in line]
+    with pytest.raises(ScheduleError, match="systemd refuses 'Mon 25:00'"):
+        schedule.check_calendar(FakeMachine({"systemd-analyze calendar": 1}), "Mon 25:00")
+
+
+def there() -> FakeMachine:
+    """A machine with a timed schedule and one at shutdown."""
+    down = replace(TIMED, targets=(), at=None, on_shutdown=True)
+    units = [*schedule.units(TIMED, "pg", PROGRAM), *schedule.units(down, "pg", PROGRAM)]
+    texts = {f"cat {unit.path}": unit.text for unit in units}
+    names = "\n".join(["ssh.service", *(unit.name for unit in units)])
+    return FakeMachine({"ls /etc/systemd/system": names, **texts})
+
+
+def test_schedules_are_listed_and_removed() -> None:
+    rows = schedule.rows(schedule.installed(there()))
+    assert [(name, when) for name, when, _ in rows] == [
+        ("pg-shutdown", "shutdown"),
+        ("pg-timed", "Mon..Fri 07:00"),
+    ]
+    assert rows[1][2].startswith(f"{PROGRAM} warmup run /srv/pg/base")
+    machine = there()
+    gone = ["hotset-warmup-pg-timed.timer", "hotset-warmup-pg-timed.service"]
+    assert schedule.remove(machine, "pg-timed") == gone
+    assert f"systemctl disable --now {' '.join(gone)}" in machine.commands
+    with pytest.raises(ScheduleError, match="there are: pg-shutdown, pg-timed"):
+        schedule.remove(there(), "nightly")

@@ -1,0 +1,213 @@
+"""Targets as users write them: parsed, and looked up in a real PostgreSQL."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.warmup.targets import TargetError
+from hotset.harness.databases import connect
+from hotset.harness.databases.base import DatabaseFile, Engine, Unavailable
+from hotset.harness.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.harness.warmup.targets import Server, parse, segments
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "name"),
+    [
+        ("/srv/pg/", "path", "/srv/pg"),
+        ("table:public.orders", "table", "public.orders"),
+        ("index:i", "index", "i"),
+        ("database:tpcc", "database", "tpcc"),
+        ("heat", "heat", ""),
+        ("snapshot:/var/lib/s", "snapshot", "/var/lib/s"),
+    ],
+)
+def test_the_forms_of_a_target(text: str, kind: str, name: str) -> None:
+    found = parse(text)
+    assert (found.text, found.kind, found.name) == (text, kind, name)
+    assert found.of_database == (kind in ("table", "index", "database"))
+
+
+@pytest.mark.parametrize("text", ["", "srv/pg", "orders", "table:", "tables:x", "heat:1"])
+def test_what_is_no_target_is_told_the_forms(text: str) -> None:
+    with pytest.raises(TargetError, match="table:NAME, index:NAME") as refused:
+        parse(text)
+    assert repr(text) in str(refused.value)
+
+
+def test_segments_and_forks_of_a_relation(tmp_path: Path) -> None:
+    for name in ("16384", "16384.1", "16384.12", "16384_fsm", "16384_vm.1", "163840", "1638", "t"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "16384_init").touch()
+    found = segments(Local(), [f"{tmp_path}/16384"])
+    assert [Path(one).name for one in found] == [
+        "16384",
+        "16384.1",
+        "16384.12",
+        "16384_fsm",
+        "16384_vm.1",
+    ]
+
+
+class FakeEngine:
+    """A SQL Server's answers."""
+
+    def __init__(self, placed: list[DatabaseFile] | Unavailable) -> None:
+        self.placed = placed
+
+    def placement(self) -> list[DatabaseFile] | Unavailable:
+        return self.placed
+
+    def databases(self) -> list[str]:
+        return ["tpcc", "tempdb"]
+
+
+FILES = [
+    DatabaseFile("tpcc", "one", "data", "/sql/one.mdf", Bytes(1)),
+    DatabaseFile("tpcc", "log", "log", "/sql/log.ldf", Bytes(1)),
+    DatabaseFile("tempdb", "temp", "temp", "/sql/temp.mdf", Bytes(1)),
+    DatabaseFile("tpcc", "two", "data", "/more/two.ndf", Bytes(1)),
+]
+
+
+def sql_server(placed: list[DatabaseFile] | Unavailable) -> Server:
+    return Server(cast("Engine", FakeEngine(placed)), None, "tpcc")
+
+
+def test_a_database_of_sql_server_is_its_data_files() -> None:
+    found = sql_server(FILES).paths(Local(), parse("database:tpcc"))
+    assert found == ["/sql/one.mdf", "/more/two.ndf"]
+
+
+@pytest.mark.parametrize(
+    ("placed", "target", "words"),
+    [
+        (FILES, "database:tpch", "no such database; it has: tpcc, tempdb"),
+        (FILES, "table:orders", "keeps tables in shared files; .*database:tpcc"),
+        (Unavailable("VIEW ANY DEFINITION is needed"), "database:tpcc", "VIEW ANY DEFINITION"),
+    ],
+)
+def test_what_sql_server_cannot_say_is_told(
+    placed: list[DatabaseFile] | Unavailable, target: str, words: str
+) -> None:
+    with pytest.raises(TargetError, match=words):
+        sql_server(placed).paths(Local(), parse(target))
+
+
+SCHEMA = """
+CREATE SCHEMA "Odd.name";
+CREATE TABLE small (id int PRIMARY KEY, words text);
+ALTER TABLE small ALTER words SET STORAGE EXTERNAL;
+INSERT INTO small SELECT i, repeat(md5(i::text), 400) FROM generate_series(1, 200) AS i;
+CREATE TABLE "Odd.name"."Its table" (id int);
+INSERT INTO "Odd.name"."Its table" VALUES (1);
+CREATE TABLE parted (id int, at int) PARTITION BY RANGE (at);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
+CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (10) TO (20) PARTITION BY LIST (id);
+CREATE TABLE parted_2a PARTITION OF parted_2 FOR VALUES IN (1);
+CREATE INDEX by_at ON parted (at);
+INSERT INTO parted SELECT 1, i FROM generate_series(0, 19) AS i;
+CREATE VIEW seen AS SELECT * FROM small;
+"""
+
+
+@pytest.fixture
+def server(empty: PostgresDatabase) -> Iterator[Server]:
+    with closing(empty.session()) as session:
+        session.script(SCHEMA)
+        session.script("CHECKPOINT")
+        with closing(connect.engine(empty)) as engine:
+            yield Server(engine, session, empty.dbname)
+
+
+def paths_of(server: Server, *relations: str) -> set[str]:
+    """The main files of relations, each asked for by itself."""
+    session = cast("PostgresSession", server.connection)
+    rows = [
+        session.query(
+            "SELECT current_setting('data_directory') || '/' ||"
+            f" pg_relation_filepath('{relation}'::regclass)"
+        )[0][0]
+        for relation in relations
+    ]
+    return {str(row) for row in rows}
+
+
+def main_files(files: Iterable[str]) -> set[str]:
+    """Without the maps beside them."""
+    return {re.sub(r"_(fsm|vm)$", "", one) for one in files}
+
+
+@pytest.mark.database
+def test_a_table_is_its_heap_and_its_toast(server: Server) -> None:
+    session = cast("PostgresSession", server.connection)
+    ((toast,),) = session.query(
+        "SELECT reltoastrelid::regclass FROM pg_class WHERE oid = 'small'::regclass"
+    )
+    found = server.paths(Local(), parse("table:small"))
+    wanted = paths_of(server, "small", str(toast), f"{toast}_index")
+    assert wanted <= set(found)
+    assert main_files(found) == wanted
+    assert all(Path(one).stat().st_size for one in found)
+
+
+@pytest.mark.database
+def test_partitions_belong_to_their_table_at_every_level(server: Server) -> None:
+    found = server.paths(Local(), parse("table:parted"))
+    assert main_files(found) == paths_of(server, "parted_1", "parted_2a")
+    indexes = server.paths(Local(), parse("index:by_at"))
+    assert main_files(indexes) == paths_of(server, "parted_1_at_idx", "parted_2a_at_idx")
+
+
+@pytest.mark.database
+def test_names_are_sqls_own(server: Server) -> None:
+    (found,) = server.paths(Local(), parse('table:"Odd.name"."Its table"'))
+    assert {found} == paths_of(server, '"Odd.name"."Its table"')
+
+
+@pytest.mark.database
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("table:missing", "database empty has no such table"),
+        ("table:it's; DROP TABLE small", "the server says: .*invalid name syntax"),
+        ("index:small", "is no index: write table:small"),
+        ("table:small_pkey", "is no table: write index:small_pkey"),
+        ("table:seen", "it has no files of its own"),
+        ("database:missing", "no such database; it has: .*empty"),
+    ],
+)
+def test_what_is_not_there_is_named(server: Server, text: str, words: str) -> None:
+    with pytest.raises(TargetError, match=words):
+        server.paths(Local(), parse(text))
+
+
+@pytest.mark.database
+def test_a_database_is_its_folder_in_every_tablespace(server: Server) -> None:
+    session = cast("PostgresSession", server.connection)
+    # The server runs as another user, who must be able to come here.
+    place = Path(subprocess.check_output(["mktemp", "-d"], text=True).strip())
+    data = Path(str(session.query("SELECT current_setting('data_directory')")[0][0]))
+    subprocess.run(["chown", f"--reference={data}", str(place)], check=True)
+    session.script(f"CREATE TABLESPACE elsewhere LOCATION '{place}'")
+    try:
+        session.script("CREATE TABLE there (id int) TABLESPACE elsewhere")
+        session.script("INSERT INTO there VALUES (1)")
+        found = server.paths(Local(), parse(f"database:{server.dbname}"))
+        assert len(found) == 2
+        assert found[0].startswith(f"{data}/base/")
+        assert found[1].startswith(f"{place}/PG_")
+        assert all(Path(one).is_dir() for one in found)
+    finally:
+        session.script("DROP TABLE IF EXISTS there")
+        session.script("DROP TABLESPACE elsewhere")
+        place.rmdir()

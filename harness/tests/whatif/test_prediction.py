@@ -1,0 +1,105 @@
+"""Predictions: a published pair of figures, what is learned from a run, what is refused."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+from hotset.cachelayer.common.errors import RequestError
+from hotset.harness.whatif import prediction
+from hotset.harness.whatif.demands import Demands, SetUp, solved
+from hotset.harness.whatif.prediction import parsed_iops, predict
+from hotset.reports.model.document import Repeat, RunDocument
+
+from .published import CARD, NAS, published
+
+
+@pytest.fixture(scope="module")
+def run() -> RunDocument:
+    """The published demo."""
+    return published("20261121-220932-demo")
+
+
+def test_the_examples_in_the_docstrings() -> None:
+    assert doctest.testmod(prediction).failed == 0
+
+
+def test_the_published_pair_and_what_lies_between() -> None:
+    """631,513 TPM of four busy cores; six disks of 10,000 rpm and 1,456 IOPS that gave 49,127."""
+    reads = 1456 / (49_127 / 60)
+    demands = Demands(4 / (631_513 / 60), 1.0, 0.0, 0.0, reads, 0.0)
+    setup = SetUp(100, 4, (1456.0,))
+    tpm = {0: 49, 0.5: 98, 0.8: 245, 0.9: 487, 0.92: 598, 0.93: 630, 0.94: 632, 1: 632}
+    for ratio, thousands in tpm.items():
+        found = solved(demands, setup, ratio).throughput * 60 / 1000
+        # Their disks are slower with few requests at them; here they are not.
+        assert found == pytest.approx(thousands, rel=0.03), ratio
+
+
+def test_what_a_run_teaches(run: RunDocument) -> None:
+    found = predict(run, NAS, [0, 0.9, 1], flash=CARD)
+    assert found.users == 16
+    assert found.learned_from == ("baseline", "accelerated")
+    # Fitted to the baseline's throughput alone, and yet what the cached device's counters say.
+    assert found.requests == pytest.approx(24.28, abs=0.01)
+    assert found.demands.origin_reads == pytest.approx(found.requests, rel=0.03)
+    baseline, middle, best = found.lines
+    seen = [one.nopm for one in run.arm("baseline").repeats]  # type: ignore[union-attr]
+    assert baseline.nopm_low <= sum(seen) / len(seen) <= baseline.nopm_high
+    assert baseline.factor == 1
+    assert baseline.nopm < middle.nopm < best.nopm
+    assert (baseline.most_time, best.origin_share) == ("slow storage", 0)
+    assert 0.9 < found.enough < 1
+    # All-flash taught nothing; that cache cost hardly anything.
+    assert found.ceiling is not None
+    assert found.ceiling.predicted_nopm == pytest.approx(found.ceiling.measured_nopm, rel=0.02)
+
+
+def test_a_cache_that_misses_teaches_the_same(run: RunDocument) -> None:
+    """The arm with the cache, as the network says that it would be at a hit ratio of 98 %."""
+    taught = predict(run, NAS, [0.98, 1], flash=CARD).lines
+    accelerated = run.arm("accelerated")
+    assert accelerated is not None
+    slower = taught[0].nopm / taught[1].nopm
+
+    def missing(one: Repeat) -> Repeat:
+        return one.model_copy(
+            update={
+                "hit_ratio": 0.98,
+                "nopm": one.nopm * slower,
+                "tpm": one.tpm * slower,
+                "server_cpu": one.server_cpu * slower,
+            }
+        )
+
+    arm = accelerated.model_copy(update={"repeats": tuple(map(missing, accelerated.repeats))})
+    others = tuple(one for one in run.arms if one.name == "baseline")
+    again = predict(run.model_copy(update={"arms": (*others, arm)}), NAS, [0.98, 1], flash=CARD)
+    assert again.ceiling is None
+    for line, before in zip(again.lines, taught, strict=True):
+        assert line.nopm == pytest.approx(before.nopm, rel=0.05)
+
+
+def test_other_users_cores_and_storage(run: RunDocument) -> None:
+    def nopm(ratio: float, **asked: object) -> float:
+        found = predict(run, NAS, [ratio], flash=CARD, **asked)  # type: ignore[arg-type]
+        return found.lines[0].nopm
+
+    assert nopm(0, asked_iops={1: 1181.5, 32: 10862}) > 7 * nopm(0)
+    assert nopm(1, cores=8, users=64) > 2 * nopm(1)
+    assert nopm(1, users=1) < nopm(1) / 4
+    assert nopm(0, cores=8) == pytest.approx(nopm(0), rel=0.02), "the disks hold it back"
+
+
+def test_a_run_with_nothing_to_learn_from_is_refused(run: RunDocument) -> None:
+    without = run.model_copy(update={"arms": run.arms[:1]})
+    with pytest.raises(RequestError, match="did not measure TPC-C before") as refused:
+        predict(without, NAS, [0.5])
+    assert refused.value.field == "run"
+
+
+@pytest.mark.parametrize("text", ["", "5", "0:10", "1:0", "1:-3", "1:x", "1:5,,2:6", "1:nan"])
+def test_what_are_no_iops(text: str) -> None:
+    with pytest.raises(ValueError, match="IOPS"):
+        parsed_iops(text)

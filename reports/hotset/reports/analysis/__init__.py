@@ -1,0 +1,1 @@
+"""What follows from a result document: statistics, the answer, comparisons, prices, caveats."""

@@ -1,0 +1,240 @@
+"""The answer of a run: the sentence, labels and figures that the terminal and the report share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from statistics import fmean
+
+from ..model import words
+from ..model.document import Arm, ArmName, Factor, Latency, Repeat, RunDocument
+from . import units
+
+ARM_ORDER: tuple[ArmName, ...] = (
+    "baseline",
+    "split-disks",
+    "in-memory",
+    "flash-volume",
+    "accelerated",
+    "all-flash",
+)
+COMPARED: tuple[ArmName, ArmName] = ("baseline", "accelerated")
+HIT_RATIO_DENOMINATOR = "hits / (hits + misses) of the cached device in the measured window"
+
+
+@dataclass(frozen=True, slots=True)
+class ArmFigures:
+    """One arm over its repeats. Means are plain means of the repeats' figures.
+
+    :ivar rate: in the unit of `units.of`.
+    """
+
+    name: ArmName
+    repeats: tuple[Repeat, ...]
+    rate: float
+    rate_min: float
+    rate_max: float
+    tpm: float
+    hit_ratio: float | None
+    read_hit_ratio: float | None
+    write_hit_ratio: float | None
+    latency_ms: Latency | None
+    server_cpu: float
+    server_iowait: float
+    failed: int
+    retries: int
+
+
+def arms(document: RunDocument) -> list[ArmFigures]:
+    """The arms that were measured, in the order before, after, ceiling."""
+    measured = [document.arm(name) for name in ARM_ORDER]
+    return [figures(arm) for arm in measured if arm is not None]
+
+
+def figures(arm: Arm) -> ArmFigures:
+    repeats = arm.repeats
+
+    def mean(figure: Callable[[Repeat], float | None]) -> float | None:
+        return mean_of(figure(repeat) for repeat in repeats)
+
+    return ArmFigures(
+        name=arm.name,
+        repeats=repeats,
+        rate=fmean(repeat.rate for repeat in repeats),
+        rate_min=min(repeat.rate for repeat in repeats),
+        rate_max=max(repeat.rate for repeat in repeats),
+        tpm=fmean(repeat.tpm for repeat in repeats),
+        hit_ratio=mean(lambda repeat: repeat.hit_ratio),
+        read_hit_ratio=mean(lambda repeat: repeat.read_hit_ratio),
+        write_hit_ratio=mean(lambda repeat: repeat.write_hit_ratio),
+        latency_ms=mean_latency(repeat.latency_ms for repeat in repeats),
+        server_cpu=fmean(repeat.server_cpu for repeat in repeats),
+        server_iowait=fmean(repeat.server_iowait for repeat in repeats),
+        failed=sum(repeat.failed for repeat in repeats),
+        retries=sum(repeat.retries for repeat in repeats),
+    )
+
+
+def mean_latency(each: Iterable[Latency | None]) -> Latency | None:
+    """The means of the percentiles that are known; None where none is."""
+    latencies = [one for one in each if one is not None]
+    if not latencies:
+        return None
+    return Latency(
+        p50=fmean(each.p50 for each in latencies),
+        p90=mean_of(each.p90 for each in latencies),
+        p95=fmean(each.p95 for each in latencies),
+        p99=fmean(each.p99 for each in latencies),
+        p99_9=mean_of(each.p99_9 for each in latencies),
+        p99_99=mean_of(each.p99_99 for each in latencies),
+    )
+
+
+def mean_of(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def headline(document: RunDocument) -> str:
+    """The answer in one sentence, never without its interval; empty where the experiment has the
+    22 queries alone."""
+    if document.timed is None and document.power_arms:
+        return ""
+    factor = document.factor()
+    if said := _at_a_rate(document):
+        return said
+    if factor is None:
+        return f"No factor: {_why_no_factor(document)}."
+    interval = (
+        f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
+        if factor.has_interval
+        else "one repeat, no interval"
+    )
+    ceiling = (
+        f", at {words.percent(factor.of_all_flash, 0)} of all-flash" if factor.of_all_flash else ""
+    )
+    says = (
+        f"ith the flash cache {units.of(document).workload} ran {words.factor(factor.ratio)} as"
+        f" fast ({interval}){ceiling}"
+    )
+    if not factor.has_interval:
+        return f"Not significant: w{says}."
+    if not factor.significant:
+        return f"No significant difference: w{says}."
+    return f"W{says}." if factor.ratio >= 1 else f"Slower: w{says}."
+
+
+def _at_a_rate(document: RunDocument) -> str:
+    """The latencies, where transactions arrived at a given rate in both arms; else empty."""
+    before, after = (document.arm(name) for name in COMPARED)
+    if before is None or after is None or after.rate_per_s is None:
+        return ""
+    slow, quick = figures(before).latency_ms, figures(after).latency_ms
+    if slow is None or quick is None:
+        return ""
+    return (
+        f"At {words.count(after.rate_per_s)} transactions/s, 95 % of them took at most"
+        f" {words.milliseconds(quick.p95)} ms with the flash cache, and"
+        f" {words.milliseconds(slow.p95)} ms without."
+    )
+
+
+def ceiling_interval(factor: Factor) -> str | None:
+    low, high = factor.of_all_flash_ci_low, factor.of_all_flash_ci_high
+    if low is None or high is None:
+        return None
+    return f"{100 * low:.0f}–{words.percent(high, 0)}"
+
+
+def _why_no_factor(document: RunDocument) -> str:
+    missing = [name for name in COMPARED if document.arm(name) is None]
+    if missing:
+        return (
+            f"{words.listed(list(missing))} {'was' if len(missing) == 1 else 'were'} not measured"
+        )
+    return "the run has no factor"
+
+
+def conditions(document: RunDocument) -> tuple[str, ...]:
+    """Labels that belong beside every figure of the run."""
+    labels = []
+    machine, tier, storage = document.machine, document.tier, document.storage
+    if machine is not None and machine.accel == "tcg":
+        labels.append("emulated CPU")
+    if machine is not None and machine.kind == "uml":
+        labels.append("User-Mode Linux")
+    if tier is not None and (tier.emulated or tier.kind == "emulated"):
+        labels.append("emulated tier")
+    if storage is not None and storage.kind == "modelled":
+        labels.append("modelled storage")
+    if document.time_scale != 1:
+        labels.append(f"time-scaled {document.time_scale:.1f}×")
+    return tuple(labels)
+
+
+def verdicts(document: RunDocument) -> tuple[str, ...]:
+    """Labels that belong beside the factor."""
+    labels = []
+    factor, accelerated = document.factor(), document.arm("accelerated")
+    if factor is not None and not factor.significant:
+        labels.append("not significant")
+    if (factor is not None and factor.cpu_bound) or (accelerated and accelerated.cpu_bound):
+        labels.append("CPU-bound: factor understated")
+    if document.state != "complete":
+        labels.append(f"run {document.state}")
+    return tuple(labels)
+
+
+def gaps(document: RunDocument) -> tuple[str, ...]:
+    """What the document lacks, one sentence each."""
+    missing = []
+    meanings: dict[ArmName, str] = {
+        "baseline": "what the slow storage does alone is unknown",
+        "accelerated": "what the cache gains is unknown",
+        "all-flash": "the ceiling is unknown",
+    }
+    queries_alone = document.timed is None and bool(document.power_arms)
+    for name, meaning in meanings.items():
+        if document.arm(name) is None and not queries_alone:
+            missing.append(f"{name} was not measured: {meaning}.")
+    compared = [document.arm(name) for name in COMPARED]
+    if document.factor() is None and all(one and one.rate_per_s is None for one in compared):
+        missing.append("There is no factor, though both arms were measured.")
+    if document.warmup is None:
+        missing.append("No warm-up is recorded: how full the cache was is unknown.")
+    elif document.warmup.probe_hit_ratio is None:
+        missing.append("There was no probe after the warm-up.")
+    accelerated = document.arm("accelerated")
+    if accelerated is not None and figures(accelerated).hit_ratio is None:
+        missing.append("The hit ratio of the accelerated arm is not known.")
+    nouns = {
+        "machine": document.machine,
+        "slow storage": document.storage,
+        "tier": document.tier,
+        "database": document.database,
+    }
+    unknown = [noun for noun, record in nouns.items() if record is None]
+    if unknown:
+        missing.append(f"Not recorded: {words.listed(unknown)}.")
+    return tuple(missing)
+
+
+def warmup_line(document: RunDocument) -> str | None:
+    """The warm-up in one sentence."""
+    warmup = document.warmup
+    if warmup is None:
+        return None
+    first = ", hottest blocks first" if warmup.order == "heat" else ""
+    share = words.percent(warmup.mb_per_s / warmup.origin_mb_per_s, 0)
+    parts = [
+        f"Warm-up ({warmup.method}{first}): {words.size(warmup.bytes)} in "
+        f"{words.duration(warmup.seconds)}, {words.rate(warmup.mb_per_s)} "
+        f"= {share} of the slow storage's sequential {words.rate(warmup.origin_mb_per_s)}",
+        f"{warmup.differing_blocks:,} of {warmup.sampled_blocks:,} sampled blocks differ",
+    ]
+    if warmup.probe_hit_ratio is not None:
+        parts.append(
+            f"probe hit ratio {words.percent(warmup.probe_hit_ratio)} "
+            f"(required: {words.percent(warmup.probe_hit_ratio_min)})"
+        )
+    return "; ".join(parts) + "."

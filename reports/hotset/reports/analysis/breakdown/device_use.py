@@ -1,0 +1,159 @@
+"""What went through each device, arm by arm, and how busy the server's CPU was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from ...model import words
+from ...model.document import ArmName, DeviceUse, DirectionUse, Repeat, RunDocument
+from .. import answer
+
+ORIGIN = "origin"
+_DIRECTION = ("{}/s", "{} MB/s", "{} mean ms", "{} p99 ms")
+COLUMNS = (
+    "arm",
+    "device",
+    "busy",
+    "queue",
+    *(name.format(which) for which in ("reads", "writes") for name in _DIRECTION),
+)
+NOTE = (
+    "Busy: the share of the time with at least one request under way; queue: how many there were on"
+    " average. 99th percentiles are counted where hotset's own engine serves the device; the"
+    " kernel's counters have none. Behind a write-back cache the origin's writes are the cache's"
+    " own: they may keep it busy without anybody waiting for it."
+)
+NO_P99 = "not available"
+NO_P99_NOTE = "n/a: the kernel counts no percentiles; hotset's own engine does."
+LINE_COLUMNS = ("busy", "queue", "", "/s", "MB/s", "mean ms", "p99 ms")
+CPU_COLUMNS = ("arm", "user", "system", "waiting for I/O", "stolen")
+
+
+def of(document: RunDocument, arm: ArmName) -> list[DeviceUse]:
+    """Each device of an arm, means of its repeats."""
+    found = document.arm(arm)
+    repeats = found.repeats if found else ()
+    names = dict.fromkeys(one.name for repeat in repeats for one in repeat.devices)
+    return [_mean_of(name, repeats) for name in names]
+
+
+def by_arm(document: RunDocument) -> dict[ArmName, list[DeviceUse]]:
+    """Of the arms whose devices were counted."""
+    each = {arm.name: of(document, arm.name) for arm in answer.arms(document)}
+    return {name: devices for name, devices in each.items() if devices}
+
+
+def _mean_of(name: str, repeats: Sequence[Repeat]) -> DeviceUse:
+    every = [one for repeat in repeats for one in repeat.devices if one.name == name]
+    return DeviceUse(
+        name=name,
+        counted_by=every[0].counted_by,
+        read=_mean([one.read for one in every]),
+        write=_mean([one.write for one in every]),
+        utilisation=fmean(one.utilisation for one in every),
+    )
+
+
+def _mean(every: Sequence[DirectionUse]) -> DirectionUse:
+    iops, queue = fmean(one.iops for one in every), fmean(one.queue for one in every)
+    p99 = [one.latency_ms_p99 for one in every if one.latency_ms_p99 is not None]
+    return DirectionUse(
+        iops=iops,
+        mb_per_s=fmean(one.mb_per_s for one in every),
+        # Little's law: each repeat weighs by its requests.
+        latency_ms_mean=queue / iops * 1000 if iops else None,
+        latency_ms_p99=fmean(p99) if p99 else None,
+        queue=queue,
+    )
+
+
+def rows(document: RunDocument) -> list[tuple[str, ...]]:
+    """Of `COLUMNS`: every arm's devices, means of the repeats."""
+    return [
+        (arm, device.name, *cells(device))
+        for arm, devices in by_arm(document).items()
+        for device in devices
+    ]
+
+
+def cells(device: DeviceUse) -> tuple[str, ...]:
+    """What a device did, as text."""
+    return (
+        words.percent(device.utilisation, 0),
+        few(device.queue),
+        *_direction(device.read, device.counted_by == "engine"),
+        *_direction(device.write, device.counted_by == "engine"),
+    )
+
+
+def two_lines(cells: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The same for narrow tables, of `LINE_COLUMNS`: reads, and writes below them."""
+    busy, queue, *numbers = ["n/a" if one == NO_P99 else one for one in cells]
+    return (busy, queue, "reads", *numbers[:4]), ("", "", "writes", *numbers[4:])
+
+
+def _direction(use: DirectionUse, has_p99: bool) -> tuple[str, ...]:
+    p99 = few(use.latency_ms_p99) if has_p99 else NO_P99
+    return few(use.iops), few(use.mb_per_s), few(use.latency_ms_mean), p99
+
+
+def few(number: float | None) -> str:
+    """Two or three digits: what counts differs by orders of magnitude.
+
+    >>> few(0.0431), few(4.26), few(81.2), few(1381.4), few(0.0018), few(0.0), few(None)
+    ('0.043', '4.3', '81', '1,381', '0.002', '0', '–')
+    """
+    if number is None:
+        return words.ABSENT
+    if number >= 10 or number < 0.0005:
+        return f"{number:,.0f}"
+    return f"{number:.2g}" if number >= 0.01 else f"{number:.1g}"
+
+
+def cpu_rows(document: RunDocument) -> list[tuple[str, ...]]:
+    """Of `CPU_COLUMNS`: shares of all cores' time, means of the repeats."""
+    return [
+        (
+            arm.name,
+            *(
+                words.percent(share, 0)
+                for share in (
+                    _known([repeat.server_user for repeat in arm.repeats]),
+                    _known([repeat.server_system for repeat in arm.repeats]),
+                    fmean(repeat.server_iowait for repeat in arm.repeats),
+                    fmean(repeat.server_steal for repeat in arm.repeats),
+                )
+            ),
+        )
+        for arm in answer.arms(document)
+        if arm.repeats
+    ]
+
+
+def _known(shares: Sequence[float | None]) -> float | None:
+    known = [one for one in shares if one is not None]
+    return fmean(known) if known else None
+
+
+def cpu_line(document: RunDocument) -> str:
+    """The server's CPU of each arm, in a line."""
+    each = [
+        f"{arm} {user} user, {system} system, {stolen} stolen"
+        for arm, user, system, _, stolen in cpu_rows(document)
+    ]
+    return f"Server CPU: {'; '.join(each)}."
+
+
+def sentence(document: RunDocument) -> str | None:
+    """How busy the origin was before, and how busy what took its place is; None where it was not
+    counted."""
+    before = next((one for one in of(document, "baseline") if one.name == ORIGIN), None)
+    after = of(document, "accelerated")
+    if before is None or not after:
+        return None
+    now = [f"the {one.name} {words.percent(one.utilisation, 0)}" for one in after]
+    return (
+        f"Before, the origin was busy {words.percent(before.utilisation, 0)} of the time, with"
+        f" {few(before.queue)} requests under way; now {words.listed(now)}."
+    )

@@ -1,0 +1,394 @@
+"""What limits a run's claim. Every caveat is one member of `Code`, with its text and its advice.
+
+`derive` works them out from the figures, so that none can be forgotten; renderers show
+`of(document)`, which never shows fewer than `derive`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import Enum
+
+from ..model import words
+from ..model.document import (
+    CPU_BOUND_SHARE,
+    Arm,
+    Calibration,
+    Caveat,
+    Machine,
+    Repeat,
+    RunDocument,
+    Steadiness,
+    WarmUpFigures,
+    Window,
+)
+from . import power
+
+REPEATS_WANTED = 3
+UNSTEADY_NAMED = 4
+WINDOW_WANTED_S = 10.0
+STEAL_BORNE = 0.05
+OTHERS_BORNE = 0.1
+MEMORY_FACTOR = 2  # buffers of half a database serve much of what is read twice
+WARMUP_RATE_WANTED = 0.90  # of the origin's sequential rate
+CALIBRATION_TOLERANCE = 0.15
+
+
+class Code(Enum):
+    """In the order in which they are shown: what voids a claim before what narrows it."""
+
+    INCOMPLETE = (
+        "The run {state}: what follows is only what was measured until then.",
+        "Resume the experiment; it continues at the first missing phase.",
+    )
+    WARMUP_DIFFERS = (
+        "{differing} of {sampled} sampled cache blocks differ from the slow storage.",
+        "Do not use this cache: destroy it, warm it up again with the database stopped, and "
+        "check the sample before starting the database.",
+    )
+    ANSWERS_DIFFER = (
+        "The answers of {which} are not the same in all arms and repeats.",
+        "Do not use these figures: check the database (`hotset tpch check`) and the cache.",
+    )
+    QUERIES_UNFINISHED = (
+        "In {arm}, {which} did not finish: the totals are incomplete.",
+        "Give the queries more time (tpch.timeout_s), or take a smaller scale.",
+    )
+    NOT_SIGNIFICANT = (
+        "Not significant: the 95 % interval {interval} of the factor contains 1×.",
+        "Add repeats or lengthen the measured window; until then claim no difference.",
+    )
+    NO_INTERVAL = (
+        "The factor has no interval: it comes from one repeat, and nothing is known of the seconds"
+        " within its windows, or they are too few.",
+        "Add repeats (three or more); until then claim no difference.",
+    )
+    CPU_BOUND = (
+        "CPU-bound: the server's CPU was {cpu} busy in the accelerated run, so the factor is "
+        "understated; the storage could have given more.",
+        "Give the server more cores, or compare latencies instead of throughput.",
+    )
+    STOLEN = (
+        "Shared host: the hypervisor gave up to {worst} of the machine's CPU to others ({which})."
+        " CPU-bound work was slowed by about as much, and not equally in all arms.",
+        "Repeat when the host is quiet, or on a dedicated machine.",
+    )
+    LOADED = (
+        "Busy computer: other programs used up to {worst} of its CPU before an arm started"
+        " ({which}). CPU-bound work was slowed, and not equally in all arms.",
+        "Repeat when nothing else runs on this computer.",
+    )
+    PROBE_BELOW = (
+        "After the warm-up the probe's hit ratio was {ratio}, below the required {wanted}.",
+        "Check that the hot set fits in the cache, or warm up more of the database.",
+    )
+    FITS_IN_MEMORY = (
+        "The database ({database}) fits in {where} ({memory}): reads that memory serves "
+        "never reach the cache.",
+        "Use a larger database, or less memory, to measure the cache rather than the memory.",
+    )
+    QUERIES_FIT_IN_MEMORY = (
+        "The TPC-H database ({database}) is not twice as large as the buffers ({memory}):"
+        " after their first reads the queries are served by memory.",
+        "Use a larger tpch.scale, or less memory, to measure the cache rather than the memory.",
+    )
+    EMULATED_CPU = (
+        "Emulated CPU: the guest's CPU was emulated in software, {slowdown} slower than the "
+        "host's. Throughput and latencies are not those of this hardware.",
+        "Read the ratios between arms, not the absolute figures; run on a machine with KVM, or "
+        "on the server itself, for absolute ones.",
+    )
+    USER_MODE_LINUX = (
+        "User-Mode Linux: the kernel and its cache are real and ran at this computer's CPU speed,"
+        " but as a process: one CPU, and system calls and process switches that cost tens of"
+        " microseconds. That holds back the fast arms more than the slow one.",
+        "Read the ratios between arms as a lower bound; run on the server itself for absolute"
+        " figures.",
+    )
+    EMULATED_TIER = (
+        "Emulated tier: the cache was hotset's own engine, not a kernel cache, and the flash was "
+        "modelled.",
+        "Repeat with the kernel's dm-cache before deciding on it (tier.kind = 'dm-cache').",
+    )
+    MODELLED_STORAGE = (
+        "Modelled storage: the slow storage was a model of “{name}”, not the device.",
+        "Repeat on the real device (name it by id in the experiment) before buying.",
+    )
+    TIME_SCALED = (
+        "Time-scaled: the modelled storage ran {scale} slower than real, to keep its proportion "
+        "to the CPU. Rates and latencies are in this slowed time.",
+        "Read the ratios between arms; absolute figures need a run with a time scale of 1.",
+    )
+    CALIBRATION_OFF = (
+        "The storage model missed its own values by more than {tolerance}: {which}.",
+        "Calibrate the model again, with nothing else running on the host.",
+    )
+    CHECKED_AFTER_LOAD = (
+        "The twelve consistency conditions were checked after the load, not after each window.",
+        "Set tpcc.check = 'every-arm' to check after each window, too; each check reads the whole"
+        " database.",
+    )
+    FEW_REPEATS = (
+        "Few repeats: {which}. The interval understates the spread between repeats.",
+        "Use three repeats or more.",
+    )
+    SHORT_WINDOW = (
+        "Short windows: only {which} were measured. A stall of a few seconds falls wholly inside or"
+        " outside of such a window, and the interval understates the spread.",
+        "Measure for half a minute or more (duration_s).",
+    )
+    NOT_STEADY = (
+        "Not steady within the window: {which}.",
+        "Lengthen the ramp-up (rampup_s) and the window (duration_s). If only one"
+        " kind of transaction is affected, its plan may have changed: run ANALYZE beforehand.",
+    )
+    RATE_NOT_REACHED = (
+        "More transactions were due than the users could do: {which} were skipped. Latencies count"
+        " only those that were done.",
+        "Take a lower rate, or more users.",
+    )
+    FAILED_TRANSACTIONS = (
+        "{failed} failed ({causes}); they are not counted in the throughput.",
+        "Look up the cause in the run's log; failures that pile up in one arm skew the factor.",
+    )
+    WARMUP_SLOW = (
+        "The warm-up ran at {rate}, {share} of the slow storage's sequential rate ({origin}).",
+        "Defragment the database files, or warm up while nothing else reads the slow storage.",
+    )
+    NOT_AUDITED = (
+        "Results are TPROC-C (NOPM, TPM) and TPROC-H (seconds), derived from TPC-C and TPC-H;"
+        " they are not audited TPC results.",
+        "Do not compare them with results published by the TPC.",
+    )
+
+    def __init__(self, text: str, advice: str) -> None:
+        self.text = text
+        self.advice = advice
+
+    def fill(self, **figures: str) -> Caveat:
+        return Caveat(code=self.name, text=self.text.format(**figures), advice=self.advice)
+
+
+def derive(document: RunDocument) -> tuple[Caveat, ...]:
+    """Every caveat that the document's figures call for, in the order of `Code`."""
+    found = [
+        *_of_state(document),
+        *_of_factor(document),
+        *_of_conditions(document),
+        *_of_repeats(document),
+        *_of_queries(document),
+        *_of_others(document),
+        *_of_warmup(document),
+        *([Code.NOT_AUDITED.fill()] if document.timed != "sql" or document.power_arms else []),
+    ]
+    order = {code.name: place for place, code in enumerate(Code)}
+    return tuple(sorted(found, key=lambda caveat: order[caveat.code]))
+
+
+def of(document: RunDocument) -> tuple[Caveat, ...]:
+    """The derived caveats, then the document's own that are not among them."""
+    derived = derive(document)
+    codes = {caveat.code for caveat in derived}
+    return derived + tuple(caveat for caveat in document.warnings if caveat.code not in codes)
+
+
+def _of_state(document: RunDocument) -> Iterator[Caveat]:
+    if document.state != "complete":
+        was = {"failed": "failed", "interrupted": "was interrupted"}
+        yield Code.INCOMPLETE.fill(state=was[document.state])
+
+
+def _of_factor(document: RunDocument) -> Iterator[Caveat]:
+    factor = document.factor()
+    if factor is not None and not factor.has_interval:
+        yield Code.NO_INTERVAL.fill()
+    elif factor is not None and not factor.significant:
+        interval = words.interval(factor.ci_low, factor.ci_high)
+        yield Code.NOT_SIGNIFICANT.fill(interval=interval)
+    accelerated = document.arm("accelerated")
+    if accelerated is not None:
+        cpu = max(repeat.server_cpu for repeat in accelerated.repeats)
+        if cpu > CPU_BOUND_SHARE or (factor is not None and factor.cpu_bound):
+            yield Code.CPU_BOUND.fill(cpu=words.percent(cpu, 0))
+
+
+def _of_machine(machine: Machine) -> Iterator[Caveat]:
+    if machine.accel == "tcg":
+        known = machine.cpu_slowdown
+        slowdown = f"{known:.1f} times" if known else "by a factor that was not measured,"
+        yield Code.EMULATED_CPU.fill(slowdown=slowdown)
+    if machine.kind == "uml":
+        yield Code.USER_MODE_LINUX.fill()
+
+
+def _of_conditions(document: RunDocument) -> Iterator[Caveat]:
+    machine, storage, database = document.machine, document.storage, document.database
+    if machine is not None:
+        yield from _of_machine(machine)
+    if document.tier is not None and (document.tier.emulated or document.tier.kind == "emulated"):
+        yield Code.EMULATED_TIER.fill()
+    if storage is not None and storage.kind == "modelled":
+        yield Code.MODELLED_STORAGE.fill(name=storage.name)
+    if document.time_scale != 1:
+        yield Code.TIME_SCALED.fill(scale=f"{document.time_scale:.1f} times")
+    if storage is not None and storage.measured and storage.expected:
+        off = calibration_errors(storage.measured, storage.expected)
+        if off:
+            which = words.listed([f"{name} {error:+.0%}" for name, error in off.items()])
+            tolerance = words.percent(CALIBRATION_TOLERANCE, 0)
+            yield Code.CALIBRATION_OFF.fill(which=which, tolerance=tolerance)
+    if database is not None and database.checked_after == "load":
+        yield Code.CHECKED_AFTER_LOAD.fill()
+    if database is not None:
+        places = [("the database's buffers", database.buffers_bytes)]
+        if machine is not None and not database.direct_io:
+            places.append(("the machine's memory", machine.memory_bytes))
+        for where, memory in places:
+            if 0 < database.bytes <= memory:
+                yield Code.FITS_IN_MEMORY.fill(
+                    where=where, database=words.size(database.bytes), memory=words.size(memory)
+                )
+                break
+        if 0 < database.tpch_bytes < MEMORY_FACTOR * database.buffers_bytes:
+            yield Code.QUERIES_FIT_IN_MEMORY.fill(
+                database=words.size(database.tpch_bytes), memory=words.size(database.buffers_bytes)
+            )
+
+
+def calibration_errors(measured: Calibration, expected: Calibration) -> dict[str, float]:
+    """Figures outside the tolerance: name → relative error."""
+    errors = {}
+    for name in Calibration.model_fields:
+        got, wanted = getattr(measured, name), getattr(expected, name)
+        if got is not None and wanted is not None:
+            error = got / wanted - 1
+            if abs(error) > CALIBRATION_TOLERANCE:
+                errors[name.replace("_", " ")] = error
+    return errors
+
+
+def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
+    arms = [arm for arm in document.arms if arm.repeats]
+    few = [arm for arm in arms if len(arm.repeats) < REPEATS_WANTED]
+    if few:
+        which = [f"{words.plural(len(arm.repeats), 'repeat')} of {arm.name}" for arm in few]
+        yield Code.FEW_REPEATS.fill(which=words.listed(which))
+    shortest = min((repeat.duration_s for arm in arms for repeat in arm.repeats), default=None)
+    if shortest is not None and shortest < WINDOW_WANTED_S:
+        yield Code.SHORT_WINDOW.fill(which=f"{shortest:.0f} s")
+    unsteady = [
+        f"{arm.name}, repeat {repeat.repeat}: {unsteadiness(one)}"
+        for arm in arms
+        for repeat in arm.repeats
+        for one in repeat.steadiness
+        if not one.steady
+    ]
+    if unsteady:
+        more = len(unsteady) - UNSTEADY_NAMED
+        named = "; ".join(unsteady[:UNSTEADY_NAMED]) + (f"; and {more} more" if more > 0 else "")
+        yield Code.NOT_STEADY.fill(which=named)
+    skipped = [
+        f"{one.arrived.skipped:,} of {one.arrived.due:,} in {arm.name}, repeat {one.repeat}"
+        for arm in arms
+        for one in arm.repeats
+        if one.arrived and one.arrived.skipped
+    ]
+    if skipped:
+        yield Code.RATE_NOT_REACHED.fill(which=words.listed(skipped))
+    failed = {arm.name: sum(repeat.failed for repeat in arm.repeats) for arm in arms}
+    if any(failed.values()):
+        total = words.plural(sum(failed.values()), "transaction")
+        causes = _causes(arms)
+        by_arm = [f"{number:,} in {name}" for name, number in failed.items() if number]
+        yield Code.FAILED_TRANSACTIONS.fill(
+            failed=total, causes="; ".join([words.listed(by_arm), *causes])
+        )
+
+
+def unsteadiness(one: Steadiness) -> str:
+    """What did not stay steady, where, and by how much."""
+    what = {
+        "tpm": "the throughput",
+        "latency_ms": f"{one.of.replace('_', '-')}'s mean latency",
+    }[one.measure]
+    show = words.count if one.measure == "tpm" else words.milliseconds
+    unit = "TPM" if one.measure == "tpm" else "ms"
+    between = f"{show(min(one.rounds))} to {show(max(one.rounds))} {unit}"
+    return f"{what} ({between}, from second {one.second})"
+
+
+def _causes(arms: list[Arm]) -> list[str]:
+    """The recorded causes, most frequent first."""
+    causes: Counter[str] = Counter()
+    for arm in arms:
+        for repeat in arm.repeats:
+            causes.update(_causes_of(repeat))
+    return [f"{cause} {number:,}" for cause, number in causes.most_common(3)]
+
+
+def _causes_of(repeat: Repeat) -> Counter[str]:
+    causes: Counter[str] = Counter()
+    for transaction in repeat.transactions.values():
+        causes.update(transaction.failed)
+    return causes
+
+
+def _of_others(document: RunDocument) -> Iterator[Caveat]:
+    """What the hypervisor and other programs took."""
+    windows: list[tuple[str, Window]] = [
+        *((arm.name, one) for arm in document.arms for one in arm.repeats),
+        *((arm.name, one) for arm in document.power_arms for one in arm.repeats),
+    ]
+    stolen = [(name, one.server_steal) for name, one in windows]
+    others = [(name, one.others_cpu) for name, one in windows]
+    for code, shares, borne in (
+        (Code.STOLEN, stolen, STEAL_BORNE),
+        (Code.LOADED, others, OTHERS_BORNE),
+    ):
+        worst = {name: max(share for arm, share in shares if arm == name) for name, _ in shares}
+        robbed = {name: share for name, share in worst.items() if share > borne}
+        if robbed:
+            said = [f"{name} {words.percent(share, 0)}" for name, share in robbed.items()]
+            highest = words.percent(max(robbed.values()), 0)
+            yield code.fill(worst=highest, which=words.listed(said))
+
+
+def _of_queries(document: RunDocument) -> Iterator[Caveat]:
+    different = power.differing(document)
+    if different:
+        which = words.listed([f"query {number}" for number in different])
+        yield Code.ANSWERS_DIFFER.fill(which=which)
+    for arm in document.power_arms:
+        if arm.repeats and not arm.complete:
+            yield Code.QUERIES_UNFINISHED.fill(arm=arm.name, which=power.unfinished(arm))
+
+
+def _of_warmup(document: RunDocument) -> Iterator[Caveat]:
+    warmup = document.warmup
+    if warmup is None:
+        return
+    # A good mean must not hide a bad repeat.
+    each: list[WarmUpFigures] = [warmup, *warmup.repeats]
+    worst = max(each, key=lambda figures: figures.differing_blocks)
+    if worst.differing_blocks:
+        yield Code.WARMUP_DIFFERS.fill(
+            differing=f"{worst.differing_blocks:,}", sampled=f"{worst.sampled_blocks:,}"
+        )
+    below = [
+        (figures.probe_hit_ratio, figures.probe_hit_ratio_min)
+        for figures in each
+        if figures.probe_hit_ratio is not None
+        and figures.probe_hit_ratio < figures.probe_hit_ratio_min
+    ]
+    if below:
+        ratio, wanted = min(below)
+        yield Code.PROBE_BELOW.fill(ratio=words.percent(ratio), wanted=words.percent(wanted))
+    slowest = min(each, key=lambda figures: figures.mb_per_s / figures.origin_mb_per_s)
+    share = slowest.mb_per_s / slowest.origin_mb_per_s
+    if share < WARMUP_RATE_WANTED:
+        yield Code.WARMUP_SLOW.fill(
+            rate=words.rate(slowest.mb_per_s),
+            share=words.percent(share, 0),
+            origin=words.rate(slowest.origin_mb_per_s),
+        )

@@ -1,0 +1,1 @@
+"""Several windows or runs beside each other."""

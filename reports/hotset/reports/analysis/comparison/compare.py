@@ -1,0 +1,248 @@
+"""Runs side by side: each arm of a run against the same arm of the first one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from hashlib import sha256
+from typing import Literal
+
+from pydantic import JsonValue
+
+from ...model import words
+from ...model.document import Arm, ArmName, RunDocument, Workload
+from .. import answer, power, stats, units
+from . import curve
+
+_NO_SETUP = ("name", "title", "repeats", "arms", "published", "prices", "thresholds")
+"""Keys of an experiment that change nothing in what is measured."""
+_SIZES = {
+    *("flash.size", "machine.memory", "machine in use.memory_bytes", "storage.size"),
+    *("tier.block", "tier.cache", "tier.metadata", "tier.volume"),
+}
+"""Keys whose values are bytes."""
+_CHANGED_BY_TIME = {
+    *("hotset", "time_scale in use", "database in use.version"),
+    *("machine in use.kernel", "machine in use.host.kernel"),
+    *("machine in use.memory_bytes", "machine in use.host.memory_bytes"),
+}
+"""Keys of what runs of one set-up may differ in."""
+_FIGURES: dict[Workload, str] = {
+    "tpch": "TPROC-H s",
+    **{name: unit.short for name, unit in units.UNITS.items()},
+}
+COLUMNS = (
+    "run",
+    "against",
+    "workload",
+    "arm",
+    "users",
+    "figure",
+    "value_against",
+    "value",
+    "speed_ratio",
+    "ci_low",
+    "ci_high",
+    "verdict",
+    "hit_ratio_against",
+    "hit_ratio",
+)
+Figures = answer.ArmFigures | power.PowerFigures
+Verdict = Literal["faster", "slower", "not significant", "no ratio"]
+
+
+class SetUpsDiffer(ValueError):
+    """What the runs measured is not the same thing; the text names the differences."""
+
+    exit_code = 2
+    http_status = 409
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A setting that two runs do not share."""
+
+    key: str
+    first: str
+    other: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.first} / {self.other}"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One arm of a run beside that of the first run; of a curve, with one number of users.
+
+    ``speed_ratio`` is how many times faster ``run`` was, whichever way the figure points; its
+    interval is 95 %. ``note`` says why there is no ratio.
+    """
+
+    run: str
+    against: str
+    workload: Workload
+    arm: ArmName
+    users: int | None
+    """None where there is no curve."""
+    figure: str
+    value_against: float
+    value: float
+    speed_ratio: float | None
+    ci_low: float | None
+    ci_high: float | None
+    verdict: Verdict
+    hit_ratio_against: float | None
+    hit_ratio: float | None
+    note: str = ""
+
+
+def differences(first: RunDocument, other: RunDocument) -> list[Difference]:
+    """Everything of the set-up that is not the same: settings, machine, tier, storage, server."""
+    left, right = dict(_setup(first)), dict(_setup(other))
+    keys = [*left, *(key for key in right if key not in left)]
+    return [
+        Difference(key, *_told(key, left.get(key, words.ABSENT), right.get(key, words.ABSENT)))
+        for key in keys
+        if left.get(key) != right.get(key)
+    ]
+
+
+def _told(key: str, first: str, other: str) -> tuple[str, str]:
+    """Two values that differ, for people: sizes in a unit, unless it would hide the difference."""
+    if key in _SIZES and first.isdigit() and other.isdigit():
+        sizes = int(first), int(other)
+        if abs(sizes[0] - sizes[1]) > 0.1 * max(sizes):
+            return words.size(sizes[0]), words.size(sizes[1])
+    return first, other
+
+
+def require_same(first: RunDocument, other: RunDocument) -> None:
+    """:raises SetUpsDiffer: names what is not the same."""
+    found = differences(first, other)
+    if found:
+        raise SetUpsDiffer(
+            f"{first.run} and {other.run} have different set-ups: {'; '.join(map(str, found))}"
+        )
+
+
+def same_over_time(first: RunDocument, other: RunDocument) -> bool:
+    """Whether two runs are of one set-up, as far as time does not change it by itself: versions,
+    kernels and the memory they leave, and a time scale that was measured may differ."""
+    return all(one.key in _CHANGED_BY_TIME for one in differences(first, other))
+
+
+def lines(documents: Sequence[RunDocument]) -> list[Line]:
+    """Every arm that both have, of each run against the first."""
+    first, *others = documents
+    return [line for other in others for line in (*_timed(first, other), *_tpch(first, other))]
+
+
+def as_dict(line: Line) -> dict[str, object]:
+    return asdict(line)
+
+
+def _timed(first: RunDocument, other: RunDocument) -> Iterator[Line]:
+    if first.timed != other.timed:
+        return
+    curves = curve.of(first), curve.of(other)
+    for name in answer.ARM_ORDER:
+        before, after = (one.get(name, []) for one in curves)
+        if before and after:
+            there = {point.users: point.arm for point in before}
+            for point in after:
+                if point.users in there:
+                    yield _timed_line(first, other, there[point.users], point.arm, point.users)
+            continue
+        old, new = first.arm(name), other.arm(name)
+        if old is not None and new is not None:
+            yield _timed_line(first, other, old, new, None)
+
+
+def _timed_line(
+    first: RunDocument, other: RunDocument, before: Arm, after: Arm, users: int | None
+) -> Line:
+    old, new = answer.figures(before), answer.figures(after)
+    ratio = partial(stats.ratio_with_interval, after, before)
+    return _line(first, other, after.workload, (old, new), (old.rate, new.rate), ratio, users)
+
+
+def _tpch(first: RunDocument, other: RunDocument) -> Iterator[Line]:
+    for name in answer.ARM_ORDER:
+        before, after = first.power_arm(name), other.power_arm(name)
+        if before is not None and after is not None:
+            old, new = power.figures(before), power.figures(after)
+            ratio = partial(stats.ratio_of_totals, before, after)
+            yield _line(first, other, "tpch", (old, new), (old.total_s, new.total_s), ratio)
+
+
+def _line(
+    first: RunDocument,
+    other: RunDocument,
+    workload: Workload,
+    arms: tuple[Figures, Figures],
+    values: tuple[float, float],
+    ratio: Callable[[], stats.Interval],
+    users: int | None = None,
+) -> Line:
+    old, new = arms
+    interval, note = None, ""
+    try:
+        interval = ratio()
+    except stats.NoFactor as reason:
+        note = str(reason)
+    gain, low, high = interval or (None, None, None)
+    return Line(
+        other.run,
+        first.run,
+        workload,
+        new.name,
+        users,
+        _FIGURES[workload],
+        *values,
+        gain,
+        low,
+        high,
+        _verdict(interval),
+        old.hit_ratio,
+        new.hit_ratio,
+        note,
+    )
+
+
+def _verdict(interval: stats.Interval | None) -> Verdict:
+    """An interval without a width (one repeat of the queries) decides nothing."""
+    if interval is None:
+        return "no ratio"
+    ratio, low, high = interval
+    if low == high or low <= 1 <= high:
+        return "not significant"
+    return "faster" if ratio > 1 else "slower"
+
+
+def _setup(document: RunDocument) -> Iterator[tuple[str, str]]:
+    """Every setting by its key, as text."""
+    for key, value in document.experiment.spec.items():
+        if key not in _NO_SETUP:
+            yield from _flat(key, value)
+    for script in document.experiment.scripts:
+        yield f"text of {script.name}", f"sha256 {sha256(script.text.encode()).hexdigest()[:12]}"
+    yield "hotset", document.hotset_version
+    yield "time_scale in use", f"{document.time_scale:g}"
+    # What `auto` came to; the rest of these records follows from the settings.
+    for name, record, kept in (
+        ("machine", document.machine, {"kind", "accel", "cores", "memory_bytes", "kernel", "host"}),
+        ("tier", document.tier, {"kind", "flash"}),
+        ("storage", document.storage, {"kind", "name"}),
+        ("database", document.database, {"version"}),
+    ):
+        if record is not None:
+            yield from _flat(f"{name} in use", record.model_dump(mode="json", include=kept))
+
+
+def _flat(key: str, value: JsonValue) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _flat(f"{key}.{name}", part)
+    elif value is not None and value != []:
+        yield key, ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,191 @@
+"""A curve over users: where it is highest, and where more users begin to gain little."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from ...model import words
+from ...model.document import Arm, ArmName, Repeat, RunDocument
+from .. import answer, units
+from ..answer import ArmFigures
+from ..breakdown import time_use
+
+LEAST_POINTS = 3
+"""Fewer have no knee."""
+FLAT = 0.02
+"""A peak is the fewest users that come within this share of the highest throughput: beyond it the
+difference is noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One number of users and their throughput, in whichever unit."""
+
+    users: int
+    rate: float
+
+
+def peak(points: Sequence[Point]) -> Point:
+    """The fewest users that come to the highest throughput, less what is noise.
+
+    >>> peak([Point(1, 100), Point(2, 198), Point(4, 200), Point(8, 150)])
+    Point(users=2, rate=198)
+    """
+    highest = max(one.rate for one in points)
+    return next(one for one in points if one.rate >= (1 - FLAT) * highest)
+
+
+def knee(points: Sequence[Point]) -> Point | None:
+    """The point that lies furthest above the straight line from the first point to the highest
+    throughput at the most users, both axes scaled to 1 (Satopää et al., "Finding a Kneedle in a
+    Haystack", 2011). What falls beyond the peak counts as level.
+
+    None where there are too few points, or none lies above the line: the throughput grows as the
+    users do.
+
+    >>> knee([Point(1, 100), Point(2, 190), Point(4, 340), Point(8, 380), Point(16, 400)])
+    Point(users=4, rate=340)
+    >>> knee([Point(1, 100), Point(2, 200), Point(4, 400)]) is None
+    True
+    """
+    if len(points) < LEAST_POINTS:
+        return None
+    reached = list(accumulate((one.rate for one in points), max))
+    first, last = points[0], points[-1]
+    if reached[-1] <= first.rate:
+        return None
+
+    def above(index: int) -> float:
+        gained = (reached[index] - first.rate) / (reached[-1] - first.rate)
+        return gained - (points[index].users - first.users) / (last.users - first.users)
+
+    best = max(range(1, len(points) - 1), key=above)
+    return points[best] if above(best) > FLAT else None
+
+
+def sentence(points: Sequence[Point], unit: str = "NOPM") -> str:
+    """Peak and knee in words.
+
+    :param unit: of the throughput.
+
+    >>> sentence([Point(1, 100), Point(2, 190), Point(4, 340), Point(8, 380), Point(16, 400)])
+    'peak: 400 NOPM with 16 users; knee: 4 users (340 NOPM), more users gain little'
+    """
+    top, bend = peak(points), knee(points)
+    text = f"peak: {words.count(top.rate)} {unit} with {words.plural(top.users, 'user')}"
+    if bend is None:
+        return f"{text}; no knee among these"
+    users = words.plural(bend.users, "user")
+    return f"{text}; knee: {users} ({words.count(bend.rate)} {unit}), more users gain little"
+
+
+def text_bars(points: Sequence[Point], width: int = 24) -> list[str]:
+    """A bar of characters for each point, the highest as long as ``width``."""
+    highest = max(one.rate for one in points) or 1
+    return ["█" * max(1, round(one.rate / highest * width)) for one in points]
+
+
+def columns(document: RunDocument) -> tuple[str, ...]:
+    """The heads of `rows`."""
+    return (
+        "arm",
+        "users",
+        units.of(document).short,
+        "p95 ms",
+        "CPU",
+        "hit ratio",
+        "most time",
+        "of baseline",
+        "of all-flash",
+    )
+
+
+REFERENCES: tuple[ArmName, ...] = ("baseline", "all-flash")
+
+
+@dataclass(frozen=True, slots=True)
+class ArmPoint:
+    """One arm with one number of users, over its repeats."""
+
+    users: int
+    figures: ArmFigures
+    arm: Arm
+    """With these windows alone."""
+
+    @property
+    def point(self) -> Point:
+        return Point(self.users, self.figures.rate)
+
+
+def of(document: RunDocument) -> dict[ArmName, list[ArmPoint]]:
+    """Every arm's points, the fewest users first; empty where the run measured no curve."""
+    if not any(arm.curve for arm in document.arms):
+        return {}
+    most = (document.database.users if document.database else None) or 0
+    found: dict[ArmName, list[ArmPoint]] = {}
+    for name in answer.ARM_ORDER:
+        windows = [
+            window
+            for arm in document.arms
+            if arm.name == name
+            for window in (*arm.curve, *arm.repeats)
+        ]
+        by_users: dict[int, list[Repeat]] = {}
+        for window in windows:
+            by_users.setdefault(window.users or most, []).append(window)
+        if by_users:
+            found[name] = [_arm_point(name, *one) for one in sorted(by_users.items())]
+    return found
+
+
+def _arm_point(name: ArmName, users: int, windows: list[Repeat]) -> ArmPoint:
+    arm = Arm(name=name, repeats=tuple(windows))
+    return ArmPoint(users, answer.figures(arm), arm)
+
+
+def rows(document: RunDocument) -> list[tuple[str, ...]]:
+    """A row for each arm and number of users; ratios with their 95 % intervals."""
+    found = of(document)
+    references = {name: {one.users: one for one in found.get(name, ())} for name in REFERENCES}
+    return [
+        (
+            name,
+            str(one.users),
+            words.count(one.figures.rate),
+            words.latencies(one.figures.latency_ms)[1],
+            words.percent(one.figures.server_cpu, 0),
+            words.percent(one.figures.hit_ratio),
+            _most_time(one),
+            *(_ratio(one, references[of_name].get(one.users)) for of_name in REFERENCES),
+        )
+        for name, points in found.items()
+        for one in points
+    ]
+
+
+def sentences(document: RunDocument) -> list[str]:
+    """Peak and knee of every arm."""
+    return [
+        f"{name}: {sentence([one.point for one in points], units.of(document).short)}."
+        for name, points in of(document).items()
+    ]
+
+
+def _most_time(one: ArmPoint) -> str:
+    use = time_use.mean(repeat.time for repeat in one.arm.repeats)
+    return time_use.most(use) if use else words.ABSENT
+
+
+def _ratio(one: ArmPoint, reference: ArmPoint | None) -> str:
+    """How many times the reference's throughput, with the interval."""
+    from .. import stats
+
+    if reference is None or reference.arm.name == one.arm.name:
+        return words.ABSENT
+    try:
+        ratio, low, high = stats.ratio_with_interval(one.arm, reference.arm)
+    except stats.NoFactor:
+        return words.ABSENT
+    return f"{words.factor(ratio)} ({words.interval(low, high)})"

@@ -1,0 +1,85 @@
+"""The highest rate of transactions that meets the experiment's limits, before and after."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+from ...model import words
+from ...model.document import ArmName, HighestRate, Latency, RunDocument
+from .. import answer
+
+TITLE = "Highest rate that meets the limits"
+COLUMNS = ("arm", "repeat", "rate per s", "p50 ms", "p95 ms", "p99 ms", "missed at", "because")
+
+
+def of(document: RunDocument, arm: ArmName) -> tuple[HighestRate, ...]:
+    """An arm's searches, by repeat."""
+    return next((one.rates for one in document.arms if one.name == arm), ())
+
+
+def mean_rate(document: RunDocument, arm: ArmName) -> float | None:
+    """Transactions a second, a repeat in which no rate held as 0; None where none was sought."""
+    found = of(document, arm)
+    return fmean(one.rate_per_s or 0.0 for one in found) if found else None
+
+
+def limits(document: RunDocument) -> str:
+    """What the rates had to meet; empty where none was sought."""
+    every = (one.limits for arm in document.arms for one in arm.rates)
+    return " and ".join(next(every, ()))
+
+
+def headline(document: RunDocument) -> str | None:
+    """The factor that users feel, in one sentence; None where no rate was sought."""
+    asked = limits(document)
+    if not asked:
+        return None
+    before, after = (mean_rate(document, name) for name in answer.COMPARED)
+    factor = document.rate_factor
+    if factor is None:
+        each = [
+            f"{arm.name} {_rate(mean_rate(document, arm.name))}"
+            for arm in document.arms
+            if arm.rates
+        ]
+        return f"Highest rate with {asked}: {words.listed(each)}."
+    interval = f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
+    said = (
+        f"With {asked} the server takes {_rate(after)} instead of {_rate(before)}:"
+        f" {words.factor(factor.ratio)} as many ({interval})"
+    )
+    if factor.of_all_flash is not None:
+        said += f", {words.percent(factor.of_all_flash, 0)} of all-flash"
+    return f"{said}." if factor.significant else f"Not significant: w{said[1:]}."
+
+
+def rows(document: RunDocument) -> list[tuple[str, ...]]:
+    """A row for each arm and repeat."""
+    return [
+        (
+            name,
+            str(one.repeat),
+            words.count(one.rate_per_s) if one.rate_per_s else "none",
+            *words.latencies(_latency(one)),
+            words.count(one.failed_per_s),
+            _why(one),
+        )
+        for name in answer.ARM_ORDER
+        for one in of(document, name)
+    ]
+
+
+def _rate(per_s: float | None) -> str:
+    return f"{words.count(per_s)} transactions/s" if per_s else "no rate at all"
+
+
+def _latency(found: HighestRate) -> Latency | None:
+    """At the highest rate."""
+    at = (one.latency_ms for one in found.trials if one.rate_per_s == found.rate_per_s)
+    return next(at, None)
+
+
+def _why(found: HighestRate) -> str:
+    """What the next higher rate missed."""
+    missed = (one.missed for one in found.trials if one.rate_per_s == found.failed_per_s)
+    return next(missed, "all that the users get done without pause")

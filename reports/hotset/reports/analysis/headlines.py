@@ -1,0 +1,13 @@
+"""The answers of a run in a sentence each, what it is about first."""
+
+from __future__ import annotations
+
+from ..model.document import RunDocument
+from . import answer, power
+from .comparison import highest
+
+
+def of(document: RunDocument) -> list[str]:
+    """Many users, the rate that meets the limits, the 22 queries: what the experiment has."""
+    said = (answer.headline(document), highest.headline(document), power.headline(document))
+    return [sentence for sentence in said if sentence]

@@ -1,0 +1,167 @@
+"""TPC-H in a report: each arm's power runs as figures, the answer, and what to doubt about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+
+from ..model import words
+from ..model.document import ArmName, Factor, PowerArm, PowerRun, RunDocument
+from . import answer
+
+QUERIES = range(1, 23)
+
+
+@dataclass(frozen=True, slots=True)
+class PowerFigures:
+    """One arm over its repeats.
+
+    seconds           mean seconds by query; a query that failed in a repeat has none
+    total_s           mean of the repeats' totals
+    geometric_mean_s  mean of theirs; None when a query did not finish
+    """
+
+    name: ArmName
+    repeats: tuple[PowerRun, ...]
+    seconds: dict[int, float]
+    total_s: float
+    geometric_mean_s: float | None
+    hit_ratio: float | None
+    server_cpu: float
+    complete: bool
+
+
+def arms(document: RunDocument) -> list[PowerFigures]:
+    """The arms that were measured, in the order of the report."""
+    measured = [document.power_arm(name) for name in answer.ARM_ORDER]
+    return [figures(arm) for arm in measured if arm is not None]
+
+
+def figures(arm: PowerArm) -> PowerFigures:
+    runs = arm.repeats
+    by_query = {
+        number: [query for run in runs for query in run.queries if query.number == number]
+        for number in QUERIES
+    }
+    means = [run.geometric_mean_s for run in runs if run.geometric_mean_s is not None]
+    return PowerFigures(
+        name=arm.name,
+        repeats=runs,
+        seconds={
+            number: fmean(query.seconds for query in queries)
+            for number, queries in by_query.items()
+            if queries and all(query.outcome == "ok" for query in queries)
+        },
+        total_s=fmean(run.total_s for run in runs),
+        geometric_mean_s=fmean(means) if arm.complete else None,
+        hit_ratio=answer.mean_of(run.hit_ratio for run in runs),
+        server_cpu=fmean(run.server_cpu for run in runs),
+        complete=arm.complete,
+    )
+
+
+def headline(document: RunDocument) -> str | None:
+    """TPC-H's answer in one sentence; None when it was not run.
+
+    The factor is of the totals, the geometric means stand beside it: one slow query rules the
+    first, all queries count alike in the second.
+    """
+    if not document.power_arms:
+        return None
+    base, fast = document.power_arm("baseline"), document.power_arm("accelerated")
+    factor = document.factor("tpch")
+    if base is None or fast is None or factor is None:
+        return f"No factor for the 22 queries: {_why_none(document)}."
+    before, after = figures(base), figures(fast)
+    said = (
+        f"The {len(after.seconds)} TPC-H queries took {words.duration(after.total_s)} instead of"
+        f" {words.duration(before.total_s)}: {words.factor(factor.ratio)} as fast"
+        f" ({_interval(factor)}{_geometric(before, after)})"
+    )
+    if factor.of_all_flash is not None:
+        said += f", at {words.percent(factor.of_all_flash, 0)} of all-flash"
+    return f"{said}." if factor.significant else f"Not significant: t{said[1:]}."
+
+
+def _interval(factor: Factor) -> str:
+    if not factor.has_interval:
+        return "one repeat, no interval"
+    return f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
+
+
+def _geometric(before: PowerFigures, after: PowerFigures) -> str:
+    if not before.geometric_mean_s or not after.geometric_mean_s:
+        return ""
+    return f"; geometric means {words.factor(before.geometric_mean_s / after.geometric_mean_s)}"
+
+
+def _why_none(document: RunDocument) -> str:
+    for name in answer.COMPARED:
+        arm = document.power_arm(name)
+        if arm is None:
+            return f"{name} was not measured"
+        if not arm.complete:
+            return f"in {name} {unfinished(arm)} did not finish"
+    return "the run has no factor"
+
+
+def unfinished(arm: PowerArm) -> str:
+    """The queries of an arm that timed out or failed, in words."""
+    numbers = {
+        query.number for run in arm.repeats for query in run.queries if query.outcome != "ok"
+    }
+    return words.listed([f"query {number}" for number in sorted(numbers)])
+
+
+def differing(document: RunDocument) -> list[int]:
+    """Queries whose answers are not the same in all arms and repeats."""
+    answers: dict[int, set[tuple[int | None, str | None]]] = {}
+    for arm in document.power_arms:
+        for run in arm.repeats:
+            for query in run.queries:
+                if query.outcome == "ok":
+                    answers.setdefault(query.number, set()).add((query.rows, query.checksum))
+    return sorted(number for number, found in answers.items() if len(found) > 1)
+
+
+def seconds(number: float | None) -> str:
+    """
+    >>> seconds(0.0123), seconds(4.26), seconds(381.2), seconds(None)
+    ('0.012', '4.26', '381', '–')
+    """
+    if number is None:
+        return words.ABSENT
+    if number >= 100:
+        return f"{number:,.0f}"
+    return f"{number:.2f}" if number >= 0.1 else f"{number:.3f}"
+
+
+def rows(document: RunDocument) -> list[tuple[str, ...]]:
+    """A row per query: its number, mean seconds in each arm, baseline / accelerated; then sums."""
+    measured = arms(document)
+    by_name = {arm.name: arm for arm in measured}
+    lines: list[tuple[str, ...]] = []
+    for number in QUERIES:
+        each = [arm.seconds.get(number) for arm in measured]
+        if any(arm_seconds is not None for arm_seconds in each):
+            compared = [
+                by_name[name].seconds.get(number) if name in by_name else None
+                for name in answer.COMPARED
+            ]
+            lines.append((str(number), *map(seconds, each), _ratio(*compared)))
+    totals = [arm.total_s if arm.complete else None for arm in measured]
+    means = [arm.geometric_mean_s for arm in measured]
+    for label, values in (("total", totals), ("geometric mean", means)):
+        named = dict(zip(by_name, values, strict=True))
+        compared = [named.get(name) for name in answer.COMPARED]
+        lines.append((label, *map(seconds, values), _ratio(*compared)))
+    return lines
+
+
+def columns(document: RunDocument) -> tuple[str, ...]:
+    """The heads of `rows`."""
+    return ("query", *(f"{arm.name} s" for arm in arms(document)), "factor")
+
+
+def _ratio(before: float | None, after: float | None) -> str:
+    return words.factor(before / after) if before and after else words.ABSENT

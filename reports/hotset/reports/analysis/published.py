@@ -1,0 +1,54 @@
+"""Published figures beside measured ones, laid out as such tests are published: before, after,
+factor."""
+
+from __future__ import annotations
+
+from ..model import words
+from ..model.document import RunDocument
+from . import answer, power
+
+COLUMNS = (
+    "value",
+    "published before",
+    "after",
+    "factor",
+    "measured before",
+    "after",
+    "factor",
+)
+
+
+def rows(document: RunDocument) -> list[tuple[str, ...]]:
+    """A row per figure that the published test has; empty where the experiment names none."""
+    published = document.experiment.published
+    if published is None:
+        return []
+    tpcc = {arm.name: arm for arm in answer.arms(document)}
+    tpch = {arm.name: arm for arm in power.arms(document) if arm.complete}
+    before, after = answer.COMPARED
+    lines = []
+    for name, figure, measured in (
+        ("TPM", published.tpm, {one: arm.tpm for one, arm in tpcc.items()}),
+        ("NOPM", published.nopm, {one: arm.rate for one, arm in tpcc.items()}),
+        ("22 queries, s", published.queries_s, {one: arm.total_s for one, arm in tpch.items()}),
+    ):
+        if figure is not None:
+            faster_is_less = name.endswith(", s")
+            lines.append(
+                (
+                    name,
+                    *_three(figure.before, figure.after, faster_is_less),
+                    *_three(measured.get(before), measured.get(after), faster_is_less),
+                )
+            )
+    if published.hit_ratio and after in tpcc:
+        ratio = words.percent(tpcc[after].hit_ratio)
+        lines.append(("hit ratio", "", published.hit_ratio, "", "", ratio, ""))
+    return lines
+
+
+def _three(before: float | None, after: float | None, less_is_faster: bool) -> tuple[str, ...]:
+    if not before or not after:
+        return words.count(before), words.count(after), words.ABSENT
+    gain = before / after if less_is_faster else after / before
+    return words.count(before), words.count(after), words.factor(gain)

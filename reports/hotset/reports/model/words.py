@@ -1,0 +1,170 @@
+"""Figures as text, the same in the terminal and in the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .document import Latency
+
+ABSENT = "–"
+
+
+def factor(ratio: float | None) -> str:
+    """
+    >>> factor(9.84), factor(1.018), factor(131.4), factor(None)
+    ('9.8×', '1.02×', '131×', '–')
+    """
+    return ABSENT if ratio is None else f"{_three_digits(ratio)}×"
+
+
+def interval(low: float, high: float) -> str:
+    """
+    >>> interval(8.91, 10.64)
+    '8.9–10.6'
+    """
+    return f"{_three_digits(low)}–{_three_digits(high)}"
+
+
+def count(number: float | None) -> str:
+    """
+    >>> count(136232.4), count(8.25), count(None)
+    ('136,232', '8.2', '–')
+    """
+    if number is None:
+        return ABSENT
+    return f"{number:.1f}" if 0 < number < 10 and number != int(number) else f"{number:,.0f}"
+
+
+def total(number: int) -> str:
+    """A sum that stands in a row of means.
+
+    >>> total(1203)
+    'Σ 1,203'
+    """
+    return f"Σ {number:,}"
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """
+    >>> percent(0.9731), percent(1.012, 0), percent(None)
+    ('97.3 %', '101 %', '–')
+    """
+    return ABSENT if share is None else f"{100 * share:.{digits}f} %"
+
+
+def part_of_all(share: float | None) -> str:
+    """What is not everything is never shown as everything.
+
+    >>> part_of_all(0.98765), part_of_all(1.0), part_of_all(0.99997), part_of_all(None)
+    ('98.8 %', '100 %', '99.9 %', '–')
+    """
+    if share is None:
+        return ABSENT
+    return "100 %" if share == 1 else f"{min(share * 100, 99.9):.1f} %"
+
+
+def milliseconds(number: float | None) -> str:
+    """
+    >>> milliseconds(4.26), milliseconds(1381.2), milliseconds(None)
+    ('4.3', '1,381', '–')
+    """
+    if number is None:
+        return ABSENT
+    return f"{number:.1f}" if number < 100 else f"{number:,.0f}"
+
+
+PERCENTILES = {
+    "p50": "p50",
+    "p90": "p90",
+    "p95": "p95",
+    "p99": "p99",
+    "p99_9": "p99.9",
+    "p99_99": "p99.99",
+}
+"""Fields of a latency and their names."""
+
+
+def latencies(latency_ms: Latency | None) -> tuple[str, str, str]:
+    """p50, p95 and p99."""
+    if latency_ms is None:
+        return (ABSENT,) * 3
+    return (
+        milliseconds(latency_ms.p50),
+        milliseconds(latency_ms.p95),
+        milliseconds(latency_ms.p99),
+    )
+
+
+def size(number_bytes: int) -> str:
+    """
+    >>> size(65536), size(595 * 2**30), size(1536 * 2**20), size(0)
+    ('64 KiB', '595 GiB', '1.5 GiB', '0 B')
+    """
+    value, unit = float(number_bytes), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.0f} {unit}" if value >= 100 or value == int(value) else f"{value:.1f} {unit}"
+
+
+def rate(mb_per_s: float | None) -> str:
+    """
+    >>> rate(98.44), rate(4.31), rate(None)
+    ('98 MB/s', '4.3 MB/s', '–')
+    """
+    if mb_per_s is None:
+        return ABSENT
+    return f"{mb_per_s:.1f} MB/s" if mb_per_s < 20 else f"{mb_per_s:,.0f} MB/s"
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(8.2), duration(95), duration(6183)
+    ('8.2 s', '1 min 35 s', '1 h 43 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """
+    >>> plural(1, "repeat"), plural(3, "repeat")
+    ('1 repeat', '3 repeats')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def money(amount: float | None) -> str:
+    """
+    >>> money(12345.6), money(3.256), money(0.01234), money(None)
+    ('12,346', '3.26', '0.012', '–')
+    >>> money(0.00002)
+    'below 0.001'
+    """
+    if amount is None:
+        return ABSENT
+    if amount >= 100:
+        return f"{amount:,.0f}"
+    if amount < 0.001:
+        return "below 0.001"
+    return f"{amount:.2f}" if amount >= 0.1 else f"{amount:.2g}"
+
+
+def listed(items: list[str]) -> str:
+    """
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def _three_digits(ratio: float) -> str:
+    if ratio < 2:
+        return f"{ratio:.2f}"
+    return f"{ratio:.1f}" if ratio < 100 else f"{ratio:,.0f}"

@@ -1,0 +1,1 @@
+"""A result as terminal text, tables, charts, HTML and Markdown."""

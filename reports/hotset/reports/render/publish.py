@@ -1,0 +1,55 @@
+"""A run as a published reference: its figures, its report, what made it and where."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from ..analysis import caveats, headlines
+from ..model.document import RunDocument
+from . import html, markdown
+
+
+class NotPublishable(ValueError):
+    """Nobody could repeat it, or it did not finish; the text says which."""
+
+    exit_code = 2
+    http_status = 422
+
+
+def write(document: RunDocument, folder: Path) -> Path:
+    """Write `README.md`, `report.md` and `result.json` into a folder named after the run.
+
+    :raises NotPublishable: the run is not complete, or its command is not recorded.
+    """
+    if document.state != "complete":
+        raise NotPublishable(f"run {document.run} is {document.state}: publish a complete one")
+    if not document.command:
+        raise NotPublishable(
+            f"run {document.run} does not record its command (it is from an older hotset):"
+            " run it again"
+        )
+    target = folder / document.run
+    target.mkdir(parents=True, exist_ok=True)
+    for name, text in (
+        ("README.md", _readme(document)),
+        ("report.md", markdown.render(document)),
+        ("result.json", document.model_dump_json(indent=1) + "\n"),
+    ):
+        (target / name).write_text(text, encoding="utf-8")
+    return target
+
+
+def _readme(document: RunDocument) -> str:
+    """The answer, how to repeat it, the machine, and what limits it."""
+    machine = dict(html.configuration(document))["Machine"]
+    parts = [
+        f"# {document.experiment.title or document.experiment.name}",
+        f"Run `{document.run}`, {document.started_at:%Y-%m-%d %H:%M} UTC, hotset"
+        f" {document.hotset_version}. [Report](report.md), [all figures](result.json).",
+        *(f"**{sentence}**" for sentence in headlines.of(document)),
+        f"```\n{shlex.join(document.command)}\n```",
+        markdown.table(("Machine", ""), machine),
+        markdown.bullets(one.text for one in caveats.of(document)),
+    ]
+    return "\n\n".join(parts) + "\n"

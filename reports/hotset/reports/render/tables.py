@@ -1,0 +1,246 @@
+"""Rows of the tables, and the same rows as CSV (raw figures, units in the column names)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ..analysis import answer
+from ..model.document import RunDocument, State
+
+SUMMARY_COLUMNS = (
+    "run",
+    "state",
+    "labels",
+    "arm",
+    "repeat",
+    "nopm",
+    "tpm",
+    "hit_ratio",
+    "read_hit_ratio",
+    "write_hit_ratio",
+    "latency_ms_p50",
+    "latency_ms_p95",
+    "latency_ms_p99",
+    "server_cpu",
+    "server_iowait",
+    "server_steal",
+    "failed",
+    "retries",
+    "duration_s",
+)
+QUERY_COLUMNS = (
+    "run",
+    "state",
+    "labels",
+    "arm",
+    "repeat",
+    "query",
+    "seconds",
+    "outcome",
+    "rows",
+    "checksum",
+    "hit_ratio_of_run",
+    "server_cpu_of_run",
+)
+LISTING_COLUMNS = (
+    "run",
+    "state",
+    "started_at",
+    "experiment",
+    "machine",
+    "tier",
+    "factor",
+    "factor_ci_low",
+    "factor_ci_high",
+    "significant",
+    "cpu_bound",
+    "labels",
+)
+LABEL_SEPARATOR = "; "
+
+
+@dataclass(frozen=True, slots=True)
+class ListingRow:
+    """One line of `hotset runs list`."""
+
+    run: str
+    state: State
+    started_at: datetime
+    experiment: str
+    machine: str | None = None
+    tier: str | None = None
+    factor: float | None = None
+    factor_ci_low: float | None = None
+    factor_ci_high: float | None = None
+    significant: bool | None = None
+    cpu_bound: bool | None = None
+    labels: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, document: RunDocument) -> ListingRow:
+        machine, tier, factor = document.machine, document.tier, document.factor()
+        where = tiered = None
+        if machine is not None:
+            where = machine.kind + (f" ({machine.accel})" if machine.accel else "")
+        if tier is not None:
+            tiered = f"{tier.kind} {tier.mode}"
+        row = cls(
+            run=document.run,
+            state=document.state,
+            started_at=document.started_at,
+            experiment=document.experiment.name,
+            machine=where,
+            tier=tiered,
+            labels=answer.conditions(document),
+        )
+        if factor is None:
+            return row
+        return replace(
+            row,
+            factor=factor.ratio,
+            factor_ci_low=factor.ci_low,
+            factor_ci_high=factor.ci_high,
+            significant=factor.significant,
+            cpu_bound=factor.cpu_bound,
+        )
+
+
+def summary_csv(document: RunDocument) -> str:
+    """One line per arm and repeat."""
+    labels = LABEL_SEPARATOR.join((*answer.conditions(document), *answer.verdicts(document)))
+    rows = []
+    for arm in answer.arms(document):
+        for repeat in arm.repeats:
+            latency = repeat.latency_ms
+            rows.append(
+                (
+                    document.run,
+                    document.state,
+                    labels,
+                    arm.name,
+                    repeat.repeat,
+                    repeat.nopm,
+                    repeat.tpm,
+                    repeat.hit_ratio,
+                    repeat.read_hit_ratio,
+                    repeat.write_hit_ratio,
+                    latency and latency.p50,
+                    latency and latency.p95,
+                    latency and latency.p99,
+                    repeat.server_cpu,
+                    repeat.server_iowait,
+                    repeat.server_steal,
+                    repeat.failed,
+                    repeat.retries,
+                    repeat.duration_s,
+                )
+            )
+    return csv_text(SUMMARY_COLUMNS, rows)
+
+
+def queries_csv(document: RunDocument) -> str:
+    """One line per arm, repeat and TPC-H query, in the order they ran."""
+    labels = LABEL_SEPARATOR.join(answer.conditions(document))
+    rows = [
+        (
+            document.run,
+            document.state,
+            labels,
+            arm.name,
+            run.repeat,
+            query.number,
+            query.seconds,
+            query.outcome,
+            query.rows,
+            query.checksum,
+            run.hit_ratio,
+            run.server_cpu,
+        )
+        for arm in document.power_arms
+        for run in arm.repeats
+        for query in run.queries
+    ]
+    return csv_text(QUERY_COLUMNS, rows)
+
+
+def listing_csv(rows: Iterable[ListingRow]) -> str:
+    return csv_text(
+        LISTING_COLUMNS,
+        [
+            (
+                row.run,
+                row.state,
+                row.started_at.isoformat().replace("+00:00", "Z"),
+                row.experiment,
+                row.machine,
+                row.tier,
+                row.factor,
+                row.factor_ci_low,
+                row.factor_ci_high,
+                row.significant,
+                row.cpu_bound,
+                LABEL_SEPARATOR.join(row.labels),
+            )
+            for row in rows
+        ],
+    )
+
+
+def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """CSV with a line of names; None is empty, truth values are `true` and `false`."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow(["" if cell is None else _plain(cell) for cell in row])
+    return text.getvalue()
+
+
+def text_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Plain columns: the first to the left, the others, figures, to the right.
+
+    >>> print(text_table(("file", "hits"), [("a", "1"), ("bc", "20")]))
+    file  hits
+    a        1
+    bc      20
+    """
+    lines = [list(heads), *(list(row) for row in rows)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
+    return "\n".join(
+        "  ".join(
+            text.rjust(width) if at else text.ljust(width)
+            for at, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def records(
+    name: str,
+    version: int,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    form: str,
+    none: str = "",
+) -> str:
+    """A list of records under a name, as a table, ``csv`` or ``json``.
+
+    :param version: the ``schema_version`` of the JSON.
+    :param none: what the table says instead where there are none.
+    """
+    if form == "csv":
+        return csv_text(columns, rows)
+    if form == "json":
+        found = [dict(zip(columns, row, strict=True)) for row in rows]
+        return json.dumps({"schema_version": version, name: found}, indent=1)
+    cells = [tuple("-" if cell in (None, "") else str(cell) for cell in row) for row in rows]
+    return text_table(columns, cells) if rows or not none else none
+
+
+def _plain(cell: object) -> object:
+    return str(cell).lower() if isinstance(cell, bool) else cell

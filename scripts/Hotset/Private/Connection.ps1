@@ -1,0 +1,144 @@
+# The servers that this session is connected to.
+
+function Resolve-HotsetConnection {
+    <#
+    .SYNOPSIS
+    The servers that -Connection names; without it the one that was connected to last.
+    #>
+    param(
+        [System.Management.Automation.PSCmdlet] $Caller,
+        [object[]] $Connection
+    )
+    if (-not $Connection) {
+        if ($script:Sessions.Count) { return $script:Sessions[$script:Sessions.Count - 1] }
+        $ErrorActionPreference = 'Stop'
+        $Caller.ThrowTerminatingError((Get-HotsetErrorRecord 'NotConnected' 'ConnectionError' `
+            'Not connected to a hotset server: run Connect-Hotset first.'))
+    }
+    foreach ($one in $Connection) {
+        $found = Find-HotsetSession $one
+        if ($null -ne $found) {
+            $found
+        } else {
+            $missing = Get-HotsetErrorRecord 'NotConnected' 'ConnectionError' `
+                "Not connected to $($one): run Connect-Hotset $one first." $one
+            Write-HotsetFailure $Caller $missing ($Connection.Count -gt 1)
+        }
+    }
+}
+
+function Find-HotsetSession {
+    <#
+    .SYNOPSIS
+    The connection that an object, an address or a name means; nothing if there is none.
+    #>
+    param($Named)
+    $name = [string] $Named
+    if ($null -ne $Named.Uri) { $name = [string] $Named.Uri }
+    $name = $name.TrimEnd('/')
+    foreach ($session in $script:Sessions) {
+        if ($name -in $session.Uri, $session.Server) { return $session }
+    }
+}
+
+function ConvertTo-HotsetUri {
+    <#
+    .SYNOPSIS
+    A server's address from what a user writes: a name is https:// and the console's port.
+    .DESCRIPTION
+    This computer alone is spoken to without encryption: a token would cross the network in plain.
+    #>
+    param([string] $Address)
+    $ErrorActionPreference = 'Stop'
+    $text = $Address.Trim()
+    if ($text -notmatch '^[a-z][a-z0-9+.-]*://') {
+        $scheme = 'https'
+        if ($text -match '^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$') { $scheme = 'http' }
+        if ($text -notmatch ':\d+$') { $text = "$($text):8480" }
+        $text = "$($scheme)://$text"
+    }
+    $uri = $null
+    $parsed = [uri]::TryCreate($text, [System.UriKind]::Absolute, [ref] $uri)
+    if (-not $parsed -or $uri.Scheme -notin 'http', 'https' -or -not $uri.Host) {
+        throw (Get-HotsetErrorRecord 'BadUri' 'InvalidArgument' `
+            "-Uri $($Address): give a server's name or its address, such as https://db1:8480." $Address)
+    }
+    if ($uri.Scheme -eq 'http' -and -not $uri.IsLoopback) {
+        throw (Get-HotsetErrorRecord 'Unencrypted' 'SecurityError' `
+            "-Uri $($Address): the token would cross the network in plain. Use https://, or an SSH tunnel to this computer." $Address)
+    }
+    $uri
+}
+
+function ConvertTo-HotsetSession {
+    <#
+    .SYNOPSIS
+    What is kept of a connection. Server is short: the port only where it is not the usual one.
+    #>
+    param(
+        [uri] $Uri,
+        [securestring] $Token,
+        [bool] $SkipCertificateCheck
+    )
+    $server = $Uri.Host
+    if ($Uri.Port -ne 8480) { $server = $Uri.Authority }
+    @{
+        Uri                  = $Uri.AbsoluteUri.TrimEnd('/')
+        Server               = $server
+        Token                = $Token
+        SkipCertificateCheck = $SkipCertificateCheck
+    }
+}
+
+function Get-HotsetToken {
+    <#
+    .SYNOPSIS
+    The token from a file or the environment, as a SecureString.
+    .DESCRIPTION
+    In this order: the file of -TokenPath, that of HOTSET_TOKEN_FILE, HOTSET_TOKEN, and the file
+    .config/hotset/token of the user. A file that Export-Clixml wrote holds a SecureString or a
+    credential; any other holds the token in its first line.
+    #>
+    param([string] $TokenPath)
+    $ErrorActionPreference = 'Stop'
+    if (-not $TokenPath) { $TokenPath = $env:HOTSET_TOKEN_FILE }
+    if (-not $TokenPath -and $env:HOTSET_TOKEN) { return ConvertTo-HotsetSecret $env:HOTSET_TOKEN }
+    if (-not $TokenPath) {
+        $folder = $env:XDG_CONFIG_HOME
+        if (-not $folder) { $folder = Join-Path ([Environment]::GetFolderPath('UserProfile')) '.config' }
+        $TokenPath = Join-Path (Join-Path $folder 'hotset') 'token'
+        if (-not (Test-Path -LiteralPath $TokenPath)) {
+            throw (Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
+                'No token: give -Token, -Credential or -TokenPath, or set HOTSET_TOKEN_FILE. "hotset console token create NAME" on the server makes one.')
+        }
+    }
+    try {
+        $first = [string] (Get-Content -LiteralPath $TokenPath -TotalCount 1)
+        if ($first.StartsWith('<')) {
+            $kept = Import-Clixml -LiteralPath $TokenPath
+            if ($kept -is [pscredential]) { return $kept.Password }
+            if ($kept -is [securestring]) { return $kept }
+            $first = ''
+        }
+    } catch {
+        throw (Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
+            "-TokenPath $($TokenPath): the file cannot be read: $($_.Exception.Message)" $TokenPath)
+    }
+    if (-not $first.Trim()) {
+        throw (Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
+            "-TokenPath $($TokenPath): the file holds no token." $TokenPath)
+    }
+    ConvertTo-HotsetSecret $first.Trim()
+}
+
+function ConvertTo-HotsetSecret {
+    <#
+    .SYNOPSIS
+    A text as a SecureString.
+    #>
+    param([string] $Text)
+    $secret = New-Object System.Security.SecureString
+    foreach ($letter in $Text.ToCharArray()) { $secret.AppendChar($letter) }
+    $secret.MakeReadOnly()
+    $secret
+}

@@ -1,0 +1,72 @@
+# Databases: who logs in where, and what an object of another module means.
+
+function Resolve-HotsetLogin {
+    <#
+    .SYNOPSIS
+    A database's address with the user in it, the password apart from it, and its product.
+    #>
+    param(
+        [System.Management.Automation.PSCmdlet] $Caller,
+        [string] $Dsn,
+        [pscredential] $Credential,
+        [string] $Engine
+    )
+    $ErrorActionPreference = 'Stop'
+    if (-not $Engine -and $Dsn -like 'sqlserver://*') { $Engine = 'sqlserver' }
+    if (-not $Engine -and $Dsn -match '^postgres(ql)?://') { $Engine = 'postgres' }
+    $login = @{ Dsn = $Dsn; Password = $null; Engine = $Engine }
+    if ($Dsn -match '^[a-z]+://[^/@]*:[^/@]*@') {
+        $Caller.ThrowTerminatingError((Get-HotsetErrorRecord 'PasswordInDsn' 'InvalidArgument' `
+            '-Dsn holds a password: leave it out and give it by -Credential.'))
+    }
+    if ($null -eq $Credential -or -not $Credential.UserName) { return $login }
+    $login.Password = $Credential.GetNetworkCredential().Password
+    $user = [uri]::EscapeDataString($Credential.UserName)
+    if ($Dsn -notlike '*://*') {
+        $Caller.ThrowTerminatingError((Get-HotsetErrorRecord 'BadDsn' 'InvalidArgument' `
+            "-Dsn $($Dsn): write an address, such as sqlserver://db1/shop, to which -Credential adds the user."))
+    }
+    if ($Dsn -match '^[a-z]+://(?<user>[^/@]+)@') {
+        if ($Matches['user'] -ne $user) {
+            $Caller.ThrowTerminatingError((Get-HotsetErrorRecord 'TwoUsers' 'InvalidArgument' `
+                "-Dsn names user $($Matches['user']) and -Credential names $($user): name one."))
+        }
+    } else {
+        $login.Dsn = $Dsn -replace '://@?', "://$($user)@"
+    }
+    $login
+}
+
+function ConvertTo-HotsetTarget {
+    <#
+    .SYNOPSIS
+    What to cache, from a text or an object.
+    .DESCRIPTION
+    An object with SqlInstance and Name is a database, as Get-DbaDatabase returns it; one with Target
+    is what another cmdlet of hotset listed, one with Run a run.
+    #>
+    param($From)
+    if ($From -is [string]) { return $From }
+    if ($From.Target) { return [string] $From.Target }
+    if ($From.SqlInstance -and $From.Name) { return "database:$($From.Name)" }
+    if ($From.FullName) { return [string] $From.FullName }
+    [string] $From
+}
+
+function Get-HotsetInstance {
+    <#
+    .SYNOPSIS
+    The address of the instance that an object of dbatools is from; nothing of any other object.
+    .DESCRIPTION
+    A named instance listens at a port of its own, which the object does not tell: -Dsn names it.
+    #>
+    param($From)
+    if ($From -is [string] -or -not $From.SqlInstance -or -not $From.Name) { return }
+    $instance = [string] $From.SqlInstance
+    if ($instance -match '^(?<host>[^\\,:]+)([,:](?<port>\d+))?$') {
+        $port = ''
+        if ($Matches['port']) { $port = ":$($Matches['port'])" }
+        return "sqlserver://$($Matches['host'])$port/$([uri]::EscapeDataString([string] $From.Name))"
+    }
+    Write-Warning "$($instance): a named instance has a port of its own: name it by -Dsn."
+}

@@ -1,0 +1,176 @@
+function Connect-Hotset {
+    <#
+    .SYNOPSIS
+    Connects this session to hotset servers.
+    .DESCRIPTION
+    Keeps each server's address and the token, which stays encrypted in memory, until the session ends
+    or Disconnect-Hotset is called. The server is asked at once, for at most 15 seconds, so that a
+    wrong token is told here. Other cmdlets use the server that was connected to last, or those that
+    their -Connection names.
+
+    A token is made on the server by "hotset console token create NAME" and taken back by
+    "hotset console token revoke NAME".
+
+    Without -Token, -Credential and -TokenPath the token is taken from the file that the environment
+    variable HOTSET_TOKEN_FILE names, from HOTSET_TOKEN, or from the file .config/hotset/token below
+    the user's folder.
+    .PARAMETER Uri
+    Where the console listens, one or several: a name, such as db1, which means https://db1:8480, or
+    a full address. The environment variable HOTSET_URI if left out. http:// is accepted for this
+    computer alone (an SSH tunnel), as the token would cross the network in plain.
+    .PARAMETER Token
+    The token, as Read-Host -AsSecureString and Get-Secret give it.
+    .PARAMETER Credential
+    The token as the password of a credential, whose user name is not used: what Get-Credential and
+    Import-Clixml give.
+    .PARAMETER TokenPath
+    A file that holds the token in its first line, or what Export-Clixml made of a SecureString or a
+    credential: that one only the same user reads, on the same Windows computer.
+    .PARAMETER SkipCertificateCheck
+    Accepts any certificate of this server, for one that signed its own. Whoever answers at the
+    address gets the token then: better import the certificate into the computer's trusted roots.
+    .INPUTS
+    System.String: -Uri
+    .OUTPUTS
+    Hotset.Connection, with Server, Uri and Jobs (how many the server keeps).
+    .EXAMPLE
+    Connect-Hotset db1 -Token (Read-Host 'Token' -AsSecureString)
+    .EXAMPLE
+    $all = 'db1', 'db2', 'db3' | Connect-Hotset -Token (Get-Secret hotset)
+    Get-HotsetTier -Connection $all | Sort-Object HitRatio
+
+    The disks of three servers.
+    .EXAMPLE
+    Read-Host 'Token' -AsSecureString | Export-Clixml C:\jobs\hotset.xml
+    Connect-Hotset https://db1:8480 -TokenPath C:\jobs\hotset.xml
+
+    The first line once by hand, the second in the tasks of the same user on the same computer.
+    .LINK
+    about_Hotset
+    #>
+    [CmdletBinding(DefaultParameterSetName = 'Environment')]
+    [OutputType('Hotset.Connection')]
+    param(
+        [Parameter(Position = 0, ValueFromPipeline)]
+        [Alias('Server', 'ComputerName')]
+        [string[]] $Uri,
+
+        [Parameter(Mandatory, ParameterSetName = 'Token')]
+        [securestring] $Token,
+
+        [Parameter(Mandatory, ParameterSetName = 'Credential')]
+        [pscredential] $Credential,
+
+        [Parameter(Mandatory, ParameterSetName = 'TokenPath')]
+        [string] $TokenPath,
+
+        [switch] $SkipCertificateCheck
+    )
+    process {
+        $addresses = $Uri
+        if (-not $addresses) { $addresses = @($env:HOTSET_URI) }
+        $several = $addresses.Count -gt 1 -or $PSCmdlet.MyInvocation.ExpectingInput
+        foreach ($address in $addresses) {
+            $session = $null
+            $answer = $null
+            try {
+                if (-not $address) {
+                    throw (Get-HotsetErrorRecord 'BadUri' 'InvalidArgument' `
+                        'No server: give -Uri, or set HOTSET_URI, such as https://db1:8480.')
+                }
+                $place = ConvertTo-HotsetUri $address
+                if ($Credential) { $Token = $Credential.Password }
+                $secret = $Token
+                if ($null -eq $secret) { $secret = Get-HotsetToken $TokenPath }
+                if ($PSVersionTable.PSEdition -ne 'Core') {
+                    Enable-HotsetTls -Uri $place -SkipCertificateCheck $SkipCertificateCheck.IsPresent
+                }
+                $session = ConvertTo-HotsetSession $place $secret $SkipCertificateCheck.IsPresent
+                $answer = Invoke-HotsetApi $session Get '/api/v1/jobs' -TimeoutSeconds 15
+                if ($null -eq $answer.schema_version) {
+                    throw (Get-HotsetStranger $session 'it answered')
+                }
+            } catch {
+                Write-HotsetFailure $PSCmdlet $_ $several
+                continue
+            }
+            if ($answer.schema_version -gt 1) {
+                Write-Warning "$($session.Server) has a newer API than this module knows: update the module."
+            }
+            $before = Find-HotsetSession $session.Uri
+            if ($null -ne $before) { $null = $script:Sessions.Remove($before) }
+            $script:Sessions.Add($session)
+            [pscustomobject] @{
+                PSTypeName = 'Hotset.Connection'
+                Server     = $session.Server
+                Uri        = $session.Uri
+                Jobs       = @($answer.jobs).Count
+            }
+        }
+    }
+}
+
+function Get-HotsetConnection {
+    <#
+    .SYNOPSIS
+    The servers that this session is connected to, the one that is used without -Connection last.
+    .DESCRIPTION
+    Nothing is asked of the servers.
+    .INPUTS
+    None
+    .OUTPUTS
+    Hotset.Connection, with Server, Uri and Default.
+    .EXAMPLE
+    Get-HotsetTier -Connection (Get-HotsetConnection) | Where-Object State -ne active
+    .LINK
+    about_Hotset
+    #>
+    [CmdletBinding()]
+    [OutputType('Hotset.Connection')]
+    param()
+    $count = $script:Sessions.Count
+    for ($number = 0; $number -lt $count; $number++) {
+        [pscustomobject] @{
+            PSTypeName = 'Hotset.Connection'
+            Server     = $script:Sessions[$number].Server
+            Uri        = $script:Sessions[$number].Uri
+            Default    = $number -eq $count - 1
+        }
+    }
+}
+
+function Disconnect-Hotset {
+    <#
+    .SYNOPSIS
+    Forgets a server and its token. Jobs on the server go on.
+    .DESCRIPTION
+    The token stays valid: "hotset console token revoke NAME" on the server takes it back.
+    .PARAMETER Connection
+    The servers to forget. All if left out.
+    .INPUTS
+    System.String, or objects of Get-HotsetConnection: -Connection
+    .OUTPUTS
+    None
+    .EXAMPLE
+    Disconnect-Hotset db1
+    .EXAMPLE
+    Get-HotsetConnection | Disconnect-Hotset
+    .LINK
+    about_Hotset
+    #>
+    [CmdletBinding()]
+    param(
+        [Parameter(Position = 0, ValueFromPipeline)]
+        [Alias('Server')]
+        [object[]] $Connection
+    )
+    process {
+        if (-not $Connection) {
+            $script:Sessions.Clear()
+            return
+        }
+        foreach ($session in @(Resolve-HotsetConnection $PSCmdlet $Connection)) {
+            $null = $script:Sessions.Remove($session)
+        }
+    }
+}

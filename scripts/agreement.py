@@ -1,0 +1,192 @@
+"""Do our smq and bcache cache what the kernel's do? Timed traces through both; a table, and JSON.
+
+Each load is replayed in real time on the kernel's own dm-cache and bcache in the lab's machine
+(User-Mode Linux, or what --machine names), and simulated. Without LOADs: TPC-C as it was recorded,
+TPC-C and a scan beside it, TPC-H's scans, and two scans of the same data, of 40 to 60 seconds each.
+Write a load of your own as NAME=FILE:DISK_MIB:CACHE_MIB; FILE has `SECONDS R|W OFFSET BYTES` lines,
+plain or as .gz. bcache counts requests and not blocks, so it is sent them in pages of 8 KiB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import heapq
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from hotset.cachelayer.block import flashdev
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.testbed import lab as labs
+from hotset.cachelayer.testbed.agreement import (
+    Agreement,
+    Load,
+    TooSlowError,
+    agreement,
+    flash_bytes,
+)
+from hotset.cachelayer.testbed.lab import LabSpec
+
+MIB = 1024**2
+PAGE = 8192
+TPCC = Path(__file__).parents[1] / "cache-layer/tests/data/tpcc-3-warehouses.trace.gz"
+SECONDS = 40.0
+SCAN_AT = 832 * MIB
+"""Behind TPC-C's data, on a disk of 1 GiB."""
+SCAN_SECONDS = 60.0
+
+
+class Row(NamedTuple):
+    """A line of a trace."""
+
+    at: float
+    op: str
+    offset: int
+    size: int
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    words.add_argument("loads", nargs="*", metavar="NAME=FILE:DISK_MIB:CACHE_MIB")
+    words.add_argument("--machine", default="uml", choices=["local", "uml", "vm"])
+    words.add_argument("--tier", action="append", choices=["dm-cache", "bcache"])
+    words.add_argument("--json", type=Path, metavar="FILE", help="write the figures here as well")
+    wanted = words.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        given = [parsed(text, folder / str(n)) for n, text in enumerate(wanted.loads)]
+        own = given or own_loads(folder)
+        loads = [for_tier(load, tier) for tier in wanted.tier or KINDS for load in own]
+        spec = LabSpec(wanted.machine, 2, Bytes(1024 * MIB), flash_bytes(loads))
+        found = []
+        with labs.running(spec, "agreement", print) as lab:
+            for load in loads:
+                try:
+                    found.append(agreement(lab, load))
+                except TooSlowError as slow:
+                    print(f"{load.name} on {load.kind}: {slow}", flush=True)
+                    continue
+                print(*table(found[-1:])[2:], sep="\n", flush=True)
+                if wanted.json:
+                    figures = [one.as_dict() for one in found]
+                    wanted.json.write_text(json.dumps(figures, indent=1) + "\n")
+    print(*table(found), sep="\n")
+
+
+KINDS = ("dm-cache", "bcache")
+
+
+def parsed(text: str, plain: Path) -> Load:
+    """A load as it was written; a trace that is compressed is unpacked to ``plain``."""
+    try:
+        name, rest = text.split("=", 1)
+        file, disk, cache = rest.rsplit(":", 2)
+        sizes = Bytes(int(disk) * MIB), Bytes(int(cache) * MIB)
+    except ValueError:
+        raise SystemExit(f"load `{text}`: write NAME=FILE:DISK_MIB:CACHE_MIB") from None
+    trace = Path(file)
+    if trace.suffix == ".gz":
+        plain.write_bytes(gzip.decompress(trace.read_bytes()))
+        trace = plain
+    return Load(name, trace, *sizes)
+
+
+def own_loads(folder: Path) -> list[Load]:
+    """Those of this script."""
+    tpcc = read(gzip.decompress(TPCC.read_bytes()).decode())
+    beside = scan(SCAN_AT, 128 * MIB, rate=4 * MIB, until=SECONDS)
+    twice = scan(0, 192 * MIB, rate=8 * MIB, until=48.0)
+    mixed = list(heapq.merge(tpcc, beside))
+    return [
+        load(folder, "TPC-C", tpcc, 1024, 96),
+        load(folder, "TPC-C", tpcc, 1024, 256),
+        load(folder, "TPC-C and a scan", mixed, 1024, 256),
+        load(folder, "TPC-H", tpch(folder), 128, 48),
+        load(folder, "scan, twice", twice, 256, 96),
+    ]
+
+
+def load(folder: Path, name: str, rows: list[Row], disk: int, cache: int) -> Load:
+    """:param disk: MiB; ``cache`` too."""
+    file = folder / f"{name}-{cache}.trace".replace(" ", "-")
+    write(file, rows)
+    return Load(f"{name}, {cache} MiB", file, Bytes(disk * MIB), Bytes(cache * MIB))
+
+
+def for_tier(load: Load, tier: str) -> Load:
+    """bcache's has requests of a page each."""
+    if tier == "dm-cache":
+        return load
+    file = load.trace.with_suffix(".pages")
+    if not file.exists():
+        write(file, list(pages(read(load.trace.read_text()))))
+    return replace(load, trace=file, kind="bcache")
+
+
+def scan(start: int, size: int, rate: int, until: float) -> list[Row]:
+    """Reads of 64 KiB one after the other, over and over."""
+    step = 64 * 1024
+    count = int(until * rate / step)
+    return [Row(n * step / rate, "R", start + n * step % size, step) for n in range(count)]
+
+
+def tpch(folder: Path) -> list[Row]:
+    """The first minute of the 22 queries' scans of 60 MB, with buffers of 16 MiB."""
+    local, file = Local(), folder / "tpch.binary"
+    argv = ["trace", "tpch", "--scale", "0.045", "--buffer", "16M", "--rate", "8M"]
+    flashdev.figures(local, [*argv, "--to", str(file)])
+    text = local.run([str(flashdev.program(local)), "trace", "print", str(file)]).stdout
+    return [one for one in read(text) if one.at < SCAN_SECONDS]
+
+
+def read(text: str) -> list[Row]:
+    lines = (line.split() for line in text.splitlines())
+    return [Row(float(at), op, int(offset), int(size)) for at, op, offset, size in lines]
+
+
+def pages(rows: list[Row]) -> Iterator[Row]:
+    for row in rows:
+        first, end = row.offset // PAGE, -(-(row.offset + row.size) // PAGE)
+        for page in range(first, end):
+            yield Row(row.at, row.op, page * PAGE, PAGE)
+
+
+def write(file: Path, rows: list[Row]) -> None:
+    lines = (f"{row.at:.6f} {row.op} {row.offset} {row.size}\n" for row in rows)
+    file.write_text("".join(lines))
+
+
+def table(found: list[Agreement]) -> list[str]:
+    """As Markdown: the kernel's figure / ours / the simulation's in which data moves at once."""
+    lines = [
+        "| tier | trace, cache | read hits % | write hits % | all % | promotions | demotions |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for one in found:
+        sides = [one.kernel, one.ours, *([one.at_once] if one.kind == "dm-cache" else [])]
+        cells = [
+            " / ".join(map(percent, [side.read_ratio for side in sides])),
+            " / ".join(map(percent, [side.write_ratio for side in sides])),
+            " / ".join(map(percent, [side.ratio for side in sides])),
+            " / ".join(count(side.promotions) for side in sides),
+            " / ".join(count(side.demotions) for side in sides),
+        ]
+        lines.append(f"| {one.kind} | {one.load} | {' | '.join(cells)} |")
+    return lines
+
+
+def percent(ratio: float | None) -> str:
+    return "–" if ratio is None else f"{100 * ratio:.1f}"
+
+
+def count(number: int | None) -> str:
+    return "–" if number is None else f"{number:,}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""How well runs in a row agree: with `--fresh`, each on a copy of the load, and without.
+
+    bench_fresh.py [--runs 5] [--seconds 60] [--users 16] [--warehouses 8] [--publish FOLDER]
+
+One private PostgreSQL, autovacuum on as usual, everything in memory and no fsync, so that no disk
+of this computer's is measured. First the runs with `--fresh`, which leave the database as it was
+loaded, then as many without, on that same database: it grows, and autoanalyze may turn its plans.
+The spread is the highest less the lowest NOPM, by the mean. Nothing else should run meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench_drivers import SERVER, USER, newest_server, run_quietly, say, server
+from bench_results import computer, tell
+from hotset.harness.databases.postgres.client import PostgresDatabase
+
+RAMPUP_S = 3
+GOAL = 0.05
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run came to."""
+
+    nopm: float
+    age: int | None
+    """Orders since the load when its window opened."""
+    said: tuple[str, ...]
+    """``NOT_STEADY``, ``PLAN_CHANGED``."""
+
+
+def run(program: str, dsn: str, arguments: argparse.Namespace, seed: int, fresh: bool) -> Run:
+    argv = [program, "tpcc", "run", "--dsn", dsn, "-u", str(arguments.users)]
+    argv += ["-w", str(arguments.warehouses), "--duration", f"{arguments.seconds:g}"]
+    argv += ["--rampup", str(RAMPUP_S), "--seed", str(seed), "--no-check", "--format", "json"]
+    argv += ["--quiet", *(["--fresh"] if fresh else [])]
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        sys.exit(f"bench: {' '.join(argv)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    found = json.loads(done.stdout)
+    result, said = found["result"], []
+    if any(not one["steady"] for one in result["steadiness"]):
+        said.append("NOT_STEADY")
+    if found["plan_changes"]:
+        said.append("PLAN_CHANGED")
+    return Run(result["nopm"], result["orders_before"], tuple(said))
+
+
+def main() -> None:
+    """Load once, run with --fresh, then without."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    for name, default in (("runs", 5), ("users", 16), ("warehouses", 8)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--publish", type=Path)
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server goes with us
+    where, found = computer(), dict[bool, list[Run]]()
+    with server(newest_server(), {**SERVER, "autovacuum": "on"}) as port:
+        with closing(PostgresDatabase("127.0.0.1", port, USER, "", "postgres").session()) as s:
+            s.script("CREATE DATABASE bench")
+        program = str(Path(sys.executable).parent / "hotset")
+        dsn = f"host=127.0.0.1 port={port} user={USER} dbname=bench"
+        build = ["tpcc", "build", "--dsn", dsn, "--warehouses", str(arguments.warehouses)]
+        run_quietly([program, *build, "--quiet"])
+        for fresh in (True, False):
+            found[fresh] = []
+            for number in range(1, arguments.runs + 1):
+                one = run(program, dsn, arguments, number, fresh)
+                found[fresh].append(one)
+                how = "--fresh" if fresh else "in a row"
+                told = " ".join(("", *one.said))
+                say(f"{how} {number}: {one.nopm:,.0f} NOPM{told}, load {os.getloadavg()[0]:.1f}")
+    tell(*report(found[True], found[False], arguments, where), "fresh", arguments.publish)
+
+
+def spread(runs: list[Run]) -> float:
+    """The highest less the lowest NOPM, by the mean."""
+    each = [one.nopm for one in runs]
+    return (max(each) - min(each)) / statistics.fmean(each)
+
+
+def report(
+    fresh: list[Run], in_a_row: list[Run], arguments: argparse.Namespace, where: str
+) -> tuple[str, dict[str, object]]:
+    """As Markdown, and as numbers."""
+    verdict = f"within {GOAL:.0%}" if spread(fresh) <= GOAL else f"not within {GOAL:.0%}"
+    rows = "\n".join(
+        f"| {number} | {one.nopm:,.0f} | {other.nopm:,.0f} | {_age(other)} |"
+        f" {', '.join((*one.said, *(f'{name} in a row' for name in other.said)))} |"
+        for number, (one, other) in enumerate(zip(fresh, in_a_row, strict=True), 1)
+    )
+    command = (
+        f"hotset tpcc run -u {arguments.users} -w {arguments.warehouses}"
+        f" --duration {arguments.seconds:g} [--fresh]"
+    )
+    markdown = f"""# Runs in a row, on a copy of the load and without
+
+{len(fresh)} runs with `--fresh` lie {spread(fresh):.1%} of their mean apart ({verdict}), as many on
+one database {spread(in_a_row):.1%}.
+
+`{command}`, all in memory, no fsync, autovacuum on. {where}. Again: `scripts/bench.sh fresh`.
+
+| run | NOPM with `--fresh` | NOPM in a row | orders since the load | said |
+|---:|---:|---:|---:|---|
+{rows}"""
+    data: dict[str, object] = {
+        "spread_fresh": spread(fresh),
+        "spread_in_a_row": spread(in_a_row),
+        "fresh": [asdict(one) for one in fresh],
+        "in_a_row": [asdict(one) for one in in_a_row],
+        "seconds": arguments.seconds,
+        "users": arguments.users,
+        "warehouses": arguments.warehouses,
+        "computer": where,
+    }
+    return markdown, data
+
+
+def _age(run: Run) -> str:
+    return "–" if run.age is None else f"{run.age:,}"
+
+
+if __name__ == "__main__":
+    main()

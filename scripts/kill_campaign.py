@@ -1,0 +1,60 @@
+"""Kills every verb of a tier's life at each of its steps and compares every file afterwards.
+
+    python scripts/kill_campaign.py [--kind dm-cache] [--verb detach] [--ending kill] [--every 1]
+
+The ending is `kill` or `power cut`, both after a step, or `kill within` or `power cut within` one.
+Needs User-Mode Linux, a real kernel as a process. A whole campaign is some hundreds of kills; each
+takes a few seconds, and is a line on standard error. Standard output has a line a verb. Ends with
+code 1 if anything was lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.testbed import kill_campaign
+from hotset.cachelayer.testbed import lab as labs
+from hotset.cachelayer.testbed.kill_campaign import Outcome
+from hotset.cachelayer.testbed.lab import LabSpec
+from hotset.cachelayer.testbed.machines.uml import Uml
+
+
+def main() -> int:
+    """Run it; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kind", action="append", choices=kill_campaign.KINDS)
+    parser.add_argument("--verb", action="append", choices=kill_campaign.VERBS)
+    parser.add_argument("--ending", action="append", choices=kill_campaign.ENDINGS)
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth step")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="the outcomes, as JSON")
+    asked = parser.parse_args()
+    outcomes = list[Outcome]()
+    spec = LabSpec("uml", 2, Bytes(1024**3), Bytes(512 * 1024**2))
+    with labs.running(spec, "kill campaign", lambda text: print(text, file=sys.stderr)) as lab:
+        assert isinstance(lab.machine, Uml)
+        for outcome in kill_campaign.run(
+            lab.machine,
+            asked.kind or kill_campaign.KINDS,
+            asked.verb or kill_campaign.VERBS,
+            asked.ending or kill_campaign.ENDINGS,
+            lambda steps: range(min(asked.every, steps) // 2, steps + 1, asked.every),
+            lambda text: print(text, flush=True),
+            lambda text: print(text, file=sys.stderr, flush=True),
+        ):
+            outcomes.append(outcome)
+            if asked.save:
+                text = json.dumps([asdict(one) for one in outcomes], indent=1)
+                asked.save.write_text(f"{text}\n")
+    kills = sum(len(one.tried) for one in outcomes)
+    lost = sum(len(one.failures) for one in outcomes)
+    print(f"{kills} kills, {lost} failures")
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,415 @@
+"""Writes docs/reference, and what the clients in scripts/ are generated of: `make docs`.
+
+Commands and options come from the command line's own parser, experiment keys from the models that
+check the file. What neither of them knows (what a variable or an exit code means) is told here, and
+`harness/tests/project/test_docs.py` fails when something is missing or a file is stale.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import typer.main
+from pydantic import BaseModel
+
+from hotset.cachelayer.common.units import SIZE_PATTERN, Bytes
+from hotset.harness import clients
+from hotset.harness.cli import create
+from hotset.harness.experiment.file.spec import Spec
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs/reference"
+
+EXIT_CODES = {
+    0: "It worked.",
+    2: "Usage: an option, an experiment file or a name is wrong. Nothing was done.",
+    3: "This computer or the server lacks something, or something else is using it. The message"
+    " says what to do.",
+    4: "It failed. What was measured until then is kept.",
+    5: "A threshold was missed: the probe's hit ratio, a calibration, answers that differ.",
+    130: "Interrupted by Ctrl-C or SIGTERM. What it had set up was removed.",
+}
+
+ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
+    "The command line": {
+        "HOTSET_MACHINE": "Default of `--machine`: where the accelerated disks are.",
+        "HOTSET_SSH_KEY": "A private key for `--machine ssh://…`, beside the agent's and those in"
+        " `~/.ssh`.",
+        "HOTSET_KNOWN_HOSTS": "The file of known host keys, in place of `~/.ssh/known_hosts`.",
+        "HOTSET_DSN": "Default of `--dsn`: where the database is, without a password.",
+        "HOTSET_PASSWORD": "The database user's password.",
+        "PGPORT": "PostgreSQL's port where the DSN names none.",
+        "HAMMERDB_HOME": "The unpacked HammerDB release for `--driver hammerdb`.",
+        "HOTSET_CONSOLE_PASSWORD_FILE": "A file whose first line becomes the console's password,"
+        " when the console starts for the first time without a terminal.",
+        "HOTSET_DEBIAN_MIRROR": "The Debian mirror that the lab's image is built from.",
+        "HOTSET_FLASHDEV": "The `flashdev` program, in place of this checkout's or the one on the"
+        " PATH.",
+        "HOTSET_TPCC_DRIVER": "The `hotset-tpcc` program, likewise.",
+        "HOTSET_DEBUG": "If set, an unexpected error prints its traceback.",
+        "NO_COLOR": "If set, no colours on the terminal.",
+        "XDG_CACHE_HOME": "Base of the cache folder (`~/.cache`).",
+        "XDG_DATA_HOME": "Base of the data folder (`~/.local/share`).",
+        "XDG_STATE_HOME": "Base of the state folder (`~/.local/state`).",
+    },
+    "scripts/hotset-api.sh, and the first three in the PowerShell module": {
+        "HOTSET_URI": "Where the console listens, such as `https://db1:8480`; `http://` only for"
+        " this computer.",
+        "HOTSET_TOKEN_FILE": "The file with the API token (`~/.config/hotset/token`).",
+        "HOTSET_TOKEN": "The API token itself.",
+        "HOTSET_PASSWORD": "The database user's password.",
+        "HOTSET_PASSWORD_FILE": "A file that holds that password.",
+        "XDG_CONFIG_HOME": "Base of the configuration folder (`~/.config`).",
+        "CURL_CA_BUNDLE": "The certificate authority of the console's certificate, if it is one of"
+        " your own.",
+    },
+    "scripts/sqlserver.sh and compose.yaml": {
+        "ACCEPT_EULA": "`Y`, if you accept Microsoft's licence terms.",
+        "MSSQL_SA_PASSWORD": "The password of `sa`.",
+        "MSSQL_SA_PASSWORD_FILE": "A file that holds it (`scripts/sqlserver.sh` only).",
+        "MSSQL_PID": "The edition: `Express` (free, the default), `Developer`, or a product key.",
+        "MSSQL_TAG": "The image's tag (`2022-latest`).",
+        "MSSQL_PORT": "The port on this computer's loopback (1433).",
+        "HOTSET_DATA": "A folder on the accelerated disk, for data files.",
+        "HOTSET_VOLUME": "A folder on the flash volume, for logs and tempdb.",
+        "HOTSET_DATABASE": "The database to create (`tpcc`).",
+        "HOTSET_LOG_SIZE": "Size of its log (`1GiB`).",
+        "HOTSET_SQLSERVER_MEMORY": "Memory cap (75 % of what the server sees).",
+        "HOTSET_WAIT_S": "Seconds to wait for the server to start (180).",
+    },
+    "Between hotset's own processes, and for its tests": {
+        "HOTSET_PROGRESS": "`json`: messages and progress are JSON, one object a line.",
+        "HOTSET_JOB": "The folder of the job that a process belongs to.",
+        "HOTSET_HAMMERDB_PASSWORD": "The password, from hotset to HammerDB.",
+        "HOTSET_SQLSERVER_DSN": "A server, with a database for nothing else, that the tests of the"
+        " T-SQL run against.",
+        "HOTSET_UPDATE_GOLDEN": "If set, tests rewrite their golden texts.",
+        "HOTSET_TEST_STARTED": "A file that a test's child process leaves when it has started.",
+    },
+}
+
+_GENERATED = "<!-- Generated by scripts/reference.py: run `make docs`. -->\n"
+_VALUES = {int: "INTEGER", float: "NUMBER", Path: "PATH"}
+_NAMES = {
+    "boolean": "true or false",
+    "integer": "integer",
+    "number": "number",
+    "object": "table",
+    "string": "text",
+}
+_SIZE = {"type": "string", "pattern": SIZE_PATTERN}
+
+
+def files() -> dict[Path, str]:
+    """Every file of the reference, with the text it has to have."""
+    return {
+        FOLDER / "cli.md": cli(),
+        FOLDER / "experiment.md": experiment(),
+        FOLDER / "experiment.schema.json": json.dumps(schema(), indent=2, ensure_ascii=False)
+        + "\n",
+        **clients.files(),
+    }
+
+
+# The command line
+
+
+def cli() -> str:
+    root = typer.main.get_command(create())
+    found = list(commands(root, ("hotset",)))
+    leaves = [(words, command) for words, command in found if not _inner(command)]
+    lines = [
+        _GENERATED,
+        "# Command line",
+        "",
+        f"`hotset` has {len(leaves)} commands. Results go to standard output, messages and progress"
+        " to standard error. On a terminal progress is a bar; otherwise it is a line now and then."
+        " `hotset COMMAND --help` says what stands here, `--install-completion` sets up the"
+        " shell's completion.",
+        "",
+        "## Exit codes",
+        "",
+        *_table(("Code", "Meaning"), [(str(code), text) for code, text in EXIT_CODES.items()]),
+        "",
+        "`scripts/hotset-api.sh` ends with the same codes, and with 124 when a job still runs after"
+        " `--timeout`.",
+        "",
+        "## Environment variables",
+    ]
+    for user, variables in ENVIRONMENT.items():
+        rows = [(f"`{name}`", text) for name, text in variables.items()]
+        lines += ["", f"### {user}", "", *_table(("Variable", "Meaning"), rows)]
+    for words, command in found:
+        lines += ["", *_command(words, command)]
+    return "\n".join(lines) + "\n"
+
+
+def commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:  # noqa: ANN401 - typer's parser
+    """A command and all below it that are not hidden, in the parser's order."""
+    yield words, command
+    for name, inner in _inner(command).items():
+        yield from commands(inner, (*words, name))
+
+
+def parameters(command: Any) -> list[Any]:  # noqa: ANN401 - typer's parser
+    """Arguments and options that are not hidden; `--help` is every command's."""
+    return [one for one in command.params if not getattr(one, "hidden", False)]
+
+
+def _inner(command: Any) -> Mapping[str, Any]:  # noqa: ANN401 - typer's parser
+    below = getattr(command, "commands", None) or {}
+    return {name: one for name, one in below.items() if not one.hidden}
+
+
+def _command(words: tuple[str, ...], command: Any) -> list[str]:  # noqa: ANN401 - typer's parser
+    inner = _inner(command)
+    lines = [f"## {' '.join(words)}", "", _paragraphs(command.help)]
+    if inner:
+        own = [f"[`{name}`](#{'-'.join((*words, name))})" for name in inner]
+        lines += ["", "Commands: " + ", ".join(own) + "."]
+    shown = parameters(command)
+    if not inner or command.invoke_without_command:
+        lines += ["", "```", " ".join([*words, *_usage(shown)]), "```"]
+    rows = [_row(one) for one in shown]
+    if rows:
+        lines += ["", *_table(("Argument or option", "Default", "Meaning"), rows)]
+    return lines
+
+
+def _usage(shown: list[Any]) -> Iterator[str]:
+    if any(_is_option(one) for one in shown):
+        yield "[OPTIONS]"
+    for one in shown:
+        if not _is_option(one):
+            yield _metavar(one)
+
+
+def _row(one: Any) -> tuple[str, str, str]:  # noqa: ANN401 - typer's parser
+    names = ", ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts))
+    value = _metavar(one)
+    name = (f"{names} `{value}`" if value else names) if _is_option(one) else f"`{value}`"
+    default = "required" if one.required else _default(one)
+    meaning = _line(one.help)
+    if one.envvar:
+        meaning += f" Environment: `{one.envvar}`."
+    return name, default, meaning
+
+
+def _is_option(one: Any) -> bool:  # noqa: ANN401 - typer's parser
+    return bool(one.opts[0].startswith("-"))
+
+
+def _metavar(one: Any) -> str:  # noqa: ANN401 - typer's parser
+    if one.metavar:
+        bare = str(one.metavar) + "..." * (not _is_option(one) and one.type_descriptor.is_list)
+        return bare if _is_option(one) or one.required else f"[{bare}]"
+    kind = one.type_descriptor.annotation
+    if not _is_option(one):
+        name = str(one.name).upper() + "…" * one.type_descriptor.is_list
+        return name if one.required else f"[{name}]"
+    if kind is bool:
+        return ""
+    if get_origin(kind) is Literal:
+        return "|".join(str(value) for value in get_args(kind))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "|".join(str(value.value) for value in kind)
+    return _VALUES.get(kind, "TEXT")
+
+
+def _default(one: Any) -> str:  # noqa: ANN401 - typer's parser
+    value = one.default
+    if value is None or value in ([], "") or (value is False and not one.secondary_opts):
+        return ""
+    if isinstance(value, bool):
+        return f"`{(one.opts if value else one.secondary_opts)[0]}`"
+    return f"`{value.value if isinstance(value, Enum) else value}`"
+
+
+# The experiment file
+
+
+def experiment() -> str:
+    top = schema()
+    lines = [
+        _GENERATED,
+        "# Experiment file",
+        "",
+        "An experiment is one TOML file. An unknown key is an error that names it. Any value can be"
+        " replaced on the command line: `--set tpcc.users=32`. Put this line at the top of your own"
+        " file, with the path to it, and an editor that knows TOML schemas (Even Better TOML,"
+        " taplo) completes and checks its keys:",
+        "",
+        "```toml",
+        "#:schema docs/reference/experiment.schema.json",
+        "```",
+        "",
+        'A *size* is a number of bytes, or text such as `"64KiB"`, `"1.5GiB"` (units of 1024) or'
+        ' `"595GB"` (units of 1000). What keys mean together (whether the sizes fit, which cache'
+        " has which policy) is checked when the file is read; `hotset experiment plan FILE` does so"
+        " and runs nothing.",
+        "",
+        "## Top level",
+        "",
+        *_rows(top, top, ""),
+    ]
+    for name, inner in _tables(top):
+        title = f"## [{name}]" + ("" if name in top["required"] else " (optional)")
+        lines += ["", title, "", inner["description"], "", *_rows(top, inner, f"{name}.")]
+    return "\n".join(lines) + "\n"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of an experiment file, as editors want it: without null, which TOML has not,
+    and with sizes written as a user would."""
+    made = Spec.model_json_schema()
+    models: list[type[BaseModel]] = [Spec, *_inner_models(Spec)]
+    for model in models:
+        keys = (made if model is Spec else made["$defs"][model.__name__])["properties"]
+        for name, field in model.model_fields.items():
+            if isinstance(field.default, Bytes):
+                keys[name]["default"] = str(field.default).replace(".0 ", "").replace(" ", "")
+            elif field.default is None or isinstance(field.default, BaseModel):
+                keys[name].pop("default", None)
+    plain: dict[str, Any] = _plain(made)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "hotset experiment",
+        **plain,
+    }
+
+
+def keys(described: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every key of the file with its schema, as ``tier.cache``."""
+    yield from _values(described, described, "")
+    for table, inner in _tables(described):
+        yield from _values(described, inner, f"{table}.")
+
+
+def _inner_models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for field in model.model_fields.values():
+        for one in (field.annotation, *get_args(field.annotation)):
+            if isinstance(one, type) and issubclass(one, BaseModel):
+                yield from (one, *_inner_models(one))
+
+
+def _plain(node: Any) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(node, list):
+        return [_plain(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    # A key named ``title`` holds a schema; pydantic's own titles are text.
+    made = {
+        key: _plain(value)
+        for key, value in node.items()
+        if not (key == "title" and isinstance(value, str))
+    }
+    if isinstance(made.get("description"), str):
+        made["description"] = _line(made["description"])
+    if "anyOf" in made:
+        kinds = [one for one in made.pop("anyOf") if one != {"type": "null"}]
+        made |= kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+    return made
+
+
+def _is_inline(described: Mapping[str, Any]) -> bool:
+    """Written in one line, as ``nopm = { before = 1, after = 2 }``."""
+    return all(one.get("type") == "number" for one in described["properties"].values())
+
+
+def _referred(top: Mapping[str, Any], one: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    name = str(one.get("$ref", "")).rpartition("/")[2]
+    found: Mapping[str, Any] | None = top["$defs"].get(name)
+    return found
+
+
+def _tables(top: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, one in top["properties"].items():
+        if (inner := _referred(top, one)) and not _is_inline(inner):
+            yield name, inner
+
+
+def _values(
+    top: Mapping[str, Any], described: Mapping[str, Any], prefix: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, one in described["properties"].items():
+        inner = _referred(top, one)
+        if inner is None or _is_inline(inner):
+            yield (
+                f"{prefix}{name}",
+                dict(one) | ({"properties": inner["properties"]} if inner else {}),
+            )
+
+
+def _rows(top: Mapping[str, Any], described: Mapping[str, Any], prefix: str) -> list[str]:
+    rows = []
+    for key, one in _values(top, described, prefix):
+        is_required = key.rpartition(".")[2] in described.get("required", ())
+        default = one.get("default")
+        shown = "" if default in (None, "", []) else f"`{json.dumps(default)}`"
+        rows.append(
+            (f"`{key}`", _kind(one), "required" if is_required else shown, one["description"])
+        )
+    return _table(("Key", "Type", "Default", "Meaning"), rows)
+
+
+def _kind(one: Mapping[str, Any]) -> str:
+    """A type in words, from its JSON Schema."""
+    kinds = one.get("anyOf", [one])
+    choices = [f"`{value}`" for kind in kinds for value in kind.get("enum", ()) or _const(kind)]
+    named = [_name(kind) for kind in kinds if "enum" not in kind and "const" not in kind]
+    if _SIZE in kinds:
+        named = ["size"]
+    return " or ".join([*named, *([" ".join(choices)] if choices else [])])
+
+
+def _const(one: Mapping[str, Any]) -> tuple[str, ...]:
+    return (one["const"],) if "const" in one else ()
+
+
+def _name(one: Mapping[str, Any]) -> str:
+    if "properties" in one:
+        return f"`{{ {', '.join(f'{name} = …' for name in one['properties'])} }}`"
+    if one["type"] == "array":
+        return f"list of {_kind(one['items'])}"
+    above, low, high = (one.get(name) for name in ("exclusiveMinimum", "minimum", "maximum"))
+    limits = [
+        f"{sign} {limit}"
+        for sign, limit in ((">", above), ("≥", low), ("≤", high))
+        if limit is not None
+    ]
+    return " ".join([_NAMES[one["type"]], ", ".join(limits)]).strip()
+
+
+# Markdown
+
+
+def _paragraphs(text: str | None) -> str:
+    return "\n\n".join(_line(one) for one in (text or "").strip().split("\n\n"))
+
+
+def _line(text: str | None) -> str:
+    return " ".join((text or "").split()).replace("``", "`")
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    cells = [tuple(cell.replace("|", "\\|") for cell in row) for row in rows]
+    return [
+        f"| {' | '.join(head)} |",
+        f"|{'|'.join('---' for _ in head)}|",
+        *(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in cells),
+    ]
+
+
+def main() -> None:
+    """Write the reference."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for path, text in files().items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Pictures of every page of the console, for docs/: ``make screenshots``, as root.
+
+It starts a lab with a loaded database on this computer, and a console; has the console plan a
+warm-up and run TPC-C; takes a picture of each page meanwhile; and stops both. The page *Runs* shows
+your own archive: run `make demo` first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, ViewportSize, expect, sync_playwright
+
+from hotset.cachelayer.common.paths import data_dir
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs/images"
+CHROMIUM = "/usr/bin/chromium"
+HOTSET = str(Path(sys.executable).with_name("hotset"))
+SIZE: ViewportSize = {"width": 1100, "height": 480}
+PASSWORD = "pictures of every page"  # noqa: S105 - of a console that lives for a minute
+TPCC_S, SHOWN_AFTER_S = 60, 40
+
+
+def main() -> None:
+    """Take the pictures."""
+    with tempfile.TemporaryDirectory(prefix="hotset-screenshots-") as folder:
+        kept = data_dir() / "runs"
+        os.environ |= {"XDG_STATE_HOME": f"{folder}/state", "XDG_DATA_HOME": f"{folder}/data"}
+        if kept.is_dir():
+            shutil.copytree(kept, data_dir() / "runs")
+        try:
+            subprocess.run([HOTSET, "lab", "up", "--machine", "local"], check=True)
+            with _console(Path(folder)) as url, sync_playwright() as driver:
+                browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+                page = browser.new_page(base_url=url, viewport=SIZE)
+                page.set_default_timeout(60_000)
+                _take(page, _live())
+                browser.close()
+        finally:
+            subprocess.run([HOTSET, "lab", "down"], check=True)
+
+
+def _take(page: Page, live: dict[str, Any]) -> None:
+    password = Path(live["password_file"]).read_text().strip()
+    page.goto("/login")
+    _keep(page, "login")
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+    page.goto("/warmup")
+    page.fill("#f-targets", "database:tpcc")
+    page.get_by_text("Database, mount point").click()
+    page.fill("#f-dsn", live["dsn"])
+    page.fill("#f-password", password)
+    page.get_by_role("button", name="Plan", exact=True).click()
+    expect(page.locator("#plan")).to_contain_text("to fetch")
+    _keep(page, "warmup")
+    page.goto("/benchmarks")
+    page.fill("#f-c-dsn", live["dsn"])
+    page.fill("#f-c-password", password)
+    page.fill("#f-c-warehouses", str(live["warehouses"]))
+    page.fill("#f-c-duration", str(TPCC_S))
+    page.get_by_role("button", name="Run", exact=True).first.click()
+    page.wait_for_url("**/jobs/*")
+    job = page.url
+    page.goto("/")
+    page.wait_for_selector("section.disk .answer")
+    time.sleep(SHOWN_AFTER_S)
+    _keep(page, "overview")
+    page.goto("/disks")
+    page.wait_for_selector("section.disk")
+    _keep(page, "disks")
+    page.goto("/card")
+    page.wait_for_selector("#f-flash")
+    _keep(page, "card")
+    page.goto(job)
+    expect(page.locator("h1 .state")).to_have_text("done", timeout=120_000)
+    _keep(page, "job")
+    for name, ready in {"benchmarks": "#f-c-dsn", "runs": "table", "audit": "table"}.items():
+        page.goto(f"/{name}")
+        page.wait_for_selector(ready)
+        _keep(page, name)
+
+
+def _keep(page: Page, name: str) -> None:
+    page.screenshot(path=FOLDER / f"console-{name}.png", full_page=True)
+
+
+def _live() -> dict[str, Any]:
+    """What ``hotset lab up`` set up."""
+    shown = subprocess.run(
+        [HOTSET, "lab", "status", "--format", "json"], check=True, capture_output=True, text=True
+    )
+    found: dict[str, Any] = json.loads(shown.stdout)["live"]
+    return found
+
+
+@contextmanager
+def _console(folder: Path) -> Iterator[str]:
+    """A console; gives its address."""
+    password = folder / "password"
+    password.write_text(f"{PASSWORD}\n")
+    with subprocess.Popen(
+        [HOTSET, "console", "--port", "0"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "HOTSET_CONSOLE_PASSWORD_FILE": str(password)},
+    ) as process:
+        assert process.stderr is not None
+        found = re.search(r"https?://\S+", process.stderr.readline())
+        assert found is not None
+        try:
+            yield found[0].rstrip("/")
+        finally:
+            process.send_signal(signal.SIGINT)
+
+
+if __name__ == "__main__":
+    main()

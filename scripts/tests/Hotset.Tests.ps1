@@ -1,0 +1,378 @@
+# Unit tests of the module, for Pester 5 and later: no server is asked, Invoke-WebRequest is mocked.
+#   Invoke-Pester scripts/tests
+BeforeAll {
+    Import-Module (Join-Path $PSScriptRoot '../Hotset/Hotset.psd1') -Force
+
+    function ConvertTo-Answer {
+        param($Value)
+        $bytes = [Text.Encoding]::UTF8.GetBytes((ConvertTo-Json $Value -Depth 8 -Compress))
+        [pscustomobject] @{ RawContentStream = New-Object System.IO.MemoryStream (, $bytes) }
+    }
+
+    function ConvertTo-TextAnswer {
+        param([string] $Text)
+        $bytes = [Text.Encoding]::UTF8.GetBytes($Text)
+        [pscustomobject] @{ RawContentStream = New-Object System.IO.MemoryStream (, $bytes) }
+    }
+
+    # As Invoke-WebRequest fails: an exception with a response, and its body beside it.
+    function Get-Refusal {
+        param([int] $Status, [string] $Message, [array] $Remedies = @(), [string] $Field)
+        $exception = New-Object System.InvalidOperationException "status $Status"
+        Add-Member -InputObject $exception -NotePropertyName Response -NotePropertyValue @{ StatusCode = $Status }
+        $record = New-Object System.Management.Automation.ErrorRecord $exception, 'Web', 'InvalidOperation', $null
+        $problem = @{
+            type     = 'urn:hotset:problem'
+            title    = 'Problem'
+            status   = $Status
+            detail   = "$Message in full"
+            message  = $Message
+            field    = $Field
+            remedies = $Remedies
+        }
+        $record.ErrorDetails = New-Object System.Management.Automation.ErrorDetails (ConvertTo-Json $problem -Depth 5)
+        $record
+    }
+
+    function Get-Unreachable {
+        $inner = New-Object System.Net.Sockets.SocketException 111
+        $exception = New-Object System.InvalidOperationException 'An error occurred, see inner exception.', $inner
+        New-Object System.Management.Automation.ErrorRecord $exception, 'Web', 'ConnectionError', $null
+    }
+
+    function Get-JobAnswer {
+        param([string] $State = 'running', $Result = $null)
+        @{
+            id       = 'job-1'
+            verb     = 'warmup run'
+            values   = @{}
+            machine  = 'local'
+            started  = '2026-11-21T08:30:00+00:00'
+            ended    = $null
+            state    = $State
+            code     = $null
+            progress = '1 of 4 GiB'
+            done     = 1
+            total    = 4
+            unit     = 'bytes'
+            eta_s    = 30
+            said     = @('note: the disk is busy')
+            cause    = ''
+            problem  = $null
+            result   = $Result
+        }
+    }
+
+    # What a script block fails with; nothing if it does not.
+    function Get-Failure {
+        param([scriptblock] $Of)
+        try { $null = & $Of } catch { $_ }
+    }
+
+    function Connect-Here {
+        param([string[]] $Name = 'db1')
+        $secret = New-Object System.Security.SecureString
+        'hotset_token'.ToCharArray() | ForEach-Object { $secret.AppendChar($_) }
+        Connect-Hotset $Name -Token $secret
+    }
+}
+
+AfterAll {
+    Remove-Module Hotset
+}
+
+Describe 'The module' {
+    It 'exports a cmdlet with help for each of its functions' {
+        foreach ($command in Get-Command -Module Hotset -CommandType Function) {
+            (Get-Help $command.Name).Synopsis.Trim() | Should -Not -BeNullOrEmpty
+            (Get-Help $command.Name).Description | Should -Not -BeNullOrEmpty
+        }
+    }
+
+    It 'has verbs that PowerShell approves' {
+        $approved = (Get-Verb).Verb
+        foreach ($command in Get-Command -Module Hotset -CommandType Function) {
+            $command.Verb | Should -BeIn $approved
+        }
+    }
+
+    It 'keeps the names that cmdlets had before' {
+        (Get-Alias Get-HotsetDisk).Definition | Should -Be 'Get-HotsetTier'
+        (Get-Alias Set-HotsetSqlMemory).Definition | Should -Be 'Set-HotsetDatabaseMemory'
+        (Get-Alias Move-HotsetTempdb).Definition | Should -Be 'Move-HotsetDatabaseFile'
+    }
+}
+
+Describe 'Connect-Hotset' {
+    BeforeEach {
+        Disconnect-Hotset
+        Mock -ModuleName Hotset Invoke-WebRequest { ConvertTo-Answer @{ schema_version = 1; jobs = @() } }
+    }
+
+    It 'takes a name for https and the port of the console, and asks for 15 seconds' {
+        (Connect-Here db1).Uri | Should -Be 'https://db1:8480'
+        Should -Invoke -ModuleName Hotset Invoke-WebRequest -Times 1 -ParameterFilter {
+            $TimeoutSec -eq 15 -and $Headers.Authorization -eq 'Bearer hotset_token'
+        }
+    }
+
+    It 'sends no token over the network in plain' {
+        $failure = Get-Failure { Connect-Here http://db1:8480 }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.Unencrypted*'
+        Should -Invoke -ModuleName Hotset Invoke-WebRequest -Times 0
+    }
+
+    It 'speaks plain http to this computer' {
+        (Connect-Here localhost).Uri | Should -Be 'http://localhost:8480'
+    }
+
+    It 'reads the token from a file' {
+        $file = Join-Path $TestDrive 'token'
+        Set-Content -LiteralPath $file -Value 'from_file'
+        $null = Connect-Hotset db1 -TokenPath $file
+        Should -Invoke -ModuleName Hotset Invoke-WebRequest -Times 1 -ParameterFilter {
+            $Headers.Authorization -eq 'Bearer from_file'
+        }
+    }
+
+    It 'takes address and file from the environment' {
+        $file = Join-Path $TestDrive 'token'
+        Set-Content -LiteralPath $file -Value 'from_file'
+        $before = $env:HOTSET_URI, $env:HOTSET_TOKEN_FILE
+        try {
+            $env:HOTSET_URI = 'https://db7:8480'
+            $env:HOTSET_TOKEN_FILE = $file
+            (Connect-Hotset).Server | Should -Be 'db7'
+        } finally {
+            $env:HOTSET_URI, $env:HOTSET_TOKEN_FILE = $before
+        }
+    }
+
+    It 'says that another program is there when it answers with a page' {
+        Mock -ModuleName Hotset Invoke-WebRequest { ConvertTo-TextAnswer '<html>It works!</html>' }
+        $failure = Get-Failure { Connect-Here }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.NotHotset*'
+        Get-HotsetConnection | Should -BeNullOrEmpty
+    }
+
+    It 'says the innermost cause when nobody answers' {
+        Mock -ModuleName Hotset Invoke-WebRequest { throw (Get-Unreachable) }
+        $failure = Get-Failure { Connect-Here }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.NotReached*'
+        $failure.Exception.Message | Should -Not -BeLike '*see inner exception*'
+    }
+
+    It 'keeps the token out of what it returns' {
+        $said = Connect-Here @('db1', 'db2') | Format-List -Property * | Out-String
+        $said | Should -Not -BeLike '*hotset_token*'
+    }
+}
+
+Describe 'Several servers' {
+    BeforeEach {
+        Disconnect-Hotset
+        Mock -ModuleName Hotset Invoke-WebRequest { ConvertTo-Answer @{ schema_version = 1; jobs = @() } }
+        $all = Connect-Here @('db1', 'db2', 'db3')
+        Mock -ModuleName Hotset Invoke-WebRequest {
+            if ([string] $Uri -like '*db2*') { throw (Get-Unreachable) }
+            ConvertTo-Answer @{ schema_version = 1; disks = @(@{ disk = 'shop'; hit_ratio = 1 }) }
+        }
+    }
+
+    It 'shows those that answer, and an error for the one that is gone' {
+        $disks = @(Get-HotsetTier -Connection $all -ErrorAction SilentlyContinue -ErrorVariable failed)
+        $disks.Server | Should -Be @('db1', 'db3')
+        $disks[0].HitRatio | Should -BeOfType [double]
+        @($failed | Where-Object FullyQualifiedErrorId -like 'Hotset.NotReached*').Count | Should -BeGreaterThan 0
+    }
+
+    It 'uses the latest without -Connection' {
+        (Get-HotsetTier).Server | Should -Be 'db3'
+        (Get-HotsetConnection | Where-Object Default).Server | Should -Be 'db3'
+    }
+
+    It 'takes names, and sends an object back to the server it is from' {
+        (Get-HotsetTier -Connection db1).Server | Should -Be 'db1'
+        $null = Get-HotsetTier -Connection db1 | Get-HotsetTier
+        Should -Invoke -ModuleName Hotset Invoke-WebRequest -Times 3 -Exactly -ParameterFilter {
+            [string] $Uri -like 'https://db1:8480/api/v1/tier/status*'
+        }
+    }
+
+    It 'takes connections by the pipeline' {
+        $disks = @(Get-HotsetConnection | Where-Object Server -ne db2 | Get-HotsetTier)
+        $disks.Server | Should -Be @('db1', 'db3')
+        Should -Invoke -ModuleName Hotset Invoke-WebRequest -Times 0 -ParameterFilter {
+            $Body -and [Text.Encoding]::UTF8.GetString($Body) -like '*disk*'
+        }
+    }
+
+    It 'says which server is not connected to' {
+        $failure = Get-Failure { Get-HotsetTier -Connection db9 }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.NotConnected*'
+    }
+
+    It 'forgets a server' {
+        Disconnect-Hotset db2
+        (Get-HotsetConnection).Server | Should -Be @('db1', 'db3')
+    }
+}
+
+Describe 'Errors' {
+    BeforeEach {
+        Disconnect-Hotset
+        Mock -ModuleName Hotset Invoke-WebRequest { ConvertTo-Answer @{ schema_version = 1; jobs = @() } }
+        $null = Connect-Here
+    }
+
+    It 'goes on after a missing item' {
+        Mock -ModuleName Hotset Invoke-WebRequest {
+            if ([string] $Uri -like '*/nobody') { throw (Get-Refusal 404 'there is no job nobody') }
+            ConvertTo-Answer (Get-JobAnswer)
+        }
+        $found = @(Get-HotsetJob 'nobody', 'job-1' -ErrorAction SilentlyContinue)
+        $found.Id | Should -Be 'job-1'
+    }
+
+    It 'ends the call when what was given is refused' {
+        Mock -ModuleName Hotset Invoke-WebRequest { throw (Get-Refusal 422 'it is refused' -Field 'since') }
+        $failure = Get-Failure { Get-HotsetHitRatio -Since never }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.Http422*'
+        $failure.Exception.Message | Should -BeLike '-Since: it is refused'
+    }
+
+    It 'names the cmdlet that helps' {
+        Mock -ModuleName Hotset Invoke-WebRequest {
+            throw (Get-Refusal 404 'there is no run x' @(@{ purpose = 'see all runs'; operation = 'runs list'; parameters = @{} }))
+        }
+        $failure = Get-Failure { Get-HotsetRun x -ErrorAction Stop }
+        $failure.Exception.Message | Should -BeLike 'there is no run x; to see all runs: Get-HotsetRun'
+    }
+
+    It 'refuses a password in an address before anything is sent' {
+        Mock -ModuleName Hotset Invoke-WebRequest { throw 'it was sent' }
+        $failure = Get-Failure { Get-HotsetDatabase sqlserver://sa:secret@db1/shop }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.PasswordInDsn*'
+    }
+}
+
+Describe 'Requests' {
+    BeforeEach {
+        Disconnect-Hotset
+        Mock -ModuleName Hotset Invoke-WebRequest { ConvertTo-Answer @{ schema_version = 1; jobs = @() } }
+        $null = Connect-Here
+        $script:sent = $null
+        Mock -ModuleName Hotset Invoke-WebRequest {
+            $script:sent = @{ Uri = [string] $Uri; Method = [string] $Method; Body = $null }
+            if ($Body) { $script:sent.Body = ConvertFrom-Json ([Text.Encoding]::UTF8.GetString($Body)) }
+            ConvertTo-Answer (Get-JobAnswer)
+        }
+    }
+
+    It 'makes a target of a database of dbatools, and the address of its instance' {
+        $database = [pscustomobject] @{ SqlInstance = 'db1'; Name = 'shop' }
+        $null = $database | Start-HotsetWarmup
+        $sent.Uri | Should -BeLike '*/api/v1/warmup/run'
+        $sent.Body.targets | Should -Be @('database:shop')
+        $sent.Body.dsn | Should -Be 'sqlserver://db1/shop'
+        $sent.Body.engine | Should -Be 'sqlserver'
+    }
+
+    It 'sends user and password apart, whatever letters they have' {
+        $secret = New-Object System.Security.SecureString
+        $password = -join [char[]] (0x71, 0x27, 0x23, 0x22, 0xE4)
+        $password.ToCharArray() | ForEach-Object { $secret.AppendChar($_) }
+        $login = New-Object pscredential 'sa', $secret
+        $null = Start-HotsetWarmup heat -Dsn sqlserver://db1/shop -Credential $login
+        $sent.Body.dsn | Should -Be 'sqlserver://sa@db1/shop'
+        $sent.Body.password | Should -BeExactly $password
+        $sent.Uri | Should -BeExactly 'https://db1:8480/api/v1/warmup/run'
+    }
+
+    It 'gathers a pipeline into one request' {
+        $null = 'table:a', 'table:b' | Add-HotsetPin -AsJob
+        $sent.Body.targets | Should -Be @('table:a', 'table:b')
+        Should -Invoke -ModuleName Hotset Invoke-WebRequest -Times 2 -Exactly
+    }
+
+    It 'starts nothing with -WhatIf' {
+        $null = Sync-HotsetTier shop -WhatIf
+        $sent | Should -BeNullOrEmpty
+    }
+
+    It 'has the server tell what it would do with -WhatIf where it can' {
+        $null = Set-HotsetDatabaseMemory sqlserver://sa@db1/master -WhatIf -AsJob
+        $sent.Body.dry_run | Should -BeTrue
+        $sent.Body.yes | Should -BeFalse
+    }
+
+    It 'takes a run by the pipeline' {
+        $null = 'last' | Get-HotsetRun
+        $sent.Uri | Should -BeLike '*/api/v1/runs/last'
+    }
+
+    It 'measures newer runs of a pipeline against the oldest' {
+        $runs = foreach ($day in 3, 1, 2) {
+            [pscustomobject] @{ Run = "run-$day"; StartedAt = [datetime] "2026-11-0$day" }
+        }
+        $null = $runs | Compare-HotsetRun
+        $sent.Uri | Should -BeLike '*run=run-1&run=run-2&run=run-3*'
+    }
+}
+
+Describe 'Waiting' {
+    BeforeEach {
+        Disconnect-Hotset
+        Mock -ModuleName Hotset Invoke-WebRequest { ConvertTo-Answer @{ schema_version = 1; jobs = @() } }
+        $null = Connect-Here
+        Mock -ModuleName Hotset Start-Sleep
+        $script:looks = 0
+    }
+
+    It 'shows percent and time left, and returns the result' {
+        Mock -ModuleName Hotset Write-Progress
+        Mock -ModuleName Hotset Invoke-WebRequest {
+            $script:looks++
+            if ($script:looks -lt 2) { return ConvertTo-Answer (Get-JobAnswer) }
+            ConvertTo-Answer (Get-JobAnswer 'done' @{ bytes = 4096; mb_per_s = 12 })
+        }
+        $result = Wait-HotsetJob job-1 -WarningAction SilentlyContinue
+        $result.PSObject.TypeNames[0] | Should -Be 'Hotset.WarmupRun'
+        $result.Bytes | Should -Be 4096
+        Should -Invoke -ModuleName Hotset Write-Progress -ParameterFilter {
+            $PercentComplete -eq 25 -and $SecondsRemaining -eq 30
+        }
+    }
+
+    It 'asks a server again that does not answer for a while' {
+        Mock -ModuleName Hotset Invoke-WebRequest {
+            $script:looks++
+            if ($script:looks -lt 3) { throw (Get-Unreachable) }
+            ConvertTo-Answer (Get-JobAnswer 'done' @{ bytes = 1 })
+        }
+        (Wait-HotsetJob job-1 -WarningAction SilentlyContinue).Bytes | Should -Be 1
+    }
+
+    It 'gives up when told not to try again' {
+        Mock -ModuleName Hotset Invoke-WebRequest { throw (Get-Unreachable) }
+        $failure = Get-Failure { Wait-HotsetJob job-1 -RetrySeconds 0 }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.NotReached*'
+    }
+
+    It 'stops at once when the token was revoked' {
+        Mock -ModuleName Hotset Invoke-WebRequest { throw (Get-Refusal 401 'the token is not known here') }
+        $failure = Get-Failure { Wait-HotsetJob job-1 }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.Http401*'
+    }
+
+    It 'says why a job failed' {
+        Mock -ModuleName Hotset Invoke-WebRequest {
+            $job = Get-JobAnswer 'failed'
+            $job.cause = 'the disk is gone'
+            ConvertTo-Answer $job
+        }
+        $failure = Get-Failure { Wait-HotsetJob job-1 -WarningAction SilentlyContinue }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.JobFailed*'
+        $failure.Exception.Message | Should -BeLike '*failed: the disk is gone'
+    }
+}

@@ -1,0 +1,179 @@
+"""Populate a database (clause 4.3.3.1): tables, rows in parallel, keys, procedures, statistics."""
+
+import os
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from multiprocessing import connection
+from typing import Any, TypeAlias
+
+from .. import schema
+from ..database import CannotConnect, Database, DatabaseError, Session
+from ..processes import Channel, Crew, WorkerDied
+from ..schema import TABLES
+from ..window.record import LoadFailed, LoadProgress
+from .rows import table_rows
+
+_ITEMS_ONLY = 0
+"""The warehouse number that stands for the one table no warehouse owns."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What a load did: rows, and seconds for the rows alone and for everything."""
+
+    warehouses: int
+    rows: int
+    rows_seconds: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A job: all rows of one warehouse."""
+
+    warehouse: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Script:
+    """A job: one batch of SQL."""
+
+    sql: str
+
+
+_Job: TypeAlias = _Rows | _Script
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A worker's answer: the rows it loaded."""
+
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    cause: str
+
+
+def load(
+    database: Database,
+    warehouses: int,
+    *,
+    seed: int = 1,
+    processes: int | None = None,
+    observe: Callable[[LoadProgress], None] = lambda _: None,
+) -> LoadResult:
+    """Replace whatever TPC-C tables the database has by `warehouses` fresh ones.
+
+    Rows load into bare tables, from `processes` processes (default: one per CPU, at
+    most one per warehouse); keys, procedures and statistics come after, since
+    building an index once is far cheaper than keeping it up.
+
+    Raises LoadFailed, CannotConnect, or ValueError for less than one warehouse.
+    """
+    if warehouses < 1:
+        raise ValueError(f"at least one warehouse, not {warehouses}")
+    crew_size = max(1, min(processes or os.cpu_count() or 1, warehouses))
+    try:
+        return _load(database, warehouses, seed, crew_size, observe)
+    except CannotConnect:
+        raise
+    except DatabaseError as error:
+        raise LoadFailed(str(error)) from error
+
+
+def _load(
+    database: Database,
+    warehouses: int,
+    seed: int,
+    crew_size: int,
+    observe: Callable[[LoadProgress], None],
+) -> LoadResult:
+    """The steps of a load, in order."""
+    started = time.monotonic()
+    done = rows = 0
+
+    def report(step: str) -> None:
+        observe(LoadProgress(done, warehouses, rows, time.monotonic() - started, step))
+
+    with closing(database.session()) as session:
+        schema.drop(database, session)
+        schema.create(database, session)
+    # One time stamp for all rows, without fractions: every engine can hold it.
+    now = datetime.now().replace(microsecond=0)
+    with Crew(_worker, [(database, seed, now)] * crew_size) as crew:
+        for job, loaded in _share_out(crew, map(_Rows, range(_ITEMS_ONLY, warehouses + 1))):
+            rows += loaded
+            done += job != _Rows(_ITEMS_ONLY)
+            report("rows")
+        rows_seconds = time.monotonic() - started
+        for name in ("indexes", "statistics"):
+            report(name)
+            # Batches concern different tables: they run side by side.
+            for _ in _share_out(crew, map(_Script, schema.batches(database.engine, name))):
+                pass
+    report("procedures")
+    with closing(database.session()) as session:
+        schema.create_procedures(database, session)
+    report("done")
+    return LoadResult(warehouses, rows, rows_seconds, time.monotonic() - started)
+
+
+def _share_out(crew: Crew, jobs: Iterable[_Job]) -> Iterator[tuple[_Job, int]]:
+    """Keep every worker busy until all jobs are done; yields each with the rows it loaded."""
+    waiting = deque(jobs)
+    idle = list(range(len(crew)))
+    busy: dict[int, _Job] = {}
+    while waiting or busy:
+        while waiting and idle:
+            worker = idle.pop()
+            busy[worker] = waiting.popleft()
+            crew.tell(busy[worker], worker)
+        for worker, answer in _listen(crew):
+            if isinstance(answer, _Failed):
+                raise LoadFailed(answer.cause)
+            assert isinstance(answer, _Done)
+            idle.append(worker)
+            yield busy.pop(worker), answer.rows
+
+
+def _listen(crew: Crew) -> list[tuple[int, object]]:
+    try:
+        return list(crew.listen(60.0))
+    except WorkerDied as death:
+        raise LoadFailed(str(death)) from None
+
+
+def _worker(
+    pipe: "connection.Connection[Any, Any]", database: Database, seed: int, now: datetime
+) -> None:
+    """A process of the crew: one job after the other, until the parent lets go."""
+    channel = Channel(pipe)
+    try:
+        with closing(database.session()) as session:
+            while True:
+                match channel.receive():
+                    case _Rows(warehouse):
+                        channel.send(_Done(_copy_all(session, warehouse, seed, now)))
+                    case _Script(sql):
+                        session.script(sql)
+                        channel.send(_Done(0))
+    except DatabaseError as error:
+        channel.send(_Failed(str(error)))
+    except Exception:
+        channel.send(_Failed(traceback.format_exc()))
+    channel.receive()  # stay until the parent has read the reason
+
+
+def _copy_all(session: Session, warehouse: int, seed: int, now: datetime) -> int:
+    """Load the rows of one warehouse, or of what belongs to none; returns how many."""
+    tables = [t for t in TABLES.values() if t.per_warehouse == (warehouse != _ITEMS_ONLY)]
+    return sum(
+        session.copy(t.name, t.columns, table_rows(t.name, warehouse, seed, now)) for t in tables
+    )

@@ -1,0 +1,54 @@
+"""When transactions are due in an open load: a Poisson process, whoever is free.
+
+A transaction's latency counts from the moment it was due. Counted from when a user came round to
+it, a second in which the server stood still would be one slow transaction, and not the hundreds
+that waited meanwhile (coordinated omission). The compiled driver draws the same (`arrivals.rs`).
+"""
+
+import threading
+from collections.abc import Callable
+
+from ..data.nurand import stream
+
+LATE_S = 0.001
+"""One that starts later than this after it was due is late."""
+PATIENCE_S = 10.0
+"""One that waited for so long for a free user is given up: skipped."""
+
+
+class Arrivals:
+    """The arrivals for the users of one process, who share them; any thread may take one."""
+
+    def __init__(
+        self, seed: int, crew: int, rate_per_s: float, patience_s: float = PATIENCE_S
+    ) -> None:
+        """`crew` numbers the process; `rate_per_s` is its share of the run's."""
+        self._random = stream(seed, "arrivals", crew)
+        self._rate_per_s = rate_per_s
+        self._patience_s = patience_s
+        self._next = self._end = 0.0
+        self._lock = threading.Lock()
+
+    def begin(self, start: float, end: float) -> None:
+        """The first transaction is due some time after `start`, the last before `end`."""
+        self._next, self._end = start, end
+        self._draw()
+
+    def _draw(self) -> float:
+        due = self._next
+        self._next += self._random.expovariate(self._rate_per_s)
+        return due
+
+    def take(self, now: float, skipped: Callable[[float], None]) -> float | None:
+        """When the next transaction is due for a user who is free now; None when the run is over.
+
+        `skipped` is told of those that waited beyond patience, and of all that are left once the
+        window has closed.
+        """
+        with self._lock:
+            while self._next < self._end:
+                due = self._draw()
+                if now - due <= self._patience_s and now < self._end:
+                    return due
+                skipped(due)
+            return None

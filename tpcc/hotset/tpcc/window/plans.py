@@ -1,0 +1,106 @@
+"""Plan flips: whether the planner changed its mind about a statement within a run.
+
+`sql/<engine>/plans.sql` holds the statements of the procedures for which there is a choice. Their
+generic plans, which the users' sessions have, are asked for before and after a run (EXPLAIN, which
+runs nothing); what is compared is their shape: nodes, tables and indexes, without costs.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from ..database import Database
+from ..schema import batches, has_statement
+from .steady import Steadiness
+
+_LABEL = re.compile(r"-- (?P<kind>[a-z-]+): (?P<what>.+)")
+_PREPARED = re.compile(r"^PREPARE (?P<name>\w+) \((?P<types>[^)]*)\)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """kind  of transaction, such as ``stock_level``
+    what  it does, in words
+    """
+
+    kind: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A statement whose plan is another one than before the run.
+
+    latency_ms  its kind's mean latency in the first and the last fifth of the window; None where
+                the window was too short to tell
+    """
+
+    kind: str
+    what: str
+    before: str
+    after: str
+    latency_ms: tuple[float, float] | None
+
+
+def shapes(database: Database) -> dict[Statement, str]:
+    """The plan of each statement; empty where an engine has no such file.
+
+    Raises `DatabaseError`.
+    """
+    if not has_statement(database.engine, "plans"):
+        return {}
+    found = {}
+    with closing(database.session()) as session:
+        for batch in batches(database.engine, "plans"):
+            label, prepared = _LABEL.match(batch), _PREPARED.search(batch)
+            assert label is not None
+            assert prepared is not None
+            session.script(batch)
+            arguments = ", ".join(["NULL"] * len(prepared["types"].split(",")))
+            rows = session.query(f"EXPLAIN (FORMAT JSON) EXECUTE {prepared['name']} ({arguments})")
+            statement = Statement(label["kind"].replace("-", "_"), label["what"])
+            found[statement] = shape(_plan(rows[0][0]))
+    return found
+
+
+def _plan(cell: object) -> dict[str, Any]:
+    """Of one statement; drivers hand over JSON as text or read."""
+    read = json.loads(cell) if isinstance(cell, str) else cell
+    assert isinstance(read, list)
+    plan: dict[str, Any] = read[0]["Plan"]
+    return plan
+
+
+def shape(plan: Mapping[str, Any]) -> str:
+    """
+    >>> shape({"Node Type": "Limit", "Plans": [
+    ...     {"Node Type": "Index Scan", "Index Name": "stock_pkey", "Relation Name": "stock"}]})
+    'Limit (Index Scan stock_pkey)'
+    >>> shape({"Node Type": "Seq Scan", "Relation Name": "stock"})
+    'Seq Scan stock'
+    """
+    named = plan.get("Index Name") or plan.get("Relation Name")
+    words = f"{plan['Node Type']} {named}" if named else str(plan["Node Type"])
+    below = [shape(one) for one in plan.get("Plans", ())]
+    return f"{words} ({', '.join(below)})" if below else words
+
+
+def flips(
+    before: Mapping[Statement, str],
+    after: Mapping[Statement, str],
+    steadiness: Sequence[Steadiness],
+) -> list[Flip]:
+    """The statements whose plans differ, with what their kind's latency did."""
+    rounds = {one.of: one.rounds for one in steadiness if one.measure == "latency_ms"}
+    return [
+        Flip(one.kind, one.what, shape_before, after[one], _ends(rounds.get(one.kind)))
+        for one, shape_before in before.items()
+        if after.get(one, shape_before) != shape_before
+    ]
+
+
+def _ends(rounds: Sequence[float] | None) -> tuple[float, float] | None:
+    return (rounds[0], rounds[-1]) if rounds else None

@@ -1,0 +1,295 @@
+"""What a load and a run leave: records for the observer, the result, and how they fail."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .steady import Steadiness
+
+HIGHEST_RATE_PER_S = 100_000
+PhaseName = Literal["rampup", "measure", "done"]
+
+
+class DriverMissing(Exception):
+    """The compiled driver is not there; the message says how to build it."""
+
+    exit_code = 3
+    http_status = 409
+
+
+class LoadFailed(Exception):
+    """The load did not finish; the database holds a part of it and must be loaded again."""
+
+    exit_code = 4
+    http_status = 424
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """How far a load is; `step` is "rows", then "indexes", "statistics", "procedures", "done"."""
+
+    warehouses_done: int
+    warehouses: int
+    rows: int
+    seconds: float
+    step: str = "rows"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowOptions:
+    """How to run a workload, whatever it does. Times are in seconds; fractions are allowed.
+
+    users       virtual users, each with a connection of its own
+    rampup_s    unmeasured time before the window
+    duration_s  the measured window
+    seed        of every random choice; equal seeds heat the same rows
+    rate_per_s  transactions of all kinds a second that are due, at random times (a Poisson
+                process); a free user takes the next. None: a user starts the next when the
+                last is done
+    stall_s     the run fails when nothing commits for so long
+    max_errors  the run fails when more transactions fail, ramp-up included; None: however many
+    """
+
+    users: int
+    rampup_s: float
+    duration_s: float
+    seed: int = 1
+    rate_per_s: float | None = None
+    stall_s: float = 60.0
+    max_errors: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no run, naming the field."""
+        # Workers report every second: a shorter stall could not be told from none.
+        for name, low in (("users", 1), ("rampup_s", 0), ("stall_s", 2)):
+            if getattr(self, name) < low:
+                raise ValueError(f"{name} must be at least {low}, not {getattr(self, name)}")
+        if self.duration_s <= 0:
+            raise ValueError(f"duration_s must be above 0, not {self.duration_s}")
+        if self.rate_per_s is None:
+            return
+        if not 0 < self.rate_per_s <= HIGHEST_RATE_PER_S:
+            raise ValueError(
+                f"rate_per_s must be above 0 and at most {HIGHEST_RATE_PER_S:,},"
+                f" not {self.rate_per_s:g}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions(WindowOptions):
+    """How to run TPC-C.
+
+    warehouses      how many of the database's warehouses take part (from number 1)
+    all_warehouses  each transaction picks its warehouse uniformly; otherwise a user stays at
+                    home, and the working set is as small as the number of users
+    think_time      keying and think times of clause 5.2.5; without them users never pause
+    """
+
+    warehouses: int
+    all_warehouses: bool = True
+    think_time: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no run, naming the field."""
+        WindowOptions.__post_init__(self)
+        if self.warehouses < 1:
+            raise ValueError(f"warehouses must be at least 1, not {self.warehouses}")
+        if self.rate_per_s is not None and self.think_time:
+            raise ValueError("rate_per_s and think_time exclude each other: both set the pace")
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A boundary of the run, reported as it is crossed: start, window opens, window closes."""
+
+    name: PhaseName
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One second of a run, ramp-up included, counted from its start.
+
+    Reported some tenths of a second after its end. Latencies, in milliseconds, are of
+    committed transactions; None when there were none. ``new_orders`` is None but in TPC-C.
+    """
+
+    second: int
+    phase: PhaseName
+    new_orders: int | None
+    transactions: int
+    failed: int
+    latency_ms_mean: float | None
+    latency_ms_p95: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """One second of the window, counted from its start; the last may be a fraction of one.
+
+    new_orders     None but in TPC-C
+    late, skipped  of the transactions due in it, see `Arrived`
+    """
+
+    second: int
+    new_orders: int | None
+    transactions: int
+    failed: int
+    latency_ms_mean: float | None
+    latency_ms_p95: float | None
+    late: int = 0
+    skipped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Latencies of committed transactions in milliseconds, from sending to commit; in a run with a
+    rate from the time they were due.
+
+    Attempts that had to be repeated, and the pauses between, are included. Values are good to
+    0.1 % or a microsecond. All are None when nothing committed, one of them when the driver does
+    not tell it.
+
+    histogram  of microseconds, in HdrHistogram's own text format (V2, deflated, base64)
+    """
+
+    mean: float | None
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    p99: float | None
+    p99_9: float | None
+    p99_99: float | None
+    max: float | None
+    histogram: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What became of the transactions that were due in the window of a run with a rate.
+
+    due      all of them
+    late     started more than a millisecond after they were due, as no user was free
+    skipped  given up without a start: no user was free for ten seconds, or until the window closed
+    """
+
+    due: int
+    late: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class KindResult:
+    """One kind of transaction within the window.
+
+    committed    transactions that took effect
+    rolled_back  new-orders rolled back as intended (clause 2.4.1.4)
+    retries      repeated attempts, by cause
+    failed       transactions given up, by cause
+    """
+
+    committed: int
+    rolled_back: int
+    retries: dict[str, int]
+    failed: dict[str, int]
+    latency_ms: Latency
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRate:
+    """What the whole server committed and rolled back, per minute, in the interval until `at`.
+
+    at  seconds since 1970
+    """
+
+    at: float
+    tpm: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerErrors:
+    """What the server itself counted during a run; a driver may not have seen all of it.
+
+    deadlocks  in this database; of the instance on SQL Server
+    errors     rollbacks of this database on PostgreSQL (a clean run has few, those of clause
+               2.4.1.4 not among them where a procedure rolls back by itself); errors sent to
+               users by the instance on SQL Server
+    """
+
+    deadlocks: int
+    errors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowResult:
+    """The window of a run, of whatever workload; `dataclasses.asdict` makes it JSON.
+
+    window_start, window_end  seconds since 1970
+    tpm         transactions of all kinds committed per minute
+    kinds       by the kinds' names
+    latency_ms  over all kinds
+    failed      transactions given up, all kinds and causes
+    series      second by second; its sums are the totals
+    arrived     of a run with a rate
+    """
+
+    options: WindowOptions
+    window_start: float
+    window_end: float
+    tpm: float
+    kinds: dict[str, KindResult]
+    latency_ms: Latency
+    failed: int
+    series: list[Second] = field(repr=False)
+    arrived: Arrived | None = None
+    steadiness: list[Steadiness] = field(repr=False, default_factory=list)
+
+    @property
+    def not_steady(self) -> list[Steadiness]:
+        """What of it did not stay steady."""
+        return [one for one in self.steadiness if not one.steady]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult(WindowResult):
+    """The window of a run of TPC-C.
+
+    nopm              new-orders committed per minute
+    tpm               the same on every engine; HammerDB's TPM is another figure: it counts the
+                      server's own commits and rollbacks, whoever caused them
+    nopm_by_district  change of sum(d_next_o_id) per minute, which is how HammerDB counts: a
+                      cross-check by the server, apart from nopm by the orders under way at the
+                      edges of the window
+    kinds             new_order, payment, order_status, delivery, stock_level
+    driver            who drove it: hotset's own driver, or hammerdb
+
+    HammerDB tells less, and more of its own. `nopm` is `nopm_by_district` then; `tpm` is worked out
+    from it by the mix of all calls, which include the ramp-up, and so are the counts in `kinds`;
+    latencies are of ramp-up and window together; `series` is empty, and instead there are
+
+    server_tpm     HammerDB's TPM, as the server counts
+    server_series  the same by interval, ramp-up included
+    server_errors  deadlocks and errors that the server counted, ramp-up included
+    """
+
+    options: RunOptions
+    nopm: float
+    nopm_by_district: float | None = None
+    driver: Literal["hotset", "hammerdb"] = "hotset"
+    server_tpm: float | None = None
+    server_series: list[ServerRate] = field(repr=False, default_factory=list)
+    server_errors: ServerErrors | None = None
+    orders_before: int | None = None
+
+
+class RunFailed(Exception):
+    """A run that has no result. `partial` is what the window held so far, None before it opened."""
+
+    exit_code = 4
+    http_status = 424
+
+    def __init__(self, cause: str, partial: WindowResult | None) -> None:
+        super().__init__(cause, partial)
+        self.cause = cause
+        self.partial = partial
+
+    def __str__(self) -> str:
+        return self.cause

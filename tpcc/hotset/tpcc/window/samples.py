@@ -1,0 +1,314 @@
+"""From single transactions to figures: what users record, and what the parent makes of it.
+
+Users count each transaction in the second in which it ended, commits with their latencies in an HDR
+histogram per kind; seconds count from the window's opening, so those of the ramp-up are negative,
+and what ends after the window counts nowhere. A second of a process comes to a few kilobytes,
+however much its users do.
+"""
+
+import math
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from . import steady
+from .latency import Latencies
+from .record import Arrived, KindResult, PhaseName, Second, Tick, WindowOptions, WindowResult
+from .steady import Round, Steadiness
+
+NEW_ORDER = "new_order"
+"""TPC-C counts these apart."""
+Outcome = Literal["rolled back", "retry", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """One second of one process's users.
+
+    second      from the window's opening
+    histograms  latencies of commits by number of kind, as `Latencies.encoded`
+    outcomes    number of kind, outcome, cause and count of everything but commits
+    due         transactions that were due in this second, where they have times of their own
+    late        of these, how many started late
+    skipped     of these, how many were given up without a start
+    """
+
+    second: int
+    histograms: tuple[str | None, ...]
+    outcomes: tuple[tuple[int, Outcome, str, int], ...] = ()
+    due: int = 0
+    late: int = 0
+    skipped: int = 0
+
+    @property
+    def has_success(self) -> bool:
+        """Anything got through: committed, or rolled back as meant."""
+        return any(self.histograms) or any(one[1] == "rolled back" for one in self.outcomes)
+
+
+@dataclass(slots=True)
+class _Second:
+    """A second under way."""
+
+    latencies: dict[int, Latencies] = field(default_factory=dict)
+    outcomes: "Counter[tuple[int, Outcome, str]]" = field(default_factory=Counter)
+    due: int = 0
+    late: int = 0
+    skipped: int = 0
+
+    def tally(self, second: int, kinds: int) -> Tally:
+        encoded = {kind: latencies.encoded() for kind, latencies in self.latencies.items()}
+        return Tally(
+            second,
+            tuple(encoded.get(kind) for kind in range(kinds)),
+            tuple((*key, count) for key, count in self.outcomes.items()),
+            self.due,
+            self.late,
+            self.skipped,
+        )
+
+
+class Recorder:
+    """What the users of one process did since it was last collected; any thread may record."""
+
+    def __init__(self, kinds: int) -> None:
+        """:param kinds: of transactions, which go by their numbers from 0."""
+        self._kinds = kinds
+        self._lock = threading.Lock()
+        self._opens, self._closes = 0.0, math.inf
+        self._seconds: dict[int, _Second] = {}
+
+    def begin(self, opens: float, closes: float) -> None:
+        """Say when the window opens and closes, in monotonic seconds."""
+        self._opens, self._closes = opens, closes
+
+    def commit(self, kind: int, end: float, latency_s: float) -> None:
+        """Record a committed transaction."""
+        with self._lock:
+            if second := self._second(end):
+                second.latencies.setdefault(kind, Latencies()).record(latency_s)
+
+    def event(self, kind: int, end: float, outcome: Outcome, cause: str = "") -> None:
+        """Record a rollback, a retry or a failure."""
+        with self._lock:
+            if second := self._second(end):
+                second.outcomes[kind, outcome, cause] += 1
+
+    def started(self, due: float, late: bool) -> None:
+        """Record that a transaction was due and starts."""
+        with self._lock:
+            if second := self._second(due):
+                second.due += 1
+                second.late += late
+
+    def skipped(self, due: float) -> None:
+        """Record that a transaction was due and is given up, since no user was free for it."""
+        with self._lock:
+            if second := self._second(due):
+                second.due += 1
+                second.skipped += 1
+
+    def _second(self, at: float) -> _Second | None:
+        if at >= self._closes:
+            return None
+        return self._seconds.setdefault(math.floor(at - self._opens), _Second())
+
+    def collect(self) -> list[Tally]:
+        """Take away what there is."""
+        with self._lock:
+            seconds, self._seconds = self._seconds, {}
+        return [seconds[number].tally(number, self._kinds) for number in sorted(seconds)]
+
+
+class RunLog:
+    """All tallies of a run, in the parent. Times are monotonic seconds."""
+
+    def __init__(
+        self,
+        options: WindowOptions,
+        kinds: Sequence[str],
+        start: float,
+        epoch: float,
+    ) -> None:
+        """`kinds` are the names of the transactions; `start` is when ramp-up begins; `epoch` is the
+        wall clock's zero on that scale."""
+        self._options = options
+        self._kinds = kinds
+        self._new_order = kinds.index(NEW_ORDER) if NEW_ORDER in kinds else None
+        self._start = start
+        self._epoch = epoch
+        self._tallies: dict[int, list[Tally]] = defaultdict(list)
+        self._last_failure: tuple[int, str] | None = None
+        self._failures: Counter[str] = Counter()
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """When the window opens and closes."""
+        opens = self._start + self._options.rampup_s
+        return opens, opens + self._options.duration_s
+
+    def add(self, tallies: Iterable[Tally]) -> bool:
+        """Keep what came; True if anything in it got through (committed, or rolled back as
+        meant)."""
+        success = False
+        for tally in tallies:
+            self._tallies[tally.second].append(tally)
+            success |= tally.has_success
+            for _, outcome, cause, count in tally.outcomes:
+                if outcome != "failed":
+                    continue
+                self._failures[cause] += count
+                if tally.second >= (self._last_failure or (-math.inf,))[0]:
+                    self._last_failure = tally.second, cause
+        return success
+
+    def last_failure(self) -> str | None:
+        """The cause of the latest failed transaction."""
+        return self._last_failure[1] if self._last_failure else None
+
+    @property
+    def failures(self) -> "Counter[str]":
+        """How many transactions have failed by now, ramp-up included, by cause."""
+        return self._failures
+
+    def tick(self, second: int) -> Tick:
+        """The figures of one second from the window's opening."""
+        rampup_seconds = math.ceil(self._options.rampup_s)
+        phase: PhaseName = "measure" if second >= 0 else "rampup"
+        one = _Figures(self._kinds, self._tallies.get(second, ()))
+        latency_ms = one.latencies().latency()
+        return Tick(
+            second + rampup_seconds,
+            phase,
+            self._new_orders(one),
+            one.count(),
+            one.total("failed"),
+            latency_ms.mean,
+            latency_ms.p95,
+        )
+
+    def _new_orders(self, figures: "_Figures") -> int | None:
+        return None if self._new_order is None else figures.count(self._new_order)
+
+    def result(self, until: float | None = None) -> WindowResult:
+        """Figures of the window, or of its part before `until`."""
+        opens, closes = self.window
+        if until is not None:
+            closes = min(closes, until)
+        seconds = range(max(0, math.ceil(closes - opens)))
+        each = [_Figures(self._kinds, self._tallies.get(second, ())) for second in seconds]
+        whole = _Figures(self._kinds)
+        for one in each:
+            whole.add(one)
+        minutes = (closes - opens) / 60
+        return WindowResult(
+            options=self._options,
+            window_start=self._epoch + opens,
+            window_end=self._epoch + closes,
+            tpm=whole.count() / minutes,
+            kinds={name: whole.kind_result(kind) for kind, name in enumerate(self._kinds)},
+            latency_ms=whole.latencies().latency(),
+            failed=whole.total("failed"),
+            series=[
+                one.second(number, self._new_orders(one))
+                for number, one in zip(seconds, each, strict=True)
+            ],
+            arrived=whole.arrived() if self._options.rate_per_s is not None else None,
+            steadiness=_steadiness(self._kinds, each) if closes - opens >= steady.LEAST_S else [],
+        )
+
+
+def _steadiness(kinds: Sequence[str], seconds: "list[_Figures]") -> list[Steadiness]:
+    """Of the throughput, and of each kind that occurs in every round; whole seconds only."""
+    spans = steady.spans(len(seconds))
+    rounds = [_Figures(kinds) for _ in spans]
+    for span, one in zip(spans, rounds, strict=True):
+        for second in span:
+            one.add(seconds[second])
+    starts = [span.start for span in spans]
+    rates = [one.per_minute(len(span)) for one, span in zip(rounds, spans, strict=True)]
+    found = [steady.judge("all", "tpm", rates, starts)]
+    for kind, name in enumerate(kinds):
+        if all(one.count(kind) for one in rounds):
+            means = [one.mean_latency(kind) for one in rounds]
+            found.append(steady.judge(name, "latency_ms", means, starts))
+    return found
+
+
+class _Figures:
+    """Some tallies added up."""
+
+    def __init__(self, kinds: Sequence[str], tallies: Iterable[Tally] = ()) -> None:
+        self._latencies = [Latencies() for _ in kinds]
+        self._outcomes: Counter[tuple[int, Outcome, str]] = Counter()
+        self._due = self._late = self._skipped = 0
+        for tally in tallies:
+            for latencies, text in zip(self._latencies, tally.histograms, strict=True):
+                if text is not None:
+                    latencies.add(Latencies(text))
+            for kind, outcome, cause, count in tally.outcomes:
+                self._outcomes[kind, outcome, cause] += count
+            self._due += tally.due
+            self._late += tally.late
+            self._skipped += tally.skipped
+
+    def add(self, other: "_Figures") -> None:
+        for latencies, more in zip(self._latencies, other._latencies, strict=True):
+            latencies.add(more)
+        self._outcomes += other._outcomes
+        self._due += other._due
+        self._late += other._late
+        self._skipped += other._skipped
+
+    def count(self, kind: int | None = None) -> int:
+        """Commits, of one kind or all."""
+        return sum(map(len, self._latencies)) if kind is None else len(self._latencies[kind])
+
+    def latencies(self) -> Latencies:
+        """Of all kinds."""
+        found = Latencies()
+        for one in self._latencies:
+            found.add(one)
+        return found
+
+    def total(self, outcome: Outcome) -> int:
+        return sum(count for key, count in self._outcomes.items() if key[1] == outcome)
+
+    def causes(self, kind: int, outcome: Outcome) -> dict[str, int]:
+        found = self._outcomes.items()
+        return {key[2]: count for key, count in found if key[:2] == (kind, outcome)}
+
+    def per_minute(self, seconds: int) -> Round:
+        """Commits; their count varies as a Poisson process's does."""
+        count = self.count()
+        return Round(count * 60 / seconds, math.sqrt(count) * 60 / seconds)
+
+    def mean_latency(self, kind: int) -> Round:
+        return Round(*self._latencies[kind].mean_ms())
+
+    def arrived(self) -> Arrived:
+        return Arrived(self._due, self._late, self._skipped)
+
+    def kind_result(self, kind: int) -> KindResult:
+        return KindResult(
+            committed=self.count(kind),
+            rolled_back=sum(self.causes(kind, "rolled back").values()),
+            retries=self.causes(kind, "retry"),
+            failed=self.causes(kind, "failed"),
+            latency_ms=self._latencies[kind].latency(),
+        )
+
+    def second(self, number: int, new_orders: int | None) -> Second:
+        latency_ms = self.latencies().latency()
+        return Second(
+            number,
+            new_orders,
+            self.count(),
+            self.total("failed"),
+            latency_ms.mean,
+            latency_ms.p95,
+            late=self._late,
+            skipped=self._skipped,
+        )

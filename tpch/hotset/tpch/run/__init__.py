@@ -1,0 +1,1 @@
+"""The power run, the throughput run and the refresh functions."""

@@ -1,0 +1,89 @@
+"""The power run (clause 5.3.3): RF1, the 22 queries in the order of stream 0, RF2."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
+
+from .. import queries as the_queries
+from .. import schema
+from ..database import Database, DatabaseError, Session
+from ..record import Event, PowerResult, QueryResult, Refreshed, RunFailed
+from . import refresh as refreshing
+from . import stream
+from .refresh import UpdateSet
+from .streams import ORDERS
+
+
+def run(
+    database: Database,
+    scale: float | None = None,
+    *,
+    seed: int | None = None,
+    queries: Sequence[int] = the_queries.ALL,
+    timeout_s: float | None = None,
+    refresh: bool = True,
+    observe: Callable[[Event], None] = lambda _: None,
+) -> PowerResult:
+    """Run the queries one after the other on one connection.
+
+    :param scale: what the database should hold; None: whatever it holds.
+    :param seed: draws the parameters (clause 2.4.x.3); None: the validation parameters.
+    :param queries: which of the 22; their order is stream 0's.
+    :param timeout_s: for each query; one that takes longer is cancelled, and the run goes on.
+    :param refresh: frame the queries by RF1 and RF2. The answers then count RF1's rows.
+    :raises SetupError: the scale is not loaded.
+    :raises RunFailed: RF1 was refused. Whatever fails later stands in the result.
+    """
+    with closing(database.session()) as session:
+        size = schema.require_scale(session, scale)
+        ask = partial(
+            stream.run,
+            session,
+            database.engine,
+            size,
+            [n for n in ORDERS[0] if n in set(queries)],
+            seed=seed,
+            stream=0,
+            timeout_s=timeout_s,
+            observe=observe,
+        )
+        update = refreshing.update_set(size, 0) if refresh else None
+        started = time.time()
+        if update is None:
+            (results, cause), refresh_s = ask(), None
+        else:
+            results, cause, refresh_s = _framed(database, session, update, ask, observe)
+    return PowerResult(size, seed, started, time.time(), results, refresh_s, cause)
+
+
+def _framed(
+    database: Database,
+    session: Session,
+    update: UpdateSet,
+    ask: Callable[[], tuple[tuple[QueryResult, ...], str]],
+    observe: Callable[[Event], None],
+) -> tuple[tuple[QueryResult, ...], str, tuple[float, float] | None]:
+    """The queries between RF1 and RF2; what they gave, why the run ended early, both timings."""
+    with refreshing.leaving_nothing(database, session, [update]):
+        try:
+            first_s = timed(partial(refreshing.insert, session, update))
+        except DatabaseError as error:
+            raise RunFailed(f"RF1 failed: {error} (--no-refresh leaves it out)") from error
+        observe(Refreshed(0, "RF1", first_s))
+        results, cause = ask()
+        if cause:
+            return results, f"{cause} (RF1's rows stay until the next run with refresh)", None
+        try:
+            second_s = timed(partial(refreshing.delete, database, session, update))
+        except DatabaseError as error:
+            return results, f"RF2 failed: {error}", None
+        observe(Refreshed(0, "RF2", second_s))
+    return results, "", (first_s, second_s)
+
+
+def timed(action: Callable[[], None]) -> float:
+    """Seconds an action takes."""
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started

@@ -1,0 +1,57 @@
+"""One stream: its queries, one after the other, on one session."""
+
+import time
+from collections.abc import Callable, Sequence
+from threading import Event as Flag
+
+from .. import answers, queries
+from ..database import Refused, ServerGone, Session, TimedOut
+from ..record import Begun, Ended, Event, QueryResult
+
+
+def run(
+    session: Session,
+    engine: str,
+    scale: float,
+    numbers: Sequence[int],
+    *,
+    seed: int | None,
+    stream: int,
+    timeout_s: float | None,
+    observe: Callable[[Event], None],
+    stop: Flag | None = None,
+) -> tuple[tuple[QueryResult, ...], str]:
+    """Run queries in the order given. One that fails or times out is recorded, and the next one
+    runs; when the server is gone, or `stop` is set, the stream ends with what it has.
+
+    Returns the records, and why the connection broke if it did.
+    """
+    results: list[QueryResult] = []
+    for place, number in enumerate(numbers, 1):
+        if stop is not None and stop.is_set():
+            break
+        observe(Begun(stream, number, place, len(numbers)))
+        text = queries.text(engine, number, scale, seed, stream)
+        result, gone = _one(session, number, text, timeout_s)
+        results.append(result)
+        observe(Ended(stream, result))
+        if gone:
+            return tuple(results), result.cause
+    return tuple(results), ""
+
+
+def _one(
+    session: Session, number: int, text: str, timeout_s: float | None
+) -> tuple[QueryResult, bool]:
+    """One query's record, and whether the server went away in it."""
+    started = time.perf_counter()
+    try:
+        rows = session.query(text, timeout_s)
+    except TimedOut:
+        return QueryResult(number, timeout_s or 0.0, "timed out"), False
+    except (Refused, ServerGone) as error:
+        seconds = time.perf_counter() - started
+        gone = isinstance(error, ServerGone)
+        return QueryResult(number, seconds, "failed", cause=str(error)), gone
+    seconds = time.perf_counter() - started
+    return QueryResult(number, seconds, "ok", len(rows), answers.checksum(rows)), False
