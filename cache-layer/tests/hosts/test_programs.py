@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -29,10 +29,22 @@ def _functions(tree: ast.Module) -> Iterator[ast.AST]:
     yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 
 
+def _assigned(nodes: Iterable[ast.AST]) -> dict[str, ast.expr]:
+    """Name → what it is given."""
+    return {
+        target.id: node.value
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
 def _first_word(node: ast.expr, known: dict[str, ast.expr]) -> str | None:
     """The program of an argv written out in the source, also through a name or a leading star."""
     if isinstance(node, ast.Name) and node.id in known:
-        return _first_word(known[node.id], {})
+        others = {name: value for name, value in known.items() if name != node.id}
+        return _first_word(known[node.id], others)
     if isinstance(node, ast.List | ast.Tuple) and node.elts:
         first = node.elts[0]
         if isinstance(first, ast.Starred):
@@ -46,14 +58,9 @@ def called() -> dict[str, str]:
     """Program → where, for every call of run, stream or spawn whose argv stands in the source."""
     found: dict[str, str] = {}
     for file, tree in TREES.items():
+        constants = _assigned(tree.body)
         for function in _functions(tree):
-            known = {
-                target.id: node.value
-                for node in ast.walk(function)
-                if isinstance(node, ast.Assign)
-                for target in node.targets
-                if isinstance(target, ast.Name)
-            }
+            known = constants | _assigned(ast.walk(function))
             for node in ast.walk(function):
                 if (
                     isinstance(node, ast.Call)

@@ -14,12 +14,11 @@ FOLDER = PurePosixPath("/dev/hotset")
 numbers may change."""
 
 SEQUENCE = """\
-# The kernel's number of what a device's name stands for now (since Linux 5.15); never given again
-# before the next start of the computer.
 sequence() {
     cat "/sys/class/block/${1#/dev/}/diskseq" 2> /dev/null
 }"""
-"""A function for shell scripts."""
+"""A function for shell scripts: the kernel's number of what a device's name stands for now (since
+Linux 5.15), never given again before the next start of the computer."""
 
 # $1: the name; $2: the device or file; $3: the first byte. The kernel gives the number of a device
 # that was detached to whoever asks next: a name counts only while the same file is behind it.
