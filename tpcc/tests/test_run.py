@@ -267,8 +267,8 @@ def test_aborted_transactions_are_repeated_counted_and_given_up(
             holder.script("ROLLBACK; ALTER ROLE tester RESET lock_timeout")
     payment = result.kinds["payment"]
     assert set(payment.retries) == {"lock timeout"}
-    # Waiters queue behind one another: when one gives up, the next is given the lock, and where its own
-    # time runs out at that moment PostgreSQL calls it "cancelled" (57014), which is not repeated.
+    # Waiters queue: when one gives up, the next is given the lock, and where its own time runs out
+    # at that moment PostgreSQL calls it "cancelled" (57014), which is not repeated.
     assert set(payment.failed) - {"error 57014"} == {"lock timeout"}
     assert payment.retries["lock timeout"] >= RETRIES * payment.failed["lock timeout"] > 0
     assert payment.committed > 0
