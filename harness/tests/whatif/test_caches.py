@@ -21,7 +21,7 @@ from hotset.harness.archive import Archive
 from hotset.harness.operations.base import registry
 from hotset.harness.operations.base.context import Context
 from hotset.harness.operations.base.result import Result
-from hotset.harness.whatif import caches
+from hotset.harness.whatif import caches, workers
 from hotset.harness.whatif.caches import Cache, Outcome
 from hotset.reports.model.document import RunDocument
 
@@ -123,19 +123,23 @@ def test_a_sweep_that_was_killed_goes_on(trace: Path, monkeypatch: pytest.Monkey
     wanted = [Cache("lru", size * BLOCK, BLOCK, "writeback") for size in (100, 200, 300)]
     real, done = caches.simulated, []
 
+    def sweep() -> list[tuple[Cache, Outcome]]:
+        with workers.Cores(Local(), 1) as cores:
+            return caches.sweep(cores, str(trace), wanted, [], lambda *_: None)
+
     def dies(*words: Any, **more: Any) -> Outcome:  # noqa: ANN401 - whatever is given
         done.append(words[2])
         if len(done) == 2:
             raise KeyboardInterrupt
         return real(*words, **more)
 
-    monkeypatch.setattr(caches, "simulated", dies)
+    monkeypatch.setattr(workers, "simulated", dies)
     with pytest.raises(KeyboardInterrupt):
-        caches.sweep(Local(), str(trace), wanted, [], 1, lambda *_: None)
+        sweep()
     (kept,) = (state_dir() / "whatif").iterdir()
     # What a kill cuts short is no outcome.
     kept.write_text(kept.read_text() + '{"cache": {"policy"')
-    found = caches.sweep(Local(), str(trace), wanted, [], 1, lambda *_: None)
+    found = sweep()
     assert [cache for cache, _ in found] == wanted
     assert done.count(wanted[0]) == 1, "it was known"
     assert [outcome.hits for _, outcome in found] == [lru_hits(trace, n) for n in (100, 200, 300)]

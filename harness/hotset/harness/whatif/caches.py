@@ -6,11 +6,10 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from threading import Event
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from hotset.cachelayer.block import flashdev
 from hotset.cachelayer.block.flashdev import OnRead
@@ -167,12 +166,17 @@ def require_whole_blocks(caches: Sequence[Cache]) -> None:
             )
 
 
+class Workers(Protocol):
+    """Who runs simulations, as long as it is entered; see ``workers``."""
+
+    def submit(self, trace: str, cache: Cache, more: Sequence[str]) -> Future[Outcome]: ...
+
+
 def sweep(
-    local: Local,
+    workers: Workers,
     trace: str,
     caches: Sequence[Cache],
     more: Sequence[str],
-    workers: int,
     on_done: Callable[[Cache, Outcome, int], None],
 ) -> list[tuple[Cache, Outcome]]:
     """What each cache makes of a trace, several at a time; in the order of ``caches``.
@@ -184,31 +188,12 @@ def sweep(
     """
     kept = _Kept(trace, caches, more)
     found = kept.read()
-    stop = Event()
-
-    def on_read(_: int, __: float | None) -> None:
-        if stop.is_set():
-            raise CancelledError
-
-    def one(cache: Cache) -> tuple[Cache, Outcome]:
-        if stop.is_set():
-            raise CancelledError
-        return cache, simulated(local, trace, cache, more, on_read)
-
-    with ThreadPoolExecutor(workers) as pool:
-        waiting: list[Future[tuple[Cache, Outcome]]] = [
-            pool.submit(one, cache) for cache in caches if cache not in found
-        ]
-        try:
-            for done in as_completed(waiting):
-                cache, outcome = done.result()
-                kept.add(cache, outcome)
-                found[cache] = outcome
-                on_done(cache, outcome, len(set(caches)) - len(found))
-        except BaseException:
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    waiting = {workers.submit(trace, one, more): one for one in caches if one not in found}
+    for done in as_completed(waiting):
+        cache, outcome = waiting[done], done.result()
+        kept.add(cache, outcome)
+        found[cache] = outcome
+        on_done(cache, outcome, len(set(caches)) - len(found))
     kept.remove()
     return [(cache, found[cache]) for cache in caches]
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from hotset.cachelayer.common.errors import RequestError
 from hotset.cachelayer.common.units import Bytes
 
 from ...whatif.choices import Mode, Policy
 from ..base import fields, records
 from ..base.context import Context
-from ..base.registry import Kind, Request, operation
+from ..base.registry import Cli, Kind, OnThisComputer, Request, operation
 from ..base.result import Result, write
 from ..base.rights import Right
 from .traces import TraceFile, on_read
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ...whatif.caches import Cache, Curve, Outcome
+    from ...whatif.workers import Cluster, Cores
 
 _BAR = 30
 Sizes = Annotated[list[fields.Size], Field(max_length=200)]
@@ -151,6 +153,15 @@ class Simulate(Request):
         int | None,
         Field(ge=1, le=1024, description="How many at a time; the computer's cores if left out."),
     ] = None
+    scheduler: Annotated[
+        fields.Text | None,
+        Field(
+            description="Simulate on the workers of this Dask cluster. Each has hotset, built, and"
+            " the trace under the same path."
+        ),
+        Cli(metavar="tcp://HOST:8786"),
+        OnThisComputer,
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +229,6 @@ def simulate(request: Simulate, context: Context) -> Simulations:
     Several run at a time. A simulation that was interrupted goes on where it was when it is called
     again in the same words.
     """
-    from hotset.cachelayer.hosts.local import Local
-
     from ...terminal.progress import Measured
     from ...whatif import caches
 
@@ -233,7 +242,6 @@ def simulate(request: Simulate, context: Context) -> Simulations:
     wanted = list(dict.fromkeys(wanted))
     caches.require_whole_blocks(wanted)
     more = [f"--sequential-cutoff={int(Bytes.parse(request.sequential_cutoff))}"]
-    workers = request.workers or len(os.sched_getaffinity(0))
     begun = context.report.seconds
 
     def on_done(cache: caches.Cache, outcome: caches.Outcome, left: int) -> None:
@@ -249,6 +257,20 @@ def simulate(request: Simulate, context: Context) -> Simulations:
             measured,
         )
 
-    with context.report.task(f"simulating {len(wanted)} caches, {workers} at a time"):
-        found = caches.sweep(Local(), request.trace, wanted, more, workers, on_done)
+    with _workers(request) as workers:
+        told = f"simulating {len(wanted)} caches, {workers.at_a_time} at a time"
+        with context.report.task(told):
+            found = caches.sweep(workers, request.trace, wanted, more, on_done)
     return Simulations(request.trace, found)
+
+
+def _workers(request: Simulate) -> Cores | Cluster:
+    from hotset.cachelayer.hosts.local import Local
+
+    from ...whatif.workers import Cluster, Cores
+
+    if request.scheduler is None:
+        return Cores(Local(), request.workers or len(os.sched_getaffinity(0)))
+    if request.workers is not None:
+        raise RequestError("how many at a time, the cluster's workers say", field="workers")
+    return Cluster(request.scheduler, request.trace)
