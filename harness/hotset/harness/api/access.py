@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
@@ -20,6 +21,8 @@ from .problems import ProblemResponse
 
 _LOOK_S = 1.0
 """How often a token is looked at again while its request is being answered."""
+AT_ONCE = 32
+"""Requests of one token that are being answered, those included that never end by themselves."""
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="hotset"'}
 _REMEDY = "`hotset console token create NAME` makes one"
 
@@ -37,6 +40,7 @@ class RequireToken:
         self._app = app
         self._public = public
         self._needs = needs
+        self._answering: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -61,12 +65,26 @@ class RequireToken:
                 return
             caller = Caller(f"token {token.name}", token.right, address_of(scope))
             scope.setdefault("state", {})["caller"] = caller
-            await run_until(lambda: _revoked(text.strip()), self._app, scope, receive, send)
+            await self._one_of_few(text.strip(), caller.name, scope, receive, send)
             return
         audit.begin(
             Caller("nobody known", Right.READ, address_of(scope)), path, {}, "refused", said
         )
         await ProblemResponse(401, said, headers=_CHALLENGE)(scope, receive, send)
+
+    async def _one_of_few(
+        self, text: str, name: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Have a request answered, unless too many of its token's are."""
+        if self._answering[name] >= AT_ONCE:
+            said = f"{AT_ONCE} requests of {name} are being answered: wait until one has ended"
+            await ProblemResponse(429, said, headers={"Retry-After": "1"})(scope, receive, send)
+            return
+        self._answering[name] += 1
+        try:
+            await run_until(lambda: _revoked(text), self._app, scope, receive, send)
+        finally:
+            self._answering[name] -= 1
 
 
 async def _revoked(text: str) -> None:

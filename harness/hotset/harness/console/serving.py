@@ -6,24 +6,34 @@ import asyncio
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..api.endless import run_until
+from .connections import Limits, limited
 
 _GRACE_S = 2
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def serve(app: ASGIApp, listener: socket.socket, cert: Path | None, key: Path | None) -> None:
+def serve(
+    app: ASGIApp,
+    listener: socket.socket,
+    cert: Path | None,
+    key: Path | None,
+    limits: Limits = Limits(),  # noqa: B008 - it cannot change
+) -> None:
     """Until SIGINT or SIGTERM."""
     closing = asyncio.Event()
     config = uvicorn.Config(
         EndsWithServer(app, closing),
+        http=limited(limits),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -33,16 +43,25 @@ def serve(app: ASGIApp, listener: socket.socket, cert: Path | None, key: Path | 
         ssl_keyfile=key,
         lifespan="off",
     )
-    _Server(config, closing).run(sockets=[listener])
+    _Server(config, closing, limits).run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
     """Says when it is about to end, which it does once all have been answered. A signal is how one
     ends it: it is not raised once more afterwards."""
 
-    def __init__(self, config: uvicorn.Config, closing: asyncio.Event) -> None:
+    def __init__(self, config: uvicorn.Config, closing: asyncio.Event, limits: Limits) -> None:
         super().__init__(config)
         self._closing = closing
+        self._limits = limits
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.config.is_ssl:
+            # uvicorn names no limit, and Python's is a minute.
+            loop = asyncio.get_running_loop()
+            listening = partial(loop.create_server, ssl_handshake_timeout=self._limits.handshake_s)
+            loop.create_server = listening  # type: ignore[method-assign]
+        await super().startup(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -70,4 +89,6 @@ class EndsWithServer:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        await run_until(self._closing.wait, self._app, scope, receive, send)
+        # Whoever left before all was sent gets no answer, and is no fault of hotset's.
+        with suppress(ClientDisconnect):
+            await run_until(self._closing.wait, self._app, scope, receive, send)
