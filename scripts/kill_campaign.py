@@ -1,8 +1,11 @@
 """Kills every verb of a tier's life at each of its steps and compares every file afterwards.
 
     python scripts/kill_campaign.py [--kind dm-cache] [--verb detach] [--ending kill] [--every 1]
+        [--writers]
 
 The ending is `kill` or `power cut`, both after a step, or `kill within` or `power cut within` one.
+With `--writers` records are written with fsync all the while, through verbs that work on a mounted
+tier; every record that was acknowledged has to be there afterwards, too.
 Needs User-Mode Linux, a real kernel as a process. A whole campaign is some hundreds of kills; each
 takes a few seconds, and is a line on standard error. Standard output has a line a verb. Ends with
 code 1 if anything was lost.
@@ -31,8 +34,12 @@ def main() -> int:
     parser.add_argument("--verb", action="append", choices=kill_campaign.VERBS)
     parser.add_argument("--ending", action="append", choices=kill_campaign.ENDINGS)
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth step")
+    parser.add_argument("--writers", action="store_true", help="write records meanwhile")
     parser.add_argument("--save", type=Path, metavar="FILE", help="the outcomes, as JSON")
     asked = parser.parse_args()
+    known = kill_campaign.ON_LINE if asked.writers else kill_campaign.VERBS
+    if not set(asked.verb or known) <= set(known):
+        parser.error(f"--writers: the verb is one of {', '.join(known)}")
     outcomes = list[Outcome]()
     spec = LabSpec("uml", 2, Bytes(1024**3), Bytes(512 * 1024**2))
     with labs.running(spec, "kill campaign", lambda text: print(text, file=sys.stderr)) as lab:
@@ -40,11 +47,12 @@ def main() -> int:
         for outcome in kill_campaign.run(
             lab.machine,
             asked.kind or kill_campaign.KINDS,
-            asked.verb or kill_campaign.VERBS,
+            asked.verb or known,
             asked.ending or kill_campaign.ENDINGS,
             lambda steps: range(min(asked.every, steps) // 2, steps + 1, asked.every),
             lambda text: print(text, flush=True),
             lambda text: print(text, file=sys.stderr, flush=True),
+            writers=asked.writers,
         ):
             outcomes.append(outcome)
             if asked.save:

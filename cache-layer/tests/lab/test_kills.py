@@ -45,3 +45,18 @@ def test_nothing_is_lost_by_a_kill(
     )
     assert len(outcome.tried) == 1
     assert outcome.failures == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "verb", "ending"),
+    [("dm-cache", "shrink", "kill"), ("dm-cache", "set", "power cut"), ("bcache", "grow", "kill")],
+)
+def test_whoever_writes_meanwhile_finds_every_record(
+    machine: Uml, kind: CardKind, verb: kill_campaign.Verb, ending: kill_campaign.Ending
+) -> None:
+    (outcome,) = kill_campaign.run(
+        machine, [kind], [verb], [ending], lambda steps: [steps * 2 // 3], print, writers=True
+    )
+    assert len(outcome.tried) == 1
+    assert outcome.records
+    assert outcome.failures == []

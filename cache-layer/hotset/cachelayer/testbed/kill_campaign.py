@@ -8,6 +8,10 @@ gets SIGKILL itself, with all that it has started, at a moment drawn from as lon
 power cut is the same for the machine. Flash and origin are cut out of the lab's flash disk, so that
 nothing else is in the way. What was written with fsync or by direct I/O has to be there afterwards,
 through the tier and, once it is detached, on the origin alone.
+
+Verbs that work on a mounted tier are killed with a writer at work, too, who writes records with
+fsync all the while: through the kill and what comes next, or until the power cut. Every record that
+was acknowledged has to be there.
 """
 
 from __future__ import annotations
@@ -29,14 +33,18 @@ from ..provisioning import cache_device as cards
 from ..provisioning import create as creation
 from ..provisioning import lifecycle
 from ..provisioning import resize as resizing
+from ..provisioning import retune as retuning
 from ..provisioning.cache_device import Card, Disk
 from ..provisioning.create import CreateRequest
 from ..tiers.base import CardKind, MetadataDamagedError
 from .lab import FLASH_DISK
 from .machines.quick import quick
 from .machines.uml import Uml
+from .writer import Writer
 
-Verb = Literal["create", "deactivate", "activate", "flush", "grow", "shrink", "repair", "detach"]
+Verb = Literal[
+    "create", "deactivate", "activate", "flush", "grow", "shrink", "set", "repair", "detach"
+]
 Ending = Literal["kill", "kill within", "power cut", "power cut within"]
 VERBS: tuple[Verb, ...] = (
     "create",
@@ -45,13 +53,17 @@ VERBS: tuple[Verb, ...] = (
     "flush",
     "grow",
     "shrink",
+    "set",
     "repair",
     "detach",
 )
+ON_LINE: tuple[Verb, ...] = ("flush", "grow", "shrink", "set")
+"""Those that work on a tier that is mounted."""
 KINDS: tuple[CardKind, ...] = ("dm-cache", "bcache", "userspace")
 ENDINGS: tuple[Ending, ...] = ("kill", "kill within", "power cut", "power cut within")
 MIB = 1024**2
 _MOUNT = PurePosixPath("/run/hotset/campaign")
+_RECORDS = _MOUNT / "records"
 _NAME, _FLASH, _ORIGIN = "shop", "campaign-flash", "campaign-origin"
 _CUTS = ((_FLASH, 0, 224), (_ORIGIN, 256, 96))
 _FILES_MIB, _BEHIND_MIB = 80, 84
@@ -163,8 +175,11 @@ def _powered_for(machine: Uml, seconds: float) -> CutOff:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of one verb, killed at every step that was tried; ``amid``: how many of the kills
-    hit a command before it ended."""
+    """What came of one verb, killed at every step that was tried.
+
+    :ivar amid: how many of the kills hit a command before it ended.
+    :ivar records: how many a writer had acknowledged, in all kills; None: there was no writer.
+    """
 
     kind: CardKind
     verb: Verb
@@ -173,9 +188,12 @@ class Outcome:
     tried: list[int] = field(default_factory=list)
     amid: int = 0
     failures: list[str] = field(default_factory=list)
+    records: int | None = None
 
     def line(self) -> str:
         found = "all files as written" if not self.failures else f"{len(self.failures)} FAILED"
+        if self.records is not None:
+            found += f" ({self.records} records by a writer at work)"
         is_within = self.ending in ("kill within", "power cut within")
         # After a step, or before the first.
         moments = self.steps if is_within else self.steps + 1
@@ -194,8 +212,11 @@ def run(
     chosen: Callable[[int], Sequence[int]],
     say: Callable[[str], None],
     follow: Callable[[str], None] = lambda _: None,
+    *,
+    writers: bool = False,
 ) -> Iterator[Outcome]:
     """
+    :param writers: have one at work; only for verbs of ``ON_LINE``.
     :param chosen: of so many steps, those to be killed after.
     :param say: gets a line a verb, and one a failure.
     :param follow: gets a line a kill.
@@ -203,7 +224,8 @@ def run(
     for kind in kinds:
         for verb in verbs:
             for ending in endings:
-                outcome = _verb(machine, kind, verb, ending, chosen, follow)
+                outcome = Outcome(kind, verb, ending, records=0 if writers else None)
+                _verb(machine, outcome, chosen, follow)
                 say(outcome.line())
                 for failure in outcome.failures:
                     say(f"    {failure}")
@@ -212,20 +234,19 @@ def run(
 
 def _verb(
     machine: Uml,
-    kind: CardKind,
-    verb: Verb,
-    ending: Ending,
+    outcome: Outcome,
     chosen: Callable[[int], Sequence[int]],
     follow: Callable[[str], None],
-) -> Outcome:
-    outcome = Outcome(kind, verb, ending)
+) -> None:
+    kind, verb, ending = outcome.kind, outcome.verb, outcome.ending
     with quick(machine) as there:
         whole = _Bench(there, kind, verb)
         before = whole.prepare()
+        writer = whole.writer(machine) if outcome.records is not None else None
         alive = KillableMachine(there, None)
         whole.perform(alive)
         outcome.steps = len(alive.ran)
-        failure = whole.verdict(before)
+        failure = whole.verdict(before, writer)
     if failure:
         outcome.failures.append(f"without a kill: {failure}")
     for step in chosen(outcome.steps):
@@ -246,7 +267,6 @@ def _verb(
         follow(f"{kind} {verb} {ending} {where}: {failure or 'as written'} ({spent:.1f} s)")
         if failure:
             outcome.failures.append(f"{where}: {failure}")
-    return outcome
 
 
 def _kill(
@@ -256,16 +276,22 @@ def _kill(
     with quick(machine) as there:
         bench = _Bench(there, which.kind, which.verb)
         before = bench.prepare()
+        writer = bench.writer(machine) if which.records is not None else None
         mortal = KillableMachine(there, step, cut_off)
         with suppress(Killed):
             bench.perform(mortal)
     if which.ending in ("power cut", "power cut within"):
         machine.power_cut()
+        if writer is not None:
+            writer.end()
         machine.power_on()
     with quick(machine) as there:
         bench = _Bench(there, which.kind, which.verb)
         bench.cut()
-        return mortal, bench.verdict(before)
+        failure = bench.verdict(before, writer)
+    if writer is not None:
+        which.records = (which.records or 0) + writer.acknowledged
+    return mortal, failure
 
 
 def _cut_off(machine: Uml, which: Outcome, step: int, usual_s: float) -> CutOff:
@@ -345,28 +371,57 @@ class _Bench:
             "flush": lambda: lifecycle.flush(machine, card, disk, _nothing),
             "grow": lambda: self._resize(machine, 112),
             "shrink": lambda: self._resize(machine, 72),
+            "set": lambda: retuning.retune(
+                machine, card, disk, None, "writethrough", _nothing, _nothing
+            ),
             "repair": lambda: lifecycle.repair(machine, card, disk, _nothing),
             "detach": lambda: self._detach(machine, card, disk),
         }
         verbs[self.verb]()
 
-    def verdict(self, before: str) -> str | None:
+    def writer(self, guest: Uml) -> Writer:
+        """One at work on the tier, which is mounted until it ends."""
+        self.sh(f"mkdir -p {_MOUNT}; mount {self._found()[1].device} {_MOUNT}")
+        return Writer(guest, _RECORDS)
+
+    def verdict(self, before: str, writer: Writer | None = None) -> str | None:
         """Go on as a user would, read all, detach, read all again; what is wrong, if anything."""
         try:
             device = self._recovered()
+            if writer is not None:
+                self._end(writer)
             if device is not None:
-                now = self._read(device)
-                if now != before:
-                    return f"through the tier: {_differences(before, now)}"
+                found = self._wrong(device, before, writer)
+                if found:
+                    return f"through the tier: {found}"
                 self._detach(self.machine, *self._found())
             origin = PurePosixPath(f"/dev/mapper/{_ORIGIN}")
-            now = self._read(origin)
-            if now != before:
-                return f"on the origin: {_differences(before, now)}"
+            found = self._wrong(origin, before, writer)
+            if found:
+                return f"on the origin: {found}"
             self.sh(f"e2fsck -fn {origin}")
         except Exception as error:
             return f"{type(error).__name__}: {str(error)[:300]}"
         return None
+
+    def _end(self, writer: Writer) -> None:
+        """Where the machine was not switched off meanwhile, whoever wrote there goes on."""
+        if self.sh(f"grep -c ' {_MOUNT} ' /proc/mounts || :") != "0":
+            writer.require_more(1)
+            writer.end()
+            # Its process ends a moment after it was told to.
+            self.sh(f"n=0; until umount {_MOUNT}; do n=$((n + 1)); [ $n -lt 100 ]; sleep 0.1; done")
+
+    def _wrong(self, device: PurePosixPath, before: str, writer: Writer | None) -> str | None:
+        now = self._read(device)
+        if now != before:
+            return _differences(before, now)
+        if writer is None:
+            return None
+        self.sh(f"mount {device} {_MOUNT}")
+        missing = writer.missing(self.machine, _RECORDS)
+        self.sh(f"umount {_MOUNT}")
+        return missing
 
     def clear(self) -> None:
         """Take away whatever an earlier verb left."""
@@ -452,7 +507,8 @@ class _Bench:
         """Checksums of every file, and of what lies behind the file system."""
         return self.sh(
             f"mkdir -p {_MOUNT}; mount {device} {_MOUNT}; cd {_MOUNT};"
-            f" find . -type f | sort | xargs -r md5sum; cd /; umount {_MOUNT};"
+            f" find . -type f ! -path ./{_RECORDS.name} | sort | xargs -r md5sum; cd /;"
+            f" umount {_MOUNT};"
             f" dd if={device} bs=64k skip={_BEHIND_MIB * 16} count=64 iflag=direct status=none"
             " | md5sum"
         )
