@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from hotset.reports.model import words
-from hotset.reports.model.document import SCHEMA_VERSION, Repeat, RunDocument
+from hotset.reports.model.document import Repeat, RunDocument
+from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.render import charts
 from tests import documents
 

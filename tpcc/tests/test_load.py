@@ -14,9 +14,9 @@ import pytest
 from hotset.harness.databases.postgres.client import PostgresDatabase, PostgresSession
 from hotset.tpcc.data.consistency import ConditionResult, Violated, check, require
 from hotset.tpcc.data.load import LoadResult, load
+from hotset.tpcc.data.record import LoadFailed, LoadProgress
 from hotset.tpcc.database import CannotConnect
 from hotset.tpcc.schema import TABLES, SetupError, batches, drop, estimated_bytes
-from hotset.tpcc.window.record import LoadFailed, LoadProgress
 from tests.postgres_cluster import Cluster
 
 pytestmark = pytest.mark.database

@@ -29,7 +29,8 @@ from hotset.cachelayer.testbed.lab import choose, lab_folder
 from hotset.harness import cli, doctor
 from hotset.harness.archive import DOCUMENT, Archive
 from hotset.harness.operations.base import registry
-from hotset.reports.model.document import SCHEMA_VERSION, RunDocument
+from hotset.reports.model.document import RunDocument
+from hotset.reports.model.schema import SCHEMA_VERSION
 from tests import documents
 from tests.cli_server import CommandLine, Done
 

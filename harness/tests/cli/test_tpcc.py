@@ -18,7 +18,7 @@ import pytest
 from hotset.harness.databases.postgres.client import PostgresDatabase, meaning
 from hotset.harness.databases.postgres.copies import _MARK
 from hotset.harness.terminal.live import View, sparkline
-from hotset.reports.model.document import SCHEMA_VERSION
+from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.tpcc.window.record import Phase, RunOptions, Tick
 from tests.cli_server import CommandLine, Done
 

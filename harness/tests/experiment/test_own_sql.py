@@ -18,19 +18,21 @@ from hotset.cachelayer.hosts.local import Local
 from hotset.harness.archive import Archive
 from hotset.harness.databases.postgres.server import Place, PostgresServer
 from hotset.harness.experiment import history, plan, runner, sequence, timed, verdicts
+from hotset.harness.experiment.file import sql_load
 from hotset.harness.experiment.file.spec import Spec, SpecError, read
 from hotset.harness.experiment.file.workload_tables import SqlTable
 from hotset.harness.experiment.journal import Journal
 from hotset.harness.experiment.measure import rate_record
 from hotset.harness.experiment.recorded import Recorded
 from hotset.harness.experiment.sequence import Turn
-from hotset.harness.experiment.site import base_image, sql_load
+from hotset.harness.experiment.site import base_image
 from hotset.harness.experiment.site.context import SavedDatabase, SavedImage
 from hotset.harness.operations.base.remote import NotPermittedError, require_files
 from hotset.reports.analysis import answer, caveats
 from hotset.reports.render import charts
+from hotset.tpcc.data.record import LoadFailed
 from hotset.tpcc.window.latency import NO_LATENCY
-from hotset.tpcc.window.record import Arrived, LoadFailed, WindowOptions, WindowResult
+from hotset.tpcc.window.record import Arrived, WindowOptions, WindowResult
 from hotset.tpcc.window.search import FoundRate, Trial, find_rate
 from tests import documents
 

@@ -31,7 +31,8 @@ from hotset.harness.experiment.site.calibrate import Line
 from hotset.harness.terminal.progress import Reporter
 from hotset.reports.model.document import ArmName, Repeat
 from hotset.tpcc.data.consistency import ConditionResult, Violated
-from hotset.tpcc.window.record import LoadFailed, WindowOptions
+from hotset.tpcc.data.record import LoadFailed
+from hotset.tpcc.window.record import WindowOptions
 from tests import documents
 
 DEMO = repository_file("experiments/demo.toml")

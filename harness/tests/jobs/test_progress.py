@@ -12,7 +12,8 @@ from hotset.cachelayer.block.transfer import Progress
 from hotset.cachelayer.common.units import Blocks, Bytes
 from hotset.harness.jobs import events
 from hotset.harness.terminal.progress import FlushWatch, Reporter
-from hotset.tpcc.window.record import LoadProgress, Tick
+from hotset.tpcc.data.record import LoadProgress
+from hotset.tpcc.window.record import Tick
 from hotset.tpch import record as tpch
 
 NAMES = ("done", "total", "unit", "eta_s")

@@ -17,7 +17,7 @@ from playwright.sync_api import expect
 
 from hotset.cachelayer.common.waiting import wait_until
 from hotset.cachelayer.hosts.cleanup import read_journal, start_time
-from hotset.reports.model.document import SCHEMA_VERSION
+from hotset.reports.model.schema import SCHEMA_VERSION
 from tests.console_browser import Visitor, chromium, served
 
 pytestmark = pytest.mark.lab

@@ -10,9 +10,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hotset.reports.model.document import SCHEMA_VERSION
+from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.model.words import plural
-from hotset.reports.render.tables import csv_text
+from hotset.reports.render.plain import csv_text
 from hotset.tpcc.data.consistency import ConditionResult
 from hotset.tpcc.window.plans import Flip
 from hotset.tpcc.window.record import RunResult, Second

@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from hotset.reports.model.document import SCHEMA_VERSION
-from hotset.reports.render.tables import csv_text
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
 from hotset.tpch.check import CheckResult
 from hotset.tpch.record import PowerResult, QueryResult, ThroughputResult, composite
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..environment import of_server
 from . import tokens
 from .options import HostOption
 
@@ -72,7 +73,6 @@ def console(
     from ..console.app import create
     from ..console.serving import serve
     from ..console.web import Settings
-    from ..environment import of_server
     from ..operations.base.remote import MACHINE_VARIABLE
 
     environment = of_server(os.environ)

@@ -11,6 +11,7 @@ import typer
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from ..operations.base.context import Context
 from ..operations.base.kinds import FieldKind
 from ..operations.base.registry import Cli, Operation
 from ..operations.base.result import Lines, Result
@@ -46,7 +47,6 @@ def execute(found: Operation, given: dict[str, Any]) -> None:
     :raises HotsetError: as the operation does, or what its result amounts to.
     """
     from ..operations.base import audit
-    from ..operations.base.context import Context
     from ..terminal.progress import Reporter
 
     form = given.pop("format_", None)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from hotset.reports.render.plain import listing
+
 from .options import Format, FormatOption
 
 if TYPE_CHECKING:
@@ -24,8 +26,6 @@ _COLUMNS = ("id", "verb", "machine", "state", "latest")
 @app.command("list")
 def list_jobs(format_: FormatOption = Format.TABLE) -> None:
     """List all jobs, newest first."""
-    from hotset.reports.render.tables import records
-
     from ..jobs import store as jobs
     from ..terminal.progress import to_stdout
 
@@ -36,7 +36,7 @@ def list_jobs(format_: FormatOption = Format.TABLE) -> None:
         to_stdout(json.dumps({"schema_version": jobs.SCHEMA_VERSION, "jobs": listed}, indent=1))
         return
     rows = [[getattr(job, name) for name in _COLUMNS] for job in found]
-    to_stdout(records("jobs", jobs.SCHEMA_VERSION, _COLUMNS, rows, format_.value, "no jobs yet"))
+    to_stdout(listing("jobs", jobs.SCHEMA_VERSION, _COLUMNS, rows, format_.value, "no jobs yet"))
 
 
 @app.command("show")

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from hotset.cachelayer.common.errors import RequestError
+
 
 class Format(StrEnum):
     """How a result is printed."""
@@ -51,8 +53,6 @@ def password_of(file: Path | None) -> str | None:
 
     :raises RequestError: it cannot be read.
     """
-    from hotset.cachelayer.common.errors import RequestError
-
     if file is None:
         return None
     try:

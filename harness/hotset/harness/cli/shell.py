@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from hotset.cachelayer.common.errors import Remedy
+
 
 def shell(
     command: Annotated[
@@ -14,7 +16,6 @@ def shell(
     ] = None,
 ) -> None:
     """Open a root shell in the lab's machine (needs `hotset lab up`)."""
-    from hotset.cachelayer.common.errors import Remedy
     from hotset.cachelayer.hosts.base import PrerequisiteMissingError
     from hotset.cachelayer.hosts.local import Local
     from hotset.cachelayer.testbed import image

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from hotset.reports.render.plain import listing
+
 from ..operations.base.rights import Right
 from .options import Format, FormatOption
 
@@ -50,8 +52,6 @@ def create_token(
 @app.command("list")
 def list_tokens(format_: FormatOption = Format.TABLE) -> None:
     """List the tokens: name, creation, right, expiry, last use."""
-    from hotset.reports.render.tables import records
-
     from ..api import tokens
     from ..terminal.progress import to_stdout
 
@@ -61,7 +61,7 @@ def list_tokens(format_: FormatOption = Format.TABLE) -> None:
         for one in tokens.every()
     ]
     to_stdout(
-        records(
+        listing(
             "tokens",
             tokens.SCHEMA_VERSION,
             ("name", "created", "right", "expires", "last_used"),

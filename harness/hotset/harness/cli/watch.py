@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hotset.reports.render.plain import csv_text
+
 from .options import Format, FormatOption, HostOption
 
 if TYPE_CHECKING:
@@ -27,8 +29,6 @@ def watch(
 ) -> None:
     """Print a line per interval: requests per second, hit ratios, bypassed, moved, dirty, used."""
     import sys
-
-    from hotset.reports.render.tables import csv_text
 
     from ..monitoring import watch as watching
     from ..operations.base.places import target_of
@@ -78,8 +78,6 @@ def _is_number(text: str) -> bool:
 
 
 def _one(line: Line, format_: Format) -> str:
-    from hotset.reports.render.tables import csv_text
-
     from ..monitoring import watch as watching
 
     if format_ is Format.JSON:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from . import wording
-from .cmdlets import STARTS, Cmdlet, Parameter, twin_name
+from .cmdlets import STARTS, Cmdlet, Parameter, pascal, twin_name
 from .examples import examples
 
 _HEAD = "# Generated from the table of operations: run `make docs`.\n"
@@ -79,8 +79,6 @@ def _is_completed(cmdlet: Cmdlet, parameter: Parameter) -> bool:
 
 
 def _renamed(every: Iterable[Cmdlet]) -> dict[str, str]:
-    from .cmdlets import pascal
-
     return {
         one.field: one.name
         for cmdlet in every

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from hotset.reports.render.tables import csv_text
+from hotset.reports.render.plain import csv_text
 
 from .base import Counter, Engine, Figure, FileIo, Memory, Unavailable, Wait, difference
 

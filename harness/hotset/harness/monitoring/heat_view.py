@@ -15,7 +15,7 @@ from hotset.cachelayer.stats import attribution
 from hotset.cachelayer.stats.attribution import Owner
 from hotset.cachelayer.stats.heat import Grid
 from hotset.reports.render.hits import SCHEMA_VERSION, percent, size
-from hotset.reports.render.tables import csv_text, text_table
+from hotset.reports.render.plain import csv_text, text_table
 
 _MIB = 1024**2
 _HEAT = " ▁▂▃▄▅▆▇█"

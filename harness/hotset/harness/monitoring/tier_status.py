@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing_extensions import TypedDict
 
 from hotset.cachelayer.block import devicemapper
+from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.provisioning.lifecycle import DiskState
 from hotset.cachelayer.tiers.base import State
 
@@ -114,7 +115,6 @@ def status_row(one: DiskState) -> DiskStatus:
 
 def status_lines(rows: Sequence[DiskStatus]) -> list[str]:
     """The table: a paragraph for each disk, the state first."""
-    from hotset.cachelayer.common.units import Bytes
 
     def size(value: int | None) -> str:
         return "-" if value is None else str(Bytes(value))

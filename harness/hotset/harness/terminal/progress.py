@@ -18,7 +18,8 @@ from rich.status import Status
 
 from hotset.cachelayer.block.transfer import Progress as WarmupProgress
 from hotset.cachelayer.common.units import Blocks, Bytes, mb_per_s
-from hotset.tpcc.window.record import LoadProgress, Phase, Tick
+from hotset.tpcc.data.record import LoadProgress
+from hotset.tpcc.window.record import Phase, Tick
 from hotset.tpch import record as tpch
 
 from . import structured

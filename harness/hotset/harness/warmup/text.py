@@ -11,7 +11,7 @@ from hotset.cachelayer.common.units import Blocks, Bytes
 from hotset.cachelayer.tiers.base import Warmup
 from hotset.cachelayer.warmup.pins import Preferences
 from hotset.cachelayer.warmup.planner import Plan, Row
-from hotset.reports.render.tables import csv_text, records, text_table
+from hotset.reports.render.plain import csv_text, listing, text_table
 
 from .plan_store import SavedPlan
 from .planning import Planned
@@ -164,7 +164,7 @@ def saved(found: Sequence[SavedPlan], form: str) -> str:
         for plan in found
     ]
     if form != "table":
-        return records("jobs", SCHEMA_VERSION, columns, rows, form)
+        return listing("jobs", SCHEMA_VERSION, columns, rows, form)
     lines = [
         f"{plan.id}  {plan.state}: {plan.bytes} of {' '.join(plan.targets)} on {plan.disk}"
         f" ({plan.machine})" + (f"\n  {plan.said}" if plan.said else "")
@@ -184,7 +184,7 @@ def preferred(wanted: Preferences, form: str, cached: Mapping[str, tuple[Bytes, 
     full = [(*row, *cached.get(row[0], (None, None))) for row in rows]
     if form != "table":
         columns = ("target", "preference", "guarantee", "limit", "bytes", "cached_bytes")
-        return records("preferences", SCHEMA_VERSION, columns, full, form)
+        return listing("preferences", SCHEMA_VERSION, columns, full, form)
     heads = ("target", "preference", "guarantee", "limit", "size", "cached")
     shown = [["" if value is None else str(value) for value in row] for row in full]
     return text_table(heads, shown) if shown else "nothing is pinned, excluded or shared"

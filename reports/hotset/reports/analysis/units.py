@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..model import words
-from ..model.document import Repeat, RunDocument, TimedWorkload
+from ..model.document import RunDocument, TimedWorkload
 
-if TYPE_CHECKING:
-    from .answer import ArmFigures
+
+class Throughput(Protocol):
+    """Of a repeat or an arm.
+
+    :ivar rate: in the unit of `of`.
+    :ivar tpm: of all transactions.
+    """
+
+    @property
+    def rate(self) -> float: ...
+    @property
+    def tpm(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +55,7 @@ def columns(document: RunDocument) -> tuple[str, ...]:
     return (of(document).short, *(() if document.timed == "sql" else ("TPM",)))
 
 
-def cells(document: RunDocument, one: Repeat | ArmFigures) -> tuple[str, ...]:
-    """The throughput of a repeat or an arm; TPC-C has that of all its transactions, too."""
+def cells(document: RunDocument, one: Throughput) -> tuple[str, ...]:
+    """TPC-C has the throughput of all its transactions, too."""
     more = () if document.timed == "sql" else (words.count(one.tpm),)
     return (words.count(one.rate), *more)

@@ -7,23 +7,13 @@ the rates of the hardware that was modelled; only ratios between arms carry over
 A phase that did not happen leaves `None` or an empty list, never zeros.
 """
 
-# Schema history
-#   1  2026-11  first version
-#   2  2026-11  power runs of TPC-H, more arms; a document of version 1 is one of version 2
-#   3  2026-11  prices and costs, parts, others_cpu and the command; one of version 2 is one of 3
-#   4  2026-11  latencies from HDR histograms: p90, p99.9, p99.99; one of version 3 is one of 4
-#   5  2026-11  where the users' time goes, user and system CPU, steadiness; one of 4 is one of 5
-#   6  2026-11  curves over users, thresholds, predictions beside them; one of 5 is one of 6
-#   7  2026-11  what went through each device, what the server counted; one of 6 is one of 7
-#   8  2026-11  SQL of one's own in place of TPC-C, highest rates within limits; 7 is one of 8
-
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC
 from itertools import chain
 from math import exp, fsum, log
-from typing import Annotated, Final, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -39,7 +29,7 @@ from pydantic import (
     model_validator,
 )
 
-SCHEMA_VERSION: Final = 8
+from .schema import SCHEMA_VERSION
 
 # How far a stated hit ratio may lie from hits / (hits + misses) of the same window: rounding only.
 HIT_RATIO_TOLERANCE = 0.005

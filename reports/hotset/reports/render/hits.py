@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 
-from .tables import csv_text, text_table
+from .plain import csv_text, text_table
 
 SCHEMA_VERSION = 1
 """Of the JSON of `hotset report` and `hotset heat`. 1: first."""

@@ -10,6 +10,7 @@ import json
 import re
 import shlex
 from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
@@ -30,7 +31,8 @@ from ..analysis import (
 )
 from ..analysis.answer import ArmFigures
 from ..model import words
-from ..model.document import SCHEMA_VERSION, ArmName, Calibration, Counters, RunDocument
+from ..model.document import ArmName, Calibration, Counters, RunDocument
+from ..model.schema import SCHEMA_VERSION
 from . import charts
 
 ROLES: dict[ArmName, tuple[str, str]] = {
@@ -48,6 +50,12 @@ ALWAYS_SHOWN: tuple[ArmName, ...] = ("baseline", "accelerated", "all-flash")
 LIBRARIES_TO_WINDOW = "window.vegaEmbed = vegaEmbed;"
 
 NO_BREAK_SPACE, WORD_JOINER = "\u00a0", "\u2060"
+
+
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
+    " form-action 'none'"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +82,7 @@ def render(document: RunDocument) -> str:
         verdicts=answer.verdicts(document),
         factor=factor,
         ceiling_interval=factor and answer.ceiling_interval(factor),
-        cards=[
-            Card(name, *role, measured.get(name))
-            for name, role in ROLES.items()
-            if name in measured or name in ALWAYS_SHOWN
-        ],
+        cards=_cards(measured),
         arms=list(measured.values()),
         warmup_line=answer.warmup_line(document),
         hit_ratio_denominator=answer.HIT_RATIO_DENOMINATOR,
@@ -103,10 +107,17 @@ def render(document: RunDocument) -> str:
         style=_resource("report.css"),
         libraries=libraries,
         script=own,
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-        f"form-action 'none'; script-src {_hash(libraries)} {_hash(own)}",
+        policy=f"{_POLICY}; script-src {_hash(libraries)} {_hash(own)}",
         words=words,
     )
+
+
+def _cards(measured: Mapping[ArmName, ArmFigures]) -> list[Card]:
+    return [
+        Card(name, *role, measured.get(name))
+        for name, role in ROLES.items()
+        if name in measured or name in ALWAYS_SHOWN
+    ]
 
 
 def _unbroken(text: str) -> str:

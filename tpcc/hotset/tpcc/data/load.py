@@ -15,7 +15,7 @@ from .. import schema
 from ..database import CannotConnect, Database, DatabaseError, Session
 from ..processes import Channel, Crew, WorkerDied
 from ..schema import TABLES
-from ..window.record import LoadFailed, LoadProgress
+from .record import LoadFailed, LoadProgress
 from .rows import table_rows
 
 _ITEMS_ONLY = 0

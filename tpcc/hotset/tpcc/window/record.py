@@ -1,4 +1,4 @@
-"""What a load and a run leave: records for the observer, the result, and how they fail."""
+"""What a run leaves: records for the observer, the result, and how it fails."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,24 +14,6 @@ class DriverMissing(Exception):
 
     exit_code = 3
     http_status = 409
-
-
-class LoadFailed(Exception):
-    """The load did not finish; the database holds a part of it and must be loaded again."""
-
-    exit_code = 4
-    http_status = 424
-
-
-@dataclass(frozen=True, slots=True)
-class LoadProgress:
-    """How far a load is; `step` is "rows", then "indexes", "statistics", "procedures", "done"."""
-
-    warehouses_done: int
-    warehouses: int
-    rows: int
-    seconds: float
-    step: str = "rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from ...common.waiting import wait_for_word
 from ...hosts.base import CommandError, PrerequisiteMissingError
 from ...hosts.cleanup import Cleanup
 from ...hosts.local import Local
+from .. import image as images
 from ..image import Image
 from .guest import PORTS, Disk, Files, Guest, wait_until_ready
 from .uml_package import Kernel, cached, ensure
@@ -301,9 +302,7 @@ def lacking() -> str | None:
     refused = _refused_namespaces()
     if refused:
         return refused
-    from .. import image
-
-    built, kernel = image.cached(), cached()
+    built, kernel = images.cached(), cached()
     if built is None or kernel is None:
         return None
     return probe(Local(), built, kernel)

@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hotset.reports.model.document import SCHEMA_VERSION
+from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.model.words import plural
-from hotset.reports.render.tables import csv_text
+from hotset.reports.render.plain import csv_text
 from hotset.tpcc.window.record import WindowResult
 
 from .. import window_report

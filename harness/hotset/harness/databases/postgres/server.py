@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import Machine, PrerequisiteMissingError, put_text
-from hotset.tpcc.window.record import LoadFailed
+from hotset.tpcc.data.record import LoadFailed
 
 from .client import PostgresDatabase
 

@@ -36,7 +36,7 @@ from ...benchmarks.sql.users import Source
 from ...databases.statements import Protocols
 from ...hammerdb.tpcc import whole_minutes
 from ...thresholds import Threshold, ThresholdFormError
-from ..site import sql_load
+from . import sql_load
 
 
 class Table(BaseModel):

@@ -26,7 +26,7 @@ from hotset.cachelayer.testbed.lab import Lab
 from hotset.reports.model.document import Workload
 from hotset.tpcc.data import consistency
 from hotset.tpcc.data.load import load
-from hotset.tpcc.window.record import LoadFailed
+from hotset.tpcc.data.record import LoadFailed
 from hotset.tpch import load as tpch_load
 
 from ...benchmarks import tpcc as workload

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from hotset.cachelayer.common.units import Bytes
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
 
 from ... import thresholds
 from ...jobs.lock import Lock
@@ -20,7 +22,7 @@ from ..base.result import Result
 from ..base.rights import Right
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pydantic import BaseModel
     from rich.console import Console
@@ -51,14 +53,14 @@ class Models(Result):
         return records.of("DiskModels", models=list[ModelLine])
 
     def document(self) -> dict[str, Any]:
-        return _versioned({"models": [asdict(one) for one in self.lines]})
+        return {"schema_version": SCHEMA_VERSION, "models": [asdict(one) for one in self.lines]}
 
     def show(self, console: Console) -> None:
         title = "expected: 8 KiB random reads, 1 MiB sequential one at a time (simulated)"
         _print_table(console, title, *self._table)
 
     def csv(self) -> str:
-        return _csv(*self._table)
+        return csv_text(*self._table)
 
     @property
     def _table(self) -> tuple[Sequence[str], list[Row]]:
@@ -126,7 +128,7 @@ class BenchResult(Result):
 
     def document(self) -> dict[str, Any]:
         judged = [one.as_dict() for one in self.verdicts]
-        return _versioned({**self.found.as_dict(), "thresholds": judged})
+        return {"schema_version": SCHEMA_VERSION, **self.found.as_dict(), "thresholds": judged}
 
     def show(self, console: Console) -> None:
         found = self.found
@@ -142,9 +144,9 @@ class BenchResult(Result):
         return thresholds.missed(self.verdicts)
 
     def csv(self) -> str:
-        tables = [_csv(*self._cells)]
+        tables = [csv_text(*self._cells)]
         if self.before:
-            tables.append(_csv(*self._changes))
+            tables.append(csv_text(*self._changes))
         return "\n".join(tables)
 
     @property
@@ -248,7 +250,7 @@ class RaffleResult(Result):
 
     def document(self) -> dict[str, Any]:
         passes = [asdict(one) | {"served_by": one.served_by} for one in self.passes]
-        return _versioned({"passes": passes})
+        return {"schema_version": SCHEMA_VERSION, "passes": passes}
 
     def show(self, console: Console) -> None:
         for one in self.passes:
@@ -260,7 +262,7 @@ class RaffleResult(Result):
             _print_table(console, title, *_pass_table(one))
 
     def csv(self) -> str:
-        return "\n".join(_csv(*_pass_table(one)) for one in self.passes)
+        return "\n".join(csv_text(*_pass_table(one)) for one in self.passes)
 
 
 def _pass_table(one: Pass) -> tuple[Sequence[str], list[Row]]:
@@ -331,13 +333,13 @@ class Array(Result):
         return records.of("DiskArray", DeviceState)
 
     def document(self) -> dict[str, Any]:
-        return _versioned(asdict(self.found))
+        return {"schema_version": SCHEMA_VERSION, **asdict(self.found)}
 
     def show(self, console: Console) -> None:
         _print_table(console, f"spares left: {self.found.spares}", *self._table)
 
     def csv(self) -> str:
-        return _csv(*self._table)
+        return csv_text(*self._table)
 
     @property
     def _table(self) -> tuple[Sequence[str], list[Row]]:
@@ -412,8 +414,6 @@ class DiskCalibration(Result):
         )
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         rows = [
             {"what": one.what, "unit": one.unit, "asked": one.asked, "measured": one.measured}
             for one in self.lines
@@ -492,18 +492,6 @@ def calibrate_disk(request: CalibrateDisk, context: Context) -> DiskCalibration:
                 lab.machine, device, request.model, size, request.time_scale, report
             )
     return DiskCalibration(request.model, request.time_scale, lines)
-
-
-def _versioned(document: dict[str, Any]) -> dict[str, Any]:
-    from hotset.reports.model.document import SCHEMA_VERSION
-
-    return {"schema_version": SCHEMA_VERSION, **document}
-
-
-def _csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
-    from hotset.reports.render.tables import csv_text
-
-    return csv_text(columns, rows)
 
 
 def _print_table(console: Console, title: str, columns: Sequence[str], rows: list[Row]) -> None:

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from hotset.cachelayer.common.paths import repository_file
 
+from ...archive import REPORT, Archive
 from ...errors import ThresholdError
 from ...jobs.lock import Lock
 from ..base import fields
@@ -138,7 +139,6 @@ def _run(
     from hotset.cachelayer.testbed import lab
 
     from ... import doctor
-    from ...archive import REPORT, Archive
     from ...experiment import runner
     from .report import check_output
 

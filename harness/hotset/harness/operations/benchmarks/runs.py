@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from hotset.cachelayer.common.errors import ConflictError, Remedy, RequestError
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
 
 from ...archive import Archive
 from ...errors import ThresholdError
@@ -45,7 +47,6 @@ class Listing(Result):
         return records.of("Runs", runs=list[ListingRow])
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
         from hotset.reports.render.tables import ListingRow
 
         listed = TypeAdapter(list[ListingRow]).dump_python(self.rows, mode="json")
@@ -152,7 +153,6 @@ class Comparison(Result):
 
     def document(self) -> dict[str, Any]:
         from hotset.reports.analysis.comparison import compare
-        from hotset.reports.model.document import SCHEMA_VERSION
 
         return {
             "schema_version": SCHEMA_VERSION,
@@ -169,10 +169,9 @@ class Comparison(Result):
 
     def csv(self) -> str:
         from hotset.reports.analysis.comparison import compare
-        from hotset.reports.render import tables
 
         rows = ([compare.as_dict(line)[name] for name in compare.COLUMNS] for line in self.lines)
-        return tables.csv_text(compare.COLUMNS, rows)
+        return csv_text(compare.COLUMNS, rows)
 
 
 @operation("runs compare", Kind.QUERY, Right.READ, ("Compare", "HotsetRun"))
@@ -242,8 +241,6 @@ class TrendResult(Result):
         )
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         found = self.trend
         return {
             "schema_version": SCHEMA_VERSION,
@@ -273,9 +270,8 @@ class TrendResult(Result):
 
     def csv(self) -> str:
         from hotset.reports.analysis.comparison import trend
-        from hotset.reports.render import tables
 
-        return tables.csv_text(trend.COLUMNS, trend.rows(self.trend))
+        return csv_text(trend.COLUMNS, trend.rows(self.trend))
 
     def failure(self) -> Exception | None:
         if not self.fail or not self.trend.is_worse:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
+
 from ...jobs.lock import Lock
 from ..base import fields, places, records
 from ..base.context import Context
@@ -322,8 +325,6 @@ class Suggestions(Result):
     def document(self) -> dict[str, Any]:
         from dataclasses import asdict
 
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         from ...benchmarks.sql import suggest
 
         return {
@@ -354,8 +355,6 @@ class Suggestions(Result):
         console.print(Text(suggest.command(self.found, self.folder), style="bold"))
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         rows = (
             (one.file, one.weight, one.calls, one.mean_ms, one.time_share, one.guessed)
             for one in self.found.scripts

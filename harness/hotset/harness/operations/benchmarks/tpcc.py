@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from hotset.cachelayer.common.errors import Remedy, RequestError
-from hotset.tpcc.data.consistency import ConditionResult
+from hotset.tpcc.data import consistency
+from hotset.tpcc.data.consistency import ConditionResult, Violated
 
 from ...jobs.lock import Lock
 from ..base import fields, places, records
@@ -62,8 +63,6 @@ def build(request: Build, context: Context) -> Lines:
 
     Refuses if there are TPC-C tables already. Exit code 4 when a condition does not hold.
     """
-    from hotset.tpcc.data import consistency
-
     from ...benchmarks import tpcc as workload
 
     if request.driver == "hammerdb" and request.replace:
@@ -273,8 +272,6 @@ def run(request: Run, context: Context) -> RunOutcome:
 
 def _checked(outcome: Outcome, request: Run, database: SqlDatabase, report: Reporter) -> Outcome:
     """With the conditions that its database has to keep, where they are wanted."""
-    from hotset.tpcc.data import consistency
-
     from ...benchmarks import tpcc as workload
 
     if not request.check or outcome.cause is not None:
@@ -352,8 +349,6 @@ class Conditions(Result):
         return tpcc_report.conditions_csv(self.results)
 
     def failure(self) -> Exception | None:
-        from hotset.tpcc.data.consistency import Violated
-
         broken = [one for one in self.results if not one.holds]
         return Violated(broken) if broken else None
 

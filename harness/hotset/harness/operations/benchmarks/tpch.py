@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from hotset.cachelayer.common.errors import HotsetError, Remedy, RequestError
+from hotset.cachelayer.common.paths import cache_dir
 
 from ... import thresholds
 from ...errors import ThresholdError
 from ...jobs.lock import Lock
+from ...thresholds import Case, junit
 from ..base import fields, places, records
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
@@ -246,7 +248,6 @@ def run(request: Run, context: Context) -> RunOutcome:
     threshold was missed.
     """
     from ...benchmarks import tpch_metrics
-    from ...thresholds import Case, junit
     from .report import check_output
 
     limits = tpch_metrics.limits(request.threshold or [])
@@ -443,8 +444,6 @@ def _run_by_hammerdb(request: Run, refresh: bool, context: Context) -> PowerResu
 
 
 def _folder() -> Path:
-    from hotset.cachelayer.common.paths import cache_dir
-
     return cache_dir() / "tpch"
 
 

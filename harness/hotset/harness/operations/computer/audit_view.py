@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from hotset.reports.render.plain import csv_text
+
 from ..base import audit, records
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
@@ -54,8 +56,6 @@ class Log(Result):
         console.print(table)
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         header = ("at", "who", "address", "what", "outcome", "why")
         rows = (
             (one.at, one.who, one.address, said(one), one.outcome, one.why) for one in self.entries

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotset.cachelayer.common.errors import PrerequisiteError
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
 
 from ..base import records
 from ..base.context import Context
@@ -33,8 +35,6 @@ class Findings(Result):
         return records.of("Findings", findings=list[Finding])
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         rows = [asdict(finding) for finding in self.findings]
         return {"schema_version": SCHEMA_VERSION, "findings": rows}
 
@@ -49,8 +49,6 @@ class Findings(Result):
         console.print(table)
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         rows = ((finding.state, finding.what, finding.detail) for finding in self.findings)
         return csv_text(("state", "what", "detail"), rows)
 

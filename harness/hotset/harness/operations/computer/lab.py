@@ -9,6 +9,8 @@ from pydantic import Field
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import PrerequisiteMissingError
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
 
 from ...jobs.lock import Lock
 from ..base import fields, records
@@ -152,8 +154,6 @@ class LabStatus(Result):
         )
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         live = None
         if self.live is not None:
             live = {**asdict(self.live), "next_commands": self.live.next_commands()}
@@ -169,8 +169,6 @@ class LabStatus(Result):
         write(console, "\n".join(lines))
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         found = self.found
         rows: list[tuple[object, ...]] = [(found.state, found.purpose, None, None, None)]
         if found.processes:
@@ -218,8 +216,6 @@ class Slowdown(Result):
         return records.of("LabSlowdown", machine=str, accel=str | None, cpu_slowdown=float)
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         return {"schema_version": SCHEMA_VERSION, **self._values}
 
     def show(self, console: Console) -> None:
@@ -227,8 +223,6 @@ class Slowdown(Result):
         write(console, f"{name}: CPU {self.cpu_slowdown:.2f} times slower than this computer's")
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         return csv_text(self._values, [self._values.values()])
 
     @property

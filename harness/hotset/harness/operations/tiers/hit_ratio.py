@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from hotset.cachelayer.common.errors import RequestError
+from hotset.cachelayer.common.paths import write_whole
 
 from ..base import fields, places, records
 from ..base.context import Context
@@ -95,7 +96,6 @@ class Metrics(Request):
 @operation("report metrics", Kind.QUERY, Right.METRICS, ("Get", "HotsetMetric"))
 def metrics(request: Metrics, context: Context) -> Lines:  # noqa: ARG001
     """Print the counters of all accelerated disks as OpenMetrics text."""
-    from hotset.cachelayer.common.paths import write_whole
     from hotset.reports.render.metrics import text
 
     from ...monitoring import tier_metrics

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from hotset.cachelayer.common.errors import Remedy, RequestError
-from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.common.units import Blocks, Bytes
 
 from ..base import fields, places, records
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Lines, Text
 from ..base.rights import Right
-from .warmup import Dsn, MountPoint, Rate
+from .warmup import Lookup, Rate, planning_of
 
 if TYPE_CHECKING:
     from hotset.cachelayer.warmup.pins import Preferences
@@ -28,18 +28,7 @@ _ONLY_WARM_UPS = (
 )
 
 
-class Looked(Request):
-    """What it takes to find a target's blocks."""
-
-    disk: fields.DiskOption = None
-    machine: fields.Machine = "local"
-    mount_point: MountPoint = None
-    engine: fields.Product = "postgres"
-    dsn: Dsn = None
-    password: fields.Password = None
-
-
-class Prefer(Looked):
+class Prefer(Lookup):
     targets: Annotated[
         fields.Targets,
         Field(min_length=1, description="Files, folders, tables, databases."),
@@ -85,8 +74,6 @@ def exclude_targets(request: Prefer, context: Context) -> Lines:
 
 
 def _part(text: Any) -> Any:  # noqa: ANN401 - whatever was given
-    from hotset.cachelayer.common.units import Blocks
-
     from ...warmup.division import part_of
 
     if isinstance(text, str):
@@ -102,7 +89,7 @@ Part = Annotated[
 ]
 
 
-class ShareRequest(Looked):
+class ShareRequest(Lookup):
     target: Annotated[
         fields.OnDisk,
         Field(description="A database, a table, a folder or a file."),
@@ -145,7 +132,7 @@ def unpin_targets(request: Prefer, context: Context) -> Lines:
     return _prefer(request, (), without, context)
 
 
-class Refresh(Looked):
+class Refresh(Lookup):
     rate: Rate = None
 
 
@@ -204,7 +191,7 @@ def list_preferences(request: Preferred, context: Context) -> PreferenceList:  #
 
 
 def _prefer(
-    request: Looked,
+    request: Lookup,
     anew: Collection[str] | None,
     change: Callable[[Preferences], Preferences],
     context: Context,
@@ -221,7 +208,6 @@ def _prefer(
 
     from ...warmup import division
     from ...warmup.targets import parse
-    from .warmup import planning_of
 
     for text in anew or ():
         parse(text)

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
+from hotset.reports.render.plain import listing
+
 from ..base import fields, places, records
 from ..base.context import Context
 from ..base.registry import Cli, Kind, OnThisComputer, Request, operation
@@ -120,11 +122,9 @@ class Schedules(Text):
         )
 
     def text(self, form: str) -> str:
-        from hotset.reports.render.tables import records
-
         from ...warmup.text import SCHEMA_VERSION
 
-        return records("schedules", SCHEMA_VERSION, ("name", "when", "command"), self.rows, form)
+        return listing("schedules", SCHEMA_VERSION, ("name", "when", "command"), self.rows, form)
 
 
 @operation("warmup schedule list", Kind.QUERY, Right.READ, ("Get", "HotsetWarmupSchedule"))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from hotset.cachelayer.common.units import Bytes
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
 
 from ..base import fields, places, records
 from ..base.context import Context
@@ -43,8 +45,6 @@ class Status(Result):
         return records.of("TierStatus", disks=list[tier_status.DiskStatus])
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         return {"schema_version": SCHEMA_VERSION, "disks": self.disks}
 
     def show(self, console: Console) -> None:
@@ -54,8 +54,6 @@ class Status(Result):
         write(console, "\n".join(lines))
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         from ...monitoring import tier_status
 
         names, rows = tier_status.COLUMNS, [dict(one) for one in self.disks]
@@ -116,8 +114,6 @@ class Resident(Result):
         )
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         return {
             "schema_version": SCHEMA_VERSION,
             "disk": self.disk,
@@ -135,8 +131,6 @@ class Resident(Result):
         write(console, "\n".join(lines))
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         return csv_text(("start_bytes", "bytes"), self.runs)
 
 
@@ -231,8 +225,6 @@ class Labelled(Result):
         )
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         return {"schema_version": SCHEMA_VERSION, "flash_devices": self._rows()}
 
     def show(self, console: Console) -> None:
@@ -245,8 +237,6 @@ class Labelled(Result):
         write(console, "\n".join(lines) or "no flash device carries hotset's label")
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         names = ("flash", "card", "uuid", "machine", "this_machine", "known_as", "generation")
         return csv_text(names, [[row[name] for name in names] for row in self._rows()])
 

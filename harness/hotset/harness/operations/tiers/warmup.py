@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from hotset.cachelayer.common.errors import RequestError
+from hotset.cachelayer.common.paths import write_whole
 from hotset.cachelayer.common.units import Blocks
 from hotset.reports.model.words import part_of_all
 
@@ -17,7 +18,7 @@ from ...jobs.lock import Lock
 from ..base import fields, places, records
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Nothing, Request, operation
-from ..base.result import Lines, Result, Text
+from ..base.result import Lines, Result, Text, write
 from ..base.rights import Right
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from ...warmup.plan_store import SavedPlan
     from ...warmup.planning import Planned
     from ...warmup.planning import Request as Planning
-    from .pins import Looked
 
 
 def _full(path: str) -> str:
@@ -85,6 +85,17 @@ Samples = Annotated[
 Share = Annotated[
     float, Field(ge=0.01, le=1.0, description="Online: stop when this share is cached.")
 ]
+
+
+class Lookup(Request):
+    """What it takes to find a target's blocks."""
+
+    disk: fields.DiskOption = None
+    machine: fields.Machine = "local"
+    mount_point: MountPoint = None
+    engine: fields.Product = "postgres"
+    dsn: Dsn = None
+    password: fields.Password = None
 
 
 class Plan(Request):
@@ -201,7 +212,6 @@ class Warmed(Result):
 
     def show(self, console: Console) -> None:
         from ...warmup import text
-        from ..base.result import write
 
         write(console, text.done(self.plan, self.warmed, self.cached, "table"))
 
@@ -283,8 +293,6 @@ class Snapshot(Request):
 @operation("warmup snapshot", Kind.JOB, Right.OPERATE, ("New", "HotsetSnapshot"))
 def snapshot(request: Snapshot, context: Context) -> Lines:
     """Save a list of what is cached now, to cache it again after a restart."""
-    from hotset.cachelayer.common.paths import write_whole
-
     from ...warmup import planning
 
     output = Path(request.output)
@@ -340,7 +348,7 @@ def list_plans(request: Nothing, context: Context) -> Plans:  # noqa: ARG001
     return Plans(plan_store.every())
 
 
-def planning_of(request: Looked | Plan | Run) -> Planning:
+def planning_of(request: Lookup | Plan | Run) -> Planning:
     """Where a request's targets are looked up, with none of them yet."""
     from ...warmup.planning import Request as Planning
 

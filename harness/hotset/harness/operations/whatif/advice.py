@@ -9,6 +9,8 @@ from pydantic import Field
 
 from hotset.cachelayer.common.errors import RequestError
 from hotset.cachelayer.common.units import Bytes
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text, text_table
 
 from ...whatif.choices import Mode, Policy
 from ..base import fields, records
@@ -79,13 +81,9 @@ class Advice(Result):
         )
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         return {"schema_version": SCHEMA_VERSION, **asdict(self)}
 
     def show(self, console: Console) -> None:
-        from hotset.reports.render.tables import text_table
-
         columns, rows = ["", "cache", "hit ratio"], []
         columns += ["NOPM"] if self.run else []
         columns.append("of the attainable")
@@ -119,8 +117,6 @@ class Advice(Result):
         ]
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         rows = [asdict(one) for one in self.sizes]
         return csv_text(list(rows[0]), [list(one.values()) for one in rows])
 

@@ -11,6 +11,8 @@ from pydantic import Field
 
 from hotset.cachelayer.common.errors import RequestError
 from hotset.cachelayer.common.units import Bytes
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text, text_table
 
 from ...whatif.choices import Mode, Policy
 from ..base import fields, records
@@ -71,13 +73,9 @@ class HitCurve(Result):
         )
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         return {"schema_version": SCHEMA_VERSION, "trace": self.trace, **asdict(self.found)}
 
     def show(self, console: Console) -> None:
-        from hotset.reports.render.tables import text_table
-
         found = self.found
         touched = Bytes(found.blocks * found.block_bytes)
         sampled = found.sampled_share < 1
@@ -101,8 +99,6 @@ class HitCurve(Result):
         )
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         from ...whatif.caches import CurvePoint, names
 
         rows = [list(asdict(one).values()) for one in self.found.points]
@@ -177,14 +173,10 @@ class Simulations(Result):
         return records.of("Simulations", trace=str, caches=one)
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         rows = [_row(cache, outcome) for cache, outcome in self.found]
         return {"schema_version": SCHEMA_VERSION, "trace": self.trace, "caches": rows}
 
     def show(self, console: Console) -> None:
-        from hotset.reports.render.tables import text_table
-
         columns = ["policy", "cache", "block", "mode", "hit ratio", "bypassed"]
         columns += ["writes absorbed", "origin writes", "flash writes"]
         rows = [
@@ -209,8 +201,6 @@ class Simulations(Result):
         )
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         rows = [_row(cache, outcome) for cache, outcome in self.found]
         return csv_text(list(rows[0]), [list(one.values()) for one in rows])
 

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text, text_table
+
 from ...archive import Archive
 from ..base import fields, records
 from ..base.context import Context
@@ -44,8 +47,6 @@ class Checks(Result):
         return records.of("PredictionCheck", run=str, by=str, arms=list[PredictedArm])
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         return {
             "schema_version": SCHEMA_VERSION,
             "run": self.run,
@@ -55,14 +56,11 @@ class Checks(Result):
 
     def show(self, console: Console) -> None:
         from hotset.reports.analysis import predicted
-        from hotset.reports.render.tables import text_table
 
         write(console, text_table(predicted.COLUMNS, map(predicted.row, self.found.arms)))
         write(console, f"\n{predicted.sentence(self.found)}")
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         rows = self._arms()
         return csv_text(list(rows[0]), [list(one.values()) for one in rows])
 

@@ -10,6 +10,8 @@ from pydantic import BeforeValidator, Field
 
 from hotset.cachelayer.common.errors import RequestError
 from hotset.cachelayer.common.units import Bytes
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text, text_table
 
 from ...archive import Archive
 from ..base import fields, places, records
@@ -117,8 +119,6 @@ class Predicted(Result):
         )
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         found = self.found
         return {
             "schema_version": SCHEMA_VERSION,
@@ -134,8 +134,6 @@ class Predicted(Result):
         }
 
     def show(self, console: Console) -> None:
-        from hotset.reports.render.tables import text_table
-
         found = self.found
         rows = [
             (
@@ -156,8 +154,6 @@ class Predicted(Result):
             console.print(f"\n{line}", markup=False, highlight=False)
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         names = list(asdict(self.found.lines[0]))
         return csv_text(names, [list(asdict(one).values()) for one in self.found.lines])
 
@@ -236,8 +232,6 @@ class FlashNeeds(Result):
         )
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         return {
             "schema_version": SCHEMA_VERSION,
             "disk": self.disk,
@@ -247,8 +241,6 @@ class FlashNeeds(Result):
         }
 
     def show(self, console: Console) -> None:
-        from hotset.reports.render.tables import text_table
-
         columns = ["hit ratio", "flash", "of the disk"]
         rows = [
             [f"{one.hit_ratio:.1%}", str(one.flash_bytes), f"{one.disk_share:.1%}"]
@@ -276,8 +268,6 @@ class FlashNeeds(Result):
             )
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         lines = self.predicted.found.lines if self.predicted else ()
         columns = ["hit_ratio", "flash_bytes", "disk_share", *(["nopm"] if lines else [])]
         rows: list[list[object]] = [

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from hotset.cachelayer.common.units import Bytes
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
 
 from ..base import fields, records
 from ..base.context import Context
@@ -47,8 +49,6 @@ class TraceShown(Result):
         return records.of("Trace", TraceFigures, trace=str)
 
     def document(self) -> dict[str, Any]:
-        from hotset.reports.model.document import SCHEMA_VERSION
-
         return {"schema_version": SCHEMA_VERSION, "trace": self.trace, **asdict(self.found)}
 
     def show(self, console: Console) -> None:
@@ -63,8 +63,6 @@ class TraceShown(Result):
         console.print("\n".join(lines), markup=False, highlight=False)
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         found = asdict(self.found)
         return csv_text(["trace", *found], [[self.trace, *found.values()]])
 
@@ -244,8 +242,6 @@ class TraceRecorded(Result):
         )
 
     def csv(self) -> str:
-        from hotset.reports.render.tables import csv_text
-
         found = self.document()
         return csv_text(list(found), [list(found.values())])
 
