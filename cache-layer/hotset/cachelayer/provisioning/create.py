@@ -84,22 +84,12 @@ def create(
     """
     need_root(machine)
     _check_name(wanted.disk)
-    origin, device = (devices.inspect(machine, one) for one in (wanted.origin, wanted.flash))
-    if origin.node == device.node:
-        raise DeviceRefusedError(
-            f"flash and origin are the same device: {origin.node}", field="flash"
-        )
+    origin, device = _inspect(machine, wanted)
     card = _card_of(machine, device)
     _check_kind(card, wanted)
     there = _existing(machine, card, wanted)
     if there is not None and card is not None:
-        is_active = cards.tier_for(machine, card, there).is_active()
-        say(
-            f"{there.device} is active as requested: nothing changed"
-            if is_active
-            else f"disk {there.name} is set up as requested, but not active: activate it;"
-            " nothing changed"
-        )
+        _say_nothing_changed(machine, card, there, say)
         return there
     if card is not None:
         cards.require_ours(machine, card)
@@ -109,9 +99,7 @@ def create(
                 return replace(left, phase="ready")
             card = _without_the_cut(machine, card, left)
             # What was left is gone now.
-            origin, device = (
-                devices.inspect(machine, one) for one in (wanted.origin, wanted.flash)
-            )
+            origin, device = _inspect(machine, wanted)
     _check_files(wanted.kind, origin, device)
     require_kind(machine, wanted.kind)
     _check_devices(machine, card, device, origin, yes)
@@ -130,11 +118,36 @@ def create(
             _empty(machine, device)
         disk = _make(machine, card, disk, say)
     if entries:
-        card = cards.find(machine, disk.name)[0]
-        systemd_unit.install(machine, card, disk)
-        for line in fstab.rewrite(machine, disk, systemd_unit.name_of(disk.name)):
-            say(f"{fstab.PATH}: {line}")
+        _mount_at_boot(machine, disk, say)
     return disk
+
+
+def _inspect(machine: Machine, wanted: CreateRequest) -> tuple[Device, Device]:
+    """The origin and the flash device.
+
+    :raises DeviceRefusedError: they are one.
+    """
+    origin, flash = (devices.inspect(machine, one) for one in (wanted.origin, wanted.flash))
+    if origin.node == flash.node:
+        raise DeviceRefusedError(
+            f"flash and origin are the same device: {origin.node}", field="flash"
+        )
+    return origin, flash
+
+
+def _say_nothing_changed(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
+    if cards.tier_for(machine, card, disk).is_active():
+        say(f"{disk.device} is active as requested: nothing changed")
+    else:
+        say(
+            f"disk {disk.name} is set up as requested, but not active: activate it; nothing changed"
+        )
+
+
+def _mount_at_boot(machine: Machine, disk: Disk, say: Say) -> None:
+    systemd_unit.install(machine, cards.find(machine, disk.name)[0], disk)
+    for line in fstab.rewrite(machine, disk, systemd_unit.name_of(disk.name)):
+        say(f"{fstab.PATH}: {line}")
 
 
 def _check_kind(card: Card | None, wanted: CreateRequest) -> None:

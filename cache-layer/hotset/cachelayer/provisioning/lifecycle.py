@@ -271,32 +271,38 @@ def repair(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
         tier.create()
         say("nothing is lost, all writes are on the origin: the cache begins empty")
         return
+    try:
+        _mend(machine, card, disk, tier, say)
+    except MetadataDamagedError as lost:
+        raise TierRefusedError(
+            f"{lost}. Writes that were only on the flash are lost, how many is not known: restore"
+            " the database from a backup or check it",
+            Remedy(
+                f"get {disk.origin} back as it is",
+                "tier detach",
+                {"disk": disk.name, "flash_is_dead": True, "yes": True},
+            ),
+        ) from None
+
+
+def _mend(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say) -> None:
+    """Activate it with what can be read of its metadata.
+
+    :raises MetadataDamagedError: it cannot be mended.
+    """
     if not isinstance(tier, DmCache):
-        lost: Exception = MetadataDamagedError(f"{disk.kind} has no repair of its own")
-    else:
-        try:
-            words = tier.repair()
-            tier.activate(lambda: state.write(machine, card, disk, TierRecord("active")))
-        except MetadataDamagedError as error:
-            tier.discard()
-            lost = error
-        else:
-            say(words)
-            kept = tier.counters().used
-            say(
-                f"mended: {int(kept)} blocks are cached again, all of them taken for dirty. What"
-                " could not be read is not among them: check the file system and the database"
-                " before they are used"
-            )
-            return
-    raise TierRefusedError(
-        f"{lost}. Writes that were only on the flash are lost, how many is not known: restore"
-        " the database from a backup or check it",
-        Remedy(
-            f"get {disk.origin} back as it is",
-            "tier detach",
-            {"disk": disk.name, "flash_is_dead": True, "yes": True},
-        ),
+        raise MetadataDamagedError(f"{disk.kind} has no repair of its own")
+    try:
+        words = tier.repair()
+        tier.activate(lambda: state.write(machine, card, disk, TierRecord("active")))
+    except MetadataDamagedError:
+        tier.discard()
+        raise
+    say(words)
+    say(
+        f"mended: {int(tier.counters().used)} blocks are cached again, all of them taken for dirty."
+        " What could not be read is not among them: check the file system and the database before"
+        " they are used"
     )
 
 

@@ -14,6 +14,7 @@ from ..common.errors import Remedy
 from ..common.units import Bytes
 from ..hosts.base import Machine
 from ..tiers import dmcache
+from ..tiers.base import Tier
 from ..tiers.bcache import CACHE_MIN, Bcache
 from ..tiers.dmcache import DmCache
 from ..tiers.userspace import Userspace
@@ -55,17 +56,8 @@ def resize(
     if not grows and disk == before:
         say("the origin and the cache are as they were: nothing changed")
         return
-    # dm-cache grows without a flush; a smaller cache and bcache begin with one.
-    # (The engine in user space writes back by itself.)
-    if isinstance(tier, Bcache) or (isinstance(tier, DmCache) and wanted < before.spec.cache):
-        dirty = tier.counters().dirty
-        if dirty and not may_flush:
-            raise TierRefusedError(
-                f"{disk.device} has {int(dirty)} dirty blocks ({dirty.bytes(disk.spec.block)}),"
-                " which that would drop",
-                Remedy("write them back first", parameters={"flush": True}),
-                field="flush",
-            )
+    if not may_flush:
+        _check_dirty(tier, before, wanted)
     if isinstance(tier, Bcache):
         _bcache(machine, card, disk, tier, grows, progress, say)
         say("the cache begins empty: bcache changes neither size while it has one")
@@ -84,6 +76,22 @@ def resize(
         )
     if wanted != before.spec.cache:
         say(f"cache {before.spec.cache} -> {wanted}")
+
+
+def _check_dirty(tier: Tier, disk: Disk, wanted: Bytes) -> None:
+    """dm-cache grows without a flush; a smaller cache and bcache begin with one. The engine in user
+    space writes back by itself.
+
+    :raises TierRefusedError: it would drop dirty blocks.
+    """
+    flushes = isinstance(tier, Bcache) or (isinstance(tier, DmCache) and wanted < disk.spec.cache)
+    if flushes and (dirty := tier.counters().dirty):
+        raise TierRefusedError(
+            f"{disk.device} has {int(dirty)} dirty blocks ({dirty.bytes(disk.spec.block)}),"
+            " which that would drop",
+            Remedy("write them back first", parameters={"flush": True}),
+            field="flush",
+        )
 
 
 def _with_size(machine: Machine, card: Card, disk: Disk) -> tuple[Card, Disk]:

@@ -16,7 +16,7 @@ from ..analysis.answer import ArmFigures
 from ..analysis.breakdown import device_use, parts, server_io, time_use
 from ..analysis.comparison import curve, highest
 from ..model import words
-from ..model.document import ArmName, Latency, Repeat, RunDocument
+from ..model.document import ArmName, Latency, Repeat, RunDocument, WarmUp
 from . import series, vega
 from .series import MEASURES, Measure
 from .vega import Row, Spec
@@ -154,28 +154,10 @@ def over_users(document: RunDocument) -> Figure | None:
     found = curve.of(document)
     if not found:
         return None
-    order: list[str] = list(found)
-    each_users = sorted({one.users for points in found.values() for one in points})
-    panels = []
-    for key, heading, unit in (
-        ("users-throughput", units.of(document).long, "count"),
-        ("users-p95", "Latency, 95th percentile, ms", "ms"),
-    ):
-        drawn = _curve_rows(found, unit)
-        means = _mean_lines(drawn)
-        if not means:
-            continue
-        log = _far_apart([fmean(line) for line in means.values()])
-        said = [f"{arm} {', '.join(map(words.count, line))}" for arm, line in means.items()]
-        panels.append(
-            Panel(
-                key,
-                vega.over_users(drawn, each_users, order, log=log, last=unit == "ms"),
-                f"Line chart over {words.listed([str(one) for one in each_users])} users."
-                f" {heading}: {'; '.join(said)}.",
-                heading + (" (logarithmic axis)" if log else ""),
-            )
-        )
+    panels = (
+        _curve_panel(found, "users-throughput", units.of(document).long, "count"),
+        _curve_panel(found, "users-p95", "Latency, 95th percentile, ms", "ms"),
+    )
     return Figure(
         key="over-users",
         title="By number of users",
@@ -183,14 +165,34 @@ def over_users(document: RunDocument) -> Figure | None:
         + " Lines: means of the repeats; circles: the individual repeats. The peak is the fewest"
         f" users within {words.percent(curve.FLAT, 0)} of the highest throughput; from the knee on"
         " more users gain little.",
-        panels=tuple(panels),
+        panels=tuple(panel for panel in panels if panel is not None),
         table=Table(
             f"Means of the repeats by arm and number of users; ratios of {units.of(document).short}"
             " with their 95 % intervals",
             curve.columns(document),
             tuple(curve.rows(document)),
         ),
-        legend=tuple(order),
+        legend=tuple(found),
+    )
+
+
+def _curve_panel(
+    found: Mapping[ArmName, Sequence[curve.ArmPoint]], key: str, heading: str, unit: str
+) -> Panel | None:
+    """A line per arm; None where nothing was measured."""
+    drawn = _curve_rows(found, unit)
+    means = _mean_lines(drawn)
+    if not means:
+        return None
+    each_users = sorted({one.users for points in found.values() for one in points})
+    log = _far_apart([fmean(line) for line in means.values()])
+    said = [f"{arm} {', '.join(map(words.count, line))}" for arm, line in means.items()]
+    return Panel(
+        key,
+        vega.over_users(drawn, each_users, [*found], log=log, last=unit == "ms"),
+        f"Line chart over {words.listed([str(one) for one in each_users])} users."
+        f" {heading}: {'; '.join(said)}.",
+        heading + (" (logarithmic axis)" if log else ""),
     )
 
 
@@ -449,16 +451,6 @@ def warmup(document: RunDocument) -> Figure | None:
     record = document.warmup
     if record is None:
         return None
-    rates = {"origin, sequential": record.origin_mb_per_s, "warm-up": record.mb_per_s}
-    bars = [
-        {"arm": name, "value": value, "label": words.rate(value).removesuffix(" MB/s")}
-        for name, value in rates.items()
-    ]
-    points = [
-        {"arm": name, "value": value, "what": f"repeat {each.repeat}"}
-        for each in record.repeats
-        for name, value in zip(rates, (each.origin_mb_per_s, each.mb_per_s), strict=True)
-    ]
     rows = [
         (
             str(each.repeat),
@@ -471,27 +463,37 @@ def warmup(document: RunDocument) -> Figure | None:
         )
         for each in record.repeats
     ]
-    share = words.percent(record.mb_per_s / record.origin_mb_per_s, 0)
     return Figure(
         key="warmup",
         title="Warm-up",
         caption="How fast the cache was filled, beside the rate at which the slow storage (the "
         "origin) can be read from end to end. The axis starts at zero.",
-        panels=(
-            Panel(
-                "warmup",
-                vega.bars(
-                    bars, points, "MB/s", list(rates), colours=("--baseline", "--accelerated")
-                ),
-                f"Bar chart: the warm-up ran at {words.rate(record.mb_per_s)}, {share} of the "
-                f"origin's sequential {words.rate(record.origin_mb_per_s)}.",
-            ),
-        ),
+        panels=(_warmup_panel(record),),
         table=Table(
             "Every warm-up",
             ("repeat", "filled", "took", "rate", "origin", "differing blocks", "probe hit ratio"),
             tuple(rows),
         ),
+    )
+
+
+def _warmup_panel(record: WarmUp) -> Panel:
+    rates = {"origin, sequential": record.origin_mb_per_s, "warm-up": record.mb_per_s}
+    bars = [
+        {"arm": name, "value": value, "label": words.rate(value).removesuffix(" MB/s")}
+        for name, value in rates.items()
+    ]
+    points = [
+        {"arm": name, "value": value, "what": f"repeat {each.repeat}"}
+        for each in record.repeats
+        for name, value in zip(rates, (each.origin_mb_per_s, each.mb_per_s), strict=True)
+    ]
+    share = words.percent(record.mb_per_s / record.origin_mb_per_s, 0)
+    return Panel(
+        "warmup",
+        vega.bars(bars, points, "MB/s", list(rates), colours=("--baseline", "--accelerated")),
+        f"Bar chart: the warm-up ran at {words.rate(record.mb_per_s)}, {share} of the "
+        f"origin's sequential {words.rate(record.origin_mb_per_s)}.",
     )
 
 

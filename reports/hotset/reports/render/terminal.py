@@ -32,17 +32,34 @@ STATE_STYLES = {"complete": "green", "failed": "bold red", "interrupted": "bold 
 def summary(document: RunDocument, console: Console) -> None:
     """The answer first, then the arms, the warm-up, and what limits the claim."""
     _print_answer(document, console)
-    if any(arm.repeats for arm in document.arms):
-        console.print()
-        wide = console.width >= WIDE_COLUMNS
-        console.print(_arms_table(document, wide))
-        if any(arm.hit_ratio is not None for arm in answer.arms(document)):
-            which = "hit ratio (reads / writes)" if wide else "hit ratio"
-            console.print(f"{which}: {answer.HIT_RATIO_DENOMINATOR}", style="dim")
-        if said := time_use.sentence(document):
-            console.print(said, highlight=False)
+    _print_arms(document, console)
     _print_devices(document, console)
     _print_server_io(document, console)
+    _print_workloads(document, console)
+    _print_expected(document, console)
+    warmup = answer.warmup_line(document)
+    if warmup:
+        console.print()
+        console.print(warmup, highlight=False)
+    _print_gaps(document, console)
+    _print_caveats(document, console)
+
+
+def _print_arms(document: RunDocument, console: Console) -> None:
+    if not any(arm.repeats for arm in document.arms):
+        return
+    console.print()
+    wide = console.width >= WIDE_COLUMNS
+    console.print(_arms_table(document, wide))
+    if any(arm.hit_ratio is not None for arm in answer.arms(document)):
+        which = "hit ratio (reads / writes)" if wide else "hit ratio"
+        console.print(f"{which}: {answer.HIT_RATIO_DENOMINATOR}", style="dim")
+    if said := time_use.sentence(document):
+        console.print(said, highlight=False)
+
+
+def _print_workloads(document: RunDocument, console: Console) -> None:
+    """What a workload shows besides: its kinds, highest rates, curves and queries."""
     if document.timed == "sql" and (lines := kinds.rows(document)):
         console.print()
         console.print(_kinds_table(document, lines))
@@ -57,6 +74,10 @@ def summary(document: RunDocument, console: Console) -> None:
     if document.power_arms:
         console.print()
         console.print(_queries_table(document))
+
+
+def _print_expected(document: RunDocument, console: Console) -> None:
+    """What others published, what was predicted, and what it costs."""
     if lines := published.rows(document):
         console.print()
         console.print(_published_table(document, lines))
@@ -68,12 +89,6 @@ def summary(document: RunDocument, console: Console) -> None:
         console.print()
         console.print(_prices_table(document))
         console.print(prices.assumptions(document), style="dim", highlight=False)
-    warmup = answer.warmup_line(document)
-    if warmup:
-        console.print()
-        console.print(warmup, highlight=False)
-    _print_gaps(document, console)
-    _print_caveats(document, console)
 
 
 def _print_devices(document: RunDocument, console: Console) -> None:

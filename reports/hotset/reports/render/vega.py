@@ -248,7 +248,6 @@ def queries(rows: list[Row], order: Sequence[str]) -> Spec:
 
 def lines(rows: list[Row], end: int, *, unit: str, log: bool, last: bool) -> Spec:
     """:param unit: of the values: ``share``, or anything else that is counted."""
-    share = unit == "share"
     arms = list(dict.fromkeys(row["arm"] for row in rows))
     x = alt.X(
         "second:Q",
@@ -256,21 +255,7 @@ def lines(rows: list[Row], end: int, *, unit: str, log: bool, last: bool) -> Spe
         scale=alt.Scale(domain=[0, end], nice=False),
         axis=alt.Axis(tickCount=8),
     )
-    # Equal widths of the value axes keep the panels' time axes under each other.
-    axis: dict[str, Any] = {"minExtent": 52, "maxExtent": 52, "title": None}
-    if share:
-        scale = alt.Scale(domain=[0, 1.03], nice=False)  # a line at 100 % in its full width
-        y = alt.Y("value:Q", scale=scale, axis=alt.Axis(format=".0%", values=QUARTERS, **axis))
-    elif log:
-        # Zeros must stay on the page: symmetric-logarithmic, linear only below the lowest decade.
-        positive = [row["value"] for row in rows if row["value"] > 0] or [1]
-        top = max(positive) * 1.2
-        ticks = [0, *_log_ticks(max(10, min(positive)), top)]
-        scale = alt.Scale(type="symlog", constant=max(1, min(positive)), domain=[0, top])
-        y = alt.Y("value:Q", scale=scale, axis=alt.Axis(values=ticks, labelExpr=SHORT, **axis))
-    else:
-        scale = alt.Scale(zero=True)
-        y = alt.Y("value:Q", scale=scale, axis=alt.Axis(labelExpr=SHORT, tickCount=5, **axis))
+    y = _value_axis(rows, unit, log)
     colour, dash = _arm_colour(arms), _arm_dash(arms)
     each = [row for row in rows if row["repeat"]]
     mean = [row for row in rows if not row["repeat"]]
@@ -295,6 +280,25 @@ def lines(rows: list[Row], end: int, *, unit: str, log: bool, last: bool) -> Spe
         ),
     )
     return _finished(layers.properties(width="container", height=220 if unit == "count" else 130))
+
+
+def _value_axis(rows: list[Row], unit: str, log: bool) -> alt.Y:
+    # Equal widths of the value axes keep the panels' time axes under each other.
+    axis: dict[str, Any] = {"minExtent": 52, "maxExtent": 52, "title": None}
+    if unit == "share":
+        scale = alt.Scale(domain=[0, 1.03], nice=False)  # a line at 100 % in its full width
+        axis |= {"format": ".0%", "values": QUARTERS}
+    elif log:
+        # Zeros must stay on the page: symmetric-logarithmic, linear only below the lowest decade.
+        positive = [row["value"] for row in rows if row["value"] > 0] or [1]
+        top = max(positive) * 1.2
+        scale = alt.Scale(type="symlog", constant=max(1, min(positive)), domain=[0, top])
+        ticks = [0, *_log_ticks(max(10, min(positive)), top)]
+        axis |= {"values": ticks, "labelExpr": SHORT}
+    else:
+        scale = alt.Scale(zero=True)
+        axis |= {"labelExpr": SHORT, "tickCount": 5}
+    return alt.Y("value:Q", scale=scale, axis=alt.Axis(**axis))
 
 
 def over_users(

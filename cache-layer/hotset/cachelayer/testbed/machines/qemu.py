@@ -54,14 +54,6 @@ class VmSpec:
 
 def qemu_argv(image: Image, spec: VmSpec, ports: dict[int, int], console: Path) -> list[str]:
     """The QEMU call; the root disk is a throw-away snapshot, so the image stays frozen."""
-    append = (
-        "root=/dev/disk/by-label/hotset-root rw console=ttyS0 net.ifnames=0 quiet panic=-1"
-        # A throw-away guest that runs nobody else's code; the guards only cost emulated CPU.
-        " mitigations=off"
-        f" init=/usr/sbin/hotset-init hotset.eth0={USER_NET_GUEST}/24"
-    )
-    if spec.tap:
-        append += f" hotset.eth1={spec.tap[1]}"
     forwards = "".join(f",hostfwd=tcp:127.0.0.1:{host}-:{guest}" for guest, host in ports.items())
     argv = [
         *_BARE,
@@ -75,7 +67,7 @@ def qemu_argv(image: Image, spec: VmSpec, ports: dict[int, int], console: Path) 
         "-initrd",
         str(image.initrd),
         "-append",
-        append,
+        _kernel_arguments(spec),
         "-serial",
         f"file:{console}",
         "-device",
@@ -94,13 +86,27 @@ def qemu_argv(image: Image, spec: VmSpec, ports: dict[int, int], console: Path) 
     if spec.tap:
         argv += ["-netdev", f"tap,id=tap,ifname={spec.tap[0]},script=no,downscript=no"]
         argv += ["-device", "virtio-net-pci,netdev=tap,host_mtu=9000"]
-    for disk in spec.disks:
-        mode = ",readonly=on" if disk.readonly else ",discard=unmap,detect-zeroes=unmap"
-        argv += ["-object", f"iothread,id=io-{disk.serial}"]
-        argv += ["-drive", f"file={disk.path},if=none,id={disk.serial},format=raw{mode}"]
-        device = f"virtio-blk-pci,drive={disk.serial},serial={disk.serial}"
-        argv += ["-device", f"{device},iothread=io-{disk.serial}{_ON_ERROR}"]
-    return argv
+    return argv + [word for disk in spec.disks for word in _disk_argv(disk)]
+
+
+def _kernel_arguments(spec: VmSpec) -> str:
+    arguments = (
+        "root=/dev/disk/by-label/hotset-root rw console=ttyS0 net.ifnames=0 quiet panic=-1"
+        # A throw-away guest that runs nobody else's code; the guards only cost emulated CPU.
+        " mitigations=off"
+        f" init=/usr/sbin/hotset-init hotset.eth0={USER_NET_GUEST}/24"
+    )
+    return arguments + (f" hotset.eth1={spec.tap[1]}" if spec.tap else "")
+
+
+def _disk_argv(disk: Disk) -> list[str]:
+    mode = ",readonly=on" if disk.readonly else ",discard=unmap,detect-zeroes=unmap"
+    device = f"virtio-blk-pci,drive={disk.serial},serial={disk.serial}"
+    return [
+        *("-object", f"iothread,id=io-{disk.serial}"),
+        *("-drive", f"file={disk.path},if=none,id={disk.serial},format=raw{mode}"),
+        *("-device", f"{device},iothread=io-{disk.serial}{_ON_ERROR}"),
+    ]
 
 
 def accel_argv(accel: Accel) -> list[str]:
