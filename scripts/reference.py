@@ -128,7 +128,7 @@ def cli() -> str:
         "",
         f"`hotset` has {len(leaves)} commands. Results go to standard output, messages and progress"
         " to standard error. On a terminal progress is a bar; otherwise it is a line now and then."
-        " `hotset COMMAND --help` says what stands here, `--install-completion` sets up the"
+        " `hotset COMMAND --help` prints the same text, `--install-completion` sets up the"
         " shell's completion.",
         "",
         "## Exit codes",

@@ -2613,7 +2613,7 @@ function Get-HotsetCachedRange {
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
     .PARAMETER Limit
-    At most so many runs. Default: 100000.
+    Show at most this many ranges. Default: 100000.
     .PARAMETER Connection
     The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
     addresses. The server that was connected to last if left out.
@@ -4755,7 +4755,7 @@ function Remove-HotsetPin {
 function Get-HotsetCacheAdvice {
     <#
     .SYNOPSIS
-    The smallest cache that gives nearly all of the attainable NOPM, its price and its wear.
+    Find the smallest cache that gives nearly all of the attainable NOPM, its price and wear.
     .DESCRIPTION
     It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C ends the waiting only.
@@ -4763,29 +4763,28 @@ function Get-HotsetCacheAdvice {
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     advise".
     .PARAMETER Users
-    With so many users; the run's if left out.
+    Number of users; the run's if left out.
     .PARAMETER Cores
-    With so many cores of the run's speed.
+    Number of cores, each as fast as the run's.
     .PARAMETER Storage
-    With another slow storage: a model's name (Get-HotsetDiskModel).
+    Other slow storage: a model's name (Get-HotsetDiskModel).
     .PARAMETER StorageIops
-    With another slow storage: its random reads of 8 KiB a second by queue depth, such as
-    1:126,16:850.
+    Other slow storage: its random reads of 8 KiB a second by queue depth, such as 1:126,16:850.
     .PARAMETER Trace
-    The trace (see hotset whatif trace), or a load whose requests are made as they are read, such as
-    tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
+    The trace (see hotset whatif trace), or a load whose requests are generated while they are read,
+    such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
     .PARAMETER Run
     By the NOPM of each size, learned from this run (id or 'last'); without one, by hits alone.
     .PARAMETER Share
-    Of the NOPM that a cache for all that is touched gives. Default: 0.95.
+    Share to reach of the NOPM that a cache for everything would give. Default: 0.95.
     .PARAMETER Policy
-    The cache that the wear of the flash is simulated of. Default: hotset.
+    The policy to simulate the flash's wear with. Default: hotset.
     .PARAMETER Mode
-    What becomes of writes that hit. Default: writeback.
+    How writes that hit are handled. Default: writeback.
     .PARAMETER Block
     Size of a cache block. bcache: the database's page. Default: 64KiB.
     .PARAMETER Price
-    Of a GiB of flash, in any currency.
+    Price of a GiB of flash, in any currency.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
@@ -4842,7 +4841,7 @@ function Get-HotsetCacheAdvice {
     process {
         foreach ($each in Select-HotsetItem $Run) {
             $what = Get-HotsetSubject $Connection $each
-            $go = $PSCmdlet.ShouldProcess($what, 'The smallest cache that gives nearly all of the attainable NOPM, its price and its wear')
+            $go = $PSCmdlet.ShouldProcess($what, 'Find the smallest cache that gives nearly all of the attainable NOPM, its price and wear')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'whatif advise' -AsJob $AsJob.IsPresent -Values @{
                 users        = $Users
@@ -4864,7 +4863,7 @@ function Get-HotsetCacheAdvice {
 function Test-HotsetPrediction {
     <#
     .SYNOPSIS
-    Hold what one run lets predict against what another one has measured.
+    Compare what one run predicts with what another run measured.
     .DESCRIPTION
     At the measured hit ratios, with the users, cores and slow storage of the measured run.
 
@@ -4875,8 +4874,7 @@ function Test-HotsetPrediction {
     .PARAMETER By
     The run that the prediction is learned from: another one.
     .PARAMETER StorageIops
-    With another slow storage: its random reads of 8 KiB a second by queue depth, such as
-    1:126,16:850.
+    Other slow storage: its random reads of 8 KiB a second by queue depth, such as 1:126,16:850.
     .PARAMETER Connection
     The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
     addresses. The server that was connected to last if left out.
@@ -4918,23 +4916,22 @@ function Test-HotsetPrediction {
 function Get-HotsetFlashNeed {
     <#
     .SYNOPSIS
-    How much flash a disk needs for which hit ratio, by its heat; with -Run, the NOPM of each.
+    Show how much flash a disk needs for which hit ratio, by its heat; -Run adds the NOPM.
     .DESCRIPTION
     Count for a working day first: Start-HotsetHeat.
 
     The token needs the right 'read'. On the server's own command line this is "hotset whatif
     flash".
     .PARAMETER Users
-    With so many users; the run's if left out.
+    Number of users; the run's if left out.
     .PARAMETER Cores
-    With so many cores of the run's speed.
+    Number of cores, each as fast as the run's.
     .PARAMETER Storage
-    With another slow storage: a model's name (Get-HotsetDiskModel).
+    Other slow storage: a model's name (Get-HotsetDiskModel).
     .PARAMETER StorageIops
-    With another slow storage: its random reads of 8 KiB a second by queue depth, such as
-    1:126,16:850.
+    Other slow storage: its random reads of 8 KiB a second by queue depth, such as 1:126,16:850.
     .PARAMETER HitRatio
-    A hit ratio to ask about, 0 to 1.
+    Predict for this hit ratio, 0 to 1.
     .PARAMETER Disk
     The accelerated disk; may be left out if there is only one.
     .PARAMETER Machine
@@ -5000,7 +4997,7 @@ function Get-HotsetFlashNeed {
 function Get-HotsetHitCurve {
     <#
     .SYNOPSIS
-    What an LRU cache of each size would hit of a trace, in one pass over it.
+    Show the hit ratio of an LRU cache of each size, in one pass over a trace.
     .DESCRIPTION
     It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C ends the waiting only.
@@ -5008,15 +5005,15 @@ function Get-HotsetHitCurve {
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     mrc".
     .PARAMETER Trace
-    The trace (see hotset whatif trace), or a load whose requests are made as they are read, such as
-    tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
+    The trace (see hotset whatif trace), or a load whose requests are generated while they are read,
+    such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
     .PARAMETER Block
     Size of a cache block. bcache: the database's page. Default: 64KiB.
     .PARAMETER Sample
     Count only this share of the blocks (SHARDS) and show how far the curve may be off: 0.01 is a
     hundred times as fast. Default: 1.
     .PARAMETER Cache
-    A cache size to ask about.
+    Show this cache size.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
@@ -5052,7 +5049,7 @@ function Get-HotsetHitCurve {
     )
     process {
         $what = Get-HotsetSubject $Connection ''
-        $go = $PSCmdlet.ShouldProcess($what, 'What an LRU cache of each size would hit of a trace, in one pass over it')
+        $go = $PSCmdlet.ShouldProcess($what, 'Show the hit ratio of an LRU cache of each size, in one pass over a trace')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'whatif mrc' -AsJob $AsJob.IsPresent -Values @{
             trace  = $Trace
@@ -5066,25 +5063,24 @@ function Get-HotsetHitCurve {
 function Get-HotsetPrediction {
     <#
     .SYNOPSIS
-    What TPC-C would come to at other hit ratios, with other users, cores or storage.
+    Predict TPC-C's throughput at other hit ratios, with other users, cores or storage.
     .DESCRIPTION
     Learned from one run that measured it before and after, such as the demo's.
 
     The token needs the right 'read'. On the server's own command line this is "hotset whatif
     predict".
     .PARAMETER Users
-    With so many users; the run's if left out.
+    Number of users; the run's if left out.
     .PARAMETER Cores
-    With so many cores of the run's speed.
+    Number of cores, each as fast as the run's.
     .PARAMETER Storage
-    With another slow storage: a model's name (Get-HotsetDiskModel).
+    Other slow storage: a model's name (Get-HotsetDiskModel).
     .PARAMETER StorageIops
-    With another slow storage: its random reads of 8 KiB a second by queue depth, such as
-    1:126,16:850.
+    Other slow storage: its random reads of 8 KiB a second by queue depth, such as 1:126,16:850.
     .PARAMETER Run
     A run's id, the beginning of one, or 'last'.
     .PARAMETER HitRatio
-    A hit ratio to ask about, 0 to 1.
+    Predict for this hit ratio, 0 to 1.
     .PARAMETER Connection
     The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
     addresses. The server that was connected to last if left out.
@@ -5137,10 +5133,10 @@ function Get-HotsetPrediction {
 function Start-HotsetTraceRecording {
     <#
     .SYNOPSIS
-    Record what is asked of a block device, on this computer or a server; as root.
+    Record the requests to a block device, on this computer or a server (needs root).
     .DESCRIPTION
-    By the kernel's own tracing: time, kind and place of each request, never its content. The device
-    need have no cache. Ctrl-C gives up.
+    The kernel traces the time, kind and place of each request, never its content. The device needs
+    no cache. Ctrl-C stops without a result.
 
     It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C ends the waiting only.
@@ -5148,7 +5144,7 @@ function Start-HotsetTraceRecording {
     The token needs the right 'admin'. On the server's own command line this is "hotset whatif
     record".
     .PARAMETER Device
-    A disk, partition or volume; it need have no cache.
+    A disk, partition or volume; it needs no cache.
     .PARAMETER Output
     The trace to write.
     .PARAMETER Machine
@@ -5192,7 +5188,7 @@ function Start-HotsetTraceRecording {
     )
     process {
         $what = Get-HotsetSubject $Connection ''
-        $go = $PSCmdlet.ShouldProcess($what, 'Record what is asked of a block device, on this computer or a server; as root')
+        $go = $PSCmdlet.ShouldProcess($what, 'Record the requests to a block device, on this computer or a server (needs root)')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'whatif record' -AsJob $AsJob.IsPresent -Values @{
             device  = $Device
@@ -5206,10 +5202,9 @@ function Start-HotsetTraceRecording {
 function Invoke-HotsetSimulation {
     <#
     .SYNOPSIS
-    What caches would make of a trace: every policy with every size, block and mode given.
+    Simulate caches on a trace: every policy with every size, block and mode given.
     .DESCRIPTION
-    Several run at a time. A simulation that was interrupted goes on where it was when it is called
-    again in the same words.
+    Several run at once. To resume an interrupted simulation, give the same command again.
 
     It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C ends the waiting only.
@@ -5217,21 +5212,21 @@ function Invoke-HotsetSimulation {
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     simulate".
     .PARAMETER Trace
-    The trace (see hotset whatif trace), or a load whose requests are made as they are read, such as
-    tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
+    The trace (see hotset whatif trace), or a load whose requests are generated while they are read,
+    such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
     .PARAMETER Cache
     A cache size.
     .PARAMETER Policy
-    Which blocks are cached; bound: as well as one can who knows the future. It is hotset if left
-    out.
+    What decides which blocks are cached; bound: the best possible choice, by knowing the future. It
+    is hotset if left out.
     .PARAMETER Block
     Size of a cache block. It is 64 KiB if left out.
     .PARAMETER Mode
-    What becomes of writes that hit. It is writeback if left out.
+    How writes that hit are handled. It is writeback if left out.
     .PARAMETER SequentialCutoff
-    Of bcache: longer runs of requests go past it. 0: none do. Default: 4MiB.
+    bcache: longer sequential requests bypass the cache. 0: none do. Default: 4MiB.
     .PARAMETER Workers
-    How many at a time; the computer's cores if left out.
+    How many simulations at once; one per core if left out.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
@@ -5276,7 +5271,7 @@ function Invoke-HotsetSimulation {
     )
     process {
         $what = Get-HotsetSubject $Connection ''
-        $go = $PSCmdlet.ShouldProcess($what, 'What caches would make of a trace: every policy with every size, block and mode given')
+        $go = $PSCmdlet.ShouldProcess($what, 'Simulate caches on a trace: every policy with every size, block and mode given')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'whatif simulate' -AsJob $AsJob.IsPresent -Values @{
             trace             = $Trace
@@ -5293,7 +5288,7 @@ function Invoke-HotsetSimulation {
 function Import-HotsetTrace {
     <#
     .SYNOPSIS
-    Turn what another program has recorded into a trace of hotset's, compact and checked.
+    Convert what another program recorded into hotset's own format, compact and checked.
     .DESCRIPTION
     It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C ends the waiting only.
@@ -5301,11 +5296,11 @@ function Import-HotsetTrace {
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     trace convert".
     .PARAMETER Recording
-    What another program has recorded.
+    What the other program recorded.
     .PARAMETER Output
     The trace to write.
     .PARAMETER Recorder
-    Who recorded it: blktrace (as blkparse's text), the kernel's ftrace, fio's write_iolog, MSR
+    What recorded it: blktrace (as blkparse's text), the kernel's ftrace, fio's write_iolog, MSR
     Cambridge's or Systor '17's CSV files, libCacheSim's oracleGeneral. hotset's own are text or
     binary. Default: hotset.
     .PARAMETER OfDisk
@@ -5351,7 +5346,7 @@ function Import-HotsetTrace {
     )
     process {
         $what = Get-HotsetSubject $Connection ''
-        $go = $PSCmdlet.ShouldProcess($what, 'Turn what another program has recorded into a trace of hotset''s, compact and checked')
+        $go = $PSCmdlet.ShouldProcess($what, 'Convert what another program recorded into hotset''s own format, compact and checked')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'whatif trace convert' -AsJob $AsJob.IsPresent -Values @{
             recording = $Recording
@@ -5371,8 +5366,8 @@ function Get-HotsetTrace {
     The token needs the right 'read'. On the server's own command line this is "hotset whatif trace
     show".
     .PARAMETER Trace
-    The trace (see hotset whatif trace), or a load whose requests are made as they are read, such as
-    tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
+    The trace (see hotset whatif trace), or a load whose requests are generated while they are read,
+    such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
     .PARAMETER Connection
     The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
     addresses. The server that was connected to last if left out.
@@ -5405,7 +5400,7 @@ function Get-HotsetTrace {
 function New-HotsetTpccTrace {
     <#
     .SYNOPSIS
-    Make the requests that TPC-C would ask of a disk, at any scale, without a database.
+    Generate the requests that TPC-C sends to a disk, at any scale, without a database.
     .DESCRIPTION
     Rows are drawn as the specification says and lie on PostgreSQL's pages; the database's own cache
     and its checkpoints are simulated, and tables grow.
@@ -5475,7 +5470,7 @@ function New-HotsetTpccTrace {
     )
     process {
         $what = Get-HotsetSubject $Connection ''
-        $go = $PSCmdlet.ShouldProcess($what, 'Make the requests that TPC-C would ask of a disk, at any scale, without a database')
+        $go = $PSCmdlet.ShouldProcess($what, 'Generate the requests that TPC-C sends to a disk, at any scale, without a database')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'whatif trace tpcc' -AsJob $AsJob.IsPresent -Values @{
             warehouses = $Warehouses
@@ -5492,7 +5487,7 @@ function New-HotsetTpccTrace {
 function New-HotsetTpchTrace {
     <#
     .SYNOPSIS
-    Make the scans of TPC-H's 22 queries, one after the other, at any scale.
+    Generate the scans of TPC-H's 22 queries, one after the other, at any scale.
     .DESCRIPTION
     It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C ends the waiting only.
@@ -5548,7 +5543,7 @@ function New-HotsetTpchTrace {
     )
     process {
         $what = Get-HotsetSubject $Connection ''
-        $go = $PSCmdlet.ShouldProcess($what, 'Make the scans of TPC-H''s 22 queries, one after the other, at any scale')
+        $go = $PSCmdlet.ShouldProcess($what, 'Generate the scans of TPC-H''s 22 queries, one after the other, at any scale')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'whatif trace tpch' -AsJob $AsJob.IsPresent -Values @{
             scale     = $Scale

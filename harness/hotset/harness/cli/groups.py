@@ -29,8 +29,8 @@ GROUPS: Mapping[str, str] = {
     "tpch": "Run TPC-H on your own database: load it, run the 22 queries and the refresh"
     " functions, check the answers. Results are TPROC-H figures, derived from"
     " TPC-H; they are not audited TPC results.",
-    "whatif": "Ask how much flash a disk needs, what caches would make of a recorded trace, and"
-    " what other hit ratios, users, cores or storage would give.",
+    "whatif": "Predict how much flash a disk needs, how caches would do on a recorded trace, and"
+    " what other hit ratios, users, cores or storage would change.",
     "database": "Inspect and tune a database server: its files, memory and counters. Nothing"
     " is changed without --yes.",
 }
@@ -38,7 +38,7 @@ GROUPS: Mapping[str, str] = {
 SUBGROUPS: Mapping[str, str] = {
     "warmup schedule": "Schedule warm-ups by systemd: at set times, when the machine boots, when it"
     " shuts down.",
-    "whatif trace": "Make, convert and inspect traces: what was asked of a disk, and when.",
+    "whatif trace": "Generate, convert and inspect traces: which requests a disk got, and when.",
 }
 SINGLE: Mapping[str, str] = {
     "demo": "Run the demonstration that comes with hotset (experiments/demo.toml).",

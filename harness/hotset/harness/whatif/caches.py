@@ -1,4 +1,4 @@
-"""What caches would make of a trace: ``flashdev``'s curves and simulations, many side by side."""
+"""Caches on a trace: ``flashdev``'s curves and simulations, many side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TPC-C would come to at another hit ratio, from one run that measured it before and after.
+"""TPC-C's throughput at another hit ratio, from one run that measured it before and after.
 
 What a transaction needs is learned from the run's two arms (see ``demands``), and the network
 solved again with what is asked about. An arm that the slow storage holds back tells little of the

@@ -113,6 +113,23 @@ DriverField = Annotated[
         description="hotset's own driver, or HammerDB from the release that HAMMERDB_HOME names."
     ),
 ]
+Rampup = Annotated[
+    float, Field(ge=0, le=DAYS_S, description="Seconds before the window, not measured.")
+]
+Duration = Annotated[float, Field(ge=1, le=DAYS_S, description="Seconds of the measured window.")]
+UntilSteady = Annotated[
+    Expression | None,
+    Field(
+        description="Repeat the window until it is steady (SNIA's PTS), for at most this time,"
+        " such as 10m. The last window counts."
+    ),
+]
+Output = Annotated[
+    Path | None,
+    Field(description="Also write everything as JSON to this file."),
+    Cli(short="-o"),
+    OnThisComputer,
+]
 Junit = Annotated[
     Path | None,
     Field(description="Write the thresholds as JUnit XML to this file."),

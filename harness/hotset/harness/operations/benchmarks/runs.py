@@ -135,7 +135,7 @@ class Compare(Request):
     runs: Annotated[
         fields.Words,
         Field(min_length=1, description="The runs to compare; the first is the reference."),
-        Cli(argument=True, metavar="RUN RUN…"),
+        Cli(argument=True, metavar="RUN"),
     ]
     force: Annotated[bool, Field(description="Compare runs even if their set-ups differ.")] = False
 

@@ -14,7 +14,7 @@ from hotset.reports.render.plain import csv_text
 from ...jobs.lock import Lock
 from ..base import fields, places, records
 from ..base.context import Context
-from ..base.registry import Cli, Kind, OnThisComputer, Request, operation
+from ..base.registry import Cli, Kind, Request, operation
 from ..base.remote import Names
 from ..base.result import Result
 from ..base.rights import Right
@@ -53,12 +53,8 @@ class Run(Request):
         ),
         Cli(short="-u"),
     ] = "8"
-    rampup: Annotated[
-        float, Field(ge=0, le=fields.DAYS_S, description="Seconds before the window, not measured.")
-    ] = 10
-    duration: Annotated[
-        float, Field(ge=1, le=fields.DAYS_S, description="Seconds of the measured window.")
-    ] = 60
+    rampup: fields.Rampup = 10
+    duration: fields.Duration = 60
     engine: fields.Product = "postgres"
     password: fields.Password = None
     define: Annotated[
@@ -89,13 +85,7 @@ class Run(Request):
             " Each rate takes a ramp-up and a window. Repeatable."
         ),
     ] = None
-    until_steady: Annotated[
-        fields.Expression | None,
-        Field(
-            description="Repeat the window until it is steady (SNIA's PTS), for at most this time,"
-            " such as 10m. The last window counts."
-        ),
-    ] = None
+    until_steady: fields.UntilSteady = None
     fresh: Annotated[
         bool,
         Field(
@@ -120,12 +110,7 @@ class Run(Request):
     ] = None
     junit: fields.Junit = None
     sample: fields.SampledServer = None
-    output: Annotated[
-        Path | None,
-        Field(description="Also write everything as JSON to this file."),
-        Cli(short="-o"),
-        OnThisComputer,
-    ] = None
+    output: fields.Output = None
 
 
 @dataclass(frozen=True, slots=True)

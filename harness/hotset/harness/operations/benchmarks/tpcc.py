@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
@@ -15,7 +14,7 @@ from hotset.tpcc.data.consistency import ConditionResult, Violated
 from ...jobs.lock import Lock
 from ..base import fields, places, records
 from ..base.context import Context
-from ..base.registry import Cli, Kind, OnThisComputer, Request, operation
+from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Lines, Result
 from ..base.rights import Needs, Right
 
@@ -94,12 +93,8 @@ class Run(Request):
         Cli(short="-u"),
     ] = "8"
     warehouses: Warehouses = 10
-    rampup: Annotated[
-        float, Field(ge=0, le=fields.DAYS_S, description="Seconds before the window, not measured.")
-    ] = 10
-    duration: Annotated[
-        float, Field(ge=1, le=fields.DAYS_S, description="Seconds of the measured window.")
-    ] = 60
+    rampup: fields.Rampup = 10
+    duration: fields.Duration = 60
     engine: fields.Product = "postgres"
     password: fields.Password = None
     seed: Seed = 1
@@ -128,13 +123,7 @@ class Run(Request):
             " Repeatable."
         ),
     ] = None
-    until_steady: Annotated[
-        fields.Expression | None,
-        Field(
-            description="Repeat the window until it is steady (SNIA's PTS), for at most this time,"
-            " such as 10m. The last window counts."
-        ),
-    ] = None
+    until_steady: fields.UntilSteady = None
     fresh: Annotated[
         bool,
         Field(
@@ -156,12 +145,7 @@ class Run(Request):
         Field(description="Check the twelve conditions afterwards."),
         Cli(off="--no-check"),
     ] = True
-    output: Annotated[
-        Path | None,
-        Field(description="Also write everything as JSON to this file."),
-        Cli(short="-o"),
-        OnThisComputer,
-    ] = None
+    output: fields.Output = None
     driver: fields.DriverField = "hotset"
 
 

@@ -32,7 +32,7 @@ class Prefer(Lookup):
     targets: Annotated[
         fields.Targets,
         Field(min_length=1, description="Files, folders, tables, databases."),
-        Cli(argument=True, metavar="TARGET..."),
+        Cli(argument=True, metavar="TARGET"),
     ]
 
 

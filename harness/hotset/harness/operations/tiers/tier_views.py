@@ -136,7 +136,9 @@ class Resident(Result):
 
 class ResidentRequest(OneDisk):
     limit: Annotated[
-        int, Field(ge=1, le=1_000_000, description="At most so many runs."), Cli(short="-n")
+        int,
+        Field(ge=1, le=1_000_000, description="Show at most this many ranges."),
+        Cli(short="-n"),
     ] = 100_000
 
 

@@ -43,15 +43,19 @@ class Advise(SetUp):
     ] = None
     share: Annotated[
         float,
-        Field(gt=0, le=1, description="Of the NOPM that a cache for all that is touched gives."),
+        Field(
+            gt=0,
+            le=1,
+            description="Share to reach of the NOPM that a cache for everything would give.",
+        ),
     ] = 0.95
     policy: Annotated[
-        Policy, Field(description="The cache that the wear of the flash is simulated of.")
+        Policy, Field(description="The policy to simulate the flash's wear with.")
     ] = "hotset"
-    mode: Annotated[Mode, Field(description="What becomes of writes that hit.")] = "writeback"
+    mode: Annotated[Mode, Field(description="How writes that hit are handled.")] = "writeback"
     block: BlockSize = "64KiB"
     price: Annotated[
-        float | None, Field(ge=0, le=1e9, description="Of a GiB of flash, in any currency.")
+        float | None, Field(ge=0, le=1e9, description="Price of a GiB of flash, in any currency.")
     ] = None
 
 
@@ -123,7 +127,7 @@ class Advice(Result):
 
 @operation("whatif advise", Kind.JOB, Right.OPERATE, ("Get", "HotsetCacheAdvice"), progress=True)
 def advise(request: Advise, context: Context) -> Advice:
-    """The smallest cache that gives nearly all of the attainable NOPM, its price and its wear."""
+    """Find the smallest cache that gives nearly all of the attainable NOPM, its price and wear."""
     from hotset.cachelayer.hosts.local import Local
 
     from ...whatif import advice, caches

@@ -1,4 +1,4 @@
-"""What caches would make of a trace."""
+"""Curves and simulations of caches on a trace."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ class Mrc(Request):
             " may be off: 0.01 is a hundred times as fast.",
         ),
     ] = 1.0
-    cache: Annotated[Sizes | None, Field(description="A cache size to ask about. Repeatable.")] = (
-        None
-    )
+    cache: Annotated[Sizes | None, Field(description="Show this cache size. Repeatable.")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,7 @@ class HitCurve(Result):
 
 @operation("whatif mrc", Kind.JOB, Right.OPERATE, ("Get", "HotsetHitCurve"), progress=True)
 def mrc(request: Mrc, context: Context) -> HitCurve:
-    """What an LRU cache of each size would hit of a trace, in one pass over it."""
+    """Show the hit ratio of an LRU cache of each size, in one pass over a trace."""
     from hotset.cachelayer.hosts.local import Local
 
     from ...whatif import caches
@@ -126,8 +124,8 @@ class Simulate(Request):
         list[Policy] | None,
         Field(
             max_length=20,
-            description="Which blocks are cached; bound: as well as one can who knows the future."
-            " Repeatable; hotset if left out.",
+            description="What decides which blocks are cached; bound: the best possible choice, by"
+            " knowing the future. Repeatable; hotset if left out.",
         ),
     ] = None
     block: Annotated[
@@ -138,16 +136,16 @@ class Simulate(Request):
         list[Mode] | None,
         Field(
             max_length=4,
-            description="What becomes of writes that hit. Repeatable; writeback if left out.",
+            description="How writes that hit are handled. Repeatable; writeback if left out.",
         ),
     ] = None
     sequential_cutoff: Annotated[
         fields.Size,
-        Field(description="Of bcache: longer runs of requests go past it. 0: none do."),
+        Field(description="bcache: longer sequential requests bypass the cache. 0: none do."),
     ] = "4MiB"
     workers: Annotated[
         int | None,
-        Field(ge=1, le=1024, description="How many at a time; the computer's cores if left out."),
+        Field(ge=1, le=1024, description="How many simulations at once; one per core if left out."),
     ] = None
     scheduler: Annotated[
         fields.Text | None,
@@ -214,10 +212,9 @@ def _row(cache: Cache, outcome: Outcome) -> dict[str, Any]:
     "whatif simulate", Kind.JOB, Right.OPERATE, ("Invoke", "HotsetSimulation"), progress=True
 )
 def simulate(request: Simulate, context: Context) -> Simulations:
-    """What caches would make of a trace: every policy with every size, block and mode given.
+    """Simulate caches on a trace: every policy with every size, block and mode given.
 
-    Several run at a time. A simulation that was interrupted goes on where it was when it is called
-    again in the same words.
+    Several run at once. To resume an interrupted simulation, give the same command again.
     """
     from ...terminal.progress import Measured
     from ...whatif import caches

@@ -70,7 +70,7 @@ class Checks(Result):
 
 @operation("whatif check", Kind.QUERY, Right.READ, ("Test", "HotsetPrediction"))
 def check(request: Check, context: Context) -> Checks:  # noqa: ARG001
-    """Hold what one run lets predict against what another one has measured.
+    """Compare what one run predicts with what another run measured.
 
     At the measured hit ratios, with the users, cores and slow storage of the measured run.
     """

@@ -61,13 +61,15 @@ def _iops(text: Any) -> Any:  # noqa: ANN401 - whatever was given
 Ratios = Annotated[list[Annotated[float, Ge(0), Le(1)]], Field(max_length=100)]
 
 
-Asked = Annotated[Ratios | None, Field(description="A hit ratio to ask about, 0 to 1. Repeatable.")]
+Asked = Annotated[
+    Ratios | None, Field(description="Predict for this hit ratio, 0 to 1. Repeatable.")
+]
 
 
 StorageIops = Annotated[
     Annotated[fields.Expression, Field(pattern=_IOPS_PATTERN), BeforeValidator(_iops)] | None,
     Field(
-        description="With another slow storage: its random reads of 8 KiB a second by queue"
+        description="Other slow storage: its random reads of 8 KiB a second by queue"
         " depth, such as 1:126,16:850."
     ),
 ]
@@ -77,14 +79,14 @@ class SetUp(Request):
     """What may be other than in the run."""
 
     users: Annotated[
-        int | None, Field(ge=1, le=2000, description="With so many users; the run's if left out.")
+        int | None, Field(ge=1, le=2000, description="Number of users; the run's if left out.")
     ] = None
     cores: Annotated[
-        int | None, Field(ge=1, le=1024, description="With so many cores of the run's speed.")
+        int | None, Field(ge=1, le=1024, description="Number of cores, each as fast as the run's.")
     ] = None
     storage: Annotated[
         fields.DiskModel | None,
-        Field(description="With another slow storage: a model's name (hotset disk models)."),
+        Field(description="Other slow storage: a model's name (hotset disk models)."),
     ] = None
     storage_iops: StorageIops = None
 
@@ -193,7 +195,7 @@ class Predicted(Result):
 
 @operation("whatif predict", Kind.QUERY, Right.READ, ("Get", "HotsetPrediction"))
 def predict(request: Predict, context: Context) -> Predicted:  # noqa: ARG001
-    """What TPC-C would come to at other hit ratios, with other users, cores or storage.
+    """Predict TPC-C's throughput at other hit ratios, with other users, cores or storage.
 
     Learned from one run that measured it before and after, such as the demo's.
     """
@@ -280,7 +282,7 @@ class FlashNeeds(Result):
 
 @operation("whatif flash", Kind.QUERY, Right.READ, ("Get", "HotsetFlashNeed"))
 def flash(request: Flash, context: Context) -> FlashNeeds:
-    """How much flash a disk needs for which hit ratio, by its heat; with --run, the NOPM of each.
+    """Show how much flash a disk needs for which hit ratio, by its heat; --run adds the NOPM.
 
     Count for a working day first: hotset heat start.
     """

@@ -1,4 +1,4 @@
-"""Traces of block storage: what was asked of a disk, and when."""
+"""Traces of block storage: which requests a disk got, and when."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 TraceFile = Annotated[
     fields.ReadFile,
     Field(
-        description="The trace (see `hotset whatif trace`), or a load whose requests are made as"
-        " they are read, such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600."
+        description="The trace (see `hotset whatif trace`), or a load whose requests are generated"
+        " while they are read, such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600."
     ),
     Cli(argument=True, metavar="TRACE"),
 ]
@@ -84,16 +84,16 @@ def show(request: Show, context: Context) -> TraceShown:  # noqa: ARG001
 class Convert(Request):
     recording: Annotated[
         fields.ReadFile,
-        Field(description="What another program has recorded."),
+        Field(description="What the other program recorded."),
         Cli(argument=True, metavar="FILE"),
     ]
     output: Output
     recorder: Annotated[
         Recorder,
         Field(
-            description="Who recorded it: blktrace (as blkparse's text), the kernel's ftrace, fio's"
-            " write_iolog, MSR Cambridge's or Systor '17's CSV files, libCacheSim's oracleGeneral."
-            " hotset's own are text or binary."
+            description="What recorded it: blktrace (as blkparse's text), the kernel's ftrace,"
+            " fio's write_iolog, MSR Cambridge's or Systor '17's CSV files, libCacheSim's"
+            " oracleGeneral. hotset's own are text or binary."
         ),
     ] = "hotset"
     of_disk: Annotated[
@@ -117,7 +117,7 @@ class Convert(Request):
     progress=True,
 )
 def convert(request: Convert, context: Context) -> TraceShown:
-    """Turn what another program has recorded into a trace of hotset's, compact and checked."""
+    """Convert what another program recorded into hotset's own format, compact and checked."""
     from hotset.cachelayer.hosts.local import Local
 
     from ...whatif import caches
@@ -152,7 +152,7 @@ class Tpcc(Request):
 
 @operation("whatif trace tpcc", Kind.JOB, Right.OPERATE, ("New", "HotsetTpccTrace"), progress=True)
 def tpcc(request: Tpcc, context: Context) -> TraceShown:
-    """Make the requests that TPC-C would ask of a disk, at any scale, without a database.
+    """Generate the requests that TPC-C sends to a disk, at any scale, without a database.
 
     Rows are drawn as the specification says and lie on PostgreSQL's pages; the database's own cache
     and its checkpoints are simulated, and tables grow.
@@ -177,7 +177,7 @@ class Tpch(Request):
 
 @operation("whatif trace tpch", Kind.JOB, Right.OPERATE, ("New", "HotsetTpchTrace"), progress=True)
 def tpch(request: Tpch, context: Context) -> TraceShown:
-    """Make the scans of TPC-H's 22 queries, one after the other, at any scale."""
+    """Generate the scans of TPC-H's 22 queries, one after the other, at any scale."""
     rate = fields.maybe_rate(request.read_rate)
     words = ["tpch", f"--scale={request.scale}", f"--rounds={request.rounds}", f"--rate={rate:d}"]
     words.append(f"--buffer={int(Bytes.parse(request.buffer))}")
@@ -198,7 +198,7 @@ def _made(words: list[str], output: str, context: Context) -> TraceShown:
 class Record(Request):
     device: Annotated[
         fields.Device,
-        Field(description="A disk, partition or volume; it need have no cache."),
+        Field(description="A disk, partition or volume; it needs no cache."),
         Cli(argument=True, metavar="DEVICE"),
     ]
     output: Output
@@ -248,10 +248,10 @@ class TraceRecorded(Result):
 
 @operation("whatif record", Kind.JOB, Right.ADMIN, ("Start", "HotsetTraceRecording"), progress=True)
 def record(request: Record, context: Context) -> TraceRecorded:
-    """Record what is asked of a block device, on this computer or a server; as root.
+    """Record the requests to a block device, on this computer or a server (needs root).
 
-    By the kernel's own tracing: time, kind and place of each request, never its content. The device
-    need have no cache. Ctrl-C gives up.
+    The kernel traces the time, kind and place of each request, never its content. The device needs
+    no cache. Ctrl-C stops without a result.
     """
     from ...whatif import recording
     from ..base import places
