@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from hotset.reports.analysis.comparison import compare
-from hotset.reports.model.document import PowerRun, RunDocument
+from hotset.reports.model.document import PowerRun, Repeat, RunDocument
 from hotset.reports.render import terminal
 from tests import documents
 from tests.test_terminal import pinned, text_of
@@ -77,6 +77,63 @@ def test_fewer_seconds_are_faster() -> None:
 def halved(run: PowerRun) -> PowerRun:
     queries = [one.model_copy(update={"seconds": one.seconds / 2}) for one in run.queries]
     return run.model_copy(update={"queries": tuple(queries)})
+
+
+def test_the_highest_rates_are_compared() -> None:
+    first, rates = documents.with_sql(), (documents.highest_rate(1, 80.0),)
+    arms = tuple(arm.model_copy(update={"rates": rates}) for arm in first.arms)
+    second = first.model_copy(update={"run": "second", "arms": arms})
+    lines = {
+        line.arm: line
+        for line in compare.lines([first, second])
+        if line.figure == "highest rate, TPS"
+    }
+    assert set(lines) == {arm.name for arm in first.arms}
+    slow = lines["baseline"]
+    before = documents.LEVELS["baseline"] / 10
+    assert (slow.value_against, slow.value) == (pytest.approx(before), 80.0)
+    assert slow.speed_ratio == pytest.approx(80 / before)
+    assert slow.verdict == "faster"
+
+
+def test_a_rate_that_only_one_run_has_sought_is_left_out() -> None:
+    first = documents.with_sql()
+    arms = tuple(arm.model_copy(update={"rates": ()}) for arm in first.arms)
+    lines = compare.lines([first, first.model_copy(update={"run": "second", "arms": arms})])
+    assert {line.figure for line in lines} == {"TPS"}
+
+
+def test_no_rate_held_is_said() -> None:
+    first = documents.with_sql()
+    none = documents.highest_rate(1, 80.0).model_copy(update={"rate_per_s": None})
+    arms = tuple(arm.model_copy(update={"rates": (none,)}) for arm in first.arms)
+    second = first.model_copy(update={"run": "second", "arms": arms})
+    lines = [line for line in compare.lines([first, second]) if line.figure != "TPS"]
+    assert lines
+    for line in lines:
+        assert (line.value, line.verdict) == (0.0, "no ratio")
+        assert "no rate meets the limits" in line.note
+
+
+def test_at_a_rate_the_latencies_are_compared() -> None:
+    first = documents.at_a_rate()
+
+    def quicker(one: Repeat) -> Repeat:
+        assert one.latency_ms is not None
+        latency = one.latency_ms.model_copy(update={"p95": one.latency_ms.p95 / 2})
+        return one.model_copy(update={"latency_ms": latency})
+
+    arms = tuple(
+        arm.model_copy(update={"repeats": tuple(map(quicker, arm.repeats))}) for arm in first.arms
+    )
+    lines = compare.lines([first, first.model_copy(update={"run": "second", "arms": arms})])
+    of_latency = [line for line in lines if line.figure == "p95, ms"]
+    assert [line.arm for line in of_latency] == [line.arm for line in lines if line.figure == "TPS"]
+    for line in of_latency:
+        assert line.value == pytest.approx(line.value_against / 2)
+        assert (line.speed_ratio, line.verdict) == (pytest.approx(2), "faster")
+    closed = compare.lines([FIRST, other()])
+    assert "p95, ms" not in {line.figure for line in closed}
 
 
 def test_an_arm_that_one_run_lacks_is_left_out() -> None:

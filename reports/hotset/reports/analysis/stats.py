@@ -99,13 +99,14 @@ def rate_factor(accelerated: Arm, baseline: Arm, all_flash: Arm | None = None) -
 
     Raises NoFactor where none was sought, or none held.
     """
-    gain, of_flash = _ratio_of_rates(accelerated, baseline), None
+    gain, of_flash = ratio_of_rates(accelerated, baseline), None
     if all_flash is not None and all_flash.rates:
-        of_flash = _ratio_of_rates(accelerated, all_flash)
+        of_flash = ratio_of_rates(accelerated, all_flash)
     return _factor(gain, of_flash, RATE_METHOD, accelerated.cpu_bound)
 
 
-def _ratio_of_rates(numerator: Arm, denominator: Arm) -> Interval:
+def ratio_of_rates(numerator: Arm, denominator: Arm) -> Interval:
+    """Of the arms' mean highest rates."""
     above, below = (_rate_ranges(arm) for arm in (numerator, denominator))
     ratio = float(above[:, 0].mean() / below[:, 0].mean())
     return _bootstrapped(ratio, above, below, _resampled_rates)
@@ -124,6 +125,28 @@ def _bootstrapped(
     ]
     low, high = np.percentile(each[0] / each[1], INTERVAL_PERCENT)
     return ratio, min(float(low), ratio), max(float(high), ratio)
+
+
+def ratio_of_latencies(numerator: Arm, denominator: Arm) -> Interval:
+    """Of the arms' mean 95th percentiles; one repeat has no spread."""
+    above, below = (_latencies(arm) for arm in (numerator, denominator))
+    ratio = float(above.mean() / below.mean())
+    if min(len(above), len(below)) < 2:
+        return ratio, ratio, ratio
+    return _bootstrapped(ratio, above, below, _resampled_means_of)
+
+
+def _latencies(arm: Arm) -> Floats:
+    """The 95th percentile by repeat."""
+    found = [one.latency_ms.p95 if one.latency_ms else 0.0 for one in arm.repeats]
+    if not found or 0 in found:
+        raise NoFactor(f"a repeat of the {arm.name} arm has no latency")
+    return np.array(found, dtype=np.float64)
+
+
+def _resampled_means_of(values: Floats, random: np.random.Generator) -> Floats:
+    means: Floats = random.choice(values, size=(len(values), RESAMPLES)).mean(axis=0)
+    return means
 
 
 def _rate_ranges(arm: Arm) -> Floats:

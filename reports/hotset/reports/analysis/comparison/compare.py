@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from hashlib import sha256
 from typing import Literal
@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from ...model import words
 from ...model.document import Arm, ArmName, RunDocument, Workload
 from .. import answer, power, stats, units
-from . import curve
+from . import curve, highest
 
 _NO_SETUP = ("name", "title", "repeats", "arms", "published", "prices", "thresholds")
 """Keys of an experiment that change nothing in what is measured."""
@@ -32,6 +32,7 @@ _FIGURES: dict[Workload, str] = {
     "tpch": "TPROC-H s",
     **{name: unit.short for name, unit in units.UNITS.items()},
 }
+_HIGHEST, _LATENCY = "highest rate, TPS", "p95, ms"
 COLUMNS = (
     "run",
     "against",
@@ -157,6 +158,10 @@ def _timed(first: RunDocument, other: RunDocument) -> Iterator[Line]:
         old, new = first.arm(name), other.arm(name)
         if old is not None and new is not None:
             yield _timed_line(first, other, old, new, None)
+    for name in answer.ARM_ORDER:
+        old, new = first.arm(name), other.arm(name)
+        if old is not None and new is not None:
+            yield from _rate_lines(first, other, old, new)
 
 
 def _timed_line(
@@ -165,6 +170,23 @@ def _timed_line(
     old, new = answer.figures(before), answer.figures(after)
     ratio = partial(stats.ratio_with_interval, after, before)
     return _line(first, other, after.workload, (old, new), (old.rate, new.rate), ratio, users)
+
+
+def _rate_lines(first: RunDocument, other: RunDocument, before: Arm, after: Arm) -> Iterator[Line]:
+    """The highest rates that met the limits; where transactions arrived at a rate, the latencies,
+    as the throughput says nothing there."""
+    arms = old, new = answer.figures(before), answer.figures(after)
+    if before.rates and after.rates:
+        rates = tuple(highest.mean_rate(one, new.name) or 0.0 for one in (first, other))
+        ratio = partial(stats.ratio_of_rates, after, before)
+        line = _line(first, other, after.workload, arms, (rates[0], rates[1]), ratio)
+        # The arms' hit ratios are those of the window, not of the search.
+        yield replace(line, figure=_HIGHEST, hit_ratio_against=None, hit_ratio=None)
+    if before.rate_per_s and after.rate_per_s and old.latency_ms and new.latency_ms:
+        latencies = old.latency_ms.p95, new.latency_ms.p95
+        ratio = partial(stats.ratio_of_latencies, before, after)
+        line = _line(first, other, after.workload, arms, latencies, ratio)
+        yield replace(line, figure=_LATENCY)
 
 
 def _tpch(first: RunDocument, other: RunDocument) -> Iterator[Line]:
