@@ -90,7 +90,7 @@ def test_an_arm_that_breaks_the_database_fails_the_run_where_arms_are_checked(
         has=lambda *_: False,
         phase=nullcontext,
     )
-    work, turn = Recorded(site.spec, journal), Turn("baseline", 1, ("tpcc",))
+    work, turn = Recorded(journal), Turn("baseline", 1, ("tpcc",))
     if when == "load":
         sequence.take(site, turn, work)
         assert (asked, len(kept)) == ([], 1)
@@ -131,15 +131,15 @@ def test_a_curve_goes_on_where_it_was_interrupted(
         placed: Any = SimpleNamespace(tier=None, repeat=repeat, warmed=None, server=server)
         sequence.on_arm(site, Turn("baseline", repeat, ("tpcc",)), placed, work)
 
-    work = Recorded(wanted, journal)
+    work = Recorded(journal)
     second = Turn("baseline", 2, ("tpcc",))
 
     run(1)
     with pytest.raises(KeyboardInterrupt):
         run(2)
-    assert not work.is_done(second, "tpcc")
+    assert not work.is_done(wanted, second, "tpcc")
     run(2)
-    assert work.is_done(second, "tpcc")
+    assert work.is_done(wanted, second, "tpcc")
     order_ = [(repeat, users) for repeat, users, _ in asked]
     assert order_ == [(1, 1), (1, 2), (1, 4), (2, 4), (2, 2), (0, 0), (2, 1)]
     assert len({seed for _, _, seed in asked if seed}) == 6

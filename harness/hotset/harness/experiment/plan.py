@@ -119,7 +119,7 @@ class _PrintingCleanup(Cleanup):
 class _Printed:
     """The work of a plan, for :func:`.sequence.walk`: what a run would measure is printed."""
 
-    def is_done(self, turn: Turn, workload: Workload) -> bool:  # noqa: ARG002
+    def is_done(self, spec: Spec, turn: Turn, workload: Workload) -> bool:  # noqa: ARG002
         return False
 
     def learn(self, site: Site, workloads: Workloads) -> tuple[Run, ...]:

@@ -42,36 +42,35 @@ _PROBE_QUERIES = (6, 12)
 class Recorded:
     """The work of a run, for :func:`.sequence.walk`; what the journal has is not done again."""
 
-    def __init__(self, spec: Spec, journal: Journal) -> None:
-        self._spec = spec
+    def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._others = 0.0
         """Share of this computer's CPU that was busy before the arm was set up."""
         self._fastest: WindowResult | None = None
         """The arm's window of most users and without a rate, where it has just been measured."""
 
-    def is_done(self, turn: Turn, workload: Workload) -> bool:
-        want = self._spec.timed
+    def is_done(self, spec: Spec, turn: Turn, workload: Workload) -> bool:
+        want = spec.timed
         if workload == "tpch" or want is None:
             return self._journal.has(turn.arm, turn.repeat, workload)
         sought = not want.find_rate or self._journal.has_rate(turn.arm, turn.repeat)
         return sought and self._journal.has(turn.arm, turn.repeat, workload, want.users)
 
     def learn(self, site: Site, workloads: Workloads) -> tuple[Run, ...]:
-        with self._journal.phase(" ".join(("learn", *self._named(workloads)))):
+        with self._journal.phase(" ".join(("learn", *_named(site, workloads)))):
             return learning.hottest(site, workloads)
 
     @contextmanager
     def turn(self, site: Site, turn: Turn) -> Iterator[None]:
-        name = " ".join((turn.arm, str(turn.repeat), *self._named(turn.workloads)))
+        name = " ".join((turn.arm, str(turn.repeat), *_named(site, turn.workloads)))
         with self._journal.phase(name):
-            site.report.say(f"{turn.arm}, repeat {turn.repeat} of {self._spec.repeats}")
+            site.report.say(f"{turn.arm}, repeat {turn.repeat} of {site.spec.repeats}")
             self._others, self._fastest = min(1.0, busy(Local())), None
             yield
 
     def begin(self, site: Site, turn: Turn, placed: Placed) -> None:
         """:raises ThresholdMissedError: the probe's hit ratio stayed below the asked one."""
-        run = timed.of(self._spec)
+        run = timed.of(site.spec)
         if run is not None and run.name in turn.workloads:
             run.check(placed.server.database(run.name))
         if placed.warmed is not None:
@@ -130,10 +129,6 @@ class Recorded:
             f" server CPU {record.server_cpu:.0%}{_hits(record)}"
         )
 
-    def _named(self, workloads: Workloads) -> Workloads:
-        """The workloads of a placement, where there is a choice of them."""
-        return workloads if len(self._spec.placements) > 1 else ()
-
     def _probe(self, site: Site, turn: Turn, placed: Placed, warmed: Warmup) -> None:
         """A short run whose hit ratio must reach the asked figure, or there is no measured run."""
         want = site.spec.warmup
@@ -151,6 +146,11 @@ class Recorded:
                 f" warmup.probe_hit_ratio = {want.probe_hit_ratio:.1%}: the cache is too small for"
                 f" the database, or the warm-up method ({want.method}) did not fill it"
             )
+
+
+def _named(site: Site, workloads: Workloads) -> Workloads:
+    """The workloads of a placement, where there is a choice of them."""
+    return workloads if len(site.spec.placements) > 1 else ()
 
 
 def _skipped(record: document.Repeat) -> str:

@@ -63,7 +63,7 @@ def run(
             with journal.phase("database"):
                 site = _site(lab, spec, image_path, time_scale, report)
                 _describe(site, journal)
-            sequence.walk(site, Recorded(spec, journal))
+            sequence.walk(site, Recorded(journal))
         journal.finish(spec, limits)
     finally:
         journal.write_report()

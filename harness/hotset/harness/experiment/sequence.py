@@ -33,7 +33,7 @@ class Turn:
 class Work(Protocol):
     """What is done at the steps."""
 
-    def is_done(self, turn: Turn, workload: Workload) -> bool:
+    def is_done(self, spec: Spec, turn: Turn, workload: Workload) -> bool:
         """Whether an earlier part of the run did it."""
 
     def learn(self, site: Site, workloads: Workloads) -> tuple[Run, ...]:
@@ -59,7 +59,7 @@ def walk(site: Site, work: Work) -> None:
     """All of an experiment, in its order."""
     hottest: dict[Workloads, tuple[Run, ...]] = {}
     for turn in turns(site.spec):
-        if all(work.is_done(turn, workload) for workload in turn.workloads):
+        if all(work.is_done(site.spec, turn, workload) for workload in turn.workloads):
             continue
         if turn.arm == "accelerated" and learning.wanted(site.spec):
             if turn.workloads not in hottest:
@@ -79,7 +79,7 @@ def on_arm(site: Site, turn: Turn, placed: Placed, work: Work) -> None:
     work.begin(site, turn, placed)
     run = timed.of(site.spec)
     for workload in turn.workloads:
-        if work.is_done(turn, workload):
+        if work.is_done(site.spec, turn, workload):
             continue
         if run is None or workload != run.name:
             work.queries(site, turn, placed)
