@@ -41,7 +41,7 @@ PROGRAMS: dict[str, Program] = {
         Program("qemu-system-x86_64", "qemu-system-x86", "run the lab's virtual machine", _VM),
         Program("apt-get", "apt", "fetch and verify the kernel of User-Mode Linux", _UML),
         Program("dpkg-deb", "dpkg", "unpack the kernel of User-Mode Linux", _UML),
-        Program("ssh", "openssh-client", "open a shell with `hotset lab shell`", _GUEST),
+        Program("ssh", "openssh-client", "open a shell in the lab", _GUEST),
         Program("unshare", "util-linux", "give the lab's machines namespaces of their own", _HOST),
         Program("ip", "iproute2", "set up the lab's network in a namespace of its own", _GUEST),
         # slow storage
