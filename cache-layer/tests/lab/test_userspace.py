@@ -306,6 +306,38 @@ def test_an_engine_that_is_killed_under_load_loses_nothing_that_was_synced(site:
     assert site.machine.run(["e2fsck", "-fn", "/dev/hotset/shop"], check=False).rc == 0
 
 
+def test_after_a_kill_under_load_what_was_cached_hits_within_a_minute(site: Site) -> None:
+    """Nobody does anything for it: no snapshot, no warm-up."""
+    site.create("shop")
+    folder = site.mount(PurePosixPath("/dev/hotset/shop"))
+    site.sh(f"head -c {16 * MIB} /dev/urandom > {folder}/table; sync -f {folder}")
+    site.tier("shop").insert([Run(Blocks(0), Blocks(32 * MIB // BLOCK))], 0, lambda _: None)
+
+    def hit_ratio() -> float:
+        before = site.tier("shop").counters()
+        site.sh(f"dd if={folder}/table bs=8k iflag=direct of=/dev/null status=none")
+        after = site.tier("shop").counters()
+        hits = after.read_hits - before.read_hits
+        return hits / (hits + after.read_misses - before.read_misses)
+
+    site.sh(f"dd if={folder}/table bs=64k iflag=direct of=/dev/null status=none")
+    assert hit_ratio() > 0.99
+    load = f"while dd if={folder}/table bs=8k iflag=direct of=/dev/null status=none; do :; done"
+    with site.machine.stream(["sh", "-c", f"{load} 2> /dev/null; echo ended"]) as lines:
+        time.sleep(0.5)
+        os.kill(site.engine_pid("shop"), 9)
+        killed = time.monotonic()
+        assert list(lines) == ["ended"], "whoever read saw an error"
+    wait_until(lambda: site.inspect("shop").report.state == "active")
+    site.unmount()
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    ratio, took = hit_ratio(), time.monotonic() - killed
+    print(f"{ratio:.1%} hits {took:.1f} s after the kill")
+    assert ratio > 0.99
+    assert took < 60
+    site.unmount()
+
+
 def test_the_boot_script_does_what_activate_and_deactivate_do(site: Site) -> None:
     site.create("shop")
     site.mount(PurePosixPath("/dev/hotset/shop"))

@@ -49,6 +49,8 @@ pub struct TimedOutcome {
     pub latency_ms_mean: f64,
     /// The median.
     pub latency_ms_p50: f64,
+    /// 95 % are shorter.
+    pub latency_ms_p95: f64,
     /// 99 % are shorter.
     pub latency_ms_p99: f64,
     /// The longest.
@@ -83,8 +85,12 @@ impl fmt::Display for TimedOutcome {
         )?;
         write!(
             formatter,
-            "latency ms   {:.3} mean, {:.3} p50, {:.3} p99, {:.3} max",
-            self.latency_ms_mean, self.latency_ms_p50, self.latency_ms_p99, self.latency_ms_max
+            "latency ms   {:.3} mean, {:.3} p50, {:.3} p95, {:.3} p99, {:.3} max",
+            self.latency_ms_mean,
+            self.latency_ms_p50,
+            self.latency_ms_p95,
+            self.latency_ms_p99,
+            self.latency_ms_max
         )
     }
 }
@@ -259,6 +265,7 @@ impl<F: Device, O: Device> Simulation<F, O> {
             iops: trace.len() as f64 / seconds.max(f64::MIN_POSITIVE),
             latency_ms_mean: sum as f64 / latencies.len().max(1) as f64 / NANOS_PER_MS,
             latency_ms_p50: at(0.5).map_or(0.0, |&latency| ms(latency)),
+            latency_ms_p95: at(0.95).map_or(0.0, |&latency| ms(latency)),
             latency_ms_p99: at(0.99).map_or(0.0, |&latency| ms(latency)),
             latency_ms_max: latencies.last().map_or(0.0, |&latency| ms(latency)),
         }

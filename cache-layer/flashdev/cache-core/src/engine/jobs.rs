@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use virtual_time::Nanos;
 
 use super::action::{Action, Errno, Health, JobId};
-use super::{BlockLock, Engine};
+use super::{BlockLock, Engine, IDLE, ORIGIN_IDLE};
 use crate::policy::{Block, Slot, Work};
 
 /// What is read at a time, bytes: the largest request of the kernel's.
@@ -16,6 +16,53 @@ const READ_BYTES: u64 = 1 << 20;
 /// How many such reads are under way: the read-ahead of a disk must not run dry while one of them
 /// is stored.
 const READS: u32 = 4;
+
+/// What is read at a time, bytes, where users come to the origin now and then: one of them then
+/// waits for little.
+const POLITE_READ_BYTES: u64 = 256 << 10;
+
+/// While users keep the origin busy, it is left to them after such a read: for so many I/Os of
+/// theirs, or so many times as long as the read took. Fewer than one of twenty then meets a read.
+const LEFT_TO_USERS: u32 = 24;
+const RESTS_PER_READ: Nanos = 20;
+
+/// How warm-ups share the origin with users, all of them together.
+#[derive(Debug, Default)]
+pub(super) struct WarmReads {
+    /// Under way on the origin.
+    under_way: u32,
+    began: Nanos,
+    /// When the last one ended the origin was left to its users: for so many I/Os more, but no
+    /// longer than this.
+    left_to_users: u32,
+    rest_until: Nanos,
+}
+
+impl WarmReads {
+    pub(super) fn is_idle(&self) -> bool {
+        self.under_way == 0
+    }
+
+    pub(super) fn end(&mut self, now: Nanos) {
+        self.under_way -= 1;
+        self.left_to_users = LEFT_TO_USERS;
+        self.rest_until = now + now.saturating_sub(self.began) * RESTS_PER_READ;
+    }
+
+    /// A user's I/O on the origin has ended.
+    pub(super) fn note_user(&mut self) {
+        self.left_to_users = self.left_to_users.saturating_sub(1);
+    }
+
+    fn begin(&mut self, now: Nanos) {
+        self.under_way += 1;
+        self.began = now;
+    }
+
+    fn rests(&self, now: Nanos) -> bool {
+        self.left_to_users > 0 && now < self.rest_until
+    }
+}
 
 /// What a warm-up has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,18 +209,39 @@ impl Engine {
     }
 
     /// Has jobs go on, and ends those that are through.
-    pub(super) fn continue_jobs(&mut self) {
+    pub(super) fn continue_jobs(&mut self, now: Nanos) {
         for job in self.jobs.iter().map(|(job, _)| job).collect::<Vec<_>>() {
             match &self.jobs[job] {
-                Job::Warm(_) => self.continue_warm_up(job),
+                Job::Warm(_) => self.continue_warm_up(now, job),
                 Job::Flush(_) => self.continue_flush(job),
                 Job::Done(_) => {}
             }
         }
     }
 
-    fn continue_warm_up(&mut self, job: JobId) {
+    /// The most that a warm-up may read now, bytes; none: it has to wait.
+    ///
+    /// Users come first: as long as they use the origin, it is theirs for most of the time.
+    fn warm_read_bytes(&self, now: Nanos) -> Option<u64> {
+        let reads = &self.warm_reads;
+        let unused_for = match self.origin_users {
+            0 => self
+                .users_left_at
+                .map_or(Nanos::MAX, |at| now.saturating_sub(at)),
+            _ => 0,
+        };
+        let (bytes, most) = match unused_for {
+            IDLE.. => (READ_BYTES, READS),
+            ORIGIN_IDLE.. => (POLITE_READ_BYTES, 1),
+            _ if reads.rests(now) => return None,
+            _ => (POLITE_READ_BYTES, 1),
+        };
+        (reads.under_way < most).then_some(bytes)
+    }
+
+    fn continue_warm_up(&mut self, now: Nanos, job: JobId) {
         loop {
+            let may_read = self.warm_read_bytes(now);
             let Job::Warm(warming) = &mut self.jobs[job] else {
                 return;
             };
@@ -182,23 +250,25 @@ impl Engine {
                 let result = JobResult::Warmed(warming.warmed);
                 return self.end_job(job, result);
             }
-            if warming.next.is_none() || warming.reads == READS {
+            let Some(bytes) = may_read.filter(|_| warming.next.is_some() && warming.reads < READS)
+            else {
                 return;
-            }
-            let claims = self.claim_run(job);
+            };
+            let claims = self.claim_run(job, bytes);
             if claims.is_empty() {
                 continue;
             }
             if let Job::Warm(warming) = &mut self.jobs[job] {
                 warming.reads += 1;
             }
+            self.warm_reads.begin(now);
             self.begin_fetch(claims, Some(job), false);
         }
     }
 
     /// Claims wanted blocks that follow one another, as many as make one read.
-    fn claim_run(&mut self, job: JobId) -> SmallVec<[(Block, Slot); 1]> {
-        let most = (READ_BYTES / self.config.layout.block_bytes).max(1) as usize;
+    fn claim_run(&mut self, job: JobId, bytes: u64) -> SmallVec<[(Block, Slot); 1]> {
+        let most = (bytes / self.config.layout.block_bytes).max(1) as usize;
         let mut claims: SmallVec<[(Block, Slot); 1]> = SmallVec::new();
         let Job::Warm(warming) = &mut self.jobs[job] else {
             return claims;

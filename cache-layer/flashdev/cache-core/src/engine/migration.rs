@@ -167,7 +167,7 @@ enum Next {
 impl Engine {
     /// Begins whatever may be begun.
     pub(super) fn begin_migrations(&mut self, now: Nanos) {
-        self.continue_jobs();
+        self.continue_jobs(now);
         while let Some(next) = self.next_migration(now) {
             match next {
                 Next::Policy(Work::Promote { block, slot }) => self.promote(block, slot),
@@ -207,7 +207,8 @@ impl Engine {
         };
         let idle = |since: Nanos, limit: Nanos| spare && now.saturating_sub(since) >= limit;
         let all_idle = self.requests.is_empty() && idle(self.last_completion, IDLE);
-        let origin_idle = self.origin_users == 0 && idle(self.origin_used_at, ORIGIN_IDLE);
+        let origin_used = self.origin_users > 0 || !self.warm_reads.is_idle();
+        let origin_idle = !origin_used && idle(self.origin_used_at, ORIGIN_IDLE);
         let may_clean = match self.config.pace {
             Pace::Kernel => all_idle,
             Pace::Threshold => origin_idle,
@@ -306,6 +307,11 @@ impl Engine {
         if busy.is_empty() {
             self.read_blocks(migration);
         }
+    }
+
+    /// Whether it is a warm-up that fetches.
+    pub(super) fn is_warming(&self, migration: usize) -> bool {
+        matches!(self.migrations.task(migration), Task::Fetch(fetch) if fetch.job.is_some())
     }
 
     fn fetch(&mut self, migration: usize) -> &mut Fetch {

@@ -48,7 +48,7 @@ pub use regions::{Counts, Regions};
 use action::{IoState, Piece};
 use cleaner::Cleaner;
 use health::Stranded;
-use jobs::Job;
+use jobs::{Job, WarmReads};
 use migration::Migrations;
 use request::{Pending, Through};
 
@@ -158,9 +158,12 @@ pub struct Engine {
     regions: Regions,
     /// When the last request was through.
     last_completion: Nanos,
-    /// Requests' I/Os on the origin, and when the last one ended.
+    /// Requests' I/Os on the origin, and when the last one ended, if there was one.
     origin_users: u32,
+    users_left_at: Option<Nanos>,
+    /// The same with those of warm-ups.
     origin_used_at: Nanos,
+    warm_reads: WarmReads,
     stopping: bool,
     closed: bool,
     /// There may be something to migrate.
@@ -212,7 +215,9 @@ impl Engine {
             regions: Regions::new(config.origin_blocks()),
             last_completion: 0,
             origin_users: 0,
+            users_left_at: None,
             origin_used_at: 0,
+            warm_reads: WarmReads::default(),
             stopping: false,
             closed: false,
             look_for_work: true,
@@ -235,10 +240,7 @@ impl Engine {
     /// If no such I/O is under way.
     pub fn on_completion(&mut self, now: Nanos, io: IoId, result: Result<(), Errno>) {
         let state = self.ios.remove(io);
-        if is_use_of_origin(&state) {
-            self.origin_users -= 1;
-            self.origin_used_at = now;
-        }
+        self.note_origin_used(now, &state);
         match state {
             IoState::Hit {
                 request,
@@ -587,7 +589,7 @@ impl Engine {
         (offset, len): (u64, u32),
         buffer: Buffer,
     ) {
-        self.origin_users += u32::from(is_use_of_origin(&state));
+        self.origin_users += u32::from(self.is_users(&state));
         let io = self.ios.insert(state);
         self.actions.push(Action::Transfer {
             io,
@@ -597,6 +599,31 @@ impl Engine {
             len,
             buffer,
         });
+    }
+
+    /// Whether a request waits for this I/O on the origin.
+    fn is_users(&self, state: &IoState) -> bool {
+        match state {
+            IoState::FetchRead { migration } => !self.is_warming(*migration),
+            state => is_use_of_origin(state),
+        }
+    }
+
+    fn note_origin_used(&mut self, now: Nanos, state: &IoState) {
+        if !is_use_of_origin(state) {
+            return;
+        }
+        self.origin_used_at = now;
+        match self.is_users(state) {
+            true => {
+                self.origin_users -= 1;
+                self.users_left_at = Some(now);
+                self.warm_reads.note_user();
+                // A warm-up may have waited for it.
+                self.look_for_work |= !self.jobs.is_empty();
+            }
+            false => self.warm_reads.end(now),
+        }
     }
 
     fn slot_offset(&self, slot: Slot) -> u64 {
