@@ -266,9 +266,7 @@ def repair(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
         say(str(error))
     if not may_be_dirty(disk, left):
         # A cache is worth less than the certainty that it holds what the origin does.
-        tier.empty() if not isinstance(tier, Bcache) else tier.prepare()
-        state.write(machine, card, disk, TierRecord("active"))
-        tier.create()
+        _begin_empty(machine, card, disk, tier)
         say("nothing is lost, all writes are on the origin: the cache begins empty")
         return
     try:
@@ -304,6 +302,19 @@ def _mend(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say) 
         " What could not be read is not among them: check the file system and the database before"
         " they are used"
     )
+
+
+def _begin_empty(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> None:
+    """On record as active only once its metadata are usable: cut short before, it is still known
+    that nothing was lost."""
+    active_now = TierRecord("active")
+    if isinstance(tier, Bcache):
+        tier.prepare()
+        tier.create(lambda: state.write(machine, card, disk, active_now))
+    else:
+        tier.empty()
+        state.write(machine, card, disk, active_now)
+        tier.create()
 
 
 def detach(

@@ -108,11 +108,12 @@ class Bcache(DeviceMapperTier):
         sizes = [*bucket, "--block", str(self._sector())]
         return ["make-bcache", "-C", *sizes, "--cset-uuid", self.set_uuid, str(cache.path)]
 
-    def create(self) -> PurePosixPath:
+    def create(self, on_usable: Callable[[], None] = lambda: None) -> PurePosixPath:
+        """:param on_usable: as for :meth:`activate`."""
         if self.is_active():
             return self.path
         if not self._fresh:
-            self.activate()
+            self.activate(on_usable)
             return self.path
         self._make(self.backing, self.backing_table())
         self.machine.run(
@@ -126,6 +127,7 @@ class Bcache(DeviceMapperTier):
                 str(mapper_path(self.backing)),
             ]
         )
+        on_usable()
         self._start()
         return self.path
 
