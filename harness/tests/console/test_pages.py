@@ -21,6 +21,8 @@ PAGES = {
     "/card": "#split-form, .empty:has-text('No block device')",
     "/disks": ".empty",
     "/warmup": ".empty",
+    "/hits": ".empty",
+    "/lab": "text=Start the lab",
     "/benchmarks": ".empty",
     "/runs": ".empty",
     "/audit": "table",
@@ -108,8 +110,8 @@ def test_by_keyboard_alone(visitor: Visitor) -> None:
         "Card",
         "Disks",
         "Warm-up",
+        "Hit ratios",
         "Benchmarks",
-        "Runs",
     ]
     page.get_by_role("link", name="Disks").focus()
     page.keyboard.press("Enter")

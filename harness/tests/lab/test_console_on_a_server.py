@@ -148,8 +148,8 @@ def warm_up(visitor: Visitor, folder: Path) -> None:
     expect(page.locator("#plan")).to_contain_text("to fetch")
     expect(page.get_by_role("row", name="data 16.")).to_be_visible()
     visitor.keep(folder, "plan")
-    page.get_by_text("Pinned and excluded").click()
-    expect(page.get_by_text("Nothing is pinned or excluded.")).to_be_visible()
+    page.get_by_text("Pinned, excluded and shared").click()
+    expect(page.get_by_text("Nothing is pinned, excluded or shared.")).to_be_visible()
     page.get_by_text("Schedules", exact=True).click()
     expect(page.get_by_text("No schedules on this machine.")).to_be_visible()
     page.get_by_role("button", name="Start warm-up", exact=True).click()
@@ -163,7 +163,7 @@ def remembered(visitor: Visitor, machine: Machine) -> None:
     """A pin, and a schedule that is shown only."""
     page = visitor.page
     page.goto("/warmup")
-    page.get_by_text("Pinned and excluded").click()
+    page.get_by_text("Pinned, excluded and shared").click()
     page.fill("#f-p-targets", f"{MOUNT}/data")
     page.get_by_role("button", name="Save").click()
     done(page)

@@ -17,7 +17,7 @@ from ..archive import NoSuchRunError
 from ..jobs.store import JobConflictError, NoSuchJobError
 from .backend import BackendError
 from .hosts import KnownHosts
-from .pages import audit, benchmarks, card, disks, jobs, login, overview, runs, warmup
+from .pages import audit, benchmarks, card, disks, hits, jobs, lab, login, overview, runs, warmup
 from .sampler import Reader, Sampler
 from .sessions import Attempts, Sessions
 from .web import STATIC, Console, SecureHeaders, Settings, problem
@@ -36,6 +36,8 @@ def create(settings: Settings) -> Starlette:
             *card.ROUTES,
             *disks.ROUTES,
             *warmup.ROUTES,
+            *hits.ROUTES,
+            *lab.ROUTES,
             *benchmarks.ROUTES,
             *jobs.ROUTES,
             *runs.ROUTES,

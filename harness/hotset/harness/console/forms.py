@@ -17,6 +17,7 @@ from ..errors import foreseen
 from ..jobs.store import JobConflictError
 from ..operations.base import registry, run
 from ..operations.base.kinds import FieldKind
+from . import lab_database
 from .web import caller, problem, see
 
 
@@ -40,6 +41,7 @@ def values_of(form: FormData | QueryParams, operation: str, **fixed: object) -> 
 
 async def start(request: Request, operation: str, values: Mapping[str, object]) -> Response:
     """Start a job and go to its page; or say why not."""
+    values = await run_in_threadpool(lab_database.with_password, operation, values)
     try:
         job = await run_in_threadpool(run.start, operation, values, False, caller(request))
     except JobConflictError as error:
@@ -53,6 +55,7 @@ async def answered(
     request: Request, operation: str, values: Mapping[str, object]
 ) -> tuple[Any, Response | None]:
     """What a query answers, as JSON has it, or what the page says instead."""
+    values = await run_in_threadpool(lab_database.with_password, operation, values)
     try:
         result = await run_in_threadpool(run.answer, operation, values, False, caller(request))
         return await run_in_threadpool(result.document), None

@@ -35,6 +35,7 @@ NAVIGATION = (
     ("Card", "/card"),
     ("Disks", "/disks"),
     ("Warm-up", "/warmup"),
+    ("Hit ratios", "/hits"),
     ("Benchmarks", "/benchmarks"),
     ("Runs", "/runs"),
     ("Audit", "/audit"),

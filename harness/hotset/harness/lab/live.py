@@ -33,6 +33,7 @@ from hotset.cachelayer.testbed.lab import LabSpec
 from hotset.cachelayer.testbed.machines import chroot
 from hotset.cachelayer.testbed.slow_disk import LoopDevice, ModelledStorage
 from hotset.cachelayer.tiers import userspace_service
+from hotset.cachelayer.warmup import pins
 
 from ..terminal.progress import Reporter
 
@@ -57,7 +58,7 @@ _UNDO = """
 disk=$1 flash=$2; shift 2
 for folder in "$@"; do ! mountpoint -q "$folder" || umount "$folder" || umount -l "$folder"; done
 [ ! -e {scripts}/$disk.sh ] || sh {scripts}/$disk.sh stop
-rm -f {scripts}/$disk.sh {rules}
+rm -f {scripts}/$disk.sh {scripts}/$disk.shares.json {preferences}/$disk.json {rules}
 rmdir "$@" 2> /dev/null
 for file in {cards}/*.json; do
     grep -qsF "\\"flash\\":\\"$flash\\"" "$file" || continue
@@ -283,7 +284,10 @@ def undo_argv(flash: PurePosixPath) -> list[str]:
     from ..experiment.site.context import PLACE
 
     script = _UNDO.format(
-        scripts=userspace_service.SCRIPTS, cards=cards.FOLDER, rules=udev.origin_rules(DISK)
+        scripts=userspace_service.SCRIPTS,
+        cards=cards.FOLDER,
+        preferences=pins.FOLDER,
+        rules=udev.origin_rules(DISK),
     )
     points = [str(PLACE.data), str(PLACE.volume)]
     return ["sh", "-c", script, "hotset-lab", DISK, str(flash), *points]

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from hotset.cachelayer.common.paths import repository_file
 
 from ...jobs import store as jobs
+from .. import lab_database
 from ..forms import start, values_of
 from ..web import action, page, problem, render
 
@@ -28,6 +29,7 @@ async def _benchmarks(request: Request) -> Response:
         request,
         "benchmarks.html",
         experiments=sorted(_experiments()),
+        lab=await lab_database.found(request),
         jobs=[job for job in every if job.words[0] in (*_VERBS, "demo", "database")][:20],
     )
 

@@ -16,7 +16,7 @@ from .. import passwords
 from ..web import COOKIE, Console, action, console_of, page, render, see
 from .overview import event
 
-BACK = {"warmup": "/warmup", "tier": "/disks"}
+BACK = {"warmup": "/warmup", "tier": "/disks", "lab": "/lab"}
 """Where a job's verb belongs; others: to the benchmarks."""
 _RESULT_MAX = 200_000
 

@@ -1,4 +1,4 @@
-"""Warm-up: planned, run, scheduled; what is always and never taken; earlier jobs."""
+"""Warm-up: planned, run, scheduled; what is pinned, excluded and shared; earlier jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ...jobs import store as jobs
 from ...warmup import plan_store as kept
-from .. import backend
+from .. import backend, lab_database
 from ..forms import answered, start, values_of
 from ..web import action, console_of, page, render
 
@@ -24,7 +24,8 @@ async def _warmup(request: Request) -> Response:
 async def _form(request: Request) -> Response:
     found = await backend.known_cards(console_of(request).settings.machine)
     names = [disk.name for card in found for disk in card.disks]
-    return render(request, "warmup_form.html", disks=names)
+    lab = await lab_database.found(request)
+    return render(request, "warmup_form.html", disks=names, lab=lab)
 
 
 async def _jobs(request: Request) -> Response:
@@ -63,6 +64,11 @@ async def _prefer(request: Request, form: FormData) -> Response:
     return await start(request, operation, _values(request, form, operation))
 
 
+async def _share(request: Request, form: FormData) -> Response:
+    operation = "warmup share"
+    return await start(request, operation, _values(request, form, operation))
+
+
 async def _schedules(request: Request) -> Response:
     found, refused = await answered(request, "warmup schedule list", {"machine": _machine(request)})
     return refused or render(request, "warmup_schedules.html", rows=found["schedules"])
@@ -95,6 +101,7 @@ ROUTES = [
     action("/warmup/plan", _plan),
     action("/warmup/run", _run),
     action("/warmup/prefer", _prefer),
+    action("/warmup/share", _share),
     action("/warmup/schedule", _schedule),
     action("/warmup/unschedule", _unschedule),
 ]

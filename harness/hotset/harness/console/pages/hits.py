@@ -1,0 +1,32 @@
+"""Hit ratios: the report of a disk, by table, file or database."""
+
+from __future__ import annotations
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from .. import backend, lab_database
+from ..forms import answered, values_of
+from ..web import action, console_of, page, render
+
+
+async def _hits(request: Request) -> Response:
+    return render(request, "hits.html")
+
+
+async def _form(request: Request) -> Response:
+    found = await backend.known_cards(console_of(request).settings.machine)
+    names = [disk.name for card in found for disk in card.disks]
+    lab = await lab_database.found(request)
+    return render(request, "hits_form.html", disks=names, lab=lab)
+
+
+async def _report(request: Request, form: FormData) -> Response:
+    operation = "report hit-ratio"
+    values = values_of(form, operation, machine=console_of(request).settings.machine)
+    found, refused = await answered(request, operation, values)
+    return refused or render(request, "hits_report.html", report=found)
+
+
+ROUTES = [page("/hits", _hits), page("/hits/form", _form), action("/hits/report", _report)]
