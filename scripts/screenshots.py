@@ -80,6 +80,12 @@ def _take(page: Page) -> None:
     page.goto(job)
     expect(page.locator("h1 .state")).to_have_text("done", timeout=120_000)
     _keep(page, "job")
+    page.goto("/sizing")
+    page.get_by_label("Disk").select_option(index=1)
+    page.get_by_label("Price of a GiB").fill("0.20")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("columnheader", name="Price")).to_be_visible()
+    _keep(page, "sizing")
     shown = {"benchmarks": "#f-c-dsn", "hits": "#hits table", "runs": "table", "audit": "table"}
     for name, ready in shown.items():
         page.goto(f"/{name}")

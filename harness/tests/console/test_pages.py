@@ -25,6 +25,7 @@ PAGES = {
     "/lab": "text=Start the lab",
     "/benchmarks": ".empty",
     "/runs": ".empty",
+    "/sizing": ".empty",
     "/audit": "table",
 }
 """What makes each whole where nothing was done yet."""

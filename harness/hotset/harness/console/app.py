@@ -17,7 +17,20 @@ from ..archive import NoSuchRunError
 from ..jobs.store import JobConflictError, NoSuchJobError
 from .backend import BackendError
 from .hosts import KnownHosts
-from .pages import audit, benchmarks, card, disks, hits, jobs, lab, login, overview, runs, warmup
+from .pages import (
+    audit,
+    benchmarks,
+    card,
+    disks,
+    hits,
+    jobs,
+    lab,
+    login,
+    overview,
+    runs,
+    sizing,
+    warmup,
+)
 from .sampler import Reader, Sampler
 from .sessions import Attempts, Sessions
 from .web import STATIC, Console, SecureHeaders, Settings, problem
@@ -41,6 +54,7 @@ def create(settings: Settings) -> Starlette:
             *benchmarks.ROUTES,
             *jobs.ROUTES,
             *runs.ROUTES,
+            *sizing.ROUTES,
             *audit.ROUTES,
         ],
         middleware=[

@@ -38,6 +38,7 @@ NAVIGATION = (
     ("Hit ratios", "/hits"),
     ("Benchmarks", "/benchmarks"),
     ("Runs", "/runs"),
+    ("Sizing", "/sizing"),
     ("Audit", "/audit"),
 )
 POLICY = (

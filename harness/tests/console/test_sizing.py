@@ -1,0 +1,119 @@
+"""How much flash: a curve learned from a run, with a slider over it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.stats.heat import Grid
+from hotset.harness.archive import Archive
+from hotset.harness.console import web
+from hotset.harness.console.pages import sizing
+from hotset.harness.operations.whatif import models
+from hotset.harness.whatif.flash import needs
+from tests.console_browser import Visitor, chromium, faults, served
+from tests.whatif.published import published
+
+DEMO = "20261121-220932-demo"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def visitor(browser: Browser, tmp_path: Path) -> Iterator[Visitor]:
+    run = published(DEMO)
+    with served(tmp_path) as console:
+        Archive.default().path(run.run).mkdir(parents=True)
+        Archive.default().save(run)
+        found = Visitor(browser, console)
+        found.log_in()
+        yield found
+        found.close()
+
+
+def slide(page: Page, to: float) -> None:
+    """``to``: of its whole length."""
+    slider = page.get_by_role("slider", name="Hit ratio")
+    first, last = (float(slider.get_attribute(end) or "") for end in ("min", "max"))
+    slider.fill(str(first + to * (last - first)))
+
+
+def nopm(page: Page) -> float:
+    said = page.locator("#chosen").inner_text()
+    found = re.search(r"hits: ([0-9,.]+) NOPM", said)
+    assert found, said
+    return float(found[1].replace(",", ""))
+
+
+def test_the_slider_walks_along_the_curve(visitor: Visitor, tmp_path: Path) -> None:
+    page = visitor.inspect("/sizing", "#chosen", tmp_path)
+    rows = page.locator("#curve tbody tr")
+    expect(rows).to_have_count(19)
+    enough = nopm(page)
+    slide(page, 1)
+    most = nopm(page)
+    assert 0.95 * most <= enough < most
+    expect(page.locator("#curve tr[aria-current]")).to_contain_text("100.0 %")
+    right = page.locator("#marker").bounding_box()
+    slide(page, 0)
+    left = page.locator("#marker").bounding_box()
+    assert right
+    assert left
+    assert right["x"] > left["x"]
+    assert right["y"] < left["y"], "more NOPM stand higher"
+    assert nopm(page) == float(
+        page.locator("tr[aria-current] td").first.inner_text().replace(",", "")
+    )
+    assert "1× nothing cached" in page.locator("#chosen").inner_text()
+    page.get_by_role("slider").press("ArrowRight")
+    expect(page.locator("tr[aria-current]")).to_contain_text("20.0 %")
+    slide(page, 0.926)
+    expect(page.locator("tr[aria-current] th")).to_have_text("92.0 %")
+    assert faults(page) == []
+
+
+def test_another_set_up_gives_another_curve(visitor: Visitor) -> None:
+    page = visitor.page
+    page.goto("/sizing")
+    expect(page.locator("#chosen")).to_be_visible()
+    slide(page, 0)
+    slow = nopm(page)
+    page.get_by_label("Slow storage").select_option("hdd-raid5-2014")
+    expect(page.get_by_text("Slow storage: hdd-raid5-2014")).to_be_visible()
+    slide(page, 0)
+    assert nopm(page) != slow
+    # While earlier answers are under way: the last question counts.
+    page.get_by_label("Users").evaluate("it => it.form.noValidate = true")
+    page.get_by_label("Slow storage").select_option("")
+    page.get_by_label("Cores").fill("4")
+    page.get_by_label("Users").fill("2001")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("#curve")).to_contain_text("less than or equal to 2000")
+
+
+def test_with_flash_the_curve_goes_by_its_size() -> None:
+    run = published(DEMO)
+    Archive.default().path(run.run).mkdir(parents=True)
+    Archive.default().save(run)
+    # The hottest tenth of a disk of 10 GiB gets nine tenths of the requests.
+    grid, ratios = Grid(Bytes(10 << 30), Bytes(1 << 30), Bytes(0)), [0.0, 0.9, 1.0]
+    heats = {0: 81.0} | dict.fromkeys(range(1, 10), 1.0)
+    predicted = models.predicted(run.run, models.Predict(run=run.run), ratios)
+    found = models.FlashNeeds("shop", grid.region, needs(heats, grid, ratios), predicted)
+    shown = sizing._shown(found.document(), 0.25)
+    points = shown["points"]
+    assert [one.x for one in points] == ["20.0", "116.0", "980.0"]
+    assert [one.price for one in points] == [0.0, 0.25, 2.5]
+    assert points[2].words.endswith("10.0 GiB of flash at least. That flash costs 2.50.")
+    assert shown["best"] == 2
+    page = web.template("sizing_curve.html").render(**shown)
+    assert re.search(r"90.0 %</th>\s*<td[^>]*>1.0 GiB</td>\s*<td[^>]*>0.25</td>", page)
