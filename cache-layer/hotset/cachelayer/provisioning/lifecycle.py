@@ -270,7 +270,7 @@ def repair(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
         say("nothing is lost, all writes are on the origin: the cache begins empty")
         return
     try:
-        _mend(machine, card, disk, tier, say)
+        words = _mend(machine, card, disk, tier)
     except MetadataDamagedError as lost:
         raise TierRefusedError(
             f"{lost}. Writes that were only on the flash are lost, how many is not known: restore"
@@ -281,10 +281,16 @@ def repair(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
                 {"disk": disk.name, "flash_is_dead": True, "yes": True},
             ),
         ) from None
+    say(words)
+    say(
+        f"mended: {int(tier.counters().used)} blocks are cached again, all of them taken for dirty."
+        " What could not be read is not among them: check the file system and the database before"
+        " they are used"
+    )
 
 
-def _mend(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say) -> None:
-    """Activate it with what can be read of its metadata.
+def _mend(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> str:
+    """Activate it with what can be read of its metadata; returns what was found.
 
     :raises MetadataDamagedError: it cannot be mended.
     """
@@ -296,12 +302,7 @@ def _mend(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say) 
     except MetadataDamagedError:
         tier.discard()
         raise
-    say(words)
-    say(
-        f"mended: {int(tier.counters().used)} blocks are cached again, all of them taken for dirty."
-        " What could not be read is not among them: check the file system and the database before"
-        " they are used"
-    )
+    return words
 
 
 def _begin_empty(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> None:

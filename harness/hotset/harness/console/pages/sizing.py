@@ -9,8 +9,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hotset.cachelayer.block import flashdev
 from hotset.cachelayer.common.errors import HotsetError
 from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.local import Local
 
 from ...archive import Archive
 from .. import backend
@@ -136,9 +138,6 @@ async def _disks(machine: str) -> list[str]:
 
 def _storages() -> list[str]:
     """Models of slow storage; none where ``flashdev`` is not built, which the answer says."""
-    from hotset.cachelayer.block import flashdev
-    from hotset.cachelayer.hosts.local import Local
-
     try:
         return list(flashdev.library(Local()))
     except HotsetError:
