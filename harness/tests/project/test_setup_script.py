@@ -68,12 +68,14 @@ echo '0 upgraded, 156 newly installed, 0 to remove and 0 not upgraded.'
 echo 'Need to get 215 MB of archives.'
 [[ $line = *print-uris* ]] && echo "'http://archive/cargo-web_1.96_amd64.deb' cargo-web_1.96 9"
 [[ $line = *print-uris* || $line = *simulate* ]] && exit 0
-[ ! -e "$STATE/endless" ] || { touch "$STATE/at work"; exec /bin/sleep 60; }
+[ ! -e "$STATE/endless" ] || exec "$REAL_PYTHON" -c "$ENDLESS" "$STATE/at work"
 [ ! -e "$STATE/broken" ] || { echo 'E: Sub-process dpkg returned an error code (1)'; exit 100; }
 [ -e "$POLICY" ] && echo 'services held back' >> "$STATE/log"
 cp -a "$STATE/brought/." "$BIN/"
 for word in ${line##*satisfy }; do touch "$STATE/installed/${word%,}"; done
 """
+# Not by bash, which takes Ctrl-C as meant for the command that is just ending, and goes on.
+ENDLESS = "import sys, time; open(sys.argv[1], 'w').close(); time.sleep(60)"
 DPKG_QUERY = """#!/bin/bash
 for name in "${@:3}"; do
     [ -e "$STATE/installed/$name" ] || { missing=1; continue; }
@@ -156,6 +158,8 @@ class Computer:
             "HOME": str(self.folder / "home"),
             "STATE": str(self.folder),
             "BIN": str(self.folder / "bin"),
+            "REAL_PYTHON": sys.executable,
+            "ENDLESS": ENDLESS,
             "POLICY": str(self.policy),
             "LC_ALL": "C",
         }
