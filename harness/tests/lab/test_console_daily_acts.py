@@ -16,6 +16,7 @@ from hotset.cachelayer.tiers import userspace_service
 from hotset.cachelayer.warmup import pins
 from hotset.harness.lab import live
 from tests.console_browser import Served, Visitor, chromium, served
+from tests.one_lab import one_lab
 
 pytestmark = [
     pytest.mark.lab,
@@ -26,13 +27,8 @@ WINDOW_S = 5
 
 @pytest.fixture
 def console(tmp_path: Path) -> Iterator[Served]:
-    if Path("/dev/hotset/lab").exists():
-        pytest.skip("this computer has a lab up")
-    try:
-        with served(tmp_path, "local") as found:
-            yield found
-    finally:
-        live.take_down(print)
+    with one_lab(), served(tmp_path, "local") as found:
+        yield found
 
 
 class Hand:

@@ -21,6 +21,7 @@ from hotset.cachelayer.testbed.lab import lab_folder
 from hotset.harness.databases import connect
 from hotset.harness.lab import live
 from hotset.harness.terminal.progress import Reporter
+from tests.one_lab import one_lab
 
 pytestmark = [
     pytest.mark.lab,
@@ -32,10 +33,8 @@ pytestmark = [
 def own_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "state").mkdir()
-    if Path("/dev/hotset/lab").exists():
-        pytest.skip("this computer has a lab up")
-    yield
-    live.take_down(print)
+    with one_lab():
+        yield
 
 
 def nothing_is_left(folder: Path) -> None:

@@ -114,8 +114,10 @@ def accel_argv(accel: Accel) -> list[str]:
         return ["-accel", "kvm", "-cpu", "host"]
     # Not -cpu max: it offers "fast string" instructions, which TCG runs byte by byte; without them
     # the guest copies 8 bytes at a time (reads from the page cache: 3 times faster). With rdrand
-    # the kernel has its random numbers early and does not patch itself while all CPUs run.
-    return ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "Nehalem,+rdrand"]
+    # the kernel has its random numbers early. The CPUs take turns: side by side, one of them may
+    # meet a breakpoint of the kernel's own, which patches its code at work (tracing, the first
+    # socket of iSCSI), when that is over, and panics.
+    return ["-accel", "tcg,thread=single,tb-size=512", "-cpu", "Nehalem,+rdrand"]
 
 
 def best_accel(local: Local, image: Image) -> Accel:
