@@ -20,6 +20,7 @@ from hotset.cachelayer.stats.heat import NOTHING, Tally, difference, total
 from hotset.cachelayer.stats.tracepoints import NotCountedError, Traced
 from hotset.cachelayer.testbed import lab as labs
 from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from hotset.cachelayer.tiers.bcache import Bcache
 from hotset.cachelayer.tiers.dmcache_status import parse_dmsetup_status
 from tests import lab_tiers
 from tests.lab_tiers import DEVICE, MIB, write
@@ -31,8 +32,9 @@ BLOCK = Bytes(64 * 1024)
 DISK = Bytes(256 * MIB)
 MOUNT = PurePosixPath("/run/heat")
 WITNESS = PurePosixPath("/sys/kernel/tracing/instances/witness")
-STATISTICS_LAG_S = 15
-"""bcache adds its statistics up every 13 s (ACCOUNTING_DELAY, drivers/md/bcache/stats.c)."""
+STATISTICS_LIMIT_S = 60
+"""bcache adds its statistics up every 13 s (ACCOUNTING_DELAY, drivers/md/bcache/stats.c), by the
+clock of a machine that may be emulated and busy."""
 POINT = 0.01
 """One percentage point: what the counts may differ by."""
 
@@ -209,17 +211,25 @@ def test_requests_that_find_no_room_are_told(
         assert total(reading.tallies.values()).reads + reading.dropped >= made
 
 
+def once_counted(machine: Machine, tier: Bcache, reads: int) -> Counter[str]:
+    """bcache's own statistics, as soon as so many reads are in them."""
+    end = time.monotonic() + STATISTICS_LIMIT_S
+    while (found := lab_tiers.statistics(machine, tier)).total() < reads:
+        assert time.monotonic() < end, f"{found} are not {reads} reads"
+        time.sleep(1)
+    return found
+
+
 def test_bcache_counts_agree(lab: Lab, origin: PurePosixPath) -> None:
     machine = lab.machine
     with lab_tiers.bcache(machine, labs.FLASH_DISK, origin) as tier:
         counters = tracepoints.bcache(machine, "test", tier.device, BLOCK)
         load(machine, tier.device, "--rw=randread", "--size=48M", "--number_ios=2000")
-        time.sleep(STATISTICS_LAG_S)
+        own = once_counted(machine, tier, 2000)
         with (
             counting(counters),
             witness(machine, "bcache/bcache_read", "nr_sector > 0") as lines,
         ):
-            own = lab_tiers.statistics(machine, tier)
             made = load(
                 machine,
                 tier.device,
@@ -241,8 +251,7 @@ def test_bcache_counts_agree(lab: Lab, origin: PurePosixPath) -> None:
             )
             regions = total(counters.read().tallies.values())
             seen = Counter(re.findall(r"hit (\d) bypass (\d)", "\n".join(lines())))
-            time.sleep(STATISTICS_LAG_S)
-            gained = lab_tiers.statistics(machine, tier) - own
+            gained = once_counted(machine, tier, own.total() + seen.total()) - own
         hits, misses = seen["1", "0"], seen["0", "0"]
         bypassed = seen["1", "1"] + seen["0", "1"]
         assert regions.requests >= made == 3000
