@@ -61,6 +61,11 @@ async def known_cards(machine: str) -> list[Card]:
     return await _there(machine, cards.known_cards)
 
 
+async def disk_names(machine: str) -> list[str]:
+    """The machine's accelerated disks. Raises BackendError."""
+    return [disk.name for card in await known_cards(machine) for disk in card.disks]
+
+
 async def disks(machine: str) -> list[DiskStatus]:
     """The accelerated disks as ``hotset tier status`` has them. Raises BackendError."""
     return await _there(

@@ -130,10 +130,9 @@ def _points(
 async def _disks(machine: str) -> list[str]:
     """Accelerated disks; none where the machine cannot be looked at, which other pages say."""
     try:
-        found = await backend.known_cards(machine)
+        return await backend.disk_names(machine)
     except backend.BackendError:
         return []
-    return [disk.name for card in found for disk in card.disks]
 
 
 def _storages() -> list[str]:

@@ -22,8 +22,7 @@ async def _warmup(request: Request) -> Response:
 
 
 async def _form(request: Request) -> Response:
-    found = await backend.known_cards(console_of(request).settings.machine)
-    names = [disk.name for card in found for disk in card.disks]
+    names = await backend.disk_names(console_of(request).settings.machine)
     lab = await lab_database.found(request)
     return render(request, "warmup_form.html", disks=names, lab=lab)
 
