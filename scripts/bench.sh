@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Performance claims, measured side by side in one sitting; nothing else should run meanwhile.
 #
-#   scripts/bench.sh           the emulated tier, on this computer's kernel: about half an hour
+#   scripts/bench.sh           hotset's own engine, on this computer's kernel: about half an hour
 #   scripts/bench.sh drivers   TPC-C drivers (hotset, go-tpc, HammerDB): a quarter of an hour
 #   scripts/bench.sh kernel    the kernel's dm-cache and bcache, in a virtual machine if need be: as long again
 #   scripts/bench.sh simulator requests a second that the simulator works off: some minutes

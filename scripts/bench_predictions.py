@@ -62,7 +62,7 @@ def made(name: str, sets: tuple[str, ...]) -> str:
 
 
 def chosen(sets: tuple[str, ...]) -> list[str]:
-    return [word for one in ("tier.kind=emulated", *sets) for word in ("--set", one)]
+    return [word for one in ("tier.kind=userspace", *sets) for word in ("--set", one)]
 
 
 def hotset(*words: str) -> str:

@@ -1,4 +1,4 @@
-"""What the emulated tier adds to its flash: warm hits against the bare volume, side by side.
+"""What hotset's own engine adds to its flash: warm hits against the bare volume, side by side.
 
 Rounds are interleaved; medians are printed. Needs fio and /dev/fuse; nothing else should run.
 """

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hotset.reports.analysis import answer, caveats, stats
-from hotset.reports.model.document import Caveat, RunDocument, Steadiness
+from hotset.reports.model.document import Caveat, RunDocument, Steadiness, Tier
 from tests import documents
 
 RAW = documents.complete().model_dump()
@@ -65,7 +65,7 @@ def test_one_repeat_without_seconds_has_no_interval() -> None:
         ("WARMUP_DIFFERS", {"warmup": RAW["warmup"] | {"differing_blocks": 2}}, "2 of 4,096"),
         ("PROBE_BELOW", {"warmup": RAW["warmup"] | {"probe_hit_ratio": 0.9}}, "90.0 %"),
         ("WARMUP_SLOW", {"warmup": RAW["warmup"] | {"mb_per_s": 49.2}}, "50 %"),
-        ("EMULATED_TIER", {"tier": RAW["tier"] | {"emulated": True}}, "Emulated tier"),
+        ("MODELLED_FLASH", {"tier": RAW["tier"] | {"emulated": True}}, "Modelled flash"),
         ("CHECKED_AFTER_LOAD", {"database": RAW["database"] | {"checked_after": "load"}}, "twelve"),
         (
             "QUERIES_FIT_IN_MEMORY",
@@ -178,3 +178,9 @@ def test_what_is_not_steady_is_named_with_its_second() -> None:
         caveat.text
     )
     assert "NOT_STEADY" not in {one.code for one in caveats.derive(document)}
+
+
+def test_the_engine_between_models_was_a_kind_of_its_own_once() -> None:
+    before = RAW["tier"] | {"kind": "emulated", "emulated": False}
+    tier = Tier.model_validate(before)
+    assert (tier.kind, tier.emulated) == ("userspace", True)

@@ -11,7 +11,7 @@ from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.testbed import kill_campaign
 from hotset.cachelayer.testbed.lab import LabSpec
 from hotset.cachelayer.testbed.machines.uml import Uml
-from hotset.cachelayer.tiers.base import CardKind
+from hotset.cachelayer.tiers.base import TierKind
 from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab
@@ -39,7 +39,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Uml]:
     ],
 )
 def test_nothing_is_lost_by_a_kill(
-    machine: Uml, kind: CardKind, verb: kill_campaign.Verb, ending: kill_campaign.Ending
+    machine: Uml, kind: TierKind, verb: kill_campaign.Verb, ending: kill_campaign.Ending
 ) -> None:
     (outcome,) = kill_campaign.run(
         machine, [kind], [verb], [ending], lambda steps: [steps * 2 // 3], print
@@ -53,7 +53,7 @@ def test_nothing_is_lost_by_a_kill(
     [("dm-cache", "set", "power cut"), ("bcache", "grow", "kill")],
 )
 def test_whoever_writes_meanwhile_finds_every_record(
-    machine: Uml, kind: CardKind, verb: kill_campaign.Verb, ending: kill_campaign.Ending
+    machine: Uml, kind: TierKind, verb: kill_campaign.Verb, ending: kill_campaign.Ending
 ) -> None:
     (outcome,) = kill_campaign.run(
         machine, [kind], [verb], [ending], lambda steps: [steps * 2 // 3], print, writers=True

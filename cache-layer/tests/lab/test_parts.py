@@ -232,7 +232,7 @@ class Computer:
         ("auto", "dm-cache", Computer(uml=False), "vm"),
         ("auto", "dm-cache", Computer(kvm=True), "vm"),
         ("auto", "dm-cache", Computer(dm_cache=True), "local"),
-        ("auto", "emulated", Computer(dm_cache=True, kvm=True), "image"),
+        ("auto", "userspace", Computer(dm_cache=True, kvm=True), "image"),
         ("vm", "auto", Computer(dm_cache=True), "vm"),
         ("vm", "dm-cache", Computer(), "vm"),
         ("vm", "bcache", Computer(), "vm"),
@@ -262,7 +262,7 @@ def test_the_machine_of_choice(
         ("local", "auto", Computer(), "no dm-cache"),
         ("image", "auto", Computer(root=False), "it needs root"),
         ("image", "auto", Computer(fuse=False), "modprobe fuse"),
-        ("auto", "emulated", Computer(root=False), "it needs root"),
+        ("auto", "userspace", Computer(root=False), "it needs root"),
         ("uml", "auto", Computer(uml=False), "no namespaces here"),
     ],
 )
@@ -280,7 +280,7 @@ def test_a_machine_that_cannot_be(
 
 @pytest.mark.parametrize(
     ("machine", "tier"),
-    [("vm", "emulated"), ("uml", "emulated"), ("image", "dm-cache"), ("image", "bcache")],
+    [("vm", "userspace"), ("uml", "userspace"), ("image", "dm-cache"), ("image", "bcache")],
 )
 def test_a_machine_has_its_own_kind_of_tier(
     machine: labs.MachineChoice, tier: labs.TierChoice

@@ -105,13 +105,13 @@ def _backend(backend: MachineKind) -> Finding:
         else ("this computer's own dm-cache needs root")
     )
     if backend == "image":
-        what = "hotset's own cache engine at native speed"
-        return Finding("environment", "note", f"emulated tier: {why} and there is no KVM: {what}")
+        what = "a cache in user space, at this computer's CPU speed"
+        return Finding("environment", "note", f"{what}: {why} and there is no KVM")
     lacks = chroot.lacking()
     if backend == "uml":
         what = "User-Mode Linux with dm-cache, at this computer's CPU speed"
         return Finding("environment", "note", f"{what}: {why}")
-    instead = f"; the emulated tier at native speed is not possible: {lacks}" if lacks else ""
+    instead = f"; a cache in user space, at native speed, is not possible: {lacks}" if lacks else ""
     return Finding("environment", "note", f"a virtual machine with dm-cache: {why}{instead}")
 
 

@@ -46,13 +46,13 @@ def planned(cli_server: subprocess.Popen[str], tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture(scope="module")
-def emulated(
+def userspace(
     cli_server: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory
 ) -> Planned:
-    """The demonstration planned for the emulated tier."""
+    """The demonstration planned for the cache in user space."""
     if chroot.lacking():
         pytest.skip(f"not planned where it cannot run: {chroot.lacking()}")
-    return plan(cli_server, tmp_path_factory.mktemp("emulated"), "image")
+    return plan(cli_server, tmp_path_factory.mktemp("userspace"), "image")
 
 
 def plan(cli_server: subprocess.Popen[str], root: Path, machine: str) -> Planned:
@@ -205,11 +205,11 @@ def test_the_all_flash_arm_has_no_slow_disk(planned: Planned) -> None:
     assert "cache /dev/mapper" not in arm
 
 
-def test_the_accelerated_arm_on_the_emulated_tier(emulated: Planned) -> None:
-    assert (emulated.code, emulated.error) == (0, "")
-    in_order(emulated.text, "unshare --mount --pid", "# baseline, repeat 1", "flashdev serve")
+def test_the_accelerated_arm_on_the_userspace_tier(userspace: Planned) -> None:
+    assert (userspace.code, userspace.error) == (0, "")
+    in_order(userspace.text, "unshare --mount --pid", "# baseline, repeat 1", "flashdev serve")
     in_order(
-        emulated.arm("accelerated", 1),
+        userspace.arm("accelerated", 1),
         "cp --sparse=always",
         "flashdev tier --origin-model nas-2014",
         "--flash-model pcie-flash-2014",
@@ -224,10 +224,10 @@ def test_the_accelerated_arm_on_the_emulated_tier(emulated: Planned) -> None:
         "pg_ctl -D /run/hotset/data/cluster",
     )
     for arm in ("baseline", "accelerated", "all-flash"):
-        assert "dmsetup" not in emulated.arm(arm, 1)
-        assert "iscsi" not in emulated.arm(arm, 1)
-    assert emulated.left == []
-    assert emulated.started - {"sync"} == set()
+        assert "dmsetup" not in userspace.arm(arm, 1)
+        assert "iscsi" not in userspace.arm(arm, 1)
+    assert userspace.left == []
+    assert userspace.started - {"sync"} == set()
 
 
 def test_no_password_is_shown(planned: Planned) -> None:

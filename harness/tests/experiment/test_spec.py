@@ -90,24 +90,25 @@ def test_bcache_has_its_own_unit_and_policy(file: Path) -> None:
         read(file, ("tier.cache=32MiB", "tier.kind=bcache"))
 
 
-def test_a_policy_that_dm_cache_lacks_needs_the_emulated_tier(file: Path) -> None:
+def test_a_policy_that_dm_cache_lacks_needs_hotsets_own_engine(file: Path) -> None:
     assert read(file).tier.wanted == "auto"
-    assert read(file, ("tier.policy=sieve",)).tier.wanted == "emulated"
+    assert read(file, ("tier.policy=sieve",)).tier.wanted == "userspace"
     with pytest.raises(SpecError, match=r"tier.*sieve.*dm-cache has only 'smq'"):
         read(file, ("tier.policy=sieve", "tier.kind=dm-cache"))
 
 
 def test_the_engine_of_our_own_has_hotset_unless_told_otherwise(file: Path) -> None:
     unsaid = read(file).tier
-    assert unsaid.resolved("emulated").policy == "hotset"
+    assert unsaid.resolved("userspace").policy == "hotset"
     assert unsaid.resolved("dm-cache").policy == "smq"
-    assert read(file, ("tier.kind=emulated",)).tier.resolved().policy == "hotset"
-    said = read(file, ("tier.kind=emulated", "tier.policy=smq")).tier
-    assert said.resolved("emulated").policy == "smq"
+    assert read(file, ("tier.kind=userspace",)).tier.resolved().policy == "hotset"
+    assert read(file, ("tier.kind=emulated",)).tier.kind == "userspace", "its name of before"
+    said = read(file, ("tier.kind=userspace", "tier.policy=smq")).tier
+    assert said.resolved("userspace").policy == "smq"
 
 
 def test_a_block_is_as_large_as_the_tier_that_takes_it_allows(file: Path) -> None:
-    for chosen in ("tier.policy=hotset", "tier.kind=emulated"):
+    for chosen in ("tier.policy=hotset", "tier.kind=userspace"):
         assert read(file, (chosen, "tier.block=16KiB")).tier.block == 16 * 1024
         with pytest.raises(SpecError, match="power of two"):
             read(file, (chosen, "tier.block=96KiB"))

@@ -137,7 +137,7 @@ ARMS = ["baseline", "accelerated", "all-flash"]
 @pytest.mark.parametrize(
     ("machine", "tier", "seconds", "arms"),
     [
-        ("image", "emulated", 6, ARMS),
+        ("image", "userspace", 6, ARMS),
         ("uml", "dm-cache", 6, ARMS),
         # An emulated CPU may need longer for its first order than others for all; so it is spared
         # the arm in which nothing of the cache is at work.

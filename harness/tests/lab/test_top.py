@@ -22,7 +22,7 @@ from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.cleanup import Cleanup
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.backend import EmulatedBackend
+from hotset.cachelayer.testbed.backend import ModelledBackend
 from hotset.cachelayer.tiers.base import TierSpec
 from tests.postgres_cluster import Cluster
 
@@ -86,12 +86,12 @@ class Terminal:
 
 
 @contextmanager
-def emulated_tier() -> Iterator[Path]:
-    """An emulated tier where the lab has its own; the accelerated disk."""
+def modelled_tier() -> Iterator[Path]:
+    """A tier between models where the lab has its own; the accelerated disk."""
     folder, local = labs.lab_folder(), Local()
     cleanup = Cleanup(folder, local)
     cleanup.owner("test")
-    backend = EmulatedBackend(local, local, "pcie-flash-2014", folder)
+    backend = ModelledBackend(local, local, "pcie-flash-2014", folder)
     sizes = (Bytes(number * MIB) for number in (5, 64, 16))
     try:
         origin = backend.slow_disk("nas-2014", Bytes(128 * MIB), 1)
@@ -108,7 +108,7 @@ def test_a_live_screen_in_a_terminal(cluster: Cluster) -> None:
     dsn = f"host={base.host} port={base.port} user={base.user} dbname={base.dbname}"
     loud = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
     environment = {**loud, "TERM": "xterm-256color", "HOTSET_PASSWORD": base.password}
-    with emulated_tier() as device, closing(base.session()) as session, device.open("rb") as disk_:
+    with modelled_tier() as device, closing(base.session()) as session, device.open("rb") as disk_:
         terminal = Terminal([str(HOTSET), "top", "0.3", "--dsn", dsn], environment, 100)
 
         def busy(screen: str) -> bool:
@@ -120,7 +120,7 @@ def test_a_live_screen_in_a_terminal(cluster: Cluster) -> None:
             return bool(found and found[1] != "0" and found[2] != "0")
 
         first = terminal.until(busy)
-        assert "lab  emulated, writeback, smq" in first
+        assert "lab  userspace, writeback, smq" in first
         assert re.search(r"hits +\d+\.\d % ▕.*▏ now +\d+\.\d % since start", first)
         assert re.search(r"used .* of 64\.0 MiB +dirty", first)
         assert "\x1b[?1049h" in terminal.written, "the screen before it is kept"

@@ -22,7 +22,7 @@ from ..common.errors import Remedy
 from ..common.units import Bytes
 from ..hosts.base import Machine, PrerequisiteMissingError
 from ..tiers import userspace
-from ..tiers.base import CardKind, WriteMode
+from ..tiers.base import TierKind, WriteMode
 from . import cache_device as cards
 from . import sizing, state
 from .boot import fstab, systemd_unit, udev
@@ -50,7 +50,7 @@ class CreateRequest:
     disk: str
     flash: PurePosixPath
     origin: PurePosixPath
-    kind: CardKind
+    kind: TierKind
     database: DatabaseKind
     cache: Bytes
     volume: Bytes | None = None
@@ -162,7 +162,7 @@ def _check_kind(card: Card | None, wanted: CreateRequest) -> None:
     )
 
 
-def require_kind(machine: Machine, kind: CardKind) -> None:
+def require_kind(machine: Machine, kind: TierKind) -> None:
     """:raises PrerequisiteMissingError: the machine cannot have a tier of that kind."""
     if kind == "userspace":
         userspace.require(machine)
@@ -170,7 +170,7 @@ def require_kind(machine: Machine, kind: CardKind) -> None:
         flash.require(machine)
 
 
-def _check_files(kind: CardKind, origin: Device, device: Device) -> None:
+def _check_files(kind: TierKind, origin: Device, device: Device) -> None:
     """:raises DeviceRefusedError: a file in the place of a device, and the kernel wants one."""
     for field, one in (("origin", origin), ("flash", device)):
         if one.is_file and kind != "userspace":

@@ -14,7 +14,7 @@ from typing import Literal
 from ..common.errors import Remedy, RequestError
 from ..common.units import Bytes
 from ..tiers import bcache, dmcache, userspace
-from ..tiers.base import CardKind, TierSpec, WriteMode
+from ..tiers.base import TierKind, TierSpec, WriteMode
 from ..tiers.policies import POLICIES
 
 KernelKind = Literal["dm-cache", "bcache"]
@@ -39,7 +39,7 @@ class Choice:
 
 
 def choose(
-    kind: CardKind,
+    kind: TierKind,
     database: DatabaseKind,
     cache: Bytes,
     volume: Bytes,

@@ -1,7 +1,7 @@
 """Backends: what a lab's disks and tier are made of, each with the same three verbs.
 
 The kernel's backend has dm-cache over a slow disk behind iSCSI and a real block device for flash.
-The emulated one has hotset's own engine between models of both. Nothing above asks which it is.
+The modelled one has hotset's own engine between models of both. Nothing above asks which it is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..hosts.local import Local
 from ..tiers.base import Tier, TierKind, TierSpec
 from ..tiers.bcache import Bcache
 from ..tiers.dmcache import DmCache
-from .emulated import Emulated
+from .modelled_tier import ModelledTier
 from .slow_disk import DISK_NAME, Iscsi, LoopDevice, ModelledStorage, SlowDisk, Target
 
 _FLAT = f"{PREFIX}flat"
@@ -169,10 +169,10 @@ class KernelBackend:
             make(machine, part.name, part.table(self.flash))
 
 
-class EmulatedBackend:
+class ModelledBackend:
     """hotset's own cache engine between two device models, at this computer's speed."""
 
-    tier_kind: TierKind = "emulated"
+    tier_kind: TierKind = "userspace"
 
     def __init__(self, local: Local, machine: Machine, flash_model: Model, folder: Path) -> None:
         self._local = local
@@ -200,7 +200,7 @@ class EmulatedBackend:
     def tier(self, spec: TierSpec, origin: SlowDisk, cleanup: Cleanup) -> Tier:
         assert isinstance(origin, ModelledStorage), "the engine has no other origin"
         self._lay_out(Bytes(spec.metadata + spec.cache + spec.volume), cleanup)
-        return Emulated(
+        return ModelledTier(
             self._local,
             self._machine,
             spec,

@@ -36,7 +36,7 @@ from ..provisioning import resize as resizing
 from ..provisioning import retune as retuning
 from ..provisioning.cache_device import Card, Disk
 from ..provisioning.create import CreateRequest
-from ..tiers.base import CardKind, MetadataDamagedError
+from ..tiers.base import MetadataDamagedError, TierKind
 from .lab import FLASH_DISK
 from .machines.quick import quick
 from .machines.uml import Uml
@@ -59,7 +59,7 @@ VERBS: tuple[Verb, ...] = (
 )
 ON_LINE: tuple[Verb, ...] = ("flush", "grow", "shrink", "set")
 """Those that work on a tier that is mounted."""
-KINDS: tuple[CardKind, ...] = ("dm-cache", "bcache", "userspace")
+KINDS: tuple[TierKind, ...] = ("dm-cache", "bcache", "userspace")
 ENDINGS: tuple[Ending, ...] = ("kill", "kill within", "power cut", "power cut within")
 MIB = 1024**2
 _MOUNT = PurePosixPath("/run/hotset/campaign")
@@ -181,7 +181,7 @@ class Outcome:
     :ivar records: how many a writer had acknowledged, in all kills; None: there was no writer.
     """
 
-    kind: CardKind
+    kind: TierKind
     verb: Verb
     ending: Ending
     steps: int = 0
@@ -206,7 +206,7 @@ class Outcome:
 
 def run(
     machine: Uml,
-    kinds: Sequence[CardKind],
+    kinds: Sequence[TierKind],
     verbs: Sequence[Verb],
     endings: Sequence[Ending],
     chosen: Callable[[int], Sequence[int]],
@@ -316,7 +316,7 @@ class _Bench:
     """One verb on fresh devices."""
 
     machine: Machine
-    kind: CardKind
+    kind: TierKind
     verb: Verb
 
     def sh(self, script: str) -> str:

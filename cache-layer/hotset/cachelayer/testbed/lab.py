@@ -28,7 +28,7 @@ from ..hosts.cleanup import BusyError, Cleanup, clear_journal, exclusive, read_j
 from ..hosts.local import Local, free_port
 from ..tiers.base import TierKind
 from . import image
-from .backend import Backend, EmulatedBackend, KernelBackend
+from .backend import Backend, KernelBackend, ModelledBackend
 from .image import Image
 from .machines import chroot, qemu, uml
 from .machines.guest import FLASH, SAVED, Disk, Files, Guest, disk_path
@@ -36,7 +36,7 @@ from .slow_disk import Portal, Target
 
 MachineKind = Literal["local", "image", "uml", "vm"]
 MachineChoice = Literal["auto"] | MachineKind
-LabTier = Literal["dm-cache", "bcache", "emulated"]
+LabTier = Literal["dm-cache", "bcache", "userspace"]
 TierChoice = Literal["auto"] | LabTier
 KERNEL_TIERS: tuple[TierKind, ...] = ("dm-cache", "bcache")
 FLASH_MODEL = "pcie-flash-2014"
@@ -150,7 +150,7 @@ def choose(wanted: MachineChoice, tier: TierChoice = "auto") -> MachineKind:
         if lacks is not None:
             raise _impossible(wanted, lacks)
         return wanted
-    if tier == "emulated":
+    if tier == "userspace":
         return choose("image")
     if _local_lacks() is None:
         return "local"
@@ -182,7 +182,7 @@ def guest_kind(wanted: MachineChoice) -> MachineKind:
 
 def check(wanted: MachineChoice, tier: TierChoice) -> None:
     """:raises ValueError: the machine that is asked for has another kind of tier."""
-    has: tuple[TierKind, ...] = ("emulated",) if wanted == "image" else KERNEL_TIERS
+    has: tuple[TierKind, ...] = ("userspace",) if wanted == "image" else KERNEL_TIERS
     if wanted != "auto" and tier not in ("auto", *has):
         kinds = " or ".join(repr(kind) for kind in has)
         raise ValueError(
@@ -313,7 +313,7 @@ def _image_lab(
 ) -> Lab:
     say("entering the image on this computer's own kernel")
     machine = chroot.start(local, built, folder, cleanup)
-    backend = EmulatedBackend(local, machine, spec.flash_model, folder)
+    backend = ModelledBackend(local, machine, spec.flash_model, folder)
     return Lab(
         "image", local, machine, None, backend, _saved(spec, local, cleanup), folder, cleanup
     )

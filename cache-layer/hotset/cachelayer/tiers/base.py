@@ -20,9 +20,7 @@ from ..common.errors import HotsetError
 from ..common.units import Blocks, Bytes, mb_per_s
 from ..hosts.base import Machine
 
-TierKind = Literal["dm-cache", "bcache", "userspace", "emulated"]
-CardKind = Literal["dm-cache", "bcache", "userspace"]
-"""What a server's disk may have."""
+TierKind = Literal["dm-cache", "bcache", "userspace"]
 WarmupMethod = Literal["offline", "insert", "read"]
 WriteMode = Literal["writeback", "writethrough"]
 State = Literal["active", "inactive", "degraded", "failed"]

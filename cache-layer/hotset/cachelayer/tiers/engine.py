@@ -18,8 +18,8 @@ from .base import Counters, TierFailedError
 
 COUNTER_BITS = 64
 _TIMEOUT_S = 24 * 3600.0
-_EVENTS = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")
-_LEVELS = ("dirty", "used", "total")
+EVENTS = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")
+LEVELS = ("dirty", "used", "total")
 _OTHERS = ("write_backs", "block_bytes", "policy", "mode", "state")
 _DEVICES = "devices"
 
@@ -125,11 +125,11 @@ def parse_serving(line: str) -> Serving:
     """
     reply = parse_reply(line)
     devices = _named(reply.pop(_DEVICES)) if _DEVICES in reply else None
-    wrong = {*_EVENTS, *_LEVELS, *_OTHERS}.symmetric_difference(reply)
+    wrong = {*EVENTS, *LEVELS, *_OTHERS}.symmetric_difference(reply)
     if wrong:
         raise ValueError(f"the tier's counters: {', '.join(sorted(wrong))} missing or unknown")
-    levels = {name: Blocks(reply[name]) for name in _LEVELS}
-    events = {name: reply[name] for name in _EVENTS}
+    levels = {name: Blocks(reply[name]) for name in LEVELS}
+    events = {name: reply[name] for name in EVENTS}
     names = (reply["policy"], reply["mode"], reply["state"])
     return Serving(Counters(**events, **levels), Bytes(reply["block_bytes"]), *names, devices)
 

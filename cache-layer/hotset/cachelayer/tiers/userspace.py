@@ -13,39 +13,31 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
-from ..block import devicemapper, devices, extents, flashdev, loop
+from ..block import devicemapper, extents, flashdev, loop
 from ..block.devicemapper import Part, Place, total
 from ..block.extents import Run
-from ..block.io_counters import Readings
-from ..block.transfer import Progress
 from ..common.errors import RequestError
-from ..common.units import Blocks, Bytes, mb_per_s
+from ..common.units import Blocks, Bytes
 from ..hosts.base import Machine, PrerequisiteMissingError, Result
 from . import engine
 from . import userspace_service as service
 from .base import (
-    Counters,
     MetadataDamagedError,
     Report,
     TierFailedError,
-    TierKind,
     TierSpec,
-    Warmup,
-    WarmupFailedError,
-    sample,
 )
 from .dm_tier import Contents, PlacedTier
 from .engine import Division, Owners
+from .engine_tier import EngineTier
 
 BLOCK_MIN, BLOCK_MAX = Bytes(4096), Bytes(1024**3)
 _START_TIMEOUT_S = 400.0
 _STOP_TIMEOUT_S = 1000.0
 _DIVIDE_POLL_S = 0.2
 _DIVIDE_PATIENCE_S = 120.0
-_RATE_PROBE = Bytes(48 * 1024**2)
-_PIECES_PER_S = 4
 _NOTES = {
     "pass-through": "its flash failed, with nothing on it that is not on the origin too: the cache"
     " is off, and the origin serves everything. Replace the flash",
@@ -80,11 +72,8 @@ class EngineRefusedError(RequestError):
     """The engine does not take what the card says; the message says why."""
 
 
-class Userspace(PlacedTier):
+class Userspace(PlacedTier, EngineTier):
     """The tier of one disk, whether its engine runs or not."""
-
-    kind: TierKind = "userspace"
-    counter_bits = engine.COUNTER_BITS
 
     def __init__(self, machine: Machine, spec: TierSpec, place: Place, identity: str) -> None:
         """:param identity: the disk's UUID; the engine's metadata remember it."""
@@ -272,21 +261,6 @@ class Userspace(PlacedTier):
         said = self.machine.run(["readlink", "-f", str(self.path)]).stdout
         return PurePosixPath(said.strip())
 
-    def status_argv(self) -> list[str]:
-        return engine.counters_argv(flashdev.on(self.machine), self.control)
-
-    def parse(self, line: str) -> Counters:
-        return engine.parse_serving(line).counters
-
-    def devices(self) -> dict[str, PurePosixPath]:
-        return {}  # the engine counts them
-
-    def parse_devices(self, line: str) -> Readings:
-        return engine.parse_devices(line)
-
-    def counters(self) -> Counters:
-        return engine.serving(self.machine, self.control).counters
-
     def report(self) -> Report:
         """How it is now; never raises for a tier that failed."""
         if not self.is_active():
@@ -328,9 +302,6 @@ class Userspace(PlacedTier):
         ]
         return tuple(words)
 
-    def resident(self) -> list[Run]:
-        return engine.resident(self.machine, self.control).runs
-
     def by_level(self) -> dict[int, list[Run]]:
         """What is cached, by its worth to the policy, 0 to 63."""
         return engine.by_level(self.machine, self.control)
@@ -371,79 +342,6 @@ class Userspace(PlacedTier):
             extents.merged(extents.of_runs(runs, self.spec.block)) for runs in (now.runs, now.dirty)
         )
         return Contents(cached, dirty)
-
-    def flush(
-        self,
-        progress: Callable[[Blocks], None] = lambda _: None,
-        *,
-        final: bool = False,  # noqa: ARG002 - the engine flushes without any other change
-        warn: Callable[[str], None] = lambda _: None,  # noqa: ARG002 - it does so under load, too
-    ) -> int:
-        return engine.flush(self.machine, self.control, progress)
-
-    def insert(
-        self,
-        runs: Sequence[Run],
-        samples: int,
-        on_progress: Callable[[Progress], None],
-        rate: Bytes | None = None,
-    ) -> Warmup:
-        """Have the blocks cached while the disk is in use.
-
-        :param samples: how many blocks to compare with the origin, where nobody uses the disk.
-        :param rate: fetch at most so many bytes a second.
-        """
-        begun = time.monotonic()
-        self.activate()
-        done = engine.ask(self.machine, self.control, {"read_origin": {"bytes": int(_RATE_PROBE)}})
-        origin_rate = mb_per_s(Bytes(done[-1]["bytes"]), done[-1]["seconds"])
-        whole = extents.count(runs).bytes(self.spec.block)
-        seen, fetched, blocks, skipped = 0, 0, 0, 0
-        copy_begun = time.monotonic()
-        for piece in _pieces(runs, self.spec.block, rate):
-            at = seen
-
-            def on_reply(reply: dict[str, Any], at: int = at) -> None:
-                if "total" in reply:
-                    spent = time.monotonic() - copy_begun
-                    on_progress(Progress(Bytes(at + reply["bytes"]), whole, spent))
-
-            wanted = {"warm": {"runs": [[int(run.start), int(run.count)] for run in piece]}}
-            reply = engine.ask(self.machine, self.control, wanted, on_reply)[-1]
-            seen += int(extents.count(piece).bytes(self.spec.block))
-            fetched += reply["bytes"]
-            blocks += reply["blocks"]
-            skipped += reply["skipped"]
-            if rate is not None:
-                time.sleep(max(0.0, fetched / int(rate) - (time.monotonic() - copy_begun)))
-        seconds = time.monotonic() - copy_begun
-        on_progress(Progress(whole, whole, seconds))
-        missing = extents.difference(runs, self.resident())
-        if blocks + skipped < extents.count(runs) or extents.count(missing) > skipped:
-            raise WarmupFailedError(
-                f"{int(extents.count(missing))} of {int(extents.count(runs))} blocks are not"
-                " cached: look at the tier's state, then warm it up again"
-            )
-        sampled, differing = self._compare(runs, samples)
-        if differing:
-            raise WarmupFailedError(
-                f"{differing} of {sampled} sampled blocks differ between origin and cache: detach"
-                " the disk and create it again"
-            )
-        spent = time.monotonic() - begun
-        return Warmup("insert", Bytes(fetched), seconds, spent, origin_rate, sampled, differing)
-
-    def _compare(self, runs: Sequence[Run], samples: int) -> tuple[int, int]:
-        """Read sampled blocks through the tier and beside it: how many, and how many differ.
-        While somebody uses the disk, or blocks are dirty, they may differ rightly."""
-        if devices.mounts(self.machine, self.path) or self.counters().dirty:
-            return 0, 0
-        chosen, differing, block = sample(runs, samples), 0, int(self.spec.block)
-        for _, at in chosen:
-            skip = f"--ignore-initial={at * block}"
-            argv = ["cmp", "--quiet", f"--bytes={block}", skip, str(self.path), str(self.origin)]
-            differing += self.machine.run(argv, check=False).rc != 0
-        return len(chosen), differing
 
     def deactivate(self) -> None:
         """End the engine; what is cached, also dirty, stays on the flash and is known as it was."""
@@ -504,25 +402,3 @@ def _first(parts: Sequence[Part], size: Bytes) -> tuple[Part, ...]:
             taken.append(Part(part.start, Bytes(min(left, part.size))))
             left -= taken[-1].size
     return tuple(taken)
-
-
-def _pieces(runs: Sequence[Run], block: Bytes, rate: Bytes | None) -> list[list[Run]]:
-    """The runs in pieces of a fraction of a second at a rate; without one, all at once.
-
-    >>> [len(one) for one in _pieces([Run(Blocks(0), Blocks(8))], Bytes(4096), Bytes(32768))]
-    [1, 1, 1, 1]
-    """
-    if rate is None:
-        return [list(runs)]
-    most = max(1, int(rate) // _PIECES_PER_S // int(block))
-    pieces, room = list[list[Run]](), 0
-    for run in runs:
-        start, left = int(run.start), int(run.count)
-        while left:
-            if not room:
-                pieces.append([])
-                room = most
-            count = min(left, room)
-            pieces[-1].append(Run(Blocks(start), Blocks(count)))
-            start, left, room = start + count, left - count, room - count
-    return pieces

@@ -209,8 +209,6 @@ class Sampler:
 
 def _moved(machine: Machine, seen: DiskReading) -> tuple[int, int] | None:
     """Bytes read and written (Documentation/block/stat.rst); None where there is no device."""
-    if seen.kind == "emulated":
-        return None
     device = cards.device_of(seen.kind, seen.name)
     node = machine.run(["readlink", "-f", str(device)], check=False).stdout.strip()
     stat = f"/sys/class/block/{PurePosixPath(node).name}/stat"

@@ -11,7 +11,7 @@ from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.provisioning import sizing
 from hotset.cachelayer.provisioning.cache_device import Card
 from hotset.cachelayer.provisioning.sizing import DatabaseKind
-from hotset.cachelayer.tiers.base import CardKind, TierSpec, WriteMode
+from hotset.cachelayer.tiers.base import TierKind, TierSpec, WriteMode
 
 Share = Literal["cache", "metadata", "volume", "others", "free"]
 
@@ -45,7 +45,7 @@ class Split:
 def split(
     size: Bytes,
     card: Card | None,
-    kind: CardKind,
+    kind: TierKind,
     database: DatabaseKind,
     mode: WriteMode | None,
     cache_percent: int,

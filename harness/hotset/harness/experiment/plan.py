@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import cast
@@ -26,11 +27,12 @@ from hotset.cachelayer.hosts.dry_run import Showing
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.testbed import image
 from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.backend import EmulatedBackend, KernelBackend
+from hotset.cachelayer.testbed.backend import KernelBackend, ModelledBackend
 from hotset.cachelayer.testbed.lab import Lab, MachineKind
 from hotset.cachelayer.testbed.machines import chroot, qemu, uml
 from hotset.cachelayer.testbed.machines.guest import FLASH, PORTS, SAVED, Disk
 from hotset.cachelayer.testbed.slow_disk import Portal, Target
+from hotset.cachelayer.tiers import engine
 from hotset.reports.model import words
 from hotset.reports.model.document import Workload
 
@@ -63,7 +65,7 @@ class _Printing(Showing):
 
     def _answer(self, argv: Sequence[str]) -> str:
         said = shlex.join([PurePosixPath(argv[0]).name, *argv[1:]])
-        key = next((key for key in self._answers if said.startswith(key)), None)
+        key = next((key for key in self._answers if fnmatchcase(said, f"{key}*")), None)
         return self._answers[key] if key else self._mapper(argv)
 
     def _mapper(self, argv: Sequence[str]) -> str:
@@ -178,7 +180,7 @@ def plan(spec: Spec) -> None:
     """Print the commands of an experiment in the order in which a run would give them."""
     kind = labs.choose(spec.machine.kind, spec.tier.wanted)
     with tempfile.TemporaryDirectory(prefix="hotset-plan-") as name:
-        folder, local = Path(name), _PrintingLocal(_host_answers(spec))
+        folder, local = Path(name), _PrintingLocal({"losetup --find": str(_LOOP)})
         cleanup = _PrintingCleanup(folder, local)
         lab = _lab(spec, kind, folder, cleanup, local)
         scale = 1.0 if spec.time_scale == "auto" else spec.time_scale
@@ -202,8 +204,8 @@ def _lab(spec: Spec, kind: MachineKind, folder: Path, cleanup: Cleanup, local: L
     if kind == "image":
         machine = _Printing(kind, _answers(spec))
         local.run(chroot.hold_argv(_built(folder, local), folder))
-        emulated = EmulatedBackend(local, machine, spec.flash.model, folder)
-        return Lab(kind, local, machine, None, emulated, _LOOP, folder, cleanup)
+        modelled = ModelledBackend(local, machine, spec.flash.model, folder)
+        return Lab(kind, local, machine, None, modelled, _LOOP, folder, cleanup)
     portal = _PORTALS[kind](spec, folder, local)
     target = Target(local, portal, folder)
     local.run(target.daemon_argv())
@@ -286,15 +288,8 @@ def _load(spec: Spec, kind: MachineKind) -> None:
             to_stdout(f"# load {file}")
 
 
-def _host_answers(spec: Spec) -> dict[str, str]:
-    """What reading commands of this computer would say."""
-    blocks = spec.storage.size // spec.tier.block
-    warmed = {"bytes": int(spec.storage.size), "seconds": 1, "blocks": blocks, "skipped": 0}
-    return {"losetup --find": str(_LOOP), "flashdev ask": json.dumps(warmed)}
-
-
 def _answers(spec: Spec) -> dict[str, str]:
-    """What reading commands would say, by the beginning of the command."""
+    """What reading commands would say, by how the command begins; ``*`` is anything."""
     blocks = spec.database_bytes // 4096
     first = 32 * 1024**2 // 4096
     return {
@@ -304,6 +299,7 @@ def _answers(spec: Spec) -> dict[str, str]:
         "blockdev --getss": "512",
         "dmsetup info": "dm-3",
         "readlink -f /sys/block/dm-3/bcache/dev": "/sys/devices/virtual/block/bcache0",
+        **_engine_answers(spec),
         "flashdev copy": '{"bytes": 0, "seconds": 1}',
         "flashdev compare": '{"runs": 0, "differing": 0}',
         "stat --dereference": "8 10",
@@ -311,10 +307,29 @@ def _answers(spec: Spec) -> dict[str, str]:
         "pg_ctl --version": "pg_ctl (PostgreSQL) 17",
         "debugfs -R 'show_super_stats": "Block size: 4096",
         "blkid": spec.database.filesystem,
+        "lsblk": '{"blockdevices": [{"name": "loop0", "mountpoints": []}]}',
         "dumpe2fs": "Block size: 4096",
         "find": "/run/hotset/origin/cluster/base/1/1\0",
         "filefrag": (
             f"File size of 1 is {blocks * 4096} ({blocks} blocks of 4096 bytes)\n"
             f"   0:        0..{blocks - 1}:  {first}..{first + blocks - 1}:  {blocks}:  last,eof\n"
         ),
+    }
+
+
+def _engine_answers(spec: Spec) -> dict[str, str]:
+    """What hotset's own engine would say, every block warmed up."""
+    blocks = spec.storage.size // spec.tier.block
+    size = {"bytes": int(spec.storage.size), "seconds": 1}
+    counts = dict.fromkeys(engine.EVENTS + engine.LEVELS, 0)
+    about = {"write_backs": 0, "block_bytes": 1, "policy": "", "mode": "", "state": ""}
+    answers = {
+        "read_origin": size,
+        "warm": size | {"blocks": blocks, "skipped": 0},
+        "resident": {"runs": [[0, blocks]], "dirty": []},
+        "counters": counts | about,
+        "flush": {"flushed": 0},
+    }
+    return {
+        f'flashdev ask * \'{{"{question}"': json.dumps(said) for question, said in answers.items()
     }

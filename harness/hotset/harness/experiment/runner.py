@@ -13,6 +13,7 @@ from hotset.cachelayer.block import flashdev
 from hotset.cachelayer.hosts.base import Machine
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.testbed import lab as labs
+from hotset.cachelayer.testbed.backend import ModelledBackend
 from hotset.cachelayer.testbed.lab import Lab, LabSpec
 from hotset.reports.model import document
 from hotset.reports.model.document import RunDocument
@@ -141,7 +142,7 @@ def _describe(site: Site, journal: Journal) -> None:
             metadata_bytes=int(tier.metadata),
             cache_bytes=int(tier.cache),
             volume_bytes=int(tier.volume),
-            emulated=site.lab.backend.tier_kind == "emulated",
+            emulated=isinstance(site.lab.backend, ModelledBackend),
             flash=site.lab.backend.flash_description,
         ),
         storage=_storage(site),

@@ -1,6 +1,6 @@
 """Hit ratios by table over one run, where the tier counts its regions of itself.
 
-The emulated tier's engine does. The kernel's tiers would have to be told to (`hotset heat start`),
+hotset's own engine does. The kernel's tiers would have to be told to (`hotset heat start`),
 which costs the machine a little at every request: an arm that is compared with others goes without.
 """
 
@@ -10,7 +10,7 @@ from contextlib import closing
 
 from hotset.cachelayer.stats import attribution, region_counters
 from hotset.cachelayer.stats.heat import Reading, Tally, difference, total
-from hotset.cachelayer.testbed.emulated import Emulated
+from hotset.cachelayer.testbed.modelled_tier import ModelledTier
 from hotset.reports.model.document import Part, Workload
 
 from ..databases import connect
@@ -24,7 +24,7 @@ _REST = "(all others)"
 
 def begin(placed: Placed) -> Reading | None:
     """The counters before a run; None where nothing counts."""
-    if not isinstance(placed.tier, Emulated):
+    if not isinstance(placed.tier, ModelledTier):
         return None
     return region_counters.of_tier(placed.tier).read()
 

@@ -200,7 +200,7 @@ def _saved(spec: Spec, report: Reporter) -> SavedImage:
         spec.flash.size,
         base_image.new_file(path, spec.storage.size),
         saved_readonly=False,
-        tier="emulated",
+        tier="userspace",
     )
     with labs.running(wanted, "lab up", report.say) as lab:
         return base_image.build(lab, spec, path, secrets.token_urlsafe(24), report)

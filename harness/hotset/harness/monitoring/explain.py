@@ -15,13 +15,13 @@ from hotset.cachelayer.stats import attribution, region_counters
 from hotset.cachelayer.stats.attribution import Owner
 from hotset.cachelayer.stats.heat import Grid, Tally, total
 from hotset.cachelayer.stats.tracepoints import NotCountedError
-from hotset.cachelayer.tiers import policy_outlook
 from hotset.cachelayer.tiers.base import Counters
 from hotset.cachelayer.tiers.dm_tier import Contents
 from hotset.cachelayer.warmup import pins
 from hotset.cachelayer.warmup.pins import Kind, Preferences
 from hotset.reports.render.hits import SCHEMA_VERSION, percent, size
 
+from . import policy_outlook
 from .hit_report import Label, Target
 
 _KEPT_TO = {

@@ -15,8 +15,8 @@ from typing import Self, TypeVar
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import Machine
-from hotset.cachelayer.testbed import emulated
 from hotset.cachelayer.testbed import lab as labs
+from hotset.cachelayer.testbed import modelled_tier
 from hotset.cachelayer.tiers import bcache, dmcache, engine
 from hotset.cachelayer.tiers.base import Counters, TierKind
 
@@ -34,7 +34,6 @@ COUNTER_BITS: dict[TierKind, int] = {
     "dm-cache": dmcache.COUNTER_BITS,
     "bcache": bcache.COUNTER_BITS,
     "userspace": engine.COUNTER_BITS,
-    "emulated": engine.COUNTER_BITS,
 }
 
 
@@ -97,9 +96,9 @@ def inspect(machine: Machine, here: bool) -> list[DiskReading]:
         )
         for one in tier_metrics.measure(machine)
     ]
-    if here and (lab := emulated.serving(machine, labs.lab_folder())) is not None:
+    if here and (lab := modelled_tier.serving(machine, labs.lab_folder())) is not None:
         about = f"{lab.mode}, {lab.policy}, the lab's"
-        found.append(DiskReading("lab", "emulated", about, lab.block, lab.counters))
+        found.append(DiskReading("lab", "userspace", about, lab.block, lab.counters))
     return found
 
 

@@ -163,8 +163,8 @@ def conditions(document: RunDocument) -> tuple[str, ...]:
         labels.append("emulated CPU")
     if machine is not None and machine.kind == "uml":
         labels.append("User-Mode Linux")
-    if tier is not None and (tier.emulated or tier.kind == "emulated"):
-        labels.append("emulated tier")
+    if tier is not None and tier.emulated:
+        labels.append("modelled flash")
     if storage is not None and storage.kind == "modelled":
         labels.append("modelled storage")
     if document.time_scale != 1:

@@ -106,9 +106,9 @@ class Code(Enum):
         "Read the ratios between arms as a lower bound; run on the server itself for absolute"
         " figures.",
     )
-    EMULATED_TIER = (
-        "Emulated tier: the cache was hotset's own engine, not a kernel cache, and the flash was "
-        "modelled.",
+    MODELLED_FLASH = (
+        "Modelled flash: the cache was hotset's own engine in user space, and the flash below it a "
+        "model.",
         "Repeat with the kernel's dm-cache before deciding on it (tier.kind = 'dm-cache').",
     )
     MODELLED_STORAGE = (
@@ -226,8 +226,8 @@ def _of_conditions(document: RunDocument) -> Iterator[Caveat]:
     machine, storage, database = document.machine, document.storage, document.database
     if machine is not None:
         yield from _of_machine(machine)
-    if document.tier is not None and (document.tier.emulated or document.tier.kind == "emulated"):
-        yield Code.EMULATED_TIER.fill()
+    if document.tier is not None and document.tier.emulated:
+        yield Code.MODELLED_FLASH.fill()
     if storage is not None and storage.kind == "modelled":
         yield Code.MODELLED_STORAGE.fill(name=storage.name)
     if document.time_scale != 1:

@@ -163,7 +163,7 @@ class Phase(Record):
 
 
 class Tier(Record):
-    kind: Literal["dm-cache", "bcache", "userspace", "emulated"]
+    kind: Literal["dm-cache", "bcache", "userspace"]
     mode: Literal["writeback", "writethrough", "writearound"]
     policy: str
     block_bytes: PositiveInt
@@ -171,8 +171,17 @@ class Tier(Record):
     cache_bytes: PositiveInt
     volume_bytes: NonNegativeInt
     emulated: bool
+    """Whether the flash was a model."""
     flash: str = ""
     """What holds cache and volume, in words."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_an_earlier_version(cls, given: object) -> object:
+        """hotset's own engine between models was a kind of its own once."""
+        if isinstance(given, dict) and given.get("kind") == "emulated":
+            return {**given, "kind": "userspace", "emulated": True}
+        return given
 
 
 class Calibration(Record):

@@ -251,7 +251,7 @@ def _tier(document: RunDocument) -> list[tuple[str, str]]:
     tier = document.tier
     if tier is None:
         return []
-    word = " (emulated)" if tier.emulated and tier.kind != "emulated" else ""
+    word = ", on modelled flash" if tier.emulated else ""
     rows = [
         ("kind", f"{tier.kind}{word}"),
         ("mode, policy", f"{tier.mode}, {tier.policy}"),

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hotset.cachelayer.provisioning.sizing import DatabaseKind
-from hotset.cachelayer.tiers.base import CardKind, WriteMode
+from hotset.cachelayer.tiers.base import TierKind, WriteMode
 
 from ...operations.base import registry
 from ...wording import command_line
@@ -39,7 +39,7 @@ class FormState(BaseModel):
     origin: str = ""
     disk: str = ""
     database: DatabaseKind = "oltp"
-    kind: CardKind = "dm-cache"
+    kind: TierKind = "dm-cache"
     mode: WriteMode | Literal[""] = ""
     cache_percent: Percent = 80
     kept_percent: Percent = 0

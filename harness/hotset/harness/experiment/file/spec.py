@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Field,
     PositiveFloat,
     PositiveInt,
@@ -125,26 +126,32 @@ class FlashTable(Table):
     """Size of the flash. It holds the cache's metadata, the cache and the volume; with the
     `all-flash` arm it also has to hold the whole slow disk beside the volume."""
     model: Model = FLASH_MODEL
-    """Timing of the flash where the tier is emulated. In other environments the flash is as fast as
-    what holds it."""
+    """Timing of the flash in the `image` environment. In others the flash is as fast as what holds
+    it."""
     device: Device | None = None
     """A real flash device, best as `/dev/disk/by-id/…`. It is overwritten."""
+
+
+def _today(kind: object) -> object:
+    """An experiment's own engine had a name of its own once."""
+    return "userspace" if kind == "emulated" else kind
 
 
 class TierTable(Table):
     """How the flash is split, and how the cache behaves."""
 
-    kind: TierChoice = "auto"
-    """Which cache: the kernel's dm-cache or bcache, or hotset's own engine (`emulated`)."""
+    kind: Annotated[TierChoice, BeforeValidator(_today)] = "auto"
+    """Which cache: the kernel's dm-cache or bcache, or hotset's own engine in user space
+    (`userspace`)."""
     mode: WriteMode = "writeback"
     """`writeback`: a write is done when it is on the flash; `writethrough`: when it is on the slow
     disk."""
     policy: Policy | None = None
     """What the cache keeps. dm-cache has `smq` alone, bcache `lru` alone; the others need
-    `kind = "emulated"`, where `hotset` is the default."""
+    `kind = "userspace"`, where `hotset` is the default."""
     block: Block = Bytes(64 * 1024)
     """Size of a cache block: a multiple of 32 KiB for dm-cache; a power of two from 4 KiB for
-    `kind = "emulated"`."""
+    `kind = "userspace"`."""
     metadata: Bytes | Literal["auto"] = "auto"
     """Flash for the cache's metadata; `auto` works it out from cache and block."""
     cache: Bytes
@@ -157,7 +164,7 @@ class TierTable(Table):
         if self.kind == "dm-cache" and self.policy not in (None, "smq"):
             raise ValueError(
                 f"policy = {self.policy!r}: dm-cache has only 'smq'; the others need"
-                " tier.kind = 'emulated'"
+                " tier.kind = 'userspace'"
             )
         if self.kind == "bcache" and self.policy not in (None, "smq", "lru"):
             raise ValueError(f"policy = {self.policy!r}: bcache has only 'lru'; leave it out")
@@ -172,7 +179,7 @@ class TierTable(Table):
         return self
 
     def _check_block(self) -> None:
-        check = userspace.check_block if self.wanted == "emulated" else dmcache.check_block
+        check = userspace.check_block if self.wanted == "userspace" else dmcache.check_block
         try:
             check(self.block)
         except ValueError as error:
@@ -183,7 +190,7 @@ class TierTable(Table):
         """The kind of tier, as far as the policy leaves a choice."""
         if self.policy in (None, "smq") or self.kind == "bcache":
             return self.kind
-        return "emulated"
+        return "userspace"
 
     def resolved(self, kind: TierKind | None = None) -> TierSpec:
         """Sizes as the kernel takes them: whole blocks, metadata worked out.
@@ -206,7 +213,7 @@ class TierTable(Table):
         if metadata == "auto":
             metadata = dmcache.metadata_bytes(cache, self.block)
         volume = self.volume.align_down(1024**2)
-        policy = self.policy or ("hotset" if (kind or self.wanted) == "emulated" else "smq")
+        policy = self.policy or ("hotset" if (kind or self.wanted) == "userspace" else "smq")
         return TierSpec(self.mode, policy, self.block, metadata, cache, volume)
 
 

@@ -1,4 +1,4 @@
-"""What the emulated tier asks of its engine, and how it reads the answers."""
+"""What the modelled tier asks of its engine, and how it reads the answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hotset.cachelayer.common.units import Blocks, Bytes
 from hotset.cachelayer.hosts.cleanup import Cleanup
 from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.testbed.emulated import Emulated
+from hotset.cachelayer.testbed.modelled_tier import ModelledTier
 from hotset.cachelayer.testbed.slow_disk import LoopDevice, ModelledStorage
 from hotset.cachelayer.tiers.base import Counters, TierFailedError, TierSpec
 from tests.fake_machine import FakeMachine
@@ -37,11 +37,11 @@ STATUS: dict[str, Any] = {
 
 
 @pytest.fixture
-def tier(tmp_path: Path) -> Emulated:
+def tier(tmp_path: Path) -> ModelledTier:
     local = Local()
     origin = ModelledStorage(local, LoopDevice(local), "nas-2014", Bytes(256 * MIB), 2, tmp_path)
     cleanup = Cleanup(tmp_path, local)
-    return Emulated(
+    return ModelledTier(
         local,
         FakeMachine(),
         SPEC,
@@ -53,7 +53,7 @@ def tier(tmp_path: Path) -> Emulated:
     )
 
 
-def test_the_engine_is_told_everything(tier: Emulated, tmp_path: Path) -> None:
+def test_the_engine_is_told_everything(tier: ModelledTier, tmp_path: Path) -> None:
     argv = tier.argv()
     options = dict(zip(argv[1:-1:2], argv[2::2], strict=False))
     assert argv[0] == "tier"
@@ -75,37 +75,37 @@ def test_the_engine_is_told_everything(tier: Emulated, tmp_path: Path) -> None:
     assert (tmp_path / "slow.img").stat().st_size == 256 * MIB
 
 
-def test_counters_are_the_same_record_as_the_kernels(tier: Emulated) -> None:
+def test_counters_are_the_same_record_as_the_kernels(tier: ModelledTier) -> None:
     assert tier.parse(json.dumps(STATUS)) == Counters(
         1, 2, 3, 4, 5, 6, dirty=Blocks(8), used=Blocks(9), total=Blocks(10)
     )
 
 
 @pytest.mark.parametrize("field", sorted(STATUS))
-def test_a_missing_field_is_an_error_that_names_it(tier: Emulated, field: str) -> None:
+def test_a_missing_field_is_an_error_that_names_it(tier: ModelledTier, field: str) -> None:
     less = {name: value for name, value in STATUS.items() if name != field}
     with pytest.raises(ValueError, match=field):
         tier.parse(json.dumps(less))
 
 
-def test_an_unknown_field_is_an_error_that_names_it(tier: Emulated) -> None:
+def test_an_unknown_field_is_an_error_that_names_it(tier: ModelledTier) -> None:
     with pytest.raises(ValueError, match="surprise"):
         tier.parse(json.dumps(STATUS | {"surprise": 1}))
 
 
 @pytest.mark.parametrize("line", ['{"error": "the flash is gone"}', "Fail", "Fail\n"])
-def test_a_failure_can_never_be_read_as_zeros(tier: Emulated, line: str) -> None:
+def test_a_failure_can_never_be_read_as_zeros(tier: ModelledTier, line: str) -> None:
     with pytest.raises(TierFailedError):
         tier.parse(line)
 
 
-def test_not_an_answer(tier: Emulated) -> None:
+def test_not_an_answer(tier: ModelledTier) -> None:
     with pytest.raises(ValueError, match="not an answer"):
         tier.parse("hello")
 
 
 def test_the_counters_are_asked_for_on_the_machine(
-    tier: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tier: ModelledTier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "flashdev").touch()
     monkeypatch.setenv("HOTSET_FLASHDEV", str(tmp_path / "flashdev"))
@@ -113,5 +113,5 @@ def test_the_counters_are_asked_for_on_the_machine(
     assert isinstance(machine, FakeMachine)
     machine.answers["flashdev ask"] = json.dumps(STATUS)
     assert tier.counters().used == 9
-    asked = '{"counters": {"devices": true}}'
+    asked = '{"counters": {}}'
     assert machine.calls[-1].argv[1:] == ("ask", str(tmp_path / "tier.sock"), asked)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.tiers import policy_outlook
 from hotset.cachelayer.tiers.base import Counters, TierKind, TierSpec
+from hotset.harness.monitoring import policy_outlook
 
 SPEC = TierSpec("writeback", "smq", Bytes(65536), Bytes(1), Bytes(1), Bytes(0))
 ROOM = Counters(0, 0, 0, 0, 0, 0, Blocks(0), Blocks(5), Blocks(10))

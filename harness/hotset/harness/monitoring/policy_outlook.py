@@ -7,7 +7,7 @@ drivers/md/bcache/request.c, ``invalidate_buckets`` in alloc.c.
 
 from __future__ import annotations
 
-from .base import Counters, TierKind, TierSpec
+from hotset.cachelayer.tiers.base import Counters, TierKind, TierSpec
 
 _ALL, _NONE = 0.999, 0.001
 

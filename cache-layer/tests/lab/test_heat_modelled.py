@@ -1,4 +1,4 @@
-"""Counters per region of the emulated tier, beside its own totals and what fio says it asked."""
+"""Counters per region of a tier between models, beside its totals and what fio says it asked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DISK, CACHE = 64 * MIB, 32 * MIB
 def tier(tmp_path: Path) -> Iterator[Path]:
     """The folder of a running tier: ``mount/data`` is the disk, ``control`` its socket."""
     if not Path("/dev/fuse").exists():
-        pytest.skip("the emulated tier needs /dev/fuse")
+        pytest.skip("hotset's own engine needs /dev/fuse")
     local, cleanup = Local(), Cleanup(tmp_path, Local())
     for name, size in (("origin", DISK), ("flash", 3 * CACHE)):
         local.run(["truncate", "-s", str(size), str(tmp_path / name)])
