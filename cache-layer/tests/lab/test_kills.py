@@ -33,7 +33,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Uml]:
         ("dm-cache", "repair", "power cut"),
         ("bcache", "create", "power cut"),
         ("bcache", "grow", "kill"),
-        ("bcache", "repair", "kill"),
+        ("bcache", "repair clean", "kill"),
         ("dm-cache", "grow", "kill within"),
         ("bcache", "detach", "power cut within"),
     ],

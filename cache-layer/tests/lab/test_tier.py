@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 import asyncssh
 import pytest
@@ -18,7 +19,11 @@ from hotset.cachelayer.block import devicemapper, devices, extents, label
 from hotset.cachelayer.block.devicemapper import device_size
 from hotset.cachelayer.block.extents import Run
 from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts.base import CommandError, Machine, PrerequisiteMissingError
+from hotset.cachelayer.hosts.base import (
+    CommandError,
+    Machine,
+    PrerequisiteMissingError,
+)
 from hotset.cachelayer.provisioning import adopt, cache_device, lifecycle, retune
 from hotset.cachelayer.provisioning import (
     create as creation,
@@ -35,7 +40,11 @@ from hotset.cachelayer.testbed.connect import opened
 from hotset.cachelayer.testbed.lab import LabSpec
 from hotset.cachelayer.testbed.machines.guest import SSH_PORT, Guest
 from hotset.cachelayer.tiers import bcache_control
-from hotset.cachelayer.tiers.base import MetadataDamagedError, WriteMode, hits_between
+from hotset.cachelayer.tiers.base import (
+    MetadataDamagedError,
+    WriteMode,
+    hits_between,
+)
 from hotset.cachelayer.tiers.bcache import Bcache
 from hotset.cachelayer.warmup.fill import fill
 from tests.own_lab import own_lab
@@ -51,6 +60,7 @@ MOUNT = PurePosixPath("/run/hotset/data")
 KINDS: tuple[KernelKind, ...] = ("dm-cache", "bcache")
 FLASH, ORIGIN, OTHER = "lab-flash", "lab-origin", "lab-other"
 SIZES = {FLASH: 288, ORIGIN: 192, OTHER: 96}
+_DELAY_MS = 600_000
 BEHIND = 164 * 16
 """The first block of 64 KiB behind the file system of the origin, at 164 MiB."""
 START = {FLASH: 0, ORIGIN: 300, OTHER: 600}
@@ -76,6 +86,8 @@ class Bench:
         table = f"0 {length} linear {labs.FLASH_DISK} {START[name] * 2048}"
         if target == "error":
             table = f"0 {length} error"
+        elif target == "delay":
+            table = table.replace("linear", "delay") + f" {_DELAY_MS}"
         if name in devicemapper.active_names(self.machine):
             devicemapper.swap(self.machine, name, table)
         else:
@@ -99,6 +111,26 @@ class Bench:
             Bytes(16 * MIB) if name == "oltp" else None,
         )
         creation.create(self.machine, wanted, True, self.said.append)
+
+    @contextmanager
+    def hanging(self, how: Literal["suspended", "delayed"]) -> Iterator[None]:
+        """The flash answers nobody: whoever asks it for something waits in state D until the end,
+        when all of it is answered."""
+        if how == "suspended":
+            self.sh(f"dmsetup suspend --noflush --nolockfs {FLASH}")
+        else:
+            self.cut(FLASH, target="delay")
+        try:
+            yield
+        finally:
+            if how == "suspended":
+                self.sh(f"dmsetup resume {FLASH}")
+            else:
+                self.cut(FLASH)
+
+    def waiting(self) -> str:
+        """The names of processes in state D."""
+        return self.sh("cat /proc/[0-9]*/status 2> /dev/null | grep -B 2 '^State:.D' || :")
 
     def found(self, name: str | None = None) -> tuple[Card, Disk]:
         return cache_device.find(self.machine, name)
@@ -318,22 +350,30 @@ def test_a_dead_flash_lets_the_origin_go(bench: Bench, kind: KernelKind) -> None
     bench.sh(f"test -s {MOUNT}/f1")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is waited for longer than some seconds."""
+    monkeypatch.setattr(devices, "_ANSWER_S", 2.0)
+    monkeypatch.setattr(label, "_READ_TIMEOUT_S", 2.0)
+    for name in ("_REMOVE_LIMIT_S", "_SWAP_LIMIT_S"):
+        monkeypatch.setattr(devicemapper, name, 3.0)
+    monkeypatch.setattr(bcache_control, "_STOP_LIMIT_S", 3.0)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [("dm-cache", "suspended"), ("dm-cache", "delayed"), ("bcache", "suspended")],
+)
 def test_a_flash_that_hangs_ends_every_wait(
-    bench: Bench, kind: KernelKind, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, kind: KernelKind, how: Literal["suspended", "delayed"]
 ) -> None:
-    """Whoever asks it for something waits in state D, until it answers again."""
-    monkeypatch.setattr(devices, "_ANSWER_S", 3.0)
-    monkeypatch.setattr(label, "_READ_TIMEOUT_S", 3.0)
-    monkeypatch.setattr(devicemapper, "_REMOVE_LIMIT_S", 5.0)
-    monkeypatch.setattr(bcache_control, "_STOP_LIMIT_S", 5.0)
     bench.create(kind)
     bench.mount(bench.found()[1].device)
     bench.write("f2", 4)
     bench.umount()
     bench.soil()
-    bench.sh(f"dmsetup suspend --noflush --nolockfs {FLASH}")
-    try:
+    with bench.hanging(how):
         assert bench.inspect().report.state == "failed"
         with pytest.raises(lifecycle.TierRefusedError, match="gone or does not answer"):
             lifecycle.detach(bench.machine, *bench.found(), False, False, lambda _: None, print)
@@ -342,9 +382,8 @@ def test_a_flash_that_hangs_ends_every_wait(
                 bench.machine, *bench.found(), True, False, lambda _: None, bench.said.append
             )
         assert "LOST: " in " ".join(bench.said)
+        assert "\tdd" in bench.waiting(), "nobody can end it"
         assert cache_device.pairs(bench.machine) == []
-    finally:
-        bench.sh(f"dmsetup resume {FLASH}")
     # It is back: what it holds is older than the origin by now, and is not taken for the truth.
     bench.said.clear()
     adopt.adopt(bench.machine, by_id(FLASH), True, bench.said.append)

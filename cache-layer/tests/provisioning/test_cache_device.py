@@ -197,6 +197,8 @@ def test_the_older_copy_is_written_first() -> None:
         card = cards.save(machine, card)
         flash = [line for line in machine.commands if line.startswith(f"dd of={CARD.flash}")]
         assert expected in flash[0], (stale, flash)
+        reads = [line for line in machine.commands if line.startswith(f"dd if={CARD.flash}")]
+        assert len(reads) == 2, "whose it is, and which copy is older"
         assert card.generation > 1
         assert newest
 

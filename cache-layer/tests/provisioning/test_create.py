@@ -38,7 +38,19 @@ def server(**more: Any) -> Keeping:  # noqa: ANN401
         name = "vdb" if "vdb" in there.calls[-1].line else "sda"
         size = GIB if name == "vdb" else 2 * GIB
         return json.dumps(
-            {"blockdevices": [{"name": name, "type": "disk", "size": size, "mountpoints": []}]}
+            {
+                "blockdevices": [
+                    {
+                        "name": name,
+                        "type": "disk",
+                        "size": size,
+                        "mountpoints": [],
+                        "vendor": "ACME    ",
+                        "model": "SSD 9",
+                        "serial": f"S-{name}",
+                    }
+                ]
+            }
         )
 
     there.answers = {
@@ -336,10 +348,7 @@ def test_what_is_overwritten_is_shown_and_asked_for() -> None:
     there = server(**{"wipefs --json /dev/vdb": '{"signatures": [{"type": "xfs"}]}'})
     asked: list[tuple[str, str]] = []
     creation.create(there, WANTED, True, lambda _: None, lambda *words: asked.append(words))
-    (name, shown), *_ = asked
-    assert name == "virtio-flash"
-    assert "1.0 GiB" in shown
-    assert "xfs" in shown
+    assert asked == [("virtio-flash", f"{FLASH} (ACME SSD 9, serial S-vdb, 1.0 GiB): xfs")]
 
     def refuse(*_: str) -> None:
         raise KeyboardInterrupt

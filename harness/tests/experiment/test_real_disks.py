@@ -17,6 +17,7 @@ from tests.fake_machine import Answer, FakeMachine
 
 GIB = 2**30
 SLOW, LOG, FLASH = (f"/dev/disk/by-id/{name}" for name in ("ata-HDD_1", "ata-HDD_2", "nvme-F"))
+LSBLK = "lsblk --json --bytes --output NAME,TYPE,SIZE,MOUNTPOINTS,VENDOR,MODEL,SERIAL "
 NODES = {SLOW: "/dev/sda", LOG: "/dev/sdb", FLASH: "/dev/nvme0n1"}
 
 
@@ -41,9 +42,10 @@ def machine(more: Mapping[str, Answer] | None = None, size: int = 4 * GIB) -> Fa
     answers: dict[str, Answer] = dict(more or {})
     for path, node in NODES.items():
         tree = {"name": node[5:], "type": "disk", "size": size, "mountpoints": [None]}
+        tree |= {"model": "Disk", "serial": f"S-{node[5:]}"}
         answers.setdefault(f"readlink -f {path}", node)
         answers.setdefault(
-            f"lsblk --json --bytes --output NAME,TYPE,SIZE,MOUNTPOINTS {node}",
+            LSBLK + node,
             json.dumps({"blockdevices": [tree]}),
         )
         answers.setdefault(f"wipefs --json {node}", "")
@@ -60,7 +62,7 @@ def wiped(there: FakeMachine) -> list[str]:
 
 def test_empty_disks_are_taken(spec: Spec) -> None:
     there = machine()
-    real_disks.take(there, spec, yes=False)
+    real_disks.take(there, spec, yes=False, say=print)
     assert wiped(there) == list(NODES.values())
 
 
@@ -68,20 +70,41 @@ def test_an_experiment_without_real_disks_touches_none(spec: Spec) -> None:
     storage = spec.storage.model_copy(update={"device": None, "log_device": None})
     flash = spec.flash.model_copy(update={"device": None})
     there = machine()
-    real_disks.take(there, spec.model_copy(update={"storage": storage, "flash": flash}), yes=True)
+    real_disks.take(
+        there, spec.model_copy(update={"storage": storage, "flash": flash}), yes=True, say=print
+    )
     assert there.commands == []
 
 
 def test_what_lies_on_a_disk_is_given_up_only_when_told(spec: Spec) -> None:
     there = machine({"wipefs --json /dev/sdb": signed("xfs")})
     with pytest.raises(DeviceRefusedError) as refused:
-        real_disks.take(there, spec, yes=False)
-    assert f"{LOG} is not empty: xfs on it" in str(refused.value)
+        real_disks.take(there, spec, yes=False, say=print)
+    assert f"{LOG} (Disk, serial S-sdb, 4.0 GiB) is not empty: xfs on it" in str(refused.value)
     assert refused.value.field == "storage.log_device"
     assert code_of(refused.value) == USAGE
     assert wiped(there) == []
-    real_disks.take(there, spec, yes=True)
+    real_disks.take(there, spec, yes=True, say=print)
     assert wiped(there) == list(NODES.values())
+
+
+def test_each_disk_is_shown_and_one_that_holds_something_is_asked_for_by_name(spec: Spec) -> None:
+    there, said, asked = machine({"wipefs --json /dev/sdb": signed("xfs")}), [], []
+
+    def refuse(*words: str) -> None:
+        asked.append(words)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        real_disks.take(there, spec, True, said.append, refuse)
+    shown = f"{LOG} (Disk, serial S-sdb, 4.0 GiB): xfs"
+    assert asked == [("ata-HDD_2", shown)]
+    assert wiped(there) == []
+    real_disks.take(there, spec, True, said.append, lambda *_: None)
+    assert f"overwritten: {shown}" in said
+    assert f"overwritten: {SLOW} (Disk, serial S-sda, 4.0 GiB): nothing known" in said
+    # Whoever took one meanwhile keeps it: the kernel refuses, unless it is told not to look.
+    assert not [line for line in there.commands if "--force" in line]
 
 
 MOUNTED = {"name": "sda", "type": "disk", "size": 4 * GIB, "mountpoints": ["/srv"]}
@@ -93,9 +116,7 @@ MOUNTED = {"name": "sda", "type": "disk", "size": 4 * GIB, "mountpoints": ["/srv
         (
             machine(
                 {
-                    "lsblk --json --bytes --output NAME,TYPE,SIZE,MOUNTPOINTS /dev/sda": json.dumps(
-                        {"blockdevices": [MOUNTED]}
-                    )
+                    f"{LSBLK}/dev/sda": json.dumps({"blockdevices": [MOUNTED]}),
                 }
             ),
             "sda is mounted on /srv",
@@ -107,6 +128,6 @@ MOUNTED = {"name": "sda", "type": "disk", "size": 4 * GIB, "mountpoints": ["/srv
 )
 def test_disks_that_not_even_yes_can_take(spec: Spec, there: FakeMachine, words: str) -> None:
     with pytest.raises(DeviceRefusedError) as refused:
-        real_disks.take(there, spec, yes=True)
+        real_disks.take(there, spec, yes=True, say=print)
     assert words in str(refused.value)
     assert wiped(there) == []

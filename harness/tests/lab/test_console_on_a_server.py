@@ -1,4 +1,7 @@
-"""The console on a real kernel tier: the card split, a warm-up planned and run, and watched."""
+"""The console on a real kernel tier: the card split, a warm-up planned and run, and watched.
+
+And the command line on a terminal, before it overwrites a disk.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from hotset.cachelayer.block import devices
+from hotset.cachelayer.block.devices import Device
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import Machine
 from hotset.cachelayer.provisioning import cache_device as cards
@@ -23,11 +27,19 @@ from hotset.cachelayer.warmup import pins
 from hotset.harness.operations.base import remote
 from tests.console_browser import PHONE, Served, Visitor, chromium, faults, served
 from tests.own_lab import own_lab
+from tests.pseudo_terminal import HOTSET, Terminal
 
 pytestmark = pytest.mark.lab
 
 MIB = 2**20
 MOUNT = "/srv/pg"
+INTERRUPTED = 130
+PARTITION = r"""
+{ head -c 446 /dev/zero; printf '\0\0\0\0\203\0\0\0\0\010\0\0\0\0\2\0'; head -c 48 /dev/zero
+  printf '\125\252'; } > "$1"
+blockdev --rereadpt "$1"
+"""
+"""Of 64 MiB, at 1 MiB, in a table of MS-DOS."""
 WATCHERS, WATCHED_S = 50, 8
 
 
@@ -109,6 +121,67 @@ def test_from_the_split_to_the_end_of_the_card(
         remembered(visitor, machine)
         to_the_end(visitor, machine, tmp_path)
         visitor.close()
+
+
+@pytest.fixture
+def used_disk(backend: Backend) -> Iterator[Device]:
+    """A SCSI disk of the kernel's own with a partition that holds a file system."""
+    machine = backend.machine
+    machine.run(["modprobe", "scsi_debug", "dev_size_mb=112"])
+    machine.run(["udevadm", "settle"])
+    listed = ["lsblk", "--nodeps", "--noheadings", "--paths", "--output", "NAME,MODEL"]
+    lines = machine.run(listed).stdout.splitlines()
+    (node,) = (line.split()[0] for line in lines if "scsi_debug" in line)
+    machine.run(["sh", "-c", PARTITION, "sh", node])
+    machine.run(["udevadm", "settle"])
+    machine.run(["mke2fs", "-q", "-t", "ext4", f"{node}1"])
+    found = devices.inspect(machine, PurePosixPath(node))
+    yield devices.inspect(machine, found.by_id[0])
+    machine.run(["udevadm", "settle"])
+    machine.run(["modprobe", "-r", "scsi_debug"])
+
+
+def test_on_a_terminal_a_disk_is_shown_and_asked_for_by_name_before_it_is_overwritten(
+    backend: Backend, used_disk: Device
+) -> None:
+    machine, name = backend.machine, used_disk.path.name
+
+    def on_terminal(*words: str) -> Terminal:
+        environment = {**os.environ, "XDG_STATE_HOME": backend.state, "TERM": "dumb"}
+        argv = [str(HOTSET), "tier", *words, "--machine", "uml"]
+        return Terminal(argv, environment, columns=300)
+
+    def create(*words: str) -> Terminal:
+        disks = ("--flash", str(used_disk.path), "--origin", str(backend.origin))
+        sizes = ("--cache", "64MiB", "--volume", "16MiB", "--database", "oltp")
+        return on_terminal("create", "shop", *disks, *sizes, *words)
+
+    shown = f"{used_disk.path} (Linux scsi_debug, serial {used_disk.serial}, 112.0 MiB)"
+    assert used_disk.serial
+    refused = create()
+    assert refused.ended() == 2
+    assert f"{shown} is not empty: dos on it" in refused.written
+    rehearsed = create("--yes", "--dry-run")
+    assert rehearsed.ended() == 0
+    assert "to go on" not in rehearsed.written, "nothing is overwritten"
+
+    def asked(terminal: Terminal, typed: str) -> int:
+        terminal.until_written(f"type {name} to go on: ")
+        assert f"to be overwritten: {shown}: " in terminal.written
+        terminal.press(f"{typed}\n")
+        return terminal.ended()
+
+    assert asked(create("--yes"), "lab-flash") == INTERRUPTED
+    assert devices.inspect(machine, used_disk.path) == used_disk
+    assert cards.known_cards(machine) == []
+    made = create("--yes")
+    assert asked(made, name) == 0
+    assert f"overwritten: {shown}: dos, partition {used_disk.parts[0]}" in made.written
+    assert [card.flash for card in cards.known_cards(machine)] == [used_disk.path]
+    assert asked(on_terminal("destroy", "--yes"), "shop") == INTERRUPTED
+    assert cards.known_cards(machine) != []
+    assert asked(on_terminal("destroy", "--yes"), name) == 0
+    assert cards.known_cards(machine) == []
 
 
 def split(visitor: Visitor, backend: Backend, folder: Path) -> None:

@@ -7,7 +7,7 @@ refused; what merely lies there is overwritten only when the caller says yes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -19,6 +19,8 @@ from . import label
 from .devicemapper import PREFIX
 
 Role = Literal["origin", "flash"]
+Confirm = Callable[[str, str], None]
+"""Called with a device's name and what lies on it; raises unless that may be overwritten."""
 _ANSWER_S = 20.0
 BY_ID = PurePosixPath("/dev/disk/by-id")
 FILE_SYSTEMS = frozenset(("ext2", "ext3", "ext4", "xfs", "btrfs"))
@@ -40,7 +42,8 @@ class Device:
 
     ``node`` is its kernel name (``/dev/sda``); ``uses`` says who has it open, in words;
     ``signatures`` are the types that libblkid knows, partition tables among them; ``parts`` are
-    its partitions.
+    its partitions. ``model`` is its vendor's name and its own; it and ``serial`` are empty where
+    the device tells none.
     """
 
     path: PurePosixPath
@@ -52,6 +55,21 @@ class Device:
     parts: tuple[str, ...]
     readable: bool
     is_file: bool = False
+    model: str = ""
+    serial: str = ""
+
+    @property
+    def known_as(self) -> str:
+        """A device as people know it."""
+        model = self.model or ("a file" if self.is_file else "no model name")
+        serial = "" if self.is_file else f", serial {self.serial or 'none'}"
+        return f"{self.path} ({model}{serial}, {self.size})"
+
+    @property
+    def holds(self) -> str:
+        """What lies on it, as far as anybody can tell."""
+        found = (*self.signatures, *(f"partition {one}" for one in self.parts))
+        return ", ".join(found) or "nothing known"
 
 
 def type_of(machine: Machine, path: PurePosixPath) -> Literal["device", "file"] | None:
@@ -74,8 +92,10 @@ def inspect(machine: Machine, path: PurePosixPath) -> Device:
             f"{path}: no such block device on {machine.kind}; `ls -l {BY_ID}` shows what there is"
         )
     node = PurePosixPath(machine.run(["readlink", "-f", str(path)]).stdout.strip())
-    argv = ["lsblk", "--json", "--bytes", "--output", "NAME,TYPE,SIZE,MOUNTPOINTS", str(node)]
+    columns = "NAME,TYPE,SIZE,MOUNTPOINTS,VENDOR,MODEL,SERIAL"
+    argv = ["lsblk", "--json", "--bytes", "--output", columns, str(node)]
     tree = json.loads(machine.run(argv).stdout)["blockdevices"][0]
+    known = [(tree.get(name) or "").strip() for name in ("vendor", "model")]
     found = machine.run(["find", "-L", str(BY_ID), "-samefile", str(node)], check=False).stdout
     readable, signatures = _signatures(machine, node)
     children = tree.get("children", [])
@@ -89,6 +109,8 @@ def inspect(machine: Machine, path: PurePosixPath) -> Device:
         signatures,
         parts,
         readable,
+        model=" ".join(one for one in known if one),
+        serial=(tree.get("serial") or "").strip(),
     )
 
 
@@ -197,7 +219,7 @@ def check(device: Device, role: Role, yes: bool, field: str | None = None) -> No
     what = ", ".join(found) or "partitions"
     if role == "flash":
         raise DeviceRefusedError(
-            f"{device.path} is not empty: {what} on it", OVERWRITE, field=field
+            f"{device.known_as} is not empty: {what} on it", OVERWRITE, field=field
         )
     if tables or device.parts:
         parts = ", ".join(device.parts) or "none"
@@ -231,15 +253,15 @@ def answers(machine: Machine, device: PurePosixPath) -> bool:
         return False
 
 
-def described(machine: Machine, device: Device) -> str:
-    """A device as people know it, and what lies on it: to be read before it is overwritten."""
-    argv = ["lsblk", "--json", "--nodeps", "--output", "VENDOR,MODEL,SERIAL", str(device.node)]
-    listed = json.loads(machine.run(argv, check=False).stdout or "{}").get("blockdevices") or [{}]
-    known = [str(listed[0].get(name) or "").strip() for name in ("vendor", "model")]
-    model = " ".join(one for one in known if one) or "no model name"
-    serial = str(listed[0].get("serial") or "").strip() or "none"
-    holds = ", ".join((*device.signatures, *(f"partition {one}" for one in device.parts)))
-    return f"{device.path} ({model}, serial {serial}, {device.size}): {holds or 'nothing known'}"
+def overwrite(device: Device, say: Callable[[str], None], confirm: Confirm | None) -> None:
+    """Show what is about to be overwritten; where something lies on it, ask for it by name.
+
+    :param confirm: whom to ask; None: nobody can be asked.
+    """
+    shown = f"{device.known_as}: {device.holds}"
+    if confirm is not None and (device.signatures or device.parts):
+        confirm(device.path.name, shown)
+    say(f"overwritten: {shown}")
 
 
 def mounts(machine: Machine, device: PurePosixPath) -> tuple[str, ...]:

@@ -74,17 +74,16 @@ def read(machine: Machine, device: PurePosixPath) -> Label | None:
     :raises CommandError: the device cannot be read.
     :raises CommandTimeoutError: it does not answer.
     """
-    count = 2 * _COPY // _RECORD
-    text = _read(machine, device, _FIRST, count)
-    copies = _copies(text)
-    return max(copies, key=lambda one: one.generation, default=None)
+    return max(_copies(_both(machine, device)), key=lambda one: one.generation, default=None)
 
 
 def write(machine: Machine, device: PurePosixPath, label: Label) -> None:
     """Write both copies, the older first: a valid one is there at every moment."""
-    known = [_generation(machine, device, at) for at in (_FIRST, Bytes(_FIRST + _COPY))]
+    known = _both(machine, device)
+    first = parse(known)
+    second = max((one.generation for one in _copies(known)[first is not None :]), default=-1)
     order = [_FIRST, Bytes(_FIRST + _COPY)]
-    if known[0] > known[1]:
+    if first is not None and first.generation > second:
         order.reverse()
     text = label.render()
     for at in order:
@@ -141,9 +140,9 @@ def _copies(text: str) -> list[Label]:
     return [one for one in found if one is not None]
 
 
-def _generation(machine: Machine, device: PurePosixPath, at: Bytes) -> int:
-    label = parse(_read(machine, device, at, _COPY // _RECORD))
-    return label.generation if label else -1
+def _both(machine: Machine, device: PurePosixPath) -> str:
+    """The text of both copies."""
+    return _read(machine, device, _FIRST, 2 * _COPY // _RECORD)
 
 
 def _read(machine: Machine, device: PurePosixPath, at: Bytes, count: int) -> str:

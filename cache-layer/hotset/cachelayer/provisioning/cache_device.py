@@ -332,8 +332,9 @@ def _as_labelled(machine: Machine, card: Card) -> tuple[Card, str | None]:
     return (replace(found, name=card.name, flash=card.flash) if is_newer else card), None
 
 
-def require_ours(machine: Machine, card: Card) -> None:
-    """See that the flash is the card's and the card this machine's, before anything changes.
+def require_ours(machine: Machine, card: Card) -> Card:
+    """See that the flash is the card's and the card this machine's, before anything changes;
+    returns the card as its label has it, or as it is if it is newer.
 
     :raises CardError: it is not; says how to take it over.
     """
@@ -350,6 +351,7 @@ def require_ours(machine: Machine, card: Card) -> None:
                 {"flash": str(card.flash), "take_over": True},
             ),
         )
+    return newest
 
 
 def save(machine: Machine, card: Card, *, take_over: bool = False) -> Card:
@@ -361,13 +363,12 @@ def save(machine: Machine, card: Card, *, take_over: bool = False) -> Card:
     :raises CardError: the flash is not the card's, or belongs to another machine.
     """
     path = path_of(card.name)
-    if not take_over:
-        require_ours(machine, card)
+    known: Label | Card | None
+    known = labels.read(machine, card.flash) if take_over else require_ours(machine, card)
     if not card.disks and not card.volume:
         labels.erase(machine, card.flash)
         forget(machine, card)
         return card
-    known = labels.read(machine, card.flash)
     card = replace(
         card,
         uuid=card.uuid or str(uuid.uuid4()),

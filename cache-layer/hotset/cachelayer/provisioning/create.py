@@ -17,7 +17,7 @@ from typing import Literal
 from ..block import devicemapper as flash
 from ..block import devices
 from ..block.devicemapper import UNIT
-from ..block.devices import Device, DeviceRefusedError
+from ..block.devices import Confirm, Device, DeviceRefusedError
 from ..common.errors import Remedy
 from ..common.units import Bytes
 from ..hosts.base import Machine, PrerequisiteMissingError
@@ -33,8 +33,6 @@ from .sizing import Choice, DatabaseKind
 from .state import TierRecord
 
 Say = Callable[[str], None]
-Confirm = Callable[[str, str], None]
-"""Called with a device's name and what lies on it; raises unless that may be overwritten."""
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
 _TAKEN = re.compile(r"volume(-.*)?|flat|.*-(meta|cache|backing)")
 
@@ -409,10 +407,7 @@ def _agreed(
     # Looked at again: time has passed since.
     now = devices.inspect(machine, device.path)
     devices.check(now, "flash", yes)
-    shown = devices.described(machine, now)
-    if confirm is not None and (now.signatures or now.parts):
-        confirm(now.path.name, shown)
-    say(f"overwritten: {shown}")
+    devices.overwrite(now, say, confirm)
     return now
 
 

@@ -43,7 +43,16 @@ from .machines.uml import Uml
 from .writer import Writer
 
 Verb = Literal[
-    "create", "deactivate", "activate", "flush", "grow", "shrink", "set", "repair", "detach"
+    "create",
+    "deactivate",
+    "activate",
+    "flush",
+    "grow",
+    "shrink",
+    "set",
+    "repair",
+    "repair clean",
+    "detach",
 ]
 Ending = Literal["kill", "kill within", "power cut", "power cut within"]
 VERBS: tuple[Verb, ...] = (
@@ -55,10 +64,14 @@ VERBS: tuple[Verb, ...] = (
     "shrink",
     "set",
     "repair",
+    "repair clean",
     "detach",
 )
 ON_LINE: tuple[Verb, ...] = ("flush", "grow", "shrink", "set")
 """Those that work on a tier that is mounted."""
+MENDED: tuple[TierKind, ...] = ("dm-cache",)
+"""Whose metadata ``repair`` can mend with writes on the flash; a cache that was clean begins empty,
+of every kind (``repair clean``)."""
 KINDS: tuple[TierKind, ...] = ("dm-cache", "bcache", "userspace")
 ENDINGS: tuple[Ending, ...] = ("kill", "kill within", "power cut", "power cut within")
 MIB = 1024**2
@@ -223,6 +236,8 @@ def run(
     """
     for kind in kinds:
         for verb in verbs:
+            if verb == "repair" and kind not in MENDED:
+                continue
             for ending in endings:
                 outcome = Outcome(kind, verb, ending, records=0 if writers else None)
                 _verb(machine, outcome, chosen, follow)
@@ -349,13 +364,11 @@ class _Bench:
             self._hold_back(device)
             self._write(device, "after")
             before = self._read(device)
-        if self.verb == "repair" and self.kind != "dm-cache":
-            # Only dm-cache's metadata can be mended; of the others a cache that was clean begins
-            # empty.
+        if self.verb == "repair clean":
             lifecycle.flush(self.machine, *self._found(), _nothing)
-        if self.verb in ("activate", "repair"):
+        if self.verb in ("activate", "repair", "repair clean"):
             lifecycle.deactivate(self.machine, *self._found(), _nothing)
-        if self.verb == "repair":
+        if self.verb in ("repair", "repair clean"):
             self._spoil()
         return before
 
@@ -375,6 +388,7 @@ class _Bench:
                 machine, card, disk, None, "writethrough", _nothing, _nothing
             ),
             "repair": lambda: lifecycle.repair(machine, card, disk, _nothing),
+            "repair clean": lambda: lifecycle.repair(machine, card, disk, _nothing),
             "detach": lambda: self._detach(machine, card, disk),
         }
         verbs[self.verb]()
@@ -514,11 +528,11 @@ class _Bench:
         )
 
     def _spoil(self) -> None:
-        """Damage the index of the metadata's space map: what ``cache_repair`` can mend. Of the
-        other kinds, what the metadata begin with."""
+        """Damage the index of the metadata's space map: what ``cache_repair`` can mend. Of a clean
+        cache, what the metadata begin with."""
         at = self._found()[1].metadata[0].start // 4096
         flash = f"/dev/mapper/{_FLASH}"
-        if self.kind != "dm-cache":
+        if self.verb == "repair clean":
             self.sh(
                 f"dd if=/dev/urandom of={flash} bs=4096 seek={at} count=256 oflag=direct"
                 " conv=notrunc status=none"

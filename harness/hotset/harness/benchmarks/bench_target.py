@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from hotset.cachelayer.block import devices
+from hotset.cachelayer.block.devices import Confirm, Device
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.testbed import served_model
@@ -26,36 +27,47 @@ class Target:
 
 @contextmanager
 def opened(
-    local: Local, path: Path | None, model: str | None, size: Bytes, read_only: bool, yes: bool
+    local: Local,
+    path: Path | None,
+    model: str | None,
+    size: Bytes,
+    read_only: bool,
+    yes: bool,
+    say: Callable[[str], None],
+    confirm: Confirm | None = None,
 ) -> Iterator[Target]:
     """Have the target ready; a file or model that is made for it is gone in the end.
 
     :param yes: a device that is not empty may be written over.
+    :param say: is told which device is written over.
+    :param confirm: asked before that, where something lies on it.
     :raises BenchError: neither or both are named, a file is too small, a device too.
     :raises DeviceRefusedError: the device is in use, or not empty and ``yes`` is not given.
     """
     if (path is None) == (model is None):
         raise BenchError("name a file or device, or a model with --model: one of them")
     if model is not None:
-        with served_model.served(local, model, size) as device:
-            yield Target(model, device.file)
+        with served_model.served(local, model, size) as served:
+            yield Target(model, served.file)
         return
     if path is None:
         return
     if path.exists() and stat.S_ISBLK(path.stat().st_mode):
-        _check_device(local, path, size, read_only, yes)
+        device = _inspected(local, path, size)
+        if not read_only:
+            devices.check(device, "flash", yes, field="target")
+            devices.overwrite(device, say, confirm)
         yield Target(str(path), path)
         return
     with _test_file(local, path, size, read_only) as file:
         yield Target(str(path), file)
 
 
-def _check_device(local: Local, path: Path, size: Bytes, read_only: bool, yes: bool) -> None:
+def _inspected(local: Local, path: Path, size: Bytes) -> Device:
     device = devices.inspect(local, PurePosixPath(path))
     if device.size < size:
         raise BenchError(f"{path} holds {device.size}, less than --size {size}", field="size")
-    if not read_only:
-        devices.check(device, "flash", yes, field="target")
+    return device
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
 from hotset.cachelayer.block import flashdev
+from hotset.cachelayer.block.devices import Confirm
 from hotset.cachelayer.hosts.base import Machine
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.testbed import lab as labs
@@ -37,6 +38,7 @@ def run(
     yes: bool = False,
     command: Sequence[str] = (),
     limits: Sequence[Threshold] = (),
+    confirm: Confirm | None = None,
 ) -> RunDocument:
     """Run an experiment and return its document.
 
@@ -44,12 +46,13 @@ def run(
     :param yes: give up what lies on the real disks that the experiment names.
     :param command: what was called, to be kept with a new run.
     :param limits: what the run is judged by; the verdicts are in the document.
+    :param confirm: asked before a real disk is overwritten that something lies on.
     :raises DeviceRefusedError: one of those may not be written over.
     :raises ThresholdMissedError: the probe's hit ratio stayed below the asked one.
     """
     if (users := timed.of(spec)) is not None:
         users.require()
-    real_disks.take(Local(), spec, yes)
+    real_disks.take(Local(), spec, yes, report.say, confirm)
     if resume:
         journal = Journal.resume(archive, spec, resume)
     else:

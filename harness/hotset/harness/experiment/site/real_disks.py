@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from hotset.cachelayer.block import devices
-from hotset.cachelayer.block.devices import DeviceRefusedError
+from hotset.cachelayer.block.devices import Confirm, Device, DeviceRefusedError
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import Machine
 
 from ..file.spec import Spec
 
 
-def take(machine: Machine, spec: Spec, yes: bool) -> None:
+def take(
+    machine: Machine,
+    spec: Spec,
+    yes: bool,
+    say: Callable[[str], None],
+    confirm: Confirm | None = None,
+) -> None:
     """See that every disk the experiment names may be written over, then clear what lies on it, so
     that nobody finds the old behind the new.
 
     :param yes: give up what is on them.
+    :param say: is told which they are.
+    :param confirm: asked before one is overwritten that something lies on.
     :raises DeviceRefusedError: one is in use, not empty, too small or misnamed; none was touched.
     """
-    found: dict[PurePosixPath, str] = {}
+    found: dict[PurePosixPath, tuple[str, Device]] = {}
     for key, path in spec.devices.items():
         device = devices.inspect(machine, PurePosixPath(path))
         devices.check(device, "flash", yes, key)
@@ -30,11 +39,14 @@ def take(machine: Machine, spec: Spec, yes: bool) -> None:
             )
         if device.node in found:
             raise DeviceRefusedError(
-                f"{key} = {path} and {found[device.node]} are the same disk: {device.node}"
+                f"{key} = {path} and {found[device.node][0]} are the same disk: {device.node}"
             )
-        found[device.node] = key
+        found[device.node] = key, device
+    for _, device in found.values():
+        devices.overwrite(device, say, confirm)
     for node in found:
-        machine.run(["wipefs", "--all", "--force", str(node)])
+        # Without --force: it claims the device (O_EXCL), so whoever took it meanwhile keeps it.
+        machine.run(["wipefs", "--all", str(node)])
 
 
 def _needed(spec: Spec, key: str) -> Bytes:

@@ -210,7 +210,8 @@ def _benched(request: Bench, directions: Sequence[Direction], context: Context) 
     local, size = Local(), Bytes.parse(request.size)
     path = Path(request.target) if request.target else None
     model, read_only = request.model, request.read_only
-    with bench_target.opened(local, path, model, size, read_only, request.yes) as opened:
+    say, ask = context.report.say, context.ask_for_name
+    with bench_target.opened(local, path, model, size, read_only, request.yes, say, ask) as opened:
         cells = []
         for cell in disk_bench.run(
             local, opened.file, size, request.seconds, request.repeats, directions

@@ -147,7 +147,16 @@ def _run(
     check_output(request.junit, "junit")
     doctor.require(lab.choose(wanted.machine.kind, wanted.tier.wanted))
     command = ("hotset", *words, *(word for one in request.set for word in ("--set", one)))
-    document = runner.run(wanted, archive, context.report, request.resume, yes, command, limits)
+    document = runner.run(
+        wanted,
+        archive,
+        context.report,
+        request.resume,
+        yes,
+        command,
+        limits,
+        context.ask_for_name,
+    )
     context.report.say(f"report: {archive.path(document.run) / REPORT}")
     if request.junit is not None:
         _write_junit(request.junit, document)

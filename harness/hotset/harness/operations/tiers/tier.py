@@ -134,8 +134,9 @@ def create(request: Create, context: Context) -> Lines:
         break_reservation=request.break_reservation,
     )
     commands: list[str] | None = [] if request.dry_run else None
+    ask = None if request.dry_run else context.ask_for_name
     with places.cut_anew(request.machine, f"tier create {request.disk}", commands) as there:
-        creation.create(there, wanted, request.yes, context.report.say, context.ask_for_name)
+        creation.create(there, wanted, request.yes, context.report.say, ask)
     if commands is not None:
         context.report.say("that was a dry run: nothing was changed")
     return Lines(tuple(commands or ()))
@@ -402,8 +403,8 @@ def destroy(request: Destroy, context: Context) -> Lines:
     with places.cut_anew(request.machine, f"tier destroy {request.card or ''}".strip()) as there:
         found = cards.find_card(there, request.card)
         if devices.answers(there, found.flash):
-            what = devices.described(there, devices.inspect(there, found.flash))
-            context.ask_for_name(found.flash.name, what)
+            flash = devices.inspect(there, found.flash)
+            context.ask_for_name(found.flash.name, f"{flash.known_as}: {flash.holds}")
         lifecycle.destroy(
             there,
             found,
@@ -436,13 +437,16 @@ def import_card(request: Import, context: Context) -> Lines:
     Use it after the loss of the root disk, or when flash and origins have moved to another server.
     Then run `tier activate`, which sets up the devices.
     """
+    from hotset.cachelayer.block import devices
     from hotset.cachelayer.provisioning import adopt
 
     report = context.report
     with places.cut_anew(request.machine, f"tier import {request.flash}") as there:
         if request.take_over:
-            owner = f"the owner of {request.flash}, by its label"
-            context.ask_for_name(PurePosixPath(request.flash).name, owner)
+            flash = devices.inspect(there, PurePosixPath(request.flash))
+            context.ask_for_name(
+                flash.path.name, f"the owner's name in the label of {flash.known_as}"
+            )
         card = adopt.adopt(there, PurePosixPath(request.flash), request.take_over, report.say)
     disks = ", ".join(disk.name for disk in card.disks) or "none"
     report.say(f"known here as card {card.name}, disks: {disks}; `hotset tier activate` makes them")
