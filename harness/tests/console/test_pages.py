@@ -16,14 +16,16 @@ from tests.cli_server import XDG
 from tests.console_browser import PASSWORD, PHONE, Served, Visitor, chromium, faults, served
 from tests.silent_server import silent_server
 
+OFFER = ".empty:has(a:text-is('Accelerate a disk')):has(button:text-is('Start the lab'))"
 PAGES = {
-    "/": "#live .empty",
-    "/card": "#split-form, .empty:has-text('No block device')",
-    "/disks": ".empty",
-    "/warmup": ".empty",
-    "/hits": ".empty",
+    "/": f"#live {OFFER}",
+    "/card": f"main:has({OFFER}):has(#split-form, .empty:has-text('No block device'))",
+    "/disks": OFFER,
+    "/warmup": OFFER,
+    "/hits": OFFER,
+    "/heat": OFFER,
     "/lab": "text=Start the lab",
-    "/benchmarks": ".empty",
+    "/benchmarks": OFFER,
     "/runs": ".empty",
     "/sizing": ".empty",
     "/audit": "table",
@@ -75,8 +77,8 @@ def test_each_page_says_what_to_do_first(visitor: Visitor, tmp_path: Path) -> No
     for path, ready in PAGES.items():
         visitor.inspect(path, ready, tmp_path)
     visitor.page.goto("/")
-    visitor.page.get_by_role("link", name="Set up a cache").click()
-    expect(visitor.page.get_by_role("heading", name="Card", exact=True)).to_be_visible()
+    visitor.page.get_by_role("link", name="Accelerate a disk").click()
+    expect(visitor.page.get_by_role("heading", name="Accelerate a disk")).to_be_visible()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_by_keyboard_alone(visitor: Visitor) -> None:
         "Disks",
         "Warm-up",
         "Hit ratios",
-        "Benchmarks",
+        "Hot data",
     ]
     page.get_by_role("link", name="Disks").focus()
     page.keyboard.press("Enter")

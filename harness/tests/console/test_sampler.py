@@ -153,14 +153,14 @@ def test_a_machine_that_cannot_be_reached_is_said(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(connect, "opened", lacking)
     sample = reader().read()
     assert (sample.disks, "hotset lab up" in sample.error) == ((), True)
-    assert b"The caches cannot be read" in frame(sample)
+    assert b"The caches cannot be read" in frame(sample, "local")
 
 
 def test_the_page_says_what_is_not_known() -> None:
     down = DiskSample("a", "bcache", "writeback, oltp", up=False)
-    assert b"its cache cannot be read" in frame(Sample(1.0, (), (down,))).lower()
+    assert b"its cache cannot be read" in frame(Sample(1.0, (), (down,)), "local").lower()
     line = Line(1.0, 1.0, 1.0, None, 0.5, None, 0.5, None, None, None, 0, 0)
     uncounted = DiskSample("b", "bcache", "writeback, oltp", True, line, minute_ratio=0.5)
-    text = frame(Sample(1.0, (), (uncounted,))).decode()
+    text = frame(Sample(1.0, (), (uncounted,)), "local").decode()
     assert "50.0 %" in text
     assert "\\u2013" in text, "what the kind does not count is no 0"

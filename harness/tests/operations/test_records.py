@@ -84,7 +84,7 @@ RESULTS: list[Result] = [
     disk.Array(DeviceState((Member(0, "active"), Member(1, "rebuilding", 0.5)), 1, Bytes(0))),
     disk.DiskCalibration("nas-2014", 1.0, [Line("random reads", "IOPS", 100.0, 101.0)]),
     doctor.Findings([examination.Finding("fio", "missing", "apt-get install fio")]),
-    heat.Hottest([Hot("/srv/a", 5.0, 0.5, 4096, None, 1.0)], "file"),
+    heat.Hottest([Hot("/srv/a", 5.0, 0.5, 4096, None, 1.0, "/srv/a")], "file"),
     heat.Strip([Stretch(0, 4096, 5.0, 1280.0, None)], 20),
     lab.Slowdown("uml", None, 2.5),
     lab.LabStatus(Status("up", "lab up", (("tgtd", 7, True),)), None),

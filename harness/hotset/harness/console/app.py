@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -22,6 +24,7 @@ from .pages import (
     benchmarks,
     card,
     disks,
+    heat,
     hits,
     jobs,
     lab,
@@ -50,6 +53,7 @@ def create(settings: Settings) -> Starlette:
             *disks.ROUTES,
             *warmup.ROUTES,
             *hits.ROUTES,
+            *heat.ROUTES,
             *lab.ROUTES,
             *benchmarks.ROUTES,
             *jobs.ROUTES,
@@ -74,7 +78,7 @@ def create(settings: Settings) -> Starlette:
         settings,
         Sessions(settings.limits),
         Attempts(settings.limits),
-        Sampler(reader.read, reader.close, overview.frame),
+        Sampler(reader.read, reader.close, partial(overview.frame, machine=settings.machine)),
     )
     return app
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -55,13 +56,32 @@ async def answered(
     request: Request, operation: str, values: Mapping[str, object]
 ) -> tuple[Any, Response | None]:
     """What a query answers, as JSON has it, or what the page says instead."""
+    found, refusal = await asked(request, operation, values)
+    if refusal is None:
+        return found, None
+    return None, problem(request, refusal.status, refusal.title, refusal.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a query has no answer."""
+
+    status: int
+    title: str
+    detail: str
+
+
+async def asked(
+    request: Request, operation: str, values: Mapping[str, object]
+) -> tuple[Any, Refusal | None]:
+    """As :func:`answered`, for a page that shows more than this one answer."""
     values = await run_in_threadpool(lab_database.with_password, operation, values)
     try:
         result = await run_in_threadpool(run.answer, operation, values, False, caller(request))
         return await run_in_threadpool(result.document), None
     except RequestError as error:
-        return None, problem(request, 422, "That is refused", wording.of_api(error))
+        return None, Refusal(422, "That is refused", wording.of_api(error))
     except Exception as error:
         if not foreseen(error):
             raise
-        return None, problem(request, 409, "That did not work", wording.of_api(error))
+        return None, Refusal(409, "That did not work", wording.of_api(error))

@@ -36,6 +36,7 @@ NAVIGATION = (
     ("Disks", "/disks"),
     ("Warm-up", "/warmup"),
     ("Hit ratios", "/hits"),
+    ("Hot data", "/heat"),
     ("Benchmarks", "/benchmarks"),
     ("Runs", "/runs"),
     ("Sizing", "/sizing"),
@@ -105,11 +106,15 @@ def page(path: str, endpoint: Page, watched: bool = False) -> Route:
     return Route(path, guarded, methods=["GET"])
 
 
-def action(path: str, endpoint: Action, public: bool = False) -> Route:
-    """What a form does. :param public: also for those who are not logged in yet."""
+def action(path: str, endpoint: Action, public: bool = False, watched: bool = False) -> Route:
+    """What a form does.
+
+    :param public: also for those who are not logged in yet.
+    :param watched: as of :func:`page`.
+    """
 
     async def guarded(request: Request) -> Response:
-        if not public and not logged_in(request):
+        if not public and not logged_in(request, touch=not watched):
             return _to_login(request)
         form = await request.form(max_files=0, max_fields=100, max_part_size=_FIELD_MAX)
         token = request.headers.get(TOKEN_HEADER) or str(form.get(TOKEN_FIELD, ""))

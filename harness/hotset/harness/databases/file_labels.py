@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 Label: TypeAlias = Callable[[str], str]
 Level = Literal["database", "table"]
 LOG, SERVER, OTHERS = "(log)", "(server)", "(other files)"
+_INDEX = " (index)"
 _RELATION = re.compile(r"/(?:base|PG_\d+_\d+)/(\d+)/(\d+)(?:_[a-z]+)?(?:\.\d+)?$")
 _DATABASE = re.compile(r"/(?:base|PG_\d+_\d+)/(\d+)/[^/]+$")
 
@@ -51,6 +52,24 @@ def postgres(
         return relations.get(number, f"{database}: {OTHERS}")
 
     return label
+
+
+def target_of(by: str, name: str) -> str | None:
+    """What a warm-up or a pin calls the owner that a report names; None: it has no target of its
+    own.
+
+    :param by: what the report lists: ``file``, ``table``, ``database`` or ``extent``.
+
+    >>> target_of("table", "public.stock"), target_of("table", "public.stock_pkey (index)")
+    ('table:public.stock', 'index:public.stock_pkey')
+    >>> target_of("database", "erp"), target_of("table", "erp: (other files)")
+    ('database:erp', None)
+    """
+    if by == "file":
+        return name if name.startswith("/") else None
+    if by == "table" and name.endswith(_INDEX):
+        return f"index:{name.removesuffix(_INDEX)}"
+    return None if by == "extent" or name.endswith(")") else f"{by}:{name}"
 
 
 def by_path(databases: Iterable[tuple[str, str]]) -> Label:

@@ -17,6 +17,8 @@ from hotset.cachelayer.stats.heat import Grid
 from hotset.reports.render.hits import SCHEMA_VERSION, percent, size
 from hotset.reports.render.plain import csv_text, text_table
 
+from ..databases import file_labels
+
 _MIB = 1024**2
 _HEAT = " ▁▂▃▄▅▆▇█"
 _RESIDENT = " ░▒▓█"
@@ -26,7 +28,8 @@ _RESIDENT = " ░▒▓█"
 class Hot:
     """An owner or an extent. ``heat`` is decayed requests, ``share`` its part of the disk's,
     ``bytes`` what it has on the disk; ``resident`` is the share of that in the cache (None: not
-    asked, or it has no blocks of its own)."""
+    asked, or it has no blocks of its own). ``target`` is what `warmup pin` calls it (None: it
+    cannot be pinned by itself)."""
 
     name: str
     heat: float
@@ -34,6 +37,7 @@ class Hot:
     bytes: int
     heat_per_mib: float | None
     resident: float | None
+    target: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +56,18 @@ def by_owner(
     grid: Grid,
     found: Sequence[Owner],
     cached: Sequence[Extent] | None,
+    by: str = "file",
 ) -> list[Hot]:
-    """Owners by heat; the shared and the unowned regions as one line each."""
+    """Owners by heat; the shared and the unowned regions as one line each.
+
+    :param by: what the owners are: ``file``, ``table`` or ``database``.
+    """
     whose = attribution.of_regions(grid, found)
     sums: defaultdict[str, float] = defaultdict(float)
     for number, heat in heats.items():
         sums[whose.get(number, attribution.UNOWNED)] += heat
     where = {owner.name: extents.merged(owner.extents) for owner in found}
-    return _ranked([(name, heat, where.get(name, [])) for name, heat in sums.items()], cached)
+    return _ranked([(name, heat, where.get(name, [])) for name, heat in sums.items()], cached, by)
 
 
 def by_extent(heats: Mapping[int, float], grid: Grid, cached: Sequence[Extent] | None) -> list[Hot]:
@@ -68,6 +76,7 @@ def by_extent(heats: Mapping[int, float], grid: Grid, cached: Sequence[Extent] |
     return _ranked(
         [(f"{size(part.start)} + {size(part.length)}", heat, [part]) for part, heat in parts],
         cached,
+        "extent",
     )
 
 
@@ -94,6 +103,15 @@ def strip(
             )
         )
     return found
+
+
+def level_of(heat_per_mib: float, most: float) -> float:
+    """How hot a stretch looks beside the hottest, from 0 to 1, logarithmic.
+
+    >>> level_of(0.0, 8.0), level_of(2.0, 8.0), level_of(0.0, 0.0)
+    (0.0, 0.5, 0.0)
+    """
+    return log1p(heat_per_mib) / log1p(most) if most > 0 else 0.0
 
 
 def top_text(rows: Sequence[Hot], what: str, form: str) -> str:
@@ -138,7 +156,7 @@ def _cells(row: Hot) -> tuple[str, ...]:
 
 
 def _ranked(
-    parts: Sequence[tuple[str, float, list[Extent]]], cached: Sequence[Extent] | None
+    parts: Sequence[tuple[str, float, list[Extent]]], cached: Sequence[Extent] | None, by: str
 ) -> list[Hot]:
     whole = sum(heat for _, heat, _ in parts)
     rows = []
@@ -146,7 +164,8 @@ def _ranked(
         held = int(extents.length(where))
         density = heat * _MIB / held if held else None
         share = heat / whole if whole else 0.0
-        rows.append(Hot(name, heat, share, held, density, _resident(where, cached)))
+        resident, target = _resident(where, cached), file_labels.target_of(by, name)
+        rows.append(Hot(name, heat, share, held, density, resident, target))
     return sorted(rows, key=lambda row: (-row.heat, row.name))
 
 
@@ -160,7 +179,7 @@ def _resident(where: list[Extent], cached: Sequence[Extent] | None) -> float | N
 def _hot(cell: Cell, most: float) -> str:
     if cell.heat_per_mib <= 0 or most <= 0:
         return _HEAT[0]
-    level = log1p(cell.heat_per_mib) / log1p(most)
+    level = level_of(cell.heat_per_mib, most)
     return _HEAT[1 + min(len(_HEAT) - 2, int(level * (len(_HEAT) - 1)))]
 
 

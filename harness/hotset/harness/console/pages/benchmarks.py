@@ -11,9 +11,9 @@ from starlette.responses import Response
 from hotset.cachelayer.common.paths import repository_file
 
 from ...jobs import store as jobs
-from .. import lab_database
+from .. import backend, lab_database
 from ..forms import start, values_of
-from ..web import action, page, problem, render
+from ..web import action, console_of, page, problem, render
 
 _VERBS = {
     "tpcc": ("run", "build", "check"),
@@ -32,6 +32,12 @@ async def _benchmarks(request: Request) -> Response:
         lab=await lab_database.found(request),
         jobs=[job for job in every if job.words[0] in (*_VERBS, "demo", "database")][:20],
     )
+
+
+async def _first(request: Request) -> Response:
+    """What to begin with, where no disk is accelerated yet."""
+    names = await backend.disk_names(console_of(request).settings.machine)
+    return render(request, "benchmarks_first.html", disks=names)
 
 
 async def _start(request: Request, form: FormData) -> Response:
@@ -54,4 +60,8 @@ def _experiments() -> dict[str, str]:
     return {file.stem: str(file) for file in repository_file("experiments").glob("*.toml")}
 
 
-ROUTES = [page("/benchmarks", _benchmarks), action("/benchmarks/{benchmark}", _start)]
+ROUTES = [
+    page("/benchmarks", _benchmarks),
+    page("/benchmarks/first", _first),
+    action("/benchmarks/{benchmark}", _start),
+]

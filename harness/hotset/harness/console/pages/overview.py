@@ -36,9 +36,9 @@ async def _events(console: Console, cookie: str) -> AsyncIterator[bytes]:
         yield frame or b": nothing new\n\n"
 
 
-def frame(sample: Sample) -> bytes:
+def frame(sample: Sample, machine: str) -> bytes:
     """A sample as all watchers get it: the part of the page, and a point of the charts."""
-    html = template("overview_live.html").render(sample=sample)
+    html = template("overview_live.html").render(sample=sample, machine=machine)
     return event("sample", {"html": html, "point": _point(sample)})
 
 

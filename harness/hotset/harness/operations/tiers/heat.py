@@ -132,7 +132,8 @@ def top(request: Top, context: Context) -> Hottest:
                 request.by, request.engine, request.dsn, fields.secret(request.password)
             )
             files = attribution.files(target.machine, target.disk.device)
-            rows = heat_view.by_owner(heats, grid, attribution.grouped(files, label), cached)
+            found = attribution.grouped(files, label)
+            rows = heat_view.by_owner(heats, grid, found, cached, request.by)
     return Hottest(rows[: request.count], request.by)
 
 

@@ -1,11 +1,13 @@
 -- Files of this database by their number; a table's TOAST and its index belong to the table.
+-- Names as SQL writes them, so that each can be given back to the server.
 WITH part AS (
   SELECT oid AS owner, reltoastrelid AS part FROM pg_class WHERE reltoastrelid <> 0
   UNION ALL
   SELECT o.oid, i.indexrelid FROM pg_class o JOIN pg_index i ON i.indrelid = o.reltoastrelid
 )
 SELECT d.oid::bigint, pg_relation_filenode(c.oid)::bigint,
-       n.nspname || '.' || r.relname || CASE WHEN r.relkind = 'i' THEN ' (index)' ELSE '' END
+       quote_ident(n.nspname) || '.' || quote_ident(r.relname)
+       || CASE WHEN r.relkind = 'i' THEN ' (index)' ELSE '' END
   FROM pg_class c
   LEFT JOIN part p ON p.part = c.oid
   JOIN pg_class r ON r.oid = coalesce(p.owner, c.oid)
