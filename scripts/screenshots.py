@@ -1,8 +1,8 @@
 """Pictures of every page of the console, for docs/: ``make screenshots``, as root.
 
 It starts a lab with a loaded database on this computer, and a console; has the console plan a
-warm-up and run TPC-C; takes a picture of each page meanwhile; and stops both. The page *Runs* shows
-your own archive: run `make demo` first.
+warm-up and run TPC-C; takes a picture of each page meanwhile; and stops both. The pages *Runs* and
+*Sizing* show your own archive: run `make demo` first.
 """
 
 from __future__ import annotations
@@ -80,17 +80,25 @@ def _take(page: Page) -> None:
     page.goto(job)
     expect(page.locator("h1 .state")).to_have_text("done", timeout=120_000)
     _keep(page, "job")
+    shown = {
+        "benchmarks": "#f-c-dsn",
+        "hits": "#hits table",
+        "heat": "#heat table",
+        "audit": "table",
+    }
+    for name, ready in shown.items():
+        page.goto(f"/{name}")
+        page.wait_for_selector(ready)
+        _keep(page, name)
+    page.goto("/runs")
+    page.wait_for_selector("table")
+    _keep(page, "runs")
     page.goto("/sizing")
     page.get_by_label("Disk").select_option(index=1)
     page.get_by_label("Price of a GiB").fill("0.20")
     page.get_by_role("button", name="Show").click()
     expect(page.get_by_role("columnheader", name="Price")).to_be_visible()
     _keep(page, "sizing")
-    shown = {"benchmarks": "#f-c-dsn", "hits": "#hits table", "runs": "table", "audit": "table"}
-    for name, ready in shown.items():
-        page.goto(f"/{name}")
-        page.wait_for_selector(ready)
-        _keep(page, name)
 
 
 def _keep(page: Page, name: str) -> None:

@@ -61,6 +61,7 @@ def test_every_file_of_a_table_is_told_by_a_real_server(cluster: Cluster) -> Non
         session.script("CREATE DATABASE named")
     with closing(cluster.database("named").session()) as session:
         session.script("CREATE TABLE docs (id int PRIMARY KEY, body text)")
+        session.script('CREATE TABLE "Odd one" (id int)')
         session.script("ALTER TABLE docs ALTER body SET STORAGE EXTERNAL")
         session.script(
             "INSERT INTO docs SELECT n, repeat(n::text, 4000) FROM generate_series(1, 200) n"
@@ -73,8 +74,10 @@ def test_every_file_of_a_table_is_told_by_a_real_server(cluster: Cluster) -> Non
             "SELECT pg_relation_filepath('docs'), pg_relation_filepath('docs_pkey'),"
             " pg_relation_filepath(reltoastrelid) FROM pg_class WHERE relname = 'docs'"
         )[0]
+        ((odd,),) = session.query("""SELECT pg_relation_filepath('"Odd one"')""")
     data = Path("/somewhere/else")
     assert table(str(data / str(main))) == "public.docs"
     assert table(str(data / str(toast))) == "public.docs"
     assert table(str(data / str(index))) == "public.docs_pkey (index)"
+    assert table(str(data / str(odd))) == 'public."Odd one"', "as SQL takes it"
     assert database(str(data / str(main))) == "named"

@@ -1,5 +1,5 @@
 """The three daily acts in the console, by somebody who types nothing: a warm-up, a TPC-C run, the
-hit-ratio report. And what else a form does there: a share is set."""
+hit-ratio report. And what else a form does there: a share is set, a table pinned."""
 
 from __future__ import annotations
 
@@ -77,6 +77,7 @@ def test_the_daily_acts_take_few_clicks_and_no_reading(console: Served, tmp_path
         assert took < 180
         visitor.inspect("/hits", "#hits table", tmp_path)
         shared(page)
+        pinned(page)
         visitor.inspect("/lab", "text=Take the lab down", tmp_path)
         hand.click("button", "Take the lab down")
         hand.job_is_done()
@@ -84,6 +85,16 @@ def test_the_daily_acts_take_few_clicks_and_no_reading(console: Served, tmp_path
     # The next lab has no share of this one's.
     assert pins.of(Local(), live.DISK) == pins.Preferences()
     assert not Path(str(userspace_service.shares_of(live.DISK))).exists()
+
+
+def pinned(page: Page) -> None:
+    """From the page of what is hot, and from there no more."""
+    for verb, kept in (("Pin", ("table:public.item",)), ("Unpin", ())):
+        page.goto("/heat")
+        page.get_by_role("button", name=f"{verb} table:public.item").click()
+        page.wait_for_url("**/jobs/*")
+        expect(page.locator("h1 .state")).to_have_text("done")
+        assert pins.of(Local(), live.DISK).pinned == kept
 
 
 def shared(page: Page) -> None:
