@@ -80,16 +80,15 @@ def _take(page: Page) -> None:
     page.goto(job)
     expect(page.locator("h1 .state")).to_have_text("done", timeout=120_000)
     _keep(page, "job")
-    shown = {
-        "benchmarks": "#f-c-dsn",
-        "hits": "#hits table",
-        "heat": "#heat table",
-        "audit": "table",
-    }
-    for name, ready in shown.items():
+    pages = {"benchmarks": "#f-c-dsn", "hits": "#hits table", "heat": "#heat table"}
+    for name, ready in (pages | {"audit": "table"}).items():
         page.goto(f"/{name}")
         page.wait_for_selector(ready)
         _keep(page, name)
+    _take_runs(page)
+
+
+def _take_runs(page: Page) -> None:
     page.goto("/runs")
     page.wait_for_selector("table")
     _keep(page, "runs")
