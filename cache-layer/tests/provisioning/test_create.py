@@ -317,15 +317,54 @@ def test_one_disk_in_two_guises_gets_no_second_tier(other: dict[str, Any]) -> No
     assert made(plain) == []
 
 
+def seen(there: Keeping, name: str, device: dict[str, Any]) -> None:
+    """Another device of the machine, as lsblk describes it."""
+    others = there.answers["lsblk"]
+
+    def lsblk() -> str:
+        if there.calls[-1].line.endswith(f" {name}"):
+            return json.dumps({"blockdevices": [device]})
+        return others() if callable(others) else str(others)
+
+    there.answers["lsblk"] = lsblk
+
+
+@pytest.mark.parametrize(
+    ("entry", "device"),
+    [
+        ("/dev/sdb", {"maj:min": "8:16", "wwn": "0x5000c500a1b2c3d4"}),
+        (
+            "/dev/mapper/mpatha",
+            {"type": "mpath", "maj:min": "252:9", "children": [{"maj:min": "8:0"}]},
+        ),
+    ],
+    ids=["second path", "multipath over it"],
+)
+def test_an_entry_that_names_a_path_to_the_origin_is_found(
+    entry: str, device: dict[str, Any]
+) -> None:
+    there = server()
+    there.files["/etc/fstab"] = (f"{entry} /srv/db ext4 noatime 0 2\n", 0o644)
+    seen(there, str(ORIGIN), {"maj:min": "8:0", "wwn": "0x5000c500a1b2c3d4"})
+    seen(there, entry, device)
+    assert [one.spec for one in fstab.mounting(there, ORIGIN)] == [entry]
+
+
+def test_an_entry_of_another_partition_of_the_disk_is_left_alone() -> None:
+    there = server()
+    there.files["/etc/fstab"] = ("/dev/sda2 /home ext4 defaults 0 2\n", 0o644)
+    disk = {"wwn": "0x5000c500a1b2c3d4", "children": [{"maj:min": "8:0"}]}
+    seen(there, str(ORIGIN), disk | {"maj:min": "8:1", "partuuid": "77-01"})
+    seen(there, "/dev/sda2", disk | {"maj:min": "8:2", "partuuid": "77-02"})
+    assert fstab.mounting(there, ORIGIN) == []
+
+
 FSTAB = "# /etc/fstab\nUUID=1234-abcd /srv/db ext4 noatime 0 2\n/dev/sdz1 /home ext4 defaults 0 2\n"
 
 
 def test_what_would_mount_the_origin_at_boot_is_shown_and_with_yes_changed() -> None:
-    more = {
-        "blkid --probe --output export": "UUID=1234-abcd\nTYPE=ext4\n",
-        "readlink -f /dev/sdz1": "/dev/sdz1\n",
-    }
-    there = server(**more)
+    there = server(**{"blkid --probe --output export": "UUID=1234-abcd\nTYPE=ext4\n"})
+    seen(there, "/dev/sdz1", {"maj:min": "65:145", "wwn": "0x5000c500ffffffff"})
     there.files["/etc/fstab"] = (FSTAB, 0o644)
     line = (
         "/dev/mapper/hotset-oltp /srv/db ext4"

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 
 from ...hosts.base import Machine
 from ..cache_device import Disk
+from ..identity import origin as identity
 
 PATH = PurePosixPath("/etc/fstab")
 _TAGS = {
@@ -61,8 +62,7 @@ def mounting(machine: Machine, origin: PurePosixPath) -> list[Entry]:
     if not there:
         return []
     tags = _tags(machine, origin)
-    node = _node(machine, str(origin))
-    return [one for one in there if _leads_to(machine, one.spec, node, tags)]
+    return [one for one in there if _leads_to(machine, one.spec, origin, tags)]
 
 
 def rewrite(machine: Machine, disk: Disk, unit: str) -> list[str]:
@@ -114,7 +114,7 @@ def _mark(disk: Disk) -> str:
     return f"# hotset {disk.name}: "
 
 
-def _leads_to(machine: Machine, spec: str, node: str, tags: dict[str, str]) -> bool:
+def _leads_to(machine: Machine, spec: str, origin: PurePosixPath, tags: dict[str, str]) -> bool:
     name, is_tag, value = spec.partition("=")
     if is_tag and name in _TAGS:
         return tags.get(_TAGS[name], "").lower() == value.strip('"').lower() != ""
@@ -124,11 +124,7 @@ def _leads_to(machine: Machine, spec: str, node: str, tags: dict[str, str]) -> b
     name = {"by-uuid": "UUID", "by-label": "LABEL", "by-partuuid": "PARTUUID"}.get(by, "")
     if name and tags.get(_TAGS[name], "") == PurePosixPath(spec).name:
         return True
-    return bool(node) and _node(machine, spec) == node
-
-
-def _node(machine: Machine, path: str) -> str:
-    return machine.run(["readlink", "-f", path], check=False).stdout.strip()
+    return identity.shows(machine, PurePosixPath(spec), origin)
 
 
 def _tags(machine: Machine, device: PurePosixPath) -> dict[str, str]:

@@ -132,6 +132,23 @@ def same(machine: Machine, one: PurePosixPath, other: PurePosixPath) -> bool:
     return bool(first.wwn) and (first.wwn, first.partition) == (second.wwn, second.partition)
 
 
+def shows(machine: Machine, one: PurePosixPath, other: PurePosixPath) -> bool:
+    """Whether two devices hold the same bytes: one device, two paths to it, or a path and the
+    multipath device over it. False where one of them is not there."""
+    if any(machine.run(["test", "-b", str(name)], check=False).rc for name in (one, other)):
+        return False
+    found = [_lsblk(machine, name, "--inverse") for name in (one, other)]
+    numbers = [device.get("maj:min") for device in found]
+    if numbers[0] == numbers[1]:
+        return True
+    for device, number in zip(found, reversed(numbers), strict=True):
+        paths = device.get("children", []) if device.get("type") == "mpath" else []
+        if number in [path.get("maj:min") for path in paths]:
+            return True
+    (wwn, partition), also = ((one.get("wwn"), one.get("partuuid")) for one in found)
+    return bool(wwn or partition) and (wwn, partition) == also
+
+
 def regions(machine: Machine, origin: PurePosixPath) -> tuple[tuple[int, int], ...]:
     """What a fingerprint covers: first piece of 64 KiB and number of pieces, of each stretch."""
     parts = [(0, _HEAD // _PIECE)]
