@@ -21,6 +21,8 @@ from hotset.cachelayer.provisioning.identity.origin import OriginId, OriginState
 from hotset.cachelayer.provisioning.lifecycle import TierRefusedError
 from hotset.cachelayer.provisioning.state import TierRecord, Word
 from hotset.cachelayer.tiers.base import MetadataDamagedError, WriteMode
+from hotset.cachelayer.warmup import pins
+from hotset.cachelayer.warmup.pins import Preferences
 from tests.fake_machine import FakeMachine
 from tests.provisioning.test_cache_device import CARD, disk, part
 from tests.tiers.test_dmcache import LINE
@@ -310,8 +312,14 @@ def test_a_dead_flash_is_believed_only_if_it_does_not_answer() -> None:
 
 def test_a_detached_disk_leaves_nothing_that_could_be_found_again() -> None:
     there = server(**{"dmsetup status": LINE.replace(" 12 33 ", " 12 0 ")})
+    pins.save(there, "data", Preferences(("table:stock",)))
+    pins.save(there, "data2", Preferences(("table:item",)))
     card = lifecycle.detach(there, CARD, disk(), False, False, nothing, nothing)
     assert card.disks == saved(there).disks == ()
+    assert "rm -f /etc/hotset/warmup/data.json" in there.commands, (
+        "the next of its name has no pins"
+    )
+    assert "rm -f /etc/hotset/warmup/data2.json" not in there.commands
     found = cards.labelled(there, CARD.flash)
     assert found is not None
     assert found.disks == ()

@@ -19,6 +19,7 @@ from ..tiers.base import MetadataDamagedError, Report, TierFailedError
 from ..tiers.bcache import Bcache
 from ..tiers.dmcache import DmCache
 from ..tiers.userspace import Userspace
+from ..warmup import pins
 from . import abandoned, state
 from . import cache_device as cards
 from .boot import fstab, systemd_unit, udev
@@ -348,7 +349,7 @@ def detach(
     # So that no old superblock is found there by what comes next.
     devicemapper.wipe(machine, card.flash, disk.metadata)
     devicemapper.wipe(machine, card.flash, disk.cache)
-    _forget_at_boot(machine, disk, say)
+    _forget(machine, disk, say)
     reservation.give_back(machine, disk.origin)
     card = cards.save(machine, card.without(disk.name))
     say(f"{disk.origin} is a plain disk again: mount it instead of {disk.device}")
@@ -365,7 +366,7 @@ def _detach_dead(
         cards.require_ours(machine, card)
     # First of all: whenever this flash is seen again, its writes are older than the origin's.
     abandoned.add(machine, card, disk)
-    _forget_at_boot(machine, disk, say)
+    _forget(machine, disk, say)
     reservation.give_back(machine, disk.origin)
     card = card.without(disk.name)
     stuck = None
@@ -398,7 +399,9 @@ def _forget_counting(machine: Machine, tier: KernelTier, disk: Disk) -> None:
         tracepoints.end(machine, disk.name)
 
 
-def _forget_at_boot(machine: Machine, disk: Disk, say: Say) -> None:
+def _forget(machine: Machine, disk: Disk, say: Say) -> None:
+    """What the machine was told of a disk that is no more."""
+    pins.forget(machine, disk.name)
     systemd_unit.remove(machine, disk)
     udev.show_origin(machine, disk)
     for line in fstab.restore(machine, disk):

@@ -97,5 +97,10 @@ def save(machine: Machine, disk: str, wanted: Preferences) -> None:
     machine.replace(json.dumps(fields, indent=1) + "\n", _path(disk))
 
 
+def forget(machine: Machine, disk: str) -> None:
+    """Of a disk that is no more: the next of its name begins without."""
+    machine.run(["rm", "-f", str(_path(disk))])
+
+
 def _path(disk: str) -> PurePosixPath:
     return FOLDER / f"{disk}.json"
