@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Literal, get_args
 
 from ..block import devicemapper
 from ..common.units import Bytes
@@ -55,25 +55,14 @@ Verb = Literal[
     "detach",
 ]
 Ending = Literal["kill", "kill within", "power cut", "power cut within"]
-VERBS: tuple[Verb, ...] = (
-    "create",
-    "deactivate",
-    "activate",
-    "flush",
-    "grow",
-    "shrink",
-    "set",
-    "repair",
-    "repair clean",
-    "detach",
-)
+VERBS: tuple[Verb, ...] = get_args(Verb)
 ON_LINE: tuple[Verb, ...] = ("flush", "grow", "shrink", "set")
 """Those that work on a tier that is mounted."""
 MENDED: tuple[TierKind, ...] = ("dm-cache",)
 """Whose metadata ``repair`` can mend with writes on the flash; a cache that was clean begins empty,
 of every kind (``repair clean``)."""
-KINDS: tuple[TierKind, ...] = ("dm-cache", "bcache", "userspace")
-ENDINGS: tuple[Ending, ...] = ("kill", "kill within", "power cut", "power cut within")
+KINDS: tuple[TierKind, ...] = get_args(TierKind)
+ENDINGS: tuple[Ending, ...] = get_args(Ending)
 MIB = 1024**2
 _MOUNT = PurePosixPath("/run/hotset/campaign")
 _RECORDS = _MOUNT / "records"

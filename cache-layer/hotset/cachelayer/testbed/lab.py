@@ -36,8 +36,7 @@ from .slow_disk import Portal, Target
 
 MachineKind = Literal["local", "image", "uml", "vm"]
 MachineChoice = Literal["auto"] | MachineKind
-LabTier = Literal["dm-cache", "bcache", "userspace"]
-TierChoice = Literal["auto"] | LabTier
+TierChoice = Literal["auto"] | TierKind
 KERNEL_TIERS: tuple[TierKind, ...] = ("dm-cache", "bcache")
 FLASH_MODEL = "pcie-flash-2014"
 Say = Callable[[str], None]
