@@ -6,8 +6,11 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hotset.cachelayer.block import usage
+from hotset.cachelayer.block.extents import Extent
 from hotset.cachelayer.block.usage import InUseError, Mount
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.warmup import targets
@@ -104,3 +107,27 @@ def test_a_file_elsewhere_is_refused() -> None:
         inspect.wish("x", ["/etc/passwd"])
     there.answers["stat --dereference '--format=%d %F'"] = "64771 regular file\n"
     assert inspect.files(["/srv/a"]) == ["/srv/a"]
+
+
+@given(st.integers(0, 2**50), st.integers(1, 2**50))
+def test_a_region_is_named_to_the_byte(start: int, length: int) -> None:
+    part = Extent(Bytes(start), Bytes(length))
+    assert targets.region_of(targets.region_name(part)) == part
+
+
+def test_a_region_lies_on_the_disk() -> None:
+    view = MountedView(machine(), DEVICE, None, None, BLOCK, Bytes(2**26))
+    assert view.region("region:63MiB+1MiB") == Extent(Bytes(63 * 2**20), Bytes(2**20))
+    with pytest.raises(TargetError, match=r"ends at 64.0 MiB, beyond the end of .*67108864 bytes"):
+        view.region("region:63MiB+1048577")
+
+
+def test_a_disk_without_a_file_system_has_regions_alone() -> None:
+    there = machine()
+    there.answers["blkid"] = "LVM2_member\n"
+    there.answers["cat /proc/self/mountinfo"] = MOUNTINFO.splitlines()[0]
+    with targets.inspect(there, DEVICE, BLOCK, PurePosixPath("/srv/pg")) as view:
+        assert (view.own().layers, view.free()) == (([],), [])
+        with pytest.raises(TargetError, match=r"no file system of kind ext4 or xfs, .*region:"):
+            view.files(["/srv/x"])
+    assert not [line for line in there.commands if line.startswith("mount")]

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from hotset.cachelayer.block.extents import Run, count, intersection
 from hotset.cachelayer.common.errors import RequestError
-from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.common.units import Blocks, Bytes
 from hotset.cachelayer.hosts.base import Machine
 from hotset.cachelayer.provisioning import cache_device as cards
 from hotset.cachelayer.provisioning import create as creation
@@ -102,6 +103,20 @@ class Disk:
         targets = [self.path(name) for name in names]
         request = pins.Fetch if verb is pins.pin_targets else pins.Prefer
         verb(request(targets=targets, disk="pg"), self.context)
+
+    def misses_at(self, offset: int, length: int) -> int:
+        """Of reading a part of the disk, past the page cache."""
+        before = self.tier.counters().read_misses
+        self.sh(
+            f"dd if={self.tier.path} of=/dev/null bs=64K iflag=direct,skip_bytes,count_bytes"
+            f" skip={offset} count={length} status=none"
+        )
+        return self.tier.counters().read_misses - before
+
+    def cached_at(self, first: int, blocks: int) -> int:
+        """Blocks of a part of the disk."""
+        part = [Run(Blocks(first), Blocks(blocks))]
+        return int(count(intersection(part, self.tier.resident())))
 
     def share(self, name: str, guarantee: str, limit: str) -> None:
         target = self.path(name)
@@ -208,6 +223,35 @@ def test_what_cannot_be_is_refused_and_changes_nothing(disk: Disk) -> None:
     disk.sh(f"rm {disk.path('orders')}")
     pins.refresh(pins.Refresh(disk="pg"), disk.context)
     assert "left as it was looked up last" in disk.said[-1]
+
+
+def test_a_part_of_the_disk_is_pinned_or_excluded(disk: Disk) -> None:
+    """Also while no file system is on the disk that anybody could name a file of."""
+    disk.sh(f"umount {disk.folder}/mounted; wipefs -qa {disk.tier.path}")
+    scanned = 128 * MIB
+    # It begins and ends in the middle of a block, which is pinned as a whole.
+    pinned = f"region:{100 * MIB + 1}+{4 * MIB}"
+    pins.pin_targets(pins.Fetch(targets=[pinned], disk="pg"), disk.context)
+    assert disk.division.pinned.resident == disk.division.pinned.blocks == 4 * MIB // BLOCK + 1
+    for _ in range(2):
+        disk.misses_at(0, scanned)
+    assert disk.misses_at(100 * MIB, 4 * MIB) == 0
+    # Of what is excluded, a block that holds something else as well stays cacheable.
+    excluded = f"region:{BLOCK // 2}+{8 * MIB}"
+    pins.exclude_targets(pins.Prefer(targets=[excluded], disk="pg"), disk.context)
+    whole = 8 * MIB // BLOCK - 1
+    for _ in range(2):
+        assert disk.misses_at(0, 9 * MIB) >= whole
+        assert disk.cached_at(1, whole) == 0
+    found = pins.list_preferences(pins.Preferred(disk="pg"), disk.context).text("csv")
+    assert [row.split(",")[:2] for row in found.splitlines()[1:]] == [
+        [pinned, "pinned"],
+        [excluded, "excluded"],
+    ]
+    with pytest.raises(TargetError, match=r"beyond the end of"):
+        pins.pin_targets(pins.Fetch(targets=["region:190MiB+3MiB"], disk="pg"), disk.context)
+    with pytest.raises(TargetError, match=r"no file system of kind ext4 or xfs"):
+        disk.prefer(pins.pin_targets, "orders")
 
 
 def test_a_cache_does_not_become_too_small_for_what_is_pinned(disk: Disk) -> None:

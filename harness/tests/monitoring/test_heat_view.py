@@ -68,6 +68,7 @@ def test_extents_by_heat() -> None:
     rows = heat_view.by_extent(HEATS, GRID, CACHED)
     assert [row.name for row in rows[:2]] == ["0 B + 1.0 MiB", "4.0 MiB + 1.0 MiB"]
     assert [row.resident for row in rows[:2]] == [1.0, 0.0]
+    assert [row.target for row in rows[:2]] == ["region:0+1MiB", "region:4MiB+1MiB"]
 
 
 def test_the_strip_holds_all_heat_and_the_whole_disk() -> None:

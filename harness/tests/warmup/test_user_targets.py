@@ -27,6 +27,8 @@ from hotset.harness.warmup.targets import Server, parse, segments
         ("table:public.orders", "table", "public.orders"),
         ("index:i", "index", "i"),
         ("database:tpcc", "database", "tpcc"),
+        ("region:1GiB+512MiB", "region", "1GiB+512MiB"),
+        ("region:0+4096", "region", "0+4096"),
         ("heat", "heat", ""),
         ("snapshot:/var/lib/s", "snapshot", "/var/lib/s"),
     ],
@@ -42,6 +44,15 @@ def test_what_is_no_target_is_told_the_forms(text: str) -> None:
     with pytest.raises(TargetError, match="table:NAME, index:NAME") as refused:
         parse(text)
     assert repr(text) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["region:", "region:1GiB", "region:+1GiB", "region:1GiB+", "region:-1+8", "region:1+0"]
+)
+def test_what_is_no_region_is_told_the_form(text: str) -> None:
+    with pytest.raises(TargetError, match=r"region:OFFSET\+LENGTH|write at least 1") as refused:
+        parse(text)
+    assert text in str(refused.value)
 
 
 def test_segments_and_forks_of_a_relation(tmp_path: Path) -> None:

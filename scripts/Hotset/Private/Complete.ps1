@@ -133,6 +133,7 @@ function Read-HotsetTargetOffer {
         $Bound
     )
     @{ Value = 'heat'; Tip = 'the hottest blocks first' }
+    @{ Value = 'region:'; Tip = 'a part of the disk: region:OFFSET+LENGTH' }
     @{ Value = 'snapshot:'; Tip = 'what a snapshot lists' }
     $dsn = [string] $Bound['Dsn']
     if (-not $dsn) { return }

@@ -3834,8 +3834,8 @@ function Get-HotsetWarmupPlan {
     The token needs the right 'read'. On the server's own command line this is "hotset warmup plan".
     .PARAMETER Target
     What to cache, most important first. A full path of a file or folder on the disk, table:NAME,
-    index:NAME, database:NAME (these with -Dsn), heat, or snapshot:FILE. By the pipeline also
-    objects with SqlInstance and Name, such as those of Get-DbaDatabase.
+    index:NAME, database:NAME (these with -Dsn), region:OFFSET+LENGTH, heat, or snapshot:FILE. By
+    the pipeline also objects with SqlInstance and Name, such as those of Get-DbaDatabase.
     .PARAMETER Disk
     The accelerated disk; may be left out if there is only one.
     .PARAMETER Machine
@@ -4148,8 +4148,8 @@ function Start-HotsetWarmup {
     run".
     .PARAMETER Target
     What to cache, most important first. A full path of a file or folder on the disk, table:NAME,
-    index:NAME, database:NAME (these with -Dsn), heat, or snapshot:FILE. By the pipeline also
-    objects with SqlInstance and Name, such as those of Get-DbaDatabase.
+    index:NAME, database:NAME (these with -Dsn), region:OFFSET+LENGTH, heat, or snapshot:FILE. By
+    the pipeline also objects with SqlInstance and Name, such as those of Get-DbaDatabase.
     .PARAMETER Resume
     Resume this saved plan, or last: only what is missing is cached.
     .PARAMETER Disk

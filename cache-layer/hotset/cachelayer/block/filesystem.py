@@ -41,12 +41,21 @@ def make(machine: Machine, device: PurePosixPath, kind: FileSystem) -> None:
 
 def kind_of(machine: Machine, device: PurePosixPath) -> FileSystem:
     """:raises ValueError: none that hotset knows is on the device."""
+    kind, found = _probed(machine, device)
+    if kind is None:
+        raise ValueError(f"{device} holds {found or 'no known file system'}, not ext4 or xfs")
+    return kind
+
+
+def kind_if_any(machine: Machine, device: PurePosixPath) -> FileSystem | None:
+    """As :func:`kind_of`; None for a disk that something else uses (LVM, ASM, a guest)."""
+    return _probed(machine, device)[0]
+
+
+def _probed(machine: Machine, device: PurePosixPath) -> tuple[FileSystem | None, str]:
     argv = ["blkid", "--probe", "--match-tag", "TYPE", "--output", "value", str(device)]
     found = machine.run(argv, check=False).stdout.strip()
-    for kind in LOOK_OPTIONS:
-        if found == kind:
-            return kind
-    raise ValueError(f"{device} holds {found or 'no known file system'}, not ext4 or xfs")
+    return next((kind for kind in LOOK_OPTIONS if found == kind), None), found
 
 
 def own_extents(machine: Machine, device: PurePosixPath, kind: FileSystem) -> list[Extent]:

@@ -70,7 +70,16 @@ class Kept:
 
 
 def identity(machine: Machine, inspect: MountedView) -> Identity:
-    """What identifies the disk behind a look at it."""
+    """What identifies the disk behind a look at it.
+
+    :raises SnapshotError: it has no file system, so nothing does.
+    """
+    if inspect.kind is None:
+        raise SnapshotError(
+            f"{inspect.device} has no file system that tells it from another disk: a snapshot of"
+            " it could be restored to the wrong one. Name what to cache as region:OFFSET+LENGTH",
+            field="disk",
+        )
     argv = ["blkid", "--probe", "--match-tag", "UUID", "--output", "value", str(inspect.device)]
     return Identity(machine.run(argv).stdout.strip(), inspect.size)
 

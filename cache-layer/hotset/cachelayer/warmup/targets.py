@@ -1,4 +1,4 @@
-"""Targets of a warm-up on a disk's file system: paths to extents to cache blocks.
+"""Targets of a warm-up on a disk: paths and regions to extents to cache blocks.
 
 The file system is looked at where it is mounted. When it is not, it is mounted read-only for the
 look, on the folder where it is usually mounted, so that paths are the same.
@@ -23,20 +23,63 @@ from .planner import PlanTarget
 
 _PATHS_PER_CALL = 200
 OWN = "(file system's own)"
+_REGION = "region:"
+_UNITS = ("TiB", "GiB", "MiB", "KiB")
 
 
 class TargetError(RequestError):
     """A target that cannot be warmed; the message names it and what would do."""
 
 
+def region_of(text: str) -> Extent:
+    """The part of a disk that ``region:OFFSET+LENGTH`` names.
+
+    >>> region_of("region:1GiB+64KiB")
+    Extent(start=Bytes(1073741824), length=Bytes(65536))
+
+    :raises TargetError: names the part that is wrong, and the form.
+    """
+    offset, plus, length = text.removeprefix(_REGION).partition("+")
+    try:
+        found = Extent(Bytes.parse(offset), Bytes.parse(length))
+    except ValueError as error:
+        wrong = "" if not plus else f" ({error})"
+        raise TargetError(
+            f"{text!r}: write region:OFFSET+LENGTH, such as region:10GiB+512MiB{wrong}",
+            field="targets",
+        ) from None
+    if not found.length:
+        raise TargetError(f"{text!r}: the length is 0; write at least 1", field="targets")
+    return found
+
+
+def region_name(part: Extent) -> str:
+    """As :func:`region_of` reads it, to the byte.
+
+    >>> region_name(Extent(Bytes(2**30), Bytes(3 * 2**16)))
+    'region:1GiB+192KiB'
+    """
+    return f"{_REGION}{_exactly(part.start)}+{_exactly(part.length)}"
+
+
+def _exactly(size: Bytes) -> str:
+    for power, unit in zip((40, 30, 20, 10), _UNITS, strict=True):
+        if size and size % 2**power == 0:
+            return f"{size >> power}{unit}"
+    return str(int(size))
+
+
 @dataclass(frozen=True, slots=True)
 class MountedView:
-    """A disk's file system, mounted on ``folder`` (None: nowhere) for as long as this is in use."""
+    """A disk's file system, mounted on ``folder`` (None: nowhere) for as long as this is in use.
+
+    :ivar kind: None where the disk has no file system that hotset knows: regions can be named.
+    """
 
     machine: Machine
     device: PurePosixPath
     folder: PurePosixPath | None
-    kind: FileSystem
+    kind: FileSystem | None
     block: Bytes
     size: Bytes
 
@@ -48,14 +91,29 @@ class MountedView:
         found = extents.of_files(self.machine, self.files(paths))
         return PlanTarget(name, len(found), (self.runs(found),), pinned)
 
+    def region(self, name: str) -> Extent:
+        """:raises TargetError: it is not on the disk as a whole."""
+        found = region_of(name)
+        if found.start + found.length > self.size:
+            raise TargetError(
+                f"{name} ends at {Bytes(found.start + found.length)}, beyond the end of"
+                f" {self.device} ({self.size}, {int(self.size)} bytes): name a part of the disk",
+                field="targets",
+            )
+        return found
+
     def own(self) -> PlanTarget:
         """What the file system needs beside its files (journal, tables)."""
-        found = filesystem.own_extents(self.machine, self.device, self.kind)
+        found = []
+        if self.kind is not None:
+            found = filesystem.own_extents(self.machine, self.device, self.kind)
         return PlanTarget(OWN, len(found), (self.runs(found),))
 
     def free(self) -> list[Extent]:
         """Where nothing lies; as the disk says it, so a little old while the file system is mounted
-        and written to."""
+        and written to. Nowhere, as far as is known, without a file system."""
+        if self.kind is None:
+            return []
         return filesystem.free_extents(self.machine, self.device, self.kind)
 
     def runs(self, found: Sequence[Extent]) -> list[Run]:
@@ -63,6 +121,13 @@ class MountedView:
 
     def files(self, paths: Sequence[str]) -> list[str]:
         """Regular files among the paths and below the folders among them."""
+        if self.kind is None:
+            raise TargetError(
+                f"{self.device} has no file system of kind {' or '.join(filesystem.LOOK_OPTIONS)},"
+                f" so the path {paths[0]} cannot be resolved on it: name a part of the disk, as"
+                " region:OFFSET+LENGTH",
+                field="targets",
+            )
         if self.folder is None:
             raise TargetError(
                 f"{self.device} is not mounted, so the path {paths[0]} cannot be resolved on it:"
@@ -96,9 +161,9 @@ def inspect(
     :param usual: where it is usually mounted; it is mounted there when it is not mounted now.
     :raises TargetError: something else is mounted there.
     """
-    kind, size = filesystem.kind_of(machine, device), device_size(machine, device)
+    kind, size = filesystem.kind_if_any(machine, device), device_size(machine, device)
     mounted = usage.mounted_at(machine, device)
-    if mounted or usual is None:
+    if mounted or usual is None or kind is None:
         folder = mounted[0].folder if mounted else None
         yield MountedView(machine, device, folder, kind, block, size)
         return

@@ -23,7 +23,7 @@ GROUPS: Mapping[str, str] = {
     "tier": "Set up, inspect, change and remove the flash cache of a server's disks.",
     "warmup": "Fill a disk's cache before its users arrive. TARGETs, the most important"
     " first: the full path of a file or folder, table:NAME, index:NAME,"
-    " database:NAME (--dsn), heat, snapshot:FILE.",
+    " database:NAME (--dsn), region:OFFSET+LENGTH, heat, snapshot:FILE.",
     "lab": "Try things out in the lab: a machine with a slow disk and a flash disk.",
     "disk": "Benchmark disks, and work with models of devices.",
     "tpch": "Run TPC-H on your own database: load it, run the 22 queries and the refresh"

@@ -55,8 +55,8 @@ _TEXTS = {
 }
 _TARGETS = (
     " A full path of a file or folder on the disk, table:NAME, index:NAME, database:NAME (these"
-    " with -Dsn), heat, or snapshot:FILE. By the pipeline also objects with SqlInstance and Name,"
-    " such as those of Get-DbaDatabase."
+    " with -Dsn), region:OFFSET+LENGTH, heat, or snapshot:FILE. By the pipeline also"
+    " objects with SqlInstance and Name, such as those of Get-DbaDatabase."
 )
 _ASCII = {
     "…": "...",

@@ -14,6 +14,7 @@ from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.stats import attribution
 from hotset.cachelayer.stats.attribution import Owner
 from hotset.cachelayer.stats.heat import Grid
+from hotset.cachelayer.warmup.targets import region_name
 from hotset.reports.render.hits import SCHEMA_VERSION, percent, size
 from hotset.reports.render.plain import csv_text, text_table
 
@@ -164,8 +165,8 @@ def _ranked(
         held = int(extents.length(where))
         density = heat * _MIB / held if held else None
         share = heat / whole if whole else 0.0
-        resident, target = _resident(where, cached), file_labels.target_of(by, name)
-        rows.append(Hot(name, heat, share, held, density, resident, target))
+        target = region_name(where[0]) if by == "extent" else file_labels.target_of(by, name)
+        rows.append(Hot(name, heat, share, held, density, _resident(where, cached), target))
     return sorted(rows, key=lambda row: (-row.heat, row.name))
 
 

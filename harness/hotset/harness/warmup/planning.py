@@ -147,6 +147,9 @@ class _Maker:
             return self._heat(target, pinned)
         if target.kind == "snapshot":
             return self._snapshot(target, pinned)
+        if target.kind == "region":
+            runs = self.inspect.runs([self.inspect.region(target.text)])
+            return PlanTarget(target.text, 1, (runs,), pinned)
         return self.inspect.wish(target.text, self._paths(target), pinned)
 
     def runs(self, target: Target) -> list[Run]:
@@ -157,6 +160,8 @@ class _Maker:
         """The blocks that have nothing else in them: leaving them out harms no neighbour."""
         if target.kind in ("heat", "snapshot"):
             return self.runs(target)
+        if target.kind == "region":
+            return extents.whole_runs([self.inspect.region(target.text)], self.inspect.block)
         found = extents.of_files(self.inspect.machine, self.inspect.files(self._paths(target)))
         return extents.whole_runs(found, self.inspect.block)
 

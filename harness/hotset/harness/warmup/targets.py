@@ -1,7 +1,8 @@
 """Targets as users write them: what they stand for, and the blocks they come to.
 
-``/a/file``, ``/a/folder``, ``table:NAME``, ``index:NAME``, ``database:NAME``, ``heat`` (hottest
-first) and ``snapshot:FILE`` (a resident set saved before).
+``/a/file``, ``/a/folder``, ``table:NAME``, ``index:NAME``, ``database:NAME``,
+``region:OFFSET+LENGTH`` (a part of the disk), ``heat`` (hottest first) and ``snapshot:FILE`` (a
+resident set saved before).
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from typing import Literal
 
 from hotset.cachelayer.common.errors import Remedy
 from hotset.cachelayer.hosts.base import Machine
-from hotset.cachelayer.warmup.targets import TargetError
+from hotset.cachelayer.warmup.targets import TargetError, region_of
 from hotset.tpcc.database import Aborted
 
 from ..databases.base import Connection, Engine, Unavailable, sql
 
-Kind = Literal["path", "table", "index", "database", "heat", "snapshot"]
-_NAMED = re.compile(r"^(table|index|database|snapshot):(.+)$")
+Kind = Literal["path", "table", "index", "database", "region", "heat", "snapshot"]
+_NAMED = re.compile(r"^(table|index|database|region|snapshot):(.+)$")
 _FORMS = (
-    "write a full path such as /srv/pg/base, table:NAME, index:NAME, database:NAME, heat or"
-    " snapshot:FILE"
+    "write a full path such as /srv/pg/base, table:NAME, index:NAME, database:NAME,"
+    " region:OFFSET+LENGTH, heat or snapshot:FILE"
 )
 _INDEXES, _TABLES = "iI", "rmtp"
 
@@ -53,6 +54,8 @@ def parse(text: str) -> Target:
     match = _NAMED.match(text)
     if match:
         kind: Kind = match[1]  # type: ignore[assignment] # the pattern's own words
+        if kind == "region":
+            region_of(text)
         return Target(text, kind, match[2])
     if not text.startswith("/"):
         raise TargetError(f"{text!r}: {_FORMS}", field="targets")
