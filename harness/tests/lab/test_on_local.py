@@ -1,34 +1,22 @@
 """hotset on a computer whose own kernel has dm-cache: run inside the virtual machine as ``local``.
 
-The virtual machine gets a disk with hotset, its libraries for the guest's Python, and flashdev; in
-there slow disk, iSCSI, tier and database all stand on one kernel.
+In there slow disk, iSCSI, tier and database all stand on one kernel.
 """
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.block import flashdev
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import Machine, Result
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.testbed.lab import LabSpec
 from hotset.reports.model.document import RunDocument
-from hotset.tpcc import native
-from tests.own_lab import own_lab
+from tests.inside_guest import THERE, hotset, lab_with_hotset, remove_slow_disk, slow_disk
 
 pytestmark = pytest.mark.lab
 
-ROOT = Path(__file__).parents[3]
-GUEST_PYTHON = "3.13"
-THERE = PurePosixPath("/mnt")
 TINY = """
 name = "inside"
 repeats = 1
@@ -63,50 +51,6 @@ REAL = (
 """Disks of the guest by their ids, as hardware has them."""
 
 
-def guest_disk(folder: Path) -> Path:
-    """A disk with everything hotset needs inside."""
-    content, disk = folder / "content", folder / "disk.img"
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    subprocess.run(
-        [
-            "uv",
-            "pip",
-            "install",
-            "--quiet",
-            "--python-version",
-            GUEST_PYTHON,
-            "--python-platform",
-            "x86_64-manylinux_2_28",
-            "--only-binary",
-            ":all:",
-            "--target",
-            str(content / "site"),
-            *project["dependencies"],
-        ],
-        check=True,
-        cwd=ROOT,
-    )
-    for part in ("cache-layer", "tpcc", "tpch", "reports", "harness"):
-        shutil.copytree(
-            ROOT / part / "hotset",
-            content / "site/hotset",
-            dirs_exist_ok=True,
-            ignore=shutil.ignore_patterns("__pycache__"),
-        )
-    # What an installed hotset has: its own version for the record.
-    metadata = content / f"site/hotset-{project['version']}.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: hotset\nVersion: {project['version']}\n"
-    )
-    shutil.copy(flashdev.program(Local()), content / "flashdev")
-    shutil.copy(native.program(), content / native.PROGRAM)
-    (content / "inside.toml").write_text(TINY)
-    Local().run(["mke2fs", "-q", "-t", "ext4", "-d", str(content), str(disk), "4g"], timeout_s=300)
-    shutil.rmtree(content)
-    return disk
-
-
 @dataclass(frozen=True)
 class Inside:
     """hotset in the guest."""
@@ -125,38 +69,16 @@ class Inside:
         return RunDocument.model_validate_json(done.stdout)
 
     def hotset(self, *more: str, yes: bool = False) -> Result:
-        words = [
-            f"PYTHONPATH={THERE}/site",
-            f"HOTSET_FLASHDEV={THERE}/flashdev",
-            f"HOTSET_TPCC_DRIVER={THERE}/{native.PROGRAM}",
-            f"HOME={THERE}",
-            "python3",
-            "-c",
-            "from hotset.harness.cli import main; main()",
-            "experiment",
-            "run",
-            str(THERE / "inside.toml"),
-            "--format",
-            "json",
-            *(word for one in more for word in ("--set", one)),
-            *(["--yes"] if yes else []),
-        ]
-        return self.machine.run(["env", *words], timeout_s=900, check=False)
+        settings = [word for one in more for word in ("--set", one)]
+        words = ["experiment", "run", str(THERE / "inside.toml"), "--format", "json", *settings]
+        return hotset(self.machine, *words, *(["--yes"] if yes else []))
 
 
 @pytest.fixture(scope="module")
 def inside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inside]:
-    folder = tmp_path_factory.mktemp("inside")
-    disk = guest_disk(folder)
-    spec = LabSpec("uml", 2, Bytes(3 * 1024**3), Bytes(640 * 1024**2), disk, False)
-    with own_lab(tmp_path_factory, spec) as lab:
-        assert lab.saved is not None
-        lab.machine.run(["mount", str(lab.saved), str(THERE)])
-        # What systemd does on a computer (its static device nodes).
-        lab.machine.run(["modprobe", "--all", "fuse", "loop"])
+    sizes = Bytes(3 * 1024**3), Bytes(640 * 1024**2)
+    with lab_with_hotset(tmp_path_factory, *sizes, {"inside.toml": TINY}) as lab:
         yield Inside(lab.machine)
-        lab.machine.run(["umount", str(THERE)])
-    disk.unlink()
 
 
 def test_the_tier_on_this_computers_own_kernel(inside: Inside) -> None:
@@ -190,8 +112,7 @@ def test_real_disks_by_their_names(inside: Inside) -> None:
     assert baseline is not None
     assert baseline.repeats[0].nopm > 0
     for name in ("slow", "log"):
-        inside.machine.run(["dmsetup", "remove", name])
-        inside.machine.run(["losetup", "--detach", loop_of(inside.machine, name)])
+        remove_slow_disk(inside.machine, name)
 
 
 def hit_ratio(result: RunDocument) -> float:
@@ -200,16 +121,3 @@ def hit_ratio(result: RunDocument) -> float:
     assert result.warmup is not None
     assert result.warmup.differing_blocks == 0
     return accelerated.repeats[0].hit_ratio or 0
-
-
-def slow_disk(machine: Machine, name: str, mib: int) -> None:
-    """A disk that udev gives a name by its id, as it does to hardware."""
-    file = str(THERE / f"{name}.img")
-    machine.run(["truncate", "-s", f"{mib}M", file])
-    loop = machine.run(["losetup", "--find", "--show", "--direct-io=on", file]).stdout.strip()
-    machine.run(["dmsetup", "create", name], stdin=f"0 {mib * 2048} linear {loop} 0")
-    machine.run(["udevadm", "settle"])
-
-
-def loop_of(machine: Machine, name: str) -> str:
-    return machine.run(["losetup", "-j", str(THERE / f"{name}.img")]).stdout.partition(":")[0]
