@@ -7,15 +7,13 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use cache_core::engine::{Action, Counters, Device as Side, Direction, Engine, RequestId};
+use cache_core::engine::{Counters, Engine};
 use serde::Serialize;
+use storage_model::device::hybrid::Hybrid;
 use storage_model::device::{Completion, Device, Op, Request as DeviceRequest};
 use virtual_time::{NANOS_PER_MS, NANOS_PER_S, Nanos};
 
 use crate::trace::Request;
-
-/// How often the engine is told that time passes.
-const TICK: Nanos = NANOS_PER_S as Nanos / 10;
 
 /// When requests are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,10 +102,7 @@ pub fn simulate_timed(
     arrivals: Arrivals,
 ) -> TimedOutcome {
     let mut simulation = Simulation {
-        engine,
-        flash,
-        origin,
-        actions: Vec::new(),
+        device: Hybrid::new(engine, flash, origin),
         done: Vec::new(),
         latencies: vec![0; trace.len()],
         left: trace.len(),
@@ -128,10 +123,7 @@ fn due(trace: &[Request], arrivals: Arrivals) -> VecDeque<Nanos> {
 }
 
 struct Simulation<F, O> {
-    engine: Engine,
-    flash: F,
-    origin: O,
-    actions: Vec<Action>,
+    device: Hybrid<F, O>,
     done: Vec<Completion>,
     /// Of each request; until it is answered, when it was made.
     latencies: Vec<Nanos>,
@@ -145,12 +137,11 @@ struct Simulation<F, O> {
 impl<F: Device, O: Device> Simulation<F, O> {
     fn run(&mut self, trace: &[Request]) {
         let mut requests = trace.iter().enumerate();
-        let mut tick = self.due.front().copied().unwrap_or(0) + TICK;
         while self.left > 0 {
             let arrival = self.due.front().copied();
-            let events = [self.flash.next_event(), self.origin.next_event(), arrival];
-            let next = events.into_iter().flatten().min();
-            let now = next.map_or(tick, |next| next.min(tick));
+            let events = [self.device.next_event(), arrival];
+            let now = events.into_iter().flatten().min();
+            let now = now.expect("a cache with requests under way has something to do");
             self.complete(now);
             if arrival == Some(now) {
                 self.due.pop_front();
@@ -158,87 +149,29 @@ impl<F: Device, O: Device> Simulation<F, O> {
                     self.arrive(now, number, request);
                 }
             }
-            if now == tick {
-                tick += TICK;
-                self.engine.on_timer(now);
-                self.begin_actions(now);
-            }
         }
     }
 
     fn arrive(&mut self, now: Nanos, number: usize, request: &Request) {
         self.latencies[number] = now;
-        let (offset, len) = (request.offset, request.bytes as u32);
-        let wanted = match request.write {
-            true => cache_core::engine::Request::Write { offset, len },
-            false => cache_core::engine::Request::Read { offset, len },
+        let op = match request.write {
+            true => Op::Write,
+            false => Op::Read,
         };
-        self.engine.on_request(now, number as RequestId, wanted);
-        self.begin_actions(now);
+        let request = DeviceRequest::whole(number as u64, op, request.offset, request.bytes);
+        self.device.submit(now, request);
     }
 
-    /// Lets both devices go on until now, and tells the engine what they have done.
+    /// Lets the cache go on until now.
     fn complete(&mut self, now: Nanos) {
-        self.flash.advance(now, &mut self.done);
-        self.origin.advance(now, &mut self.done);
-        for at in 0..self.done.len() {
-            let io = self.done[at].tag as usize;
-            self.engine.on_completion(now, io, Ok(()));
-        }
-        if !self.done.is_empty() {
-            self.done.clear();
-            self.begin_actions(now);
-        }
-    }
-
-    fn begin_actions(&mut self, now: Nanos) {
-        loop {
-            let mut actions = std::mem::take(&mut self.actions);
-            self.engine.take_actions(&mut actions);
-            if actions.is_empty() {
-                self.actions = actions;
-                return;
-            }
-            for action in actions.drain(..) {
-                self.begin(now, action);
-            }
-            self.actions = actions;
-        }
-    }
-
-    fn begin(&mut self, now: Nanos, action: Action) {
-        match action {
-            Action::Transfer {
-                io,
-                device,
-                direction,
-                offset,
-                len,
-                ..
-            } => {
-                let op = match direction {
-                    Direction::Read => Op::Read,
-                    Direction::Write => Op::Write,
-                };
-                let request = DeviceRequest::whole(io as u64, op, offset, len.into());
-                match device {
-                    Side::Flash => self.flash.submit(now, request),
-                    Side::Origin => self.origin.submit(now, request),
-                }
-            }
-            Action::Reply { id, .. } => {
-                let latency = &mut self.latencies[id as usize];
-                *latency = now - *latency;
-                self.left -= 1;
-                self.last_answer = now;
-                if let Arrivals::Users { think, .. } = self.arrivals {
-                    self.due.push_back(now + think);
-                }
-            }
-            Action::JobDone { job } => drop(self.engine.finish_job(job)),
-            Action::Release { .. } | Action::HealthChanged => {}
-            Action::WriteMetadata { io, .. } | Action::Sync { io, .. } | Action::Detach { io } => {
-                self.engine.on_completion(now, io, Ok(()));
+        self.device.advance(now, &mut self.done);
+        for answer in self.done.drain(..) {
+            let latency = &mut self.latencies[answer.tag as usize];
+            *latency = answer.at - *latency;
+            self.left -= 1;
+            self.last_answer = answer.at;
+            if let Arrivals::Users { think, .. } = self.arrivals {
+                self.due.push_back(answer.at + think);
             }
         }
     }
@@ -259,8 +192,8 @@ impl<F: Device, O: Device> Simulation<F, O> {
         let seconds = self.last_answer.saturating_sub(first) as f64 / NANOS_PER_S;
         TimedOutcome {
             requests: trace.len() as u64,
-            counters: self.engine.counters(),
-            dirty: self.engine.dirty().len(),
+            counters: self.device.engine().counters(),
+            dirty: self.device.engine().dirty().len(),
             seconds,
             iops: trace.len() as f64 / seconds.max(f64::MIN_POSITIVE),
             latency_ms_mean: sum as f64 / latencies.len().max(1) as f64 / NANOS_PER_MS,

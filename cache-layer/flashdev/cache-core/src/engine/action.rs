@@ -180,7 +180,9 @@ pub(super) fn pieces(offset: u64, len: u32, block_bytes: u64) -> impl Iterator<I
 }
 
 /// What becomes of a write that hits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// It goes to the flash, and to the origin some time later.

@@ -41,6 +41,7 @@ pub use sieve::Sieve;
 pub use smq::Smq;
 
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 
 use crate::layout::Mask;
 use shares::{Shares, Usage};
@@ -192,7 +193,8 @@ pub struct Geometry {
 }
 
 /// The policies there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PolicyKind {
     /// hotset's own: S3-FIFO, and blocks that come with the request that misses them.
     Hotset,

@@ -7,6 +7,7 @@ use std::collections::BinaryHeap;
 use virtual_time::Nanos;
 
 pub mod hdd;
+pub mod hybrid;
 pub mod link;
 pub mod node;
 pub mod raid;

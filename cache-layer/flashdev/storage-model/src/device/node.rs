@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::hdd::Hdd;
+use super::hybrid::Hybrid;
 use super::link::Linked;
 use super::raid::{MemberError, Raid, RaidStatus};
 use super::ssd::{Ssd, Wear};
@@ -23,6 +24,8 @@ pub enum Node {
     Cached(Box<WriteCache<Node>>),
     /// A device behind a link.
     Linked(Box<Linked<Node>>),
+    /// A disk with flash in it.
+    Hybrid(Box<Hybrid<Node, Node>>),
 }
 
 /// What a device has to tell beside its completions.
@@ -74,6 +77,10 @@ impl Node {
             Node::Raid(raid) => raid.devices().for_each(|member| member.collect_wear(wear)),
             Node::Cached(cached) => cached.far().collect_wear(wear),
             Node::Linked(linked) => linked.far().collect_wear(wear),
+            Node::Hybrid(hybrid) => {
+                hybrid.flash().collect_wear(wear);
+                hybrid.disk().collect_wear(wear);
+            }
         }
     }
 
@@ -83,6 +90,7 @@ impl Node {
             Node::Raid(raid) => Some(raid),
             Node::Cached(cached) => cached.far().array(),
             Node::Linked(linked) => linked.far().array(),
+            Node::Hybrid(hybrid) => hybrid.disk().array(),
         }
     }
 
@@ -92,6 +100,7 @@ impl Node {
             Node::Raid(raid) => Some(raid),
             Node::Cached(cached) => cached.far_mut().array_mut(),
             Node::Linked(linked) => linked.far_mut().array_mut(),
+            Node::Hybrid(hybrid) => hybrid.disk_mut().array_mut(),
         }
     }
 }
@@ -105,6 +114,7 @@ macro_rules! each {
             Node::Raid($device) => $action,
             Node::Cached($device) => $action,
             Node::Linked($device) => $action,
+            Node::Hybrid($device) => $action,
         }
     };
 }

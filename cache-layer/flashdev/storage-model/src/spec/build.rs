@@ -2,6 +2,7 @@
 
 use super::{DeviceSpec, ModelError, ModelSpec, Placement};
 use crate::device::hdd::Hdd;
+use crate::device::hybrid::Hybrid;
 use crate::device::link::Linked;
 use crate::device::node::DeviceStatus;
 use crate::device::raid::{MemberError, Raid};
@@ -134,6 +135,16 @@ fn node(device: &DeviceSpec, part: Part) -> Node {
     match device {
         DeviceSpec::Hdd(hdd) => Node::Hdd(Box::new(Hdd::new(hdd.spec(part.number, part.stretch)))),
         DeviceSpec::Ssd(ssd) => Node::Ssd(Box::new(Ssd::new(&ssd.spec(part.size_bytes)))),
+        DeviceSpec::Hybrid(hybrid) => {
+            let flash = Part {
+                number: part.number,
+                size_bytes: hybrid.flash_bytes(part.size_bytes, part.stretch),
+                stretch: 1.0,
+            };
+            let engine = hybrid.engine(part.size_bytes, part.stretch);
+            let (flash, disk) = (node(&hybrid.flash, flash), node(&hybrid.disk, part));
+            Node::Hybrid(Box::new(Hybrid::new(engine, flash, disk)))
+        }
         DeviceSpec::Linked(linked) => {
             let far = node(&linked.device, part);
             Node::Linked(Box::new(Linked::new(far, linked.link.spec())))

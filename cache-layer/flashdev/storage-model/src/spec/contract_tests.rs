@@ -3,6 +3,8 @@
 use super::*;
 use crate::device::raid::geometry::Level;
 use crate::device::{Completion, Device, Op, Request};
+use cache_core::engine::Mode;
+use cache_core::policy::PolicyKind;
 use proptest::prelude::*;
 
 /// Small files, so that requests meet.
@@ -153,12 +155,32 @@ fn any_array() -> impl Strategy<Value = RaidFields> {
     )
 }
 
+/// With a cache that holds a part of the file, or all of it.
+fn any_hybrid() -> impl Strategy<Value = HybridFields> {
+    let policies = vec![PolicyKind::Hotset, PolicyKind::Smq, PolicyKind::Lru];
+    let mode = prop_oneof![Just(Mode::Writeback), Just(Mode::Writethrough)];
+    let cache_bytes = prop_oneof![1u64 << 20..8 << 20, Just(SIZE_BYTES)];
+    let policy = prop::sample::select(policies);
+    (any_hdd(), any_ssd(), cache_bytes, policy, mode).prop_map(
+        |(hdd, ssd, cache_bytes, policy, mode)| HybridFields {
+            // Larger by the stretch of a small file.
+            cache_bytes: cache_bytes * (hdd.capacity_bytes / SIZE_BYTES),
+            disk: DeviceSpec::Hdd(hdd),
+            flash: DeviceSpec::Ssd(ssd),
+            block_kb: 64,
+            policy,
+            mode,
+        },
+    )
+}
+
 pub(crate) fn any_model() -> impl Strategy<Value = ModelSpec> {
     let device = prop_oneof![
         any_hdd().prop_map(DeviceSpec::Hdd),
         any_ssd().prop_map(DeviceSpec::Ssd),
         any_array().prop_map(|raid| DeviceSpec::Raid(Box::new(raid))),
         any_array().prop_map(|raid| DeviceSpec::Raid(Box::new(raid))),
+        any_hybrid().prop_map(|hybrid| DeviceSpec::Hybrid(Box::new(hybrid))),
     ];
     (any_link(), device).prop_map(|(link, device)| model(linked(link, device)))
 }

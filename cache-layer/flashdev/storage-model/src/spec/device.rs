@@ -4,7 +4,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::error::ModelError;
-use super::{HddFields, LinkedFields, RaidFields, SsdFields, library};
+use super::{HddFields, HybridFields, LinkedFields, RaidFields, SsdFields, library};
 
 /// A device with those below it. In JSON an object with the kind as its one field,
 /// `{"hdd": {"rpm": 7200}}`, or the name of a device in the library, `"hdd-7200"`.
@@ -17,12 +17,14 @@ pub enum DeviceSpec {
     Ssd(SsdFields),
     /// Devices made into one.
     Raid(Box<RaidFields>),
+    /// A disk with flash in it.
+    Hybrid(Box<HybridFields>),
     /// A device behind a network or bus.
     Linked(Box<LinkedFields>),
 }
 
 /// The kinds, as JSON names them.
-const KINDS: &[&str] = &["hdd", "ssd", "raid", "linked"];
+const KINDS: &[&str] = &["hdd", "ssd", "raid", "hybrid", "linked"];
 
 impl DeviceSpec {
     /// What the device holds, bytes.
@@ -31,6 +33,7 @@ impl DeviceSpec {
             DeviceSpec::Hdd(hdd) => hdd.capacity_bytes,
             DeviceSpec::Ssd(ssd) => ssd.capacity_bytes,
             DeviceSpec::Raid(raid) => raid.capacity_bytes(),
+            DeviceSpec::Hybrid(hybrid) => hybrid.disk.capacity_bytes(),
             DeviceSpec::Linked(linked) => linked.device.capacity_bytes(),
         }
     }
@@ -41,6 +44,7 @@ impl DeviceSpec {
             DeviceSpec::Hdd(_) => false,
             DeviceSpec::Ssd(_) => true,
             DeviceSpec::Raid(raid) => raid.members.list().iter().all(DeviceSpec::is_flash),
+            DeviceSpec::Hybrid(hybrid) => hybrid.disk.is_flash(),
             DeviceSpec::Linked(linked) => linked.device.is_flash(),
         }
     }
@@ -51,6 +55,7 @@ impl DeviceSpec {
             DeviceSpec::Hdd(hdd) => hdd.check(&format!("{path}.hdd")),
             DeviceSpec::Ssd(ssd) => ssd.check(&format!("{path}.ssd")),
             DeviceSpec::Raid(raid) => raid.check(&format!("{path}.raid")),
+            DeviceSpec::Hybrid(hybrid) => hybrid.check(&format!("{path}.hybrid")),
             DeviceSpec::Linked(linked) => linked.check(&format!("{path}.linked")),
         }
     }
@@ -70,7 +75,7 @@ impl<'de> Visitor<'de> for DeviceVisitor {
     type Value = DeviceSpec;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("`hdd`, `ssd`, `raid` or `linked` with its fields, or a library device's name")
+        f.write_str("`hdd`, `ssd`, `raid`, `hybrid` or `linked` with its fields, or a library device's name")
     }
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<DeviceSpec, E> {
@@ -84,6 +89,7 @@ impl<'de> Visitor<'de> for DeviceVisitor {
             Some("hdd") => DeviceSpec::Hdd(map.next_value()?),
             Some("ssd") => DeviceSpec::Ssd(map.next_value()?),
             Some("raid") => DeviceSpec::Raid(map.next_value()?),
+            Some("hybrid") => DeviceSpec::Hybrid(map.next_value()?),
             Some("linked") => DeviceSpec::Linked(map.next_value()?),
             Some(other) => return Err(de::Error::unknown_variant(other, KINDS)),
             None => {

@@ -19,6 +19,7 @@ pub const LIBRARY: &[(&str, &str)] = files![
     "pcie-flash-2014",
     "dc500m",
     "wd3200bekt",
+    "hybrid-disk-2014",
     "sata-ssd-2014",
     "nvme-2024",
     "hdd-raid5-2014",

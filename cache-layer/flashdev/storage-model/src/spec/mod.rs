@@ -1,7 +1,7 @@
 //! Models: a JSON description, checked, and the device it describes.
 //!
-//! A model is a tree ([`DeviceSpec`]): a hard disk, a flash device, an array of such, a device
-//! behind a link. Wherever a device may stand, so may the name of one in the [`library`].
+//! A model is a tree ([`DeviceSpec`]): a hard disk, a flash device, an array of such, a disk
+//! with flash in it, a device behind a link. Wherever a device may stand, so may the name of one in the [`library`].
 //! [`build`] makes the device.
 //!
 //! Sizes in `_bytes` are bytes, in `_kb` KiB (1024 bytes, as Linux has it); rates in `mb_per_s`
@@ -17,6 +17,7 @@ pub mod build;
 mod device;
 mod error;
 mod hdd;
+mod hybrid;
 pub mod library;
 mod link;
 mod raid;
@@ -26,6 +27,7 @@ pub use build::{Model, SERVING_PATH_NS};
 pub use device::DeviceSpec;
 pub use error::ModelError;
 pub use hdd::HddFields;
+pub use hybrid::HybridFields;
 pub use library::LIBRARY;
 pub use link::{LinkFields, LinkedFields};
 pub use raid::{ControllerFields, Members, RaidFields};

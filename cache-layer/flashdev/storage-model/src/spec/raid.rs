@@ -294,6 +294,7 @@ fn summary(device: &DeviceSpec) -> String {
         DeviceSpec::Hdd(hdd) => format!("hdd of {} rpm", hdd.rpm),
         DeviceSpec::Ssd(_) => "ssd".to_owned(),
         DeviceSpec::Raid(raid) => raid.level.to_string(),
+        DeviceSpec::Hybrid(_) => "hybrid disk".to_owned(),
         DeviceSpec::Linked(_) => "linked device".to_owned(),
     };
     format!("{kind}, {} bytes", device.capacity_bytes())

@@ -29,6 +29,9 @@ fn parameters(value: &serde_json::Value, found: &mut Vec<String>) {
         "alike",
         "nand",
         "controller",
+        "hybrid",
+        "disk",
+        "flash",
     ];
     for (name, value) in value.as_object().into_iter().flatten() {
         let holds_others = structure.contains(&name.as_str());
@@ -184,6 +187,24 @@ fn errors_name_field_value_and_remedy() {
         (
             of_array("5", unlike),
             ["members[2]", "ssd, 960000000000", "hdd of 7200 rpm"],
+        ),
+        (
+            of(r#"{"hybrid": {"disk": "hdd-7200", "flash": "hdd-7200", "cache_bytes": 1000000}}"#),
+            ["device.hybrid.flash", "no flash", "`ssd`"],
+        ),
+        (
+            of(r#"{"hybrid": {"disk": "hdd-7200", "flash": "dc500m", "cache_bytes": 1000}}"#),
+            ["device.hybrid.cache_bytes", "is 1000", "at least a block"],
+        ),
+        (
+            of(
+                r#"{"hybrid": {"disk": "hdd-7200", "flash": "dc500m", "cache_bytes": 1000000, "block_kb": 48}}"#,
+            ),
+            ["device.hybrid.block_kb", "48", "power of two"],
+        ),
+        (
+            of(r#"{"hybrid": {"disk": "hdd-7200", "flash": "dc500m"}}"#),
+            ["device.hybrid", "missing field", "`cache_bytes`"],
         ),
         (of_array("7", five), ["device.raid.level", "`7`", "`F1`"]),
         (

@@ -56,7 +56,9 @@ class Models(Result):
         return {"schema_version": SCHEMA_VERSION, "models": [asdict(one) for one in self.lines]}
 
     def show(self, console: Console) -> None:
-        title = "expected: 8 KiB random reads, 1 MiB sequential one at a time (simulated)"
+        title = (
+            "expected: 8 KiB random reads, 1 MiB sequential one at a time; caches empty (simulated)"
+        )
         _print_table(console, title, *self._table)
 
     def csv(self) -> str:

@@ -1,0 +1,120 @@
+//! The fields of a hybrid disk, and their checks.
+
+use cache_core::engine::{CacheConfig, Engine, Mode, Pace};
+use cache_core::layout::Layout;
+use cache_core::policy::{self, Geometry, PolicyKind};
+use serde::{Deserialize, Serialize};
+
+use super::device::DeviceSpec;
+use super::error::{ModelError, within};
+
+/// A disk with some flash in it that keeps what is used often.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HybridFields {
+    /// The disk; its size is the hybrid's.
+    pub disk: DeviceSpec,
+    /// The flash in it.
+    pub flash: DeviceSpec,
+    /// How much of the flash is cache, bytes.
+    pub cache_bytes: u64,
+    /// What is cached at a time, KiB.
+    #[serde(default = "block_kb")]
+    pub block_kb: u64,
+    /// What decides which blocks are kept: `hotset`, `lru`, `sieve`, `s3-fifo`, `arc` or `smq`.
+    #[serde(default = "policy_kind")]
+    pub policy: PolicyKind,
+    /// `writethrough`: a write is on the disk when it is answered, as in hybrid disks that are sold.
+    /// `writeback`: it is on the flash.
+    #[serde(default = "mode")]
+    pub mode: Mode,
+}
+
+/// How much of a cache that is written back later may be dirty though the disk has time, percent.
+const DIRTY_TARGET: u8 = 20;
+
+fn block_kb() -> u64 {
+    64
+}
+
+fn policy_kind() -> PolicyKind {
+    PolicyKind::Hotset
+}
+
+fn mode() -> Mode {
+    Mode::Writethrough
+}
+
+impl HybridFields {
+    pub(super) fn check(&self, path: &str) -> Result<(), ModelError> {
+        let field = |name: &str| format!("{path}.{name}");
+        self.disk.check(&field("disk"))?;
+        self.flash.check(&field("flash"))?;
+        if !self.flash.is_flash() {
+            return Err(ModelError::OutOfRange {
+                field: field("flash"),
+                value: "no flash".to_owned(),
+                remedy: "give an `ssd` with its fields, or the name of one".to_owned(),
+            });
+        }
+        within(
+            field("block_kb"),
+            self.block_kb,
+            4,
+            16 << 10,
+            "KiB, such as 64",
+        )?;
+        if !self.block_kb.is_power_of_two() {
+            return Err(ModelError::OutOfRange {
+                field: field("block_kb"),
+                value: self.block_kb.to_string(),
+                remedy: "give a power of two, such as 64".to_owned(),
+            });
+        }
+        within(
+            field("cache_bytes"),
+            self.cache_bytes,
+            self.block_bytes(),
+            self.flash.capacity_bytes(),
+            "bytes, at least a block and at most what the flash holds",
+        )
+    }
+
+    /// The cache in front of a disk that holds a file of this size. Of a file that stands for one
+    /// `stretch` times as large, it keeps the same share.
+    pub(crate) fn engine(&self, size_bytes: u64, stretch: f64) -> Engine {
+        let config = CacheConfig {
+            mode: self.mode,
+            layout: Layout {
+                block_bytes: self.block_bytes(),
+                metadata_bytes: 0,
+                cache_bytes: self.slots(size_bytes, stretch) * self.block_bytes(),
+                volume_bytes: 0,
+            },
+            origin_bytes: size_bytes,
+            dirty_target: DIRTY_TARGET,
+            pace: Pace::of(self.policy),
+        };
+        let geometry = Geometry {
+            origin_blocks: config.origin_blocks(),
+            slots: config.layout.slots(),
+        };
+        Engine::new(config, policy::make(self.policy, geometry), None, &[])
+    }
+
+    /// How much of the flash the cache in front of such a file takes, bytes.
+    pub(super) fn flash_bytes(&self, size_bytes: u64, stretch: f64) -> u64 {
+        self.slots(size_bytes, stretch) * self.block_bytes()
+    }
+
+    /// As many as there are blocks at most, and some more for a policy that keeps some free.
+    fn slots(&self, size_bytes: u64, stretch: f64) -> u64 {
+        let blocks = size_bytes.div_ceil(self.block_bytes());
+        let share = (self.cache_bytes as f64 / stretch) as u64 / self.block_bytes();
+        share.min(blocks + blocks / 8 + 1).max(1)
+    }
+
+    fn block_bytes(&self) -> u64 {
+        self.block_kb << 10
+    }
+}
