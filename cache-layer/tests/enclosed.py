@@ -25,17 +25,17 @@ class Enclosed(Local):
 
     def __init__(self, keeper: int) -> None:
         super().__init__()
-        self._enter = ("nsenter", f"--mount=/proc/{keeper}/ns/mnt", "--wd=/")
+        self.enter = ("nsenter", f"--mount=/proc/{keeper}/ns/mnt", "--wd=/")
 
     def execute(self, command: Command) -> Result:
         argv = command.argv
         if command.user is not None:
             argv = ("runuser", "-u", command.user, "--", *argv)
-        done = super().execute(replace(command, argv=(*self._enter, *argv), user=None))
+        done = super().execute(replace(command, argv=(*self.enter, *argv), user=None))
         return replace(done, argv=command.argv)
 
     def stream(self, argv: Sequence[str]) -> AbstractContextManager[Iterator[str]]:
-        return super().stream((*self._enter, *argv))
+        return super().stream((*self.enter, *argv))
 
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
         script = 'cat > "$1" && chmod "$2" "$1"'

@@ -160,3 +160,13 @@ def test_scratch_files_of_two_operations_never_meet(runtime: Path) -> None:
     with held(Local(), "tier flush oltp", "oltp"):
         assert not left.exists(), "of one that was killed"
         assert (runtime / "scratch" / "dwh-left").exists(), "another may be at work"
+
+
+def test_who_may_not_take_a_lock_is_not_told_of_somebody_elses_command(runtime: Path) -> None:
+    """A folder that is a file here: nobody can make locks in it."""
+    runtime.write_text("")
+    with (
+        pytest.raises(PrerequisiteMissingError, match=r"no lock can be taken in .*sudo"),
+        held(Local(), "tier flush oltp", "oltp"),
+    ):
+        pytest.fail("it has one")

@@ -9,7 +9,7 @@ from typing import Literal
 
 from hotset.cachelayer.block import flashdev
 from hotset.cachelayer.hosts.base import PrerequisiteMissingError
-from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.hosts.local import Local, lacks_device
 from hotset.cachelayer.hosts.programs import PROGRAMS, Place
 from hotset.cachelayer.testbed import image
 from hotset.cachelayer.testbed.lab import MachineKind, choose, kernel_has_dm_cache
@@ -27,6 +27,10 @@ _PLACES: dict[MachineKind, frozenset[Place]] = {
 }
 """Whose programs a machine of this kind needs on this computer."""
 
+_WITHOUT_ROOT = (
+    "not root: accelerated disks of this computer are for root (sudo hotset tier …). The lab,"
+    " experiments, TPC-C and TPC-H on a database, and what-if work"
+)
 State = Literal["ok", "missing", "note"]
 
 
@@ -42,7 +46,8 @@ class Finding:
 def examine() -> list[Finding]:
     """Everything `hotset demo` needs on this computer, and what else hotset could use."""
     backend = choose("auto")
-    return [_backend(backend), *_needs(backend), *_kernel_tiers(backend), _hammerdb()]
+    who = [Finding("root", "note", _WITHOUT_ROOT)] if os.geteuid() else []
+    return [_backend(backend), *who, *_needs(backend), *_kernel_tiers(backend), _hammerdb()]
 
 
 def require(backend: MachineKind) -> None:
@@ -61,7 +66,7 @@ def require(backend: MachineKind) -> None:
 def _needs(backend: MachineKind) -> list[Finding]:
     findings = [*_programs(backend), _flashdev(), _users(), _fuse(), _image()]
     if backend == "vm":
-        findings += [_privileges(), _acceleration()]
+        findings += [_network(), _acceleration()]
     if backend == "uml":
         findings.append(_uml_kernel())
     return findings
@@ -152,17 +157,21 @@ def _users() -> Finding:
 
 
 def _fuse() -> Finding:
-    if os.access("/dev/fuse", os.R_OK | os.W_OK):
+    lacking = lacks_device("/dev/fuse", "fuse")
+    if lacking is None:
         return Finding("/dev/fuse", "ok", "modelled disks can be mounted")
-    remedy = "modprobe fuse (in a container: --device /dev/fuse --cap-add SYS_ADMIN)"
-    return Finding("/dev/fuse", "missing", f"needed for the modelled disk; {remedy}")
+    if not Path("/dev/fuse").exists():
+        lacking += " (in a container: --device /dev/fuse --cap-add SYS_ADMIN)"
+    return Finding("/dev/fuse", "missing", f"needed for the modelled disk; {lacking}")
 
 
-def _privileges() -> Finding:
+def _network() -> Finding:
     if os.geteuid():
-        return Finding("root", "note", "not root: iSCSI runs over QEMU's user network, slower")
+        return Finding("lab's network", "note", "not root: iSCSI runs over QEMU's own, slower")
     if Path("/dev/net/tun").exists():
-        return Finding("root", "ok", "iSCSI gets a tap device in a network namespace of its own")
+        return Finding(
+            "lab's network", "ok", "iSCSI gets a tap device in its own network namespace"
+        )
     return Finding("/dev/net/tun", "missing", "needed for the lab's network; modprobe tun")
 
 
@@ -176,6 +185,13 @@ def _image() -> Finding:
 def _acceleration() -> Finding:
     if os.access("/dev/kvm", os.R_OK | os.W_OK):
         return Finding("/dev/kvm", "note", "present; used if a probe boots a kernel with it")
+    if Path("/dev/kvm").exists():
+        return Finding(
+            "/dev/kvm",
+            "note",
+            "may not be opened by this user, so the guest's CPU is emulated, many times slower:"
+            " have root run usermod -aG kvm USER, and log in again",
+        )
     return Finding("/dev/kvm", "note", "not usable: the guest's CPU is emulated, many times slower")
 
 

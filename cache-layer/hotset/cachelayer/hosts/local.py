@@ -180,3 +180,18 @@ def _end_group(process: subprocess.Popen[str]) -> None:
         process.wait(timeout=_KILLED_WAIT_S)
     if process.stdout is not None:
         process.stdout.close()
+
+
+def lacks_device(device: str, module: str) -> str | None:
+    """Why this user cannot use a device of this computer's kernel, with what helps; None: they can.
+
+    :param module: the kernel's, that makes it.
+    """
+    if os.access(device, os.R_OK | os.W_OK):
+        return None
+    if Path(device).exists():
+        return (
+            f"{device} may not be opened by this user: run hotset as root, or have root allow it"
+            f" (chmod 0666 {device})"
+        )
+    return f"{device} is missing: modprobe {module}"

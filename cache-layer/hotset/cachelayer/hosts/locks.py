@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from .base import Command, Machine, Result, declared, missing
+from .base import Command, Machine, PrerequisiteMissingError, Result, declared, missing
 from .cleanup import BusyError
 
 RUNTIME = PurePosixPath("/run/hotset")
@@ -67,6 +67,7 @@ def held(
     :param operation: the command, for whoever has to wait: ``tier flush oltp``.
     :param disk: the disk that it works on; None locks all of the machine's cards.
     :raises MachineBusyError: someone else holds the lock for longer than ten seconds.
+    :raises PrerequisiteMissingError: this user may not take one.
     """
     machine_mode = "shared" if disk else mode
     who = f"`hotset {operation}` (process {os.getpid()} on {socket.gethostname()})"
@@ -77,7 +78,12 @@ def held(
             said.append(line)
             if line in (_HELD, _BUSY):
                 break
-        if not said or said[-1] != _HELD:
+        if not said or said[-1] not in (_HELD, _BUSY):
+            raise PrerequisiteMissingError(
+                f"no lock can be taken in {RUNTIME} on {machine.kind}: hotset has to be root there"
+                " (sudo, or ssh as root), and the folder on a file system that can be written to"
+            )
+        if said[-1] == _BUSY:
             holders = [line for line in said if line != _BUSY]
             raise MachineBusyError(
                 f"hotset is at work on {machine.kind} already:"

@@ -29,7 +29,11 @@ class Found:
 
 
 def scan(machine: Machine) -> tuple[list[Found], list[str]]:
-    """Every flash device with a label that the machine can see, and what could not be read."""
+    """Every flash device with a label that the machine can see, and what could not be read.
+
+    :raises PrerequisiteMissingError: hotset is not root, and can read none.
+    """
+    cards.need_root(machine)
     known = {card.uuid: card.name for card in cards.known_cards(machine) if card.uuid}
     me, found, problems = owner.host_id(machine), list[Found](), list[str]()
     for device in devices.every(machine):

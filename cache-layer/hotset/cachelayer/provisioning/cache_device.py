@@ -24,7 +24,7 @@ from ..block.devicemapper import PREFIX, RESERVED, UNIT, Part, Place, Slice, map
 from ..block.label import Label
 from ..common.errors import Remedy, RequestError
 from ..common.units import Bytes
-from ..hosts.base import CommandError, CommandTimeoutError, Machine
+from ..hosts.base import CommandError, CommandTimeoutError, Machine, PrerequisiteMissingError
 from ..tiers.base import TierKind, TierSpec
 from ..tiers.bcache import Bcache
 from ..tiers.dmcache import DmCache
@@ -256,12 +256,27 @@ class Inventory:
     problems: tuple[str, ...] = ()
 
 
+def need_root(machine: Machine) -> None:
+    """:raises PrerequisiteMissingError: hotset is not root there; says what works all the same."""
+    if machine.run(["id", "-u"]).stdout.strip() not in ("0", ""):
+        raise PrerequisiteMissingError(
+            "only root can inspect and change accelerated disks, and hotset is not root on this"
+            f" machine ({machine.kind}): use sudo, or ssh as root. What needs no root: the lab,"
+            " experiments, TPC-C and TPC-H on a database, what-if"
+        )
+
+
 def inventory(machine: Machine) -> Inventory:
     """Every card that this machine knows, each as its flash has it, where that can be read.
 
     A card that cannot be read hinders no other: it is named among the problems.
+
+    :raises PrerequisiteMissingError: there are cards, and hotset is not root, to whom flash,
+        device mapper and engines would not answer: a disk in use would look like a failed one.
     """
     kept, unread = _copies(machine)
+    if kept or unread:
+        need_root(machine)
     cards, problems = list[Card](), [f"{one} on {machine.kind}" for one in unread]
     for path, text in kept:
         try:

@@ -20,7 +20,7 @@ from ..block.devicemapper import UNIT
 from ..block.devices import Confirm, Device, DeviceRefusedError
 from ..common.errors import Remedy
 from ..common.units import Bytes
-from ..hosts.base import Machine, PrerequisiteMissingError
+from ..hosts.base import Machine
 from ..tiers import userspace
 from ..tiers.base import TierKind, WriteMode
 from . import cache_device as cards
@@ -59,15 +59,6 @@ class CreateRequest:
     policy: str | None = None
 
 
-def need_root(machine: Machine) -> None:
-    """:raises PrerequisiteMissingError: hotset is not root there."""
-    if machine.run(["id", "-u"]).stdout.strip() not in ("0", ""):
-        raise PrerequisiteMissingError(
-            f"only root can change a tier, and hotset is not root on this machine ({machine.kind}):"
-            " use sudo, or ssh as root"
-        )
-
-
 def create(
     machine: Machine, wanted: CreateRequest, yes: bool, say: Say, confirm: Confirm | None = None
 ) -> Disk:
@@ -80,7 +71,7 @@ def create(
     :raises DeviceRefusedError: a device is in use, not empty, or misnamed.
     :raises CardError: the card has no room, or something else under that name.
     """
-    need_root(machine)
+    cards.need_root(machine)
     _check_name(wanted.disk)
     origin, device = _inspect(machine, wanted)
     card = _card_of(machine, device)

@@ -26,7 +26,7 @@ from ...hosts.base import (
     missing,
 )
 from ...hosts.cleanup import Cleanup, start_time
-from ...hosts.local import Local, OwnPorts
+from ...hosts.local import Local, OwnPorts, lacks_device
 from ..image import Image
 
 PROCESS = "image"
@@ -151,8 +151,4 @@ def lacking() -> str | None:
     """What keeps this computer from entering the image; None when nothing does."""
     if os.geteuid():
         return "it needs root"
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        return "/dev/fuse is missing (modprobe fuse)"
-    if not Path("/dev/loop-control").exists():
-        return "/dev/loop-control is missing (modprobe loop)"
-    return None
+    return lacks_device("/dev/fuse", "fuse") or lacks_device("/dev/loop-control", "loop")

@@ -48,12 +48,12 @@ def cut_anew(name: str, what: str, commands: list[str] | None = None) -> Iterato
         here and not run.
     """
     from hotset.cachelayer.hosts.dry_run import DryRun
-    from hotset.cachelayer.provisioning import create as creation
+    from hotset.cachelayer.provisioning import cache_device
     from hotset.cachelayer.provisioning import operation as locked
     from hotset.cachelayer.testbed import connect as machines
 
     with machines.opened(name) as there:
-        creation.need_root(there)
+        cache_device.need_root(there)
         if commands is not None:
             yield DryRun(there, commands.append)
             return
@@ -88,12 +88,11 @@ def disk_as_root(
     """As :func:`disk_of`, on a machine on which hotset is root; a dry run locks nothing."""
     from hotset.cachelayer.hosts.dry_run import DryRun
     from hotset.cachelayer.provisioning import cache_device
-    from hotset.cachelayer.provisioning import create as creation
     from hotset.cachelayer.provisioning import operation as locked
     from hotset.cachelayer.testbed import connect as machines
 
     with machines.opened(name) as there:
-        creation.need_root(there)
+        cache_device.need_root(there)
         if commands is not None:
             yield DryRun(there, commands.append), *cache_device.find(there, disk)
             return

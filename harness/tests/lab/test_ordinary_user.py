@@ -1,0 +1,121 @@
+"""What somebody who is not root is told about disks that are accelerated, and about devices that
+are not theirs: one line, the remedy in it, never a disk in use that looks like a failed one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.local import lacks_device
+from hotset.cachelayer.provisioning import cache_device as cards
+from hotset.cachelayer.provisioning import create as creation
+from hotset.cachelayer.provisioning import lifecycle
+from hotset.cachelayer.provisioning.create import CreateRequest
+from tests.enclosed import Enclosed, enclosed
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
+    ),
+]
+MIB = 1024**2
+ENTRY = Path(sys.executable).with_name("hotset")
+# Python and hotset may lie where only root comes: this user may read all, and is not root.
+_CAPABILITY = "dac_read_search"
+AS_USER = (
+    *("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
+    *(f"--inh-caps=-all,+{_CAPABILITY}", f"--ambient-caps=-all,+{_CAPABILITY}"),
+)
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enclosed]:
+    """This computer with a disk `pg` that root accelerates, on files."""
+    folder = tmp_path_factory.mktemp("disks")
+    for name in ("flash", "origin"):
+        with (folder / name).open("wb") as file:
+            file.truncate(128 * MIB)
+    with enclosed() as there:
+        flash, origin = (PurePosixPath(folder / name) for name in ("flash", "origin"))
+        wanted = CreateRequest("pg", flash, origin, "userspace", "oltp", Bytes(32 * MIB), Bytes(0))
+        try:
+            creation.create(there, wanted, False, print)
+            yield there
+        finally:
+            for card in cards.inventory(there).cards:
+                lifecycle.destroy(there, card, True, lambda _: lambda _: None, print)
+
+
+def as_user(machine: Enclosed, *words: str) -> subprocess.CompletedProcess[str]:
+    home = {"HOME": "/nonexistent", "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    for kind in ("STATE", "DATA", "CACHE", "CONFIG"):
+        home[f"XDG_{kind}_HOME"] = "/tmp/hotset-nobody"  # noqa: S108 - nothing is written there
+    argv = [*machine.enter, *AS_USER, str(ENTRY), *words]
+    return subprocess.run(argv, capture_output=True, text=True, env=home, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "tier status",
+        "tier scan",
+        "tier resident",
+        "tier explain /srv/a",
+        "tier watch 1 1",
+        "report hit-ratio",
+        "report metrics",
+        "heat start",
+        "heat top",
+        "warmup list",
+        "warmup plan /srv/a",
+        "warmup pin /srv/a",
+        "tier flush",
+        "tier set --mode writethrough",
+        "tier destroy --yes",
+    ],
+)
+def test_a_disk_of_roots_is_refused_with_one_line_and_the_remedy(
+    machine: Enclosed, command: str
+) -> None:
+    done = as_user(machine, *command.split())
+    assert (done.returncode, done.stdout) == (3, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("hotset: only root can inspect and change accelerated disks")
+    assert "use sudo, or ssh as root" in line
+    assert "What needs no root: the lab" in line
+
+
+def test_without_a_card_nothing_is_said_of_root() -> None:
+    done = subprocess.run(
+        [*AS_USER, str(ENTRY), "tier", "status"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "no disk is accelerated here\n")
+
+
+def test_doctor_says_what_works_without_root(machine: Enclosed) -> None:
+    said = as_user(machine, "doctor").stdout
+    text = " ".join(said.split())
+    assert "not root: accelerated disks of this computer are for root (sudo hotset tier" in text
+    assert "TPC-C and TPC-H on a database, and what-if work" in text
+
+
+def test_a_device_that_is_there_and_not_this_users_is_not_called_missing(tmp_path: Path) -> None:
+    node = tmp_path / "fuse"
+    node.touch(mode=0o600)
+    tmp_path.chmod(0o755)
+    script = "import sys; from hotset.cachelayer.hosts.local import lacks_device as l;"
+    argv = [*AS_USER, sys.executable, "-c", f"{script} print(l(sys.argv[1], 'fuse'))", str(node)]
+    said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    assert said == (
+        f"{node} may not be opened by this user: run hotset as root, or have root allow it"
+        f" (chmod 0666 {node})\n"
+    )
+    node.unlink()
+    assert lacks_device(str(node), "fuse") == f"{node} is missing: modprobe fuse"
