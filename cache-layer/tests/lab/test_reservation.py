@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import PurePosixPath
 
 import pytest
@@ -19,6 +18,7 @@ from hotset.cachelayer.provisioning.identity import reservation
 from hotset.cachelayer.provisioning.identity.reservation import OriginReservedError
 from hotset.cachelayer.testbed import lab as labs
 from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from tests.lab_sessions import second_session
 from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab
@@ -49,32 +49,8 @@ def disks(
         # udev's own links lead to the second session's disk once that is there.
         node = lab.machine.run(["readlink", "-f", str(path)]).stdout.strip()
         lab.machine.run(["ln", "-s", node, str(ours)])
-        with other_host(lab.machine) as theirs:
+        with second_session(lab.machine, "iqn.2026-11.hotset:other-host") as theirs:
             yield ours, theirs
-
-
-@contextmanager
-def other_host(machine: Machine) -> Iterator[PurePosixPath]:
-    """A second session with every target there is, by an initiator of another name."""
-    interface = ["iscsiadm", "-m", "iface", "-I", "other"]
-    session = machine.run(["iscsiadm", "-m", "session"]).stdout.split()
-    target, portal = session[3], session[2].partition(",")[0]
-    node = ["iscsiadm", "-m", "node", "-T", target, "-p", portal, "-I", "other"]
-    machine.run([*interface, "--op=new"])
-    name = ["-n", "iface.initiatorname", "-v", "iqn.2026-11.hotset:other-host"]
-    machine.run([*interface, "--op=update", *name])
-    machine.run([*node, "--op=new"])
-    before = scsi_disks(machine)
-    machine.run([*node, "--login"])
-    machine.run(["udevadm", "settle"])
-    (theirs,) = scsi_disks(machine) - before
-    yield PurePosixPath(theirs)
-    machine.run([*node, "--logout"])
-
-
-def scsi_disks(machine: Machine) -> set[str]:
-    listed = machine.run(["lsblk", "--scsi", "--noheadings", "--paths", "--output", "NAME"]).stdout
-    return set(listed.split())
 
 
 def writes(machine: Machine, disk: PurePosixPath) -> bool:

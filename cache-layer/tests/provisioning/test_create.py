@@ -337,8 +337,16 @@ def seen(there: Keeping, name: str, device: dict[str, Any]) -> None:
             "/dev/mapper/mpatha",
             {"type": "mpath", "maj:min": "252:9", "children": [{"maj:min": "8:0"}]},
         ),
+        (
+            "/dev/mapper/mpathb",
+            {
+                "type": "mpath",
+                "maj:min": "252:9",
+                "children": [{"maj:min": "8:16", "wwn": "0x5000c500a1b2c3d4"}],
+            },
+        ),
     ],
-    ids=["second path", "multipath over it"],
+    ids=["second path", "multipath over it", "multipath over another path"],
 )
 def test_an_entry_that_names_a_path_to_the_origin_is_found(
     entry: str, device: dict[str, Any]
@@ -348,6 +356,15 @@ def test_an_entry_that_names_a_path_to_the_origin_is_found(
     seen(there, str(ORIGIN), {"maj:min": "8:0", "wwn": "0x5000c500a1b2c3d4"})
     seen(there, entry, device)
     assert [one.spec for one in fstab.mounting(there, ORIGIN)] == [entry]
+
+
+def test_the_origin_is_looked_at_once_for_all_entries() -> None:
+    there = server()
+    entries = "".join(f"/dev/sd{one} /srv/{one} ext4 noauto 0 2\n" for one in "def")
+    there.files["/etc/fstab"] = (entries, 0o644)
+    there.calls.clear()
+    fstab.mounting(there, ORIGIN)
+    assert len([line for line in there.commands if line.startswith("lsblk")]) == 1 + 3
 
 
 def test_an_entry_of_another_partition_of_the_disk_is_left_alone() -> None:

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from ...hosts.base import Machine
 from ..cache_device import Disk
 from ..identity import origin as identity
+from ..identity.origin import Shown
 
 PATH = PurePosixPath("/etc/fstab")
 _TAGS = {
@@ -61,8 +62,8 @@ def mounting(machine: Machine, origin: PurePosixPath) -> list[Entry]:
     there = entries(text)
     if not there:
         return []
-    tags = _tags(machine, origin)
-    return [one for one in there if _leads_to(machine, one.spec, origin, tags)]
+    tags, shown = _tags(machine, origin), identity.shown(machine, origin)
+    return [one for one in there if _leads_to(machine, one.spec, shown, tags)]
 
 
 def rewrite(machine: Machine, disk: Disk, unit: str) -> list[str]:
@@ -114,7 +115,7 @@ def _mark(disk: Disk) -> str:
     return f"# hotset {disk.name}: "
 
 
-def _leads_to(machine: Machine, spec: str, origin: PurePosixPath, tags: dict[str, str]) -> bool:
+def _leads_to(machine: Machine, spec: str, origin: Shown | None, tags: dict[str, str]) -> bool:
     name, is_tag, value = spec.partition("=")
     if is_tag and name in _TAGS:
         return tags.get(_TAGS[name], "").lower() == value.strip('"').lower() != ""
@@ -124,7 +125,8 @@ def _leads_to(machine: Machine, spec: str, origin: PurePosixPath, tags: dict[str
     name = {"by-uuid": "UUID", "by-label": "LABEL", "by-partuuid": "PARTUUID"}.get(by, "")
     if name and tags.get(_TAGS[name], "") == PurePosixPath(spec).name:
         return True
-    return identity.shows(machine, PurePosixPath(spec), origin)
+    found = identity.shown(machine, PurePosixPath(spec))
+    return origin is not None and found is not None and origin.is_same(found)
 
 
 def _tags(machine: Machine, device: PurePosixPath) -> dict[str, str]:

@@ -14,6 +14,8 @@ from pathlib import PurePosixPath
 from ...block.devicemapper import PRIVATE
 from ...hosts.base import Machine, PrerequisiteMissingError
 from ..cache_device import Disk
+from ..identity import origin as identity
+from ..identity.origin import Shown
 
 FOLDER = PurePosixPath("/etc/udev/rules.d")
 _INNER = (FOLDER / "11-dm-hotset.rules", FOLDER / "56-dm-hotset.rules")
@@ -26,6 +28,11 @@ ENV{{DM_UDEV_DISABLE_SUBSYSTEM_RULES_FLAG}}="1", ENV{{DM_UDEV_DISABLE_OTHER_RULE
 ENV{{ID_FS_TYPE}}="hotset", ENV{{SYSTEMD_READY}}="0", ENV{{UDISKS_IGNORE}}="1"
 """
 
+_HIDE = (
+    'SYMLINK-="disk/by-uuid/$env{ID_FS_UUID_ENC}", SYMLINK-="disk/by-label/$env{ID_FS_LABEL_ENC}",'
+    ' ENV{UDISKS_IGNORE}="1"'
+)
+
 
 def keep_others_away(machine: Machine, disk: Disk) -> None:
     """Have the rule for inner devices; before the first of them is made."""
@@ -36,20 +43,33 @@ def keep_others_away(machine: Machine, disk: Disk) -> None:
 
 
 def hide_origin(machine: Machine, disk: Disk) -> None:
-    """Take the origin's file-system UUID and label from it: they are to lead to the accelerated
-    device, or nowhere while that is down."""
+    """Take the origin's file-system UUID and label from it and from every path to it, whether a
+    multipath device has that path or not: they are to lead to the accelerated device, or nowhere
+    while that is down."""
     if not disk.origin.is_relative_to("/dev"):
         return  # a file, which udev does not know
     name = str(disk.origin)
     patterns = "|".join((name, f"{name} *", f"* {name}", f"* {name} *"))
-    rules = f"""\
-# Written by hotset: {disk.origin} is used through {disk.device} alone.
-SUBSYSTEM=="block", ENV{{DEVLINKS}}=="{patterns}", \
-SYMLINK-="disk/by-uuid/$env{{ID_FS_UUID_ENC}}", SYMLINK-="disk/by-label/$env{{ID_FS_LABEL_ENC}}", \
-ENV{{UDISKS_IGNORE}}="1"
-"""
-    _write(machine, origin_rules(disk.name), rules)
+    matches = [f'ENV{{DEVLINKS}}=="{patterns}"', *_paths(identity.shown(machine, disk.origin))]
+    rules = "".join(f'SUBSYSTEM=="block", {match}, {_HIDE}\n' for match in matches)
+    head = f"# Written by hotset: {disk.origin} is used through {disk.device} alone.\n"
+    _write(machine, origin_rules(disk.name), head + rules)
     _again(machine, disk)
+
+
+def _paths(origin: Shown | None) -> list[str]:
+    """What matches every path to it: by its World Wide Name, and its partition's UUID."""
+    if origin is None or origin.partition == origin.number:
+        return []
+    partition = f'ENV{{ID_PART_ENTRY_UUID}}=="{origin.partition}"'
+    return [
+        f'{key}=="{wwn}", {partition}'
+        for wwn in sorted(origin.wwns)
+        for key in (
+            "ENV{ID_WWN_WITH_EXTENSION}",
+            'ENV{ID_WWN_WITH_EXTENSION}=="", ENV{ID_WWN}',
+        )
+    ]
 
 
 def show_origin(machine: Machine, disk: Disk) -> None:
@@ -75,8 +95,14 @@ def _write(machine: Machine, path: PurePosixPath, text: str) -> None:
 
 
 def _again(machine: Machine, disk: Disk) -> None:
-    """Have the rules applied to the origin now."""
-    _udevadm(machine, "trigger", "--action=change", str(disk.origin))
+    """Have the rules applied to the origin now, and to every path to it."""
+    trigger = ("trigger", "--action=change")
+    _udevadm(machine, *trigger, str(disk.origin))
+    origin = identity.shown(machine, disk.origin)
+    for wwn in sorted(origin.wwns) if origin else ():
+        keys = ("ID_WWN_WITH_EXTENSION", "ID_WWN")
+        names = [f"--property-match={key}={wwn}" for key in keys]
+        _udevadm(machine, *trigger, "--subsystem-match=block", *names)
     _udevadm(machine, "settle", "--timeout=10")
 
 

@@ -102,11 +102,6 @@ def kind(machine: Machine, device: PurePosixPath) -> str:
     return _lsblk(machine, device, "--nodeps").get("type") or "unknown"
 
 
-def lineage(machine: Machine, device: PurePosixPath) -> frozenset[str]:
-    """``major:minor`` of a device and of all that it lies on: its disk, a multipath's paths."""
-    return frozenset(one["maj:min"] for one in chain(machine, device) if one.get("maj:min"))
-
-
 def chain(machine: Machine, device: PurePosixPath) -> list[dict[str, Any]]:
     """A device and all that it lies on, as lsblk describes each."""
     found, left = list[dict[str, Any]](), [_lsblk(machine, device, "--inverse")]
@@ -117,6 +112,63 @@ def chain(machine: Machine, device: PurePosixPath) -> list[dict[str, Any]]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a device shows, whichever path leads there.
+
+    :ivar number: its own ``major:minor``; None for a file.
+    :ivar below: ``major:minor`` of it and of all that it lies on.
+    :ivar disks: World Wide Names and numbers of the disks whose bytes it has, of a multipath device
+        those of its paths.
+    :ivar wwns: the World Wide Names among them.
+    :ivar partition: which partition of them it is; empty: all of each.
+    """
+
+    number: str | None
+    below: frozenset[str]
+    disks: frozenset[str]
+    wwns: frozenset[str]
+    partition: str
+
+    def is_same(self, other: Shown) -> bool:
+        """Whether both hold the same bytes."""
+        if self.number is not None and self.number == other.number:
+            return True
+        return bool(self.disks & other.disks) and self.partition == other.partition
+
+    def overlaps(self, other: Shown) -> bool:
+        """Whether a write to the one may change the other: a disk and a partition of it, a volume
+        and a disk below it."""
+        if {self.number, other.number} & self.below & other.below:
+            return True
+        is_whole = not self.partition or not other.partition
+        return bool(self.disks & other.disks) and (is_whole or self.partition == other.partition)
+
+
+def shown(machine: Machine, device: PurePosixPath) -> Shown | None:
+    """None where there is no such device or file."""
+    if devices.type_of(machine, device) is None:
+        return None
+    tree = chain(machine, device)
+    top = tree[0]
+    number = top.get("maj:min")
+    is_partition = bool(top.get("partuuid")) or top.get("type") == "part"
+    level = top.get("children", []) if is_partition else [top]
+    disks = [
+        disk
+        for one in level
+        for disk in (one.get("children", []) if one.get("type") == "mpath" else [one])
+    ]
+    wwns = frozenset(one["wwn"] for one in (*disks, top) if one.get("wwn"))
+    return Shown(
+        number,
+        frozenset(one["maj:min"] for one in tree if one.get("maj:min")),
+        wwns | {one["maj:min"] for one in disks if one.get("maj:min")},
+        wwns,
+        str(top.get("partuuid") or number) if is_partition else "",
+    )
+
+
 def same(machine: Machine, one: PurePosixPath, other: PurePosixPath) -> bool:
     """Whether two names lead to one disk, or to a disk and a partition of it."""
     nodes = [
@@ -124,29 +176,8 @@ def same(machine: Machine, one: PurePosixPath, other: PurePosixPath) -> bool:
     ]
     if one == other or (nodes[0] and nodes[0] == nodes[1]):
         return True
-    mine, theirs = lineage(machine, one), lineage(machine, other)
-    heads = {_number(machine, one), _number(machine, other)} - {None}
-    if heads & mine & theirs:
-        return True
-    first, second = identify(machine, one), identify(machine, other)
-    return bool(first.wwn) and (first.wwn, first.partition) == (second.wwn, second.partition)
-
-
-def shows(machine: Machine, one: PurePosixPath, other: PurePosixPath) -> bool:
-    """Whether two devices hold the same bytes: one device, two paths to it, or a path and the
-    multipath device over it. False where one of them is not there."""
-    if any(machine.run(["test", "-b", str(name)], check=False).rc for name in (one, other)):
-        return False
-    found = [_lsblk(machine, name, "--inverse") for name in (one, other)]
-    numbers = [device.get("maj:min") for device in found]
-    if numbers[0] == numbers[1]:
-        return True
-    for device, number in zip(found, reversed(numbers), strict=True):
-        paths = device.get("children", []) if device.get("type") == "mpath" else []
-        if number in [path.get("maj:min") for path in paths]:
-            return True
-    (wwn, partition), also = ((one.get("wwn"), one.get("partuuid")) for one in found)
-    return bool(wwn or partition) and (wwn, partition) == also
+    first, second = shown(machine, one), shown(machine, other)
+    return first is not None and second is not None and first.overlaps(second)
 
 
 def regions(machine: Machine, origin: PurePosixPath) -> tuple[tuple[int, int], ...]:
@@ -191,10 +222,6 @@ def require_same(machine: Machine, disk: str, origin: PurePosixPath, known: Orig
             f"disk {disk}: {origin} is another disk than the one that was accelerated: {why}."
             " Nothing was changed; find the right disk, since what the flash holds belongs to it"
         )
-
-
-def _number(machine: Machine, device: PurePosixPath) -> str | None:
-    return _lsblk(machine, device, "--nodeps").get("maj:min")
 
 
 def _lsblk(machine: Machine, device: PurePosixPath, how: str) -> dict[str, Any]:

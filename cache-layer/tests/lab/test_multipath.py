@@ -1,0 +1,137 @@
+"""An origin that several paths lead to: real iSCSI, two sessions, and the kernel's multipath."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.base import Machine
+from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.provisioning import cache_device, lifecycle
+from hotset.cachelayer.provisioning import create as creation
+from hotset.cachelayer.provisioning.boot import fstab, systemd_unit
+from hotset.cachelayer.provisioning.cache_device import CardError
+from hotset.cachelayer.provisioning.create import CreateRequest
+from hotset.cachelayer.testbed import lab as labs
+from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from tests.lab_sessions import second_session
+from tests.own_lab import own_lab
+
+pytestmark = pytest.mark.lab
+
+MIB = 1024**2
+SIZE = Bytes(64 * MIB)
+UUID = "5f3c9f4e-7a0e-4d8e-9d53-0a1f1c7f4b11"
+MAP = "mpatha"
+TABLE = (
+    r"{ head -c 440 /dev/zero; printf 'HOTS\0\0\0\0\0\0\203\0\0\0\0\010\0\0\0\360\001\0';"
+    r" head -c 48 /dev/zero; printf '\125\252'; }"
+)
+"""Of MS-DOS, with one partition of 62 MiB at 1 MiB."""
+
+
+@dataclass(frozen=True)
+class Lun:
+    """A LUN as the machine sees it by two paths, of which a map has the first; or a partition of
+    it."""
+
+    machine: Machine
+    partition: bool
+    paths: tuple[str, str]
+
+    @property
+    def origin(self) -> PurePosixPath:
+        return PurePosixPath(f"/dev/disk/by-id/dm-name-{MAP}{'-part1' * self.partition}")
+
+    def path(self, number: int) -> str:
+        """The kernel's name of what shows the same bytes as the origin."""
+        return self.paths[number] + "1" * self.partition
+
+    def sh(self, script: str) -> str:
+        return self.machine.run(["sh", "-ec", script]).stdout.strip()
+
+    def leads_to(self) -> str:
+        """Where a mount by the file system's UUID ends."""
+        return self.sh(f"udevadm settle; readlink -e /dev/disk/by-uuid/{UUID} || :")
+
+    def create(self, name: str, origin: PurePosixPath) -> None:
+        sizes = (Bytes(48 * MIB), Bytes(16 * MIB))
+        wanted = CreateRequest(name, labs.FLASH_DISK, origin, "dm-cache", "oltp", *sizes)
+        creation.create(self.machine, wanted, True, lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with own_lab(tmp_path_factory, LabSpec("uml", 1, Bytes(768 * MIB), Bytes(192 * MIB))) as lab:
+        yield lab
+
+
+@pytest.fixture(params=[False, True], ids=["disk", "partition"])
+def lun(lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lun]:
+    image, partition = tmp_path / "disk.img", bool(request.param)
+    Local().run(["truncate", "--size=63M", str(image)])
+    offset = MIB * partition
+    made = ["mke2fs", "-q", "-F", "-t", "ext4", "-U", UUID, "-E", f"offset={offset}"]
+    Local().run([*made, str(image), "60m"])
+    if partition:
+        into = f"{TABLE} | dd of={image} conv=notrunc status=none"
+        Local().run(["sh", "-ec", into])
+    storage = lab.backend.slow_disk("nas-2014", SIZE, 0.1)
+    with lab.cleanup.part():
+        storage.restore(image, lab.cleanup)
+        path = storage.attach(lab.cleanup)
+        first = lab.machine.run(["readlink", "-f", str(path)]).stdout.strip()
+        with second_session(lab.machine) as second, mapped(lab.machine, first, partition):
+            yield Lun(lab.machine, partition, (first, str(second)))
+
+
+@contextmanager
+def mapped(machine: Machine, path: str, partition: bool) -> Iterator[None]:
+    """What multipathd and kpartx make of one path."""
+    sectors = int(machine.run(["blockdev", "--getsz", path]).stdout)
+    table = f"0 {sectors} multipath 0 0 1 1 round-robin 0 1 1 {path} 1"
+    machine.run(["modprobe", "-a", "dm-multipath", "dm-round-robin"])
+    machine.run(["dmsetup", "create", MAP, "--uuid", "mpath-360"], stdin=table)
+    part, of_part = f"{MAP}-part1", f"0 {62 * 2048} linear /dev/mapper/{MAP} 2048"
+    try:
+        if partition:
+            machine.run(["dmsetup", "create", part, "--uuid", "part1-mpath-360"], stdin=of_part)
+        machine.run(["udevadm", "settle"])
+        yield
+    finally:
+        for name in [part] * partition + [MAP]:
+            machine.run(["dmsetup", "remove", "--retry", name])
+
+
+def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> None:
+    machine = lun.machine
+    mounts = [f"/dev/mapper/{lun.origin.name.removeprefix('dm-name-')}", lun.path(0), lun.path(1)]
+    specs = [*mounts, f"UUID={UUID}", f"/dev/disk/by-uuid/{UUID}"]
+    lines = [f"{one} /srv/{number} ext4 noauto 0 2" for number, one in enumerate(specs)]
+    lun.sh("cp /etc/fstab /run/fstab")
+    try:
+        machine.replace("".join(f"{one}\n" for one in lines), fstab.PATH)
+        assert [one.spec for one in fstab.mounting(machine, lun.origin)] == specs
+    finally:
+        lun.sh("mv /run/fstab /etc/fstab")
+    assert lun.leads_to() == lun.sh(f"readlink -e {lun.origin}")
+    lun.create("oltp", lun.origin)
+    card, disk = cache_device.find(machine, "oltp")
+    text = machine.run(["cat", str(systemd_unit.install(machine, card, disk))]).stdout
+    assert "Before=remote-fs-pre.target" in text
+    assert "network-online.target" in text
+    assert lun.leads_to() == lun.sh(f"readlink -e {disk.device}")
+    lifecycle.deactivate(machine, card, disk, print)
+    assert lun.leads_to() == "", "by no path"
+    for number in (0, 1):
+        link = lun.sh(f"find -L /dev/disk/by-id /dev/disk/by-path -samefile {lun.path(number)}")
+        for name in [*link.split(), lun.path(number)]:
+            with pytest.raises(CardError, match="is accelerated already, as disk oltp"):
+                lun.create("second", PurePosixPath(name))
+    lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
+    assert lun.leads_to() == lun.sh(f"readlink -e {lun.origin}")
