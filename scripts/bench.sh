@@ -18,13 +18,13 @@ repeats=${REPEATS:-3}
 hotset=(./hotset)
 run() { "${hotset[@]}" experiment run experiments/demo.toml --set repeats="$repeats" "$@"; }
 
-emulated() {
-    run --set tier.kind=emulated
+userspace() {
+    run --set tier.kind=userspace
     printf '\ncaches smaller than the databases (1 GiB), warmed in disk order and by heat:\n'
     # 5, 10, 25, 50, 75 % of them
     for cache in 51 102 256 512 768; do
         for order in disk heat; do
-            run --set tier.kind=emulated --set "tier.cache=${cache}MiB" --set "warmup.order=$order" \
+            run --set tier.kind=userspace --set "tier.cache=${cache}MiB" --set "warmup.order=$order" \
                 --set 'arms=["accelerated"]' --set warmup.probe_hit_ratio=0 --quiet --format csv
         done
     done
@@ -56,12 +56,12 @@ sampling() { .venv/bin/python scripts/bench_sampling.py "$@"; }
 
 fresh() { .venv/bin/python scripts/bench_fresh.py "$@"; }
 
-what=${1:-emulated}
+what=${1:-userspace}
 shift $(($# > 0))
 case "$what" in
-    emulated | kernel | drivers | simulator | predictions | heat | sampling | fresh) "$what" "$@" ;;
+    userspace | kernel | drivers | simulator | predictions | heat | sampling | fresh) "$what" "$@" ;;
     *)
-        echo "usage: scripts/bench.sh [emulated|kernel|drivers|simulator|predictions|heat|sampling|fresh]" >&2
+        echo "usage: scripts/bench.sh [userspace|kernel|drivers|simulator|predictions|heat|sampling|fresh]" >&2
         exit 2
         ;;
 esac

@@ -21,7 +21,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench_drivers import SERVER, USER, newest_server, run_quietly, say, server
+from bench_drivers import SERVER, USER, files_in, newest_server, run_quietly, say, server
 from bench_results import computer, tell
 from hotset.harness.databases.postgres.client import PostgresDatabase
 
@@ -112,7 +112,7 @@ def report(
 {len(fresh)} runs with `--fresh` lie {spread(fresh):.1%} of their mean apart ({verdict}), as many on
 one database {spread(in_a_row):.1%}.
 
-`{command}`, all in memory, no fsync, autovacuum on. {where}. Again: `scripts/bench.sh fresh`.
+`{command}`, {files_in()}, no fsync, autovacuum on. {where}. Again: `scripts/bench.sh fresh`.
 
 | run | NOPM with `--fresh` | NOPM in a row | orders since the load | said |
 |---:|---:|---:|---:|---|

@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 
 from scipy import stats  # type: ignore[import-untyped]
 
-from bench_drivers import USER, newest_server, run_quietly, say, server
+from bench_drivers import USER, files_in, newest_server, run_quietly, say, server
 from bench_results import computer, tell
 from hotset.cachelayer.block.io_counters import KernelDevice, ServedDevice, Source
 from hotset.cachelayer.common.units import Bytes
@@ -132,7 +132,7 @@ def report(
         for number, (without, with_it) in enumerate(pairs, 1)
     )
     what = (
-        f"{arguments.users} users, {arguments.warehouses} warehouses, all in memory, windows of"
+        f"{arguments.users} users, {arguments.warehouses} warehouses, {files_in()}, windows of"
         f" {arguments.seconds:g} s that take turns"
     )
     markdown = f"""# What sampling costs
