@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -25,7 +26,13 @@ class Enclosed(Local):
 
     def __init__(self, keeper: int) -> None:
         super().__init__()
-        self.enter = ("nsenter", f"--mount=/proc/{keeper}/ns/mnt", "--wd=/")
+        self.enter: tuple[str, ...] = ("nsenter", f"--mount=/proc/{keeper}/ns/mnt", "--wd=/")
+
+    def without_mounts(self) -> Enclosed:
+        """The same, as a container has it: its root may not mount anything."""
+        other = copy(self)
+        other.enter = (*self.enter, "setpriv", "--bounding-set=-sys_admin", "--")
+        return other
 
     def execute(self, command: Command) -> Result:
         argv = command.argv

@@ -17,7 +17,7 @@ from hotset.cachelayer.block.devices import DeviceRefusedError
 from hotset.cachelayer.block.extents import Run, count
 from hotset.cachelayer.common.errors import HotsetError
 from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts.base import Machine, PrerequisiteMissingError, put_text
+from hotset.cachelayer.hosts.base import PrerequisiteMissingError, put_text
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.provisioning import adopt, lifecycle, resize, retune
 from hotset.cachelayer.provisioning import cache_device as cards
@@ -31,7 +31,7 @@ from hotset.cachelayer.stats import region_counters
 from hotset.cachelayer.tiers.base import MetadataDamagedError, TierFailedError, WriteMode
 from hotset.cachelayer.tiers.userspace import Userspace
 
-from ..enclosed import enclosed
+from ..enclosed import Enclosed, enclosed
 
 pytestmark = [
     pytest.mark.lab,
@@ -47,7 +47,7 @@ BLOCK = 64 * 1024
 class Site:
     """A machine with a flash of 256 MiB and origins of 128 MiB."""
 
-    machine: Machine
+    machine: Enclosed
     folder: Path
 
     @property
@@ -527,12 +527,21 @@ def test_an_origin_that_was_written_to_meanwhile_is_not_overwritten(site: Site) 
 def test_what_cannot_be_is_refused_by_name(site: Site) -> None:
     with pytest.raises(CardError, match="does not fit"):
         site.create("shop", cache=512)
-    (site.folder / "flash").write_bytes(b"\0" * MIB)
-    with pytest.raises(CardError, match="does not fit"):
-        site.create("shop", cache=1)
+    # From no room for the label to a MiB less than what is asked for.
+    for mib, words in (
+        (0, "name a larger"),
+        (1, "name a larger"),
+        (15, "make the cache at most 9"),
+    ):
+        (site.folder / "flash").write_bytes(b"\0" * mib * MIB)
+        with pytest.raises(CardError, match=rf"does not fit .*flash \(.*needs 16\.0 MiB.*{words}"):
+            site.create("shop", cache=10, volume=0)
     assert cards.pairs(site.machine) == []
     with pytest.raises(DeviceRefusedError, match="is a file"):
         creation.create(site.machine, replace(site.wanted("x"), kind="dm-cache"), False, print)
+    jailed = site.machine.without_mounts()
+    with pytest.raises(PrerequisiteMissingError, match=r"may not mount .*--cap-add SYS_ADMIN"):
+        creation.create(jailed, site.wanted("shop"), False, print)
     # A file that no character device is, in the place of FUSE's.
     site.sh("mount --bind /etc/hostname /dev/fuse")
     with pytest.raises(PrerequisiteMissingError, match="modprobe fuse"):

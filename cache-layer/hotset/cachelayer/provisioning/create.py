@@ -16,13 +16,13 @@ from typing import Literal
 
 from ..block import devicemapper as flash
 from ..block import devices
-from ..block.devicemapper import UNIT
+from ..block.devicemapper import RESERVED, UNIT
 from ..block.devices import Confirm, Device, DeviceRefusedError
 from ..common.errors import Remedy
 from ..common.units import Bytes
 from ..hosts.base import Machine
 from ..tiers import userspace
-from ..tiers.base import TierKind, WriteMode
+from ..tiers.base import TierKind, TierSpec, WriteMode
 from . import cache_device as cards
 from . import sizing, state
 from .boot import fstab, systemd_unit, udev
@@ -350,7 +350,8 @@ def _choose(wanted: CreateRequest, card: Card | None, device: Device, origin: De
         wanted.database,
         cache,
         volume,
-        size,
+        # Of one that is too small, what the next larger one would need is told.
+        max(size, Bytes(cache + volume)),
         wanted.mode,
         wanted.block,
         wanted.policy,
@@ -372,6 +373,7 @@ def _allocated(
         name = cards.new_name(machine)
         made_by: Literal["mapper", "loop"] = "loop" if wanted.kind == "userspace" else "mapper"
         card = Card(name, device.path, device.size, (), devices=made_by)
+        _check_room(card, spec)
         card = replace(card, volume=cards.take(card.free(), spec.volume, "a volume", "volume"))
     metadata = cards.take(card.free(), spec.metadata, "metadata", "cache")
     disk = Disk(
@@ -388,6 +390,22 @@ def _allocated(
     )
     return card, replace(
         disk, cache=cards.take(card.with_disk(disk).free(), spec.cache, "a cache", "cache")
+    )
+
+
+def _check_room(card: Card, spec: TierSpec) -> None:
+    """:raises CardError: a flash that is nobody's yet is too small; names what would do."""
+    rest, size = RESERVED + spec.metadata + spec.volume, card.size.align_down(UNIT)
+    if rest + spec.cache <= size:
+        return
+    volume = f", {spec.volume} of volume" if spec.volume else ""
+    left = Bytes(max(0, size - rest))
+    remedy = f"make the cache at most {left}, or name" if left else "name"
+    raise CardError(
+        f"a cache of {spec.cache} does not fit {card.flash} ({card.size}): with {spec.metadata} of"
+        f" metadata{volume} and hotset's label it needs {Bytes(rest + spec.cache)}; {remedy} a"
+        " larger flash device",
+        field="cache" if left else "flash",
     )
 
 
