@@ -28,6 +28,7 @@
 #   get-disk-model
 #   measure-disk-raffle FOLDER
 #   repair-disk-member SOCKET
+#   measure-disk-reread
 #   get-disk-array SOCKET
 #   test-host
 #   show-experiment FILE
@@ -198,6 +199,7 @@ COMMANDS='{
     "disk models": "get-disk-model",
     "disk raffle": "measure-disk-raffle",
     "disk replace": "repair-disk-member",
+    "disk reread": "measure-disk-reread",
     "disk status": "get-disk-array",
     "doctor": "test-host",
     "experiment plan": "show-experiment",
@@ -454,6 +456,9 @@ case $command in
         ;;
     repair-disk-member)
         finish POST '/disk/replace' socket member# -- "$@"
+        ;;
+    measure-disk-reread)
+        finish POST '/disk/reread' model+ size passes# seed# -- "$@"
         ;;
     get-disk-array)
         call POST '/disk/status' socket -- "$@" | jq .

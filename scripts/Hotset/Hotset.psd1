@@ -58,6 +58,7 @@
         'Measure-HotsetDatabase'
         'Measure-HotsetDisk'
         'Measure-HotsetDiskRaffle'
+        'Measure-HotsetDiskReread'
         'Measure-HotsetDiskSpeed'
         'Measure-HotsetLab'
         'Measure-HotsetTrend'

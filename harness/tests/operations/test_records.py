@@ -20,6 +20,7 @@ from hotset.harness.archive import Archive
 from hotset.harness.benchmarks import raffle
 from hotset.harness.benchmarks.disk_bench import Cell, DiskBench, Sample
 from hotset.harness.benchmarks.disk_models import ModelLine
+from hotset.harness.benchmarks.reread import Reread
 from hotset.harness.experiment.site.calibrate import Line
 from hotset.harness.lab.live import Live
 from hotset.harness.monitoring.explain import Explanation
@@ -27,7 +28,7 @@ from hotset.harness.monitoring.heat_view import Cell as Stretch
 from hotset.harness.monitoring.heat_view import Hot
 from hotset.harness.operations.base import records, registry, rights, run
 from hotset.harness.operations.base.result import Lines, Result
-from hotset.harness.operations.benchmarks import disk
+from hotset.harness.operations.benchmarks import disk, reread
 from hotset.harness.operations.computer import doctor, lab
 from hotset.harness.operations.tiers import heat, hit_ratio, pins, schedule, tier_views
 from hotset.harness.operations.whatif import advice as whatif_advice
@@ -49,6 +50,7 @@ from tests import documents
 DESCRIPTION: dict[str, Any] = app.create().openapi()
 ROW = HitRow("all", 9, None, 0.5, None, 0.5, None)
 SAMPLE = Sample(84.0, 66593.1, 12.5)
+PASS = raffle.Pass(0, True, (raffle.Draw("a", 0.5, 100, 0.0, 3),) * 2)
 PREDICTED = whatif.Predicted(
     "last",
     "nas-2014",
@@ -80,7 +82,8 @@ RESULTS: list[Result] = [
     Lines(("one",)),
     disk.Models([ModelLine("ssd", "an SSD", 9e4, 0.01, 3e5, 500.0, 480.0)]),
     disk.BenchResult(DiskBench("x", False, 2**30, 5.0, (Cell("RND4K Q1T1", "read", (SAMPLE,)),))),
-    disk.RaffleResult([raffle.Pass(0, True, (raffle.Draw("a", 0.5, 100, 0.0, 3),))]),
+    disk.RaffleResult([PASS]),
+    reread.Rereads([Reread("hdd", (PASS,), PASS)]),
     disk.Array(DeviceState((Member(0, "active"), Member(1, "rebuilding", 0.5)), 1, Bytes(0))),
     disk.DiskCalibration("nas-2014", 1.0, [Line("random reads", "IOPS", 100.0, 101.0)]),
     doctor.Findings([examination.Finding("fio", "missing", "apt-get install fio")]),

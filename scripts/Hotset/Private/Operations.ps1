@@ -16,6 +16,7 @@ $script:Operations = @{
     'disk models'            = @{ Cmdlet = 'Get-HotsetDiskModel'; Method = 'Post'; Path = '/api/v1/disk/models'; Type = 'Hotset.DiskModel'; Items = 'models' }
     'disk raffle'            = @{ Cmdlet = 'Measure-HotsetDiskRaffle'; Method = 'Post'; Path = '/api/v1/disk/raffle'; Type = 'Hotset.DiskRaffle'; Items = 'passes' }
     'disk replace'           = @{ Cmdlet = 'Repair-HotsetDiskMember'; Method = 'Post'; Path = '/api/v1/disk/replace'; Type = 'Hotset.DiskArray'; Items = 'members' }
+    'disk reread'            = @{ Cmdlet = 'Measure-HotsetDiskReread'; Method = 'Post'; Path = '/api/v1/disk/reread'; Type = 'Hotset.DiskReread'; Items = 'disks' }
     'disk status'            = @{ Cmdlet = 'Get-HotsetDiskArray'; Method = 'Post'; Path = '/api/v1/disk/status'; Type = 'Hotset.DiskArray'; Items = 'members' }
     'doctor'                 = @{ Cmdlet = 'Test-HotsetHost'; Method = 'Post'; Path = '/api/v1/doctor'; Type = 'Hotset.HostCheck'; Items = 'findings' }
     'experiment plan'        = @{ Cmdlet = 'Show-HotsetExperiment'; Method = 'Post'; Path = '/api/v1/experiment/plan' }
@@ -161,6 +162,7 @@ $script:Completed = @{
     Model  = @(
         'Measure-HotsetDiskSpeed'
         'Measure-HotsetDisk'
+        'Measure-HotsetDiskReread'
         'Start-HotsetLab'
     )
 }

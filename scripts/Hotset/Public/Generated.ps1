@@ -884,6 +884,74 @@ function Repair-HotsetDiskMember {
     }
 }
 
+function Measure-HotsetDiskReread {
+    <#
+    .SYNOPSIS
+    Read the same files again on modelled disks: what does a hybrid disk gain, and what memory?
+    .DESCRIPTION
+    The raffle on each disk, first without the page cache, which would serve what is read again on
+    any disk, then with it. Takes root.
+
+    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C ends the waiting only.
+
+    The token needs the right 'admin'. On the server's own command line this is "hotset disk
+    reread".
+    .PARAMETER Model
+    A disk model's name or JSON file. It is the plain disk, the hybrid disk and the SSD of the
+    published test if left out.
+    .PARAMETER Size
+    Size of each of the ten files; small ones stay in a disk's own buffer. Default: 100MB.
+    .PARAMETER Passes
+    Passes without the page cache; one with it follows. Default: 2.
+    .PARAMETER Seed
+    Seed of the drawing order. Default: 1.
+    .PARAMETER AsJob
+    Returns the job at once instead of waiting for it.
+    .PARAMETER Connection
+    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
+    addresses. The server that was connected to last if left out.
+    .INPUTS
+    None
+    .OUTPUTS
+    Hotset.DiskReread. With -AsJob Hotset.Job.
+    .EXAMPLE
+    Measure-HotsetDiskReread
+    .LINK
+    about_Hotset
+    #>
+    [CmdletBinding(SupportsShouldProcess)]
+    [OutputType('Hotset.DiskReread', 'Hotset.Job')]
+    param(
+        [string[]] $Model,
+
+        [string] $Size,
+
+        [ValidateRange(1, 1000)]
+        [Nullable[int]] $Passes,
+
+        [ValidateRange(0L, 9007199254740992L)]
+        [Nullable[long]] $Seed,
+
+        [switch] $AsJob,
+
+        [Parameter(ValueFromPipelineByPropertyName)]
+        [Alias('Server')]
+        [object[]] $Connection
+    )
+    process {
+        $what = Get-HotsetSubject $Connection ''
+        $go = $PSCmdlet.ShouldProcess($what, 'Read the same files again on modelled disks: what does a hybrid disk gain, and what memory?')
+        if (-not $go) { return }
+        Invoke-HotsetJob $PSCmdlet $Connection 'disk reread' -AsJob $AsJob.IsPresent -Values @{
+            model  = $Model
+            size   = $Size
+            passes = $Passes
+            seed   = $Seed
+        }
+    }
+}
+
 function Get-HotsetDiskArray {
     <#
     .SYNOPSIS

@@ -39,6 +39,12 @@ def make(machine: Machine, device: PurePosixPath, kind: FileSystem) -> None:
     machine.run([*_MAKE[kind], str(device)], timeout_s=_MAKE_TIMEOUT_S)
 
 
+def make_of(machine: Machine, device: PurePosixPath, folder: PurePosixPath) -> None:
+    """A new ext4 on a device or file that holds what is in a folder, without mounting it."""
+    argv = [*_MAKE["ext4"], "-d", str(folder), str(device)]
+    machine.run(argv, timeout_s=_MAKE_TIMEOUT_S)
+
+
 def kind_of(machine: Machine, device: PurePosixPath) -> FileSystem:
     """:raises ValueError: none that hotset knows is on the device."""
     kind, found = _probed(machine, device)

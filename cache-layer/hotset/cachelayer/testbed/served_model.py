@@ -53,17 +53,23 @@ class ServedModel:
 
 
 @contextmanager
-def served(local: Local, model: Model, size: Bytes, time_scale: float = 1) -> Iterator[ServedModel]:
+def served(
+    local: Local, model: Model, size: Bytes, time_scale: float = 1, backing: Path | None = None
+) -> Iterator[ServedModel]:
     """Serve a model on a sparse file in a temporary folder; all of it is gone in the end.
+
+    :param backing: what the device holds already, in a file of ``size`` that stays.
 
     :raises RefusedError: the model is not usable, or smaller than ``size``.
     """
     with tempfile.TemporaryDirectory(prefix="hotset-model-") as name:
         folder = Path(name)
         cleanup = Cleanup(folder, local)
-        backing, mount, socket = folder / "data", folder / "mount", folder / SOCKET_NAME
-        with backing.open("wb") as file:
-            file.truncate(int(size))
+        mount, socket = folder / "mount", folder / SOCKET_NAME
+        if backing is None:
+            backing = folder / "data"
+            with backing.open("wb") as file:
+                file.truncate(int(size))
         with cleanup.part():
             words = ["serve", "--model", flashdev.model_argument(model, folder, "model")]
             words += ["--time-scale", f"{time_scale:g}", "--backing", str(backing)]

@@ -68,6 +68,7 @@ _ITEMS = {
     "disk models": "models",
     "disk raffle": "passes",
     "disk replace": "members",
+    "disk reread": "disks",
     "disk status": "members",
     "doctor": "findings",
     "heat map": "cells",

@@ -45,6 +45,9 @@ pub struct HddFields {
     /// to bridge a turn of the platter at the disk's share of the link rate (163 KB behind
     /// 1 GbE with six disks), several times over.
     pub read_ahead_kb: u64,
+    /// What has been read and read ahead is kept in so much of the drive's buffer, KiB. Most of
+    /// the 64 MB that such disks have.
+    pub read_buffer_kb: u64,
     /// How much of a bulk write stream is accepted before it is on the medium, KiB. A few
     /// turns of the platter as well. Small writes are never gathered: the write cache is off.
     pub write_gather_kb: u64,
@@ -76,6 +79,7 @@ impl Default for HddFields {
             inner_mb_per_s: None,
             zones: 1,
             read_ahead_kb: 512,
+            read_buffer_kb: 49_152,
             write_gather_kb: 1024,
             write_cache_kb: 0,
             command_overhead_us: 0.0,
@@ -105,6 +109,7 @@ impl HddFields {
         )?;
         for (name, kib) in [
             ("read_ahead_kb", self.read_ahead_kb),
+            ("read_buffer_kb", self.read_buffer_kb),
             ("write_gather_kb", self.write_gather_kb),
             ("write_cache_kb", self.write_cache_kb),
         ] {
@@ -201,6 +206,7 @@ impl HddFields {
             mechanics: self.mechanics(number, stretch),
             queue_depth: self.queue_depth as usize,
             read_ahead_bytes: self.read_ahead_kb * 1024,
+            read_buffer_bytes: self.read_buffer_kb * 1024,
             write_gather_bytes: self.write_gather_kb * 1024,
             write_cache_bytes: self.write_cache_kb * 1024,
             command_overhead: nanos_from_us(self.command_overhead_us),

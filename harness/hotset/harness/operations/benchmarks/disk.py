@@ -59,7 +59,7 @@ class Models(Result):
         title = (
             "expected: 8 KiB random reads, 1 MiB sequential one at a time; caches empty (simulated)"
         )
-        _print_table(console, title, *self._table)
+        print_table(console, title, *self._table)
 
     def csv(self) -> str:
         return csv_text(*self._table)
@@ -136,9 +136,9 @@ class BenchResult(Result):
         found = self.found
         emulated = ", emulated" if found.emulated else ""
         title = f"{found.target}{emulated}: {Bytes(found.size)}, {found.seconds:g} s a run, median"
-        _print_table(console, title, *self._cells)
+        print_table(console, title, *self._cells)
         if self.before:
-            _print_table(console, f"compared with {self.before[0]}", *self._changes)
+            print_table(console, f"compared with {self.before[0]}", *self._changes)
         for verdict in self.verdicts:
             console.print(str(verdict), markup=False)
 
@@ -262,7 +262,7 @@ class RaffleResult(Result):
                 f"pass {one.number + 1}, page cache {state}: served by {one.served_by},"
                 f" {one.major_faults} major page faults"
             )
-            _print_table(console, title, *_pass_table(one))
+            print_table(console, title, *_pass_table(one))
 
     def csv(self) -> str:
         return "\n".join(csv_text(*_pass_table(one)) for one in self.passes)
@@ -339,7 +339,7 @@ class Array(Result):
         return {"schema_version": SCHEMA_VERSION, **asdict(self.found)}
 
     def show(self, console: Console) -> None:
-        _print_table(console, f"spares left: {self.found.spares}", *self._table)
+        print_table(console, f"spares left: {self.found.spares}", *self._table)
 
     def csv(self) -> str:
         return csv_text(*self._table)
@@ -497,7 +497,7 @@ def calibrate_disk(request: CalibrateDisk, context: Context) -> DiskCalibration:
     return DiskCalibration(request.model, request.time_scale, lines)
 
 
-def _print_table(console: Console, title: str, columns: Sequence[str], rows: list[Row]) -> None:
+def print_table(console: Console, title: str, columns: Sequence[str], rows: list[Row]) -> None:
     """Numbers are aligned right."""
     from rich.table import Table
 

@@ -22,6 +22,8 @@ pub struct HddSpec {
     pub queue_depth: usize,
     /// How far a stream is read ahead, bytes; 0 turns it off.
     pub read_ahead_bytes: u64,
+    /// What has been read and read ahead is kept in a buffer of this size.
+    pub read_buffer_bytes: u64,
     /// How much of a bulk write stream is accepted before it is on the medium, bytes; 0 = none.
     pub write_gather_bytes: u64,
     /// The volatile write cache, bytes: any write is accepted into it; 0 = off.
@@ -102,7 +104,7 @@ impl Hdd {
     pub fn new(spec: HddSpec) -> Hdd {
         Hdd {
             mechanics: Mechanics::new(&spec.mechanics),
-            segments: Segments::new(spec.read_ahead_bytes),
+            segments: Segments::new(spec.read_ahead_bytes, spec.read_buffer_bytes),
             gather: match spec.write_cache_bytes {
                 0 => WriteGather::of_bulk_streams(spec.write_gather_bytes),
                 bytes => WriteGather::of_everything(bytes),

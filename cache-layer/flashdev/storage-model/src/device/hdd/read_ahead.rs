@@ -24,6 +24,15 @@ impl Segment {
     fn reaches(&self, start: u64) -> bool {
         self.start <= start && start <= self.end
     }
+
+    fn len(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// What goes last. Single random reads go first, so that they do not push a running stream out.
+    fn worth(&self) -> (bool, u64) {
+        (self.stream, self.used)
+    }
 }
 
 /// What [`Segments::fill`] and [`Segments::extend`] made.
@@ -39,14 +48,17 @@ pub(super) struct Filled {
 pub(super) struct Segments {
     list: Vec<Segment>,
     ahead_bytes: u64,
+    /// What all of them hold at most.
+    room_bytes: u64,
     uses: u64,
 }
 
 impl Segments {
-    pub(super) fn new(ahead_bytes: u64) -> Segments {
+    pub(super) fn new(ahead_bytes: u64, room_bytes: u64) -> Segments {
         Segments {
             list: Vec::new(),
             ahead_bytes,
+            room_bytes,
             uses: 0,
         }
     }
@@ -133,9 +145,7 @@ impl Segments {
     fn insert(&mut self, start: u64, end: u64) -> bool {
         let full = self.list.len() == SEGMENTS_MAX;
         if full {
-            // Single random reads go first, so that they do not push a running stream out.
-            let victim =
-                (0..SEGMENTS_MAX).min_by_key(|&i| (self.list[i].stream, self.list[i].used));
+            let victim = (0..SEGMENTS_MAX).min_by_key(|&index| self.list[index].worth());
             self.list.swap_remove(victim.unwrap_or(0));
         }
         self.list.push(Segment {
@@ -157,7 +167,21 @@ impl Segments {
         let start = segment.start.max(segment.end.saturating_sub(room));
         let trimmed = start > segment.start;
         segment.start = start;
-        (start..segment.end, trimmed)
+        let (run, id) = (start..segment.end, segment.id);
+        (run, self.evict_beside(id) || trimmed)
+    }
+
+    /// Makes the others fit into the buffer beside this one; whether any had to go.
+    fn evict_beside(&mut self, id: u64) -> bool {
+        let before = self.list.len();
+        while self.list.iter().map(Segment::len).sum::<u64>() > self.room_bytes {
+            let others = (0..self.list.len()).filter(|&index| self.list[index].id != id);
+            let Some(victim) = others.min_by_key(|&index| self.list[index].worth()) else {
+                break;
+            };
+            self.list.swap_remove(victim);
+        }
+        self.list.len() < before
     }
 }
 
@@ -167,7 +191,7 @@ mod tests {
 
     #[test]
     fn only_reading_on_makes_a_stream() {
-        let mut segments = Segments::new(1000);
+        let mut segments = Segments::new(1000, u64::MAX);
         segments.fill(0, 100);
         segments.fill(5000, 5100);
         assert!(segments.hungry().is_none(), "two random reads");
@@ -181,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_fed_stream_is_not_hungry_until_half_is_used() {
-        let mut segments = Segments::new(1000);
+        let mut segments = Segments::new(1000, u64::MAX);
         segments.fill(0, 100);
         segments.fill(100, 200);
         let id = segments.hungry().unwrap().id;
@@ -195,7 +219,7 @@ mod tests {
 
     #[test]
     fn random_reads_do_not_evict_a_stream() {
-        let mut segments = Segments::new(1000);
+        let mut segments = Segments::new(1000, u64::MAX);
         segments.fill(0, 100);
         segments.fill(100, 200);
         for i in 1..=100 {
@@ -205,8 +229,19 @@ mod tests {
     }
 
     #[test]
+    fn all_runs_together_fit_into_the_buffer() {
+        let mut segments = Segments::new(1000, 100_000);
+        for start in [0, 1_000_000, 2_000_000] {
+            segments.fill(start, start + 40_000);
+        }
+        assert_eq!(segments.buffered_to(0), None, "the oldest had to go");
+        assert_eq!(segments.buffered_to(1_000_000), Some(1_040_000));
+        assert_eq!(segments.buffered_to(2_000_000), Some(2_040_000));
+    }
+
+    #[test]
     fn a_write_makes_the_run_stale() {
-        let mut segments = Segments::new(1000);
+        let mut segments = Segments::new(1000, u64::MAX);
         segments.fill(0, 100);
         segments.invalidate(100, 200);
         assert_eq!(segments.buffered_to(50), Some(100));

@@ -23,6 +23,7 @@ fn spec() -> HddSpec {
         },
         queue_depth: 32,
         read_ahead_bytes: 512 * KIB,
+        read_buffer_bytes: 48 * 1024 * KIB,
         write_gather_bytes: MIB,
         write_cache_bytes: 0,
         command_overhead: 0,

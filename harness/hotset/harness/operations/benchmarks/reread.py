@@ -1,0 +1,123 @@
+"""What modelled disks gain when the same files are read again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from hotset.cachelayer.common.units import Bytes
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
+
+from ...jobs.lock import Lock
+from ..base import fields, records
+from ..base.context import Context
+from ..base.registry import Kind, Request, operation
+from ..base.result import Result
+from ..base.rights import Right
+from . import disk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from ...benchmarks.reread import Reread
+
+
+class RereadDisks(Request):
+    model: Annotated[
+        fields.DiskModels | None,
+        Field(
+            description="A disk model's name or JSON file. Repeatable; the plain disk, the hybrid"
+            " disk and the SSD of the published test if left out."
+        ),
+    ] = None
+    size: Annotated[
+        fields.Size,
+        Field(description="Size of each of the ten files; small ones stay in a disk's own buffer."),
+    ] = "100MB"
+    passes: Annotated[
+        int, Field(ge=1, le=1000, description="Passes without the page cache; one with it follows.")
+    ] = 2
+    seed: Annotated[fields.Seed, Field(description="Seed of the drawing order.")] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rereads(Result):
+    disks: list[Reread]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from ...benchmarks.raffle import Layer, Pass
+
+        single = records.part("RafflePass", Pass, served_by=Layer)
+        several = records.several("RafflePass", Pass, served_by=Layer)
+        speeds = dict.fromkeys(_VALUES, float)
+        disks = records.several("DiskReread", disk=str, cold=several, warm=single, **speeds)
+        return records.of("DiskRereads", disks=disks)
+
+    def document(self) -> dict[str, Any]:
+        def passed(one: Any) -> dict[str, Any]:  # noqa: ANN401 - a pass
+            return asdict(one) | {"served_by": one.served_by}
+
+        disks = [
+            {
+                "disk": one.disk,
+                **{name: getattr(one, name) for name in _VALUES},
+                "cold": [passed(single) for single in one.cold],
+                "warm": passed(one.warm),
+            }
+            for one in self.disks
+        ]
+        return {"schema_version": SCHEMA_VERSION, "disks": disks}
+
+    def show(self, console: Console) -> None:
+        disk.print_table(console, "ten files read again, MB/s", *self._table)
+        for one in self.disks:
+            verdict = "keeps what it has read" if one.keeps else "gains nothing by itself"
+            console.print(
+                f"{one.disk} {verdict}: {one.gain:.1f}× the first read without the page cache."
+                f" With it every disk seems fast: {one.seeming_gain:.1f}×.",
+                markup=False,
+            )
+
+    def csv(self) -> str:
+        return csv_text(*self._table)
+
+    @property
+    def _table(self) -> tuple[Sequence[str], list[disk.Row]]:
+        columns = ("disk", "first read", "read again", "gain", "from page cache", "seeming gain")
+        rows: list[disk.Row] = [
+            (one.disk, *(getattr(one, name) for name in _VALUES)) for one in self.disks
+        ]
+        return columns, rows
+
+
+_VALUES = ("first_mb_per_s", "again_mb_per_s", "gain", "page_cache_mb_per_s", "seeming_gain")
+
+
+@operation(
+    "disk reread",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Measure", "HotsetDiskReread"),
+    progress=True,
+    lock=lambda request: Lock("disk", "reread"),  # noqa: ARG005
+)
+def reread(request: RereadDisks, context: Context) -> Rereads:
+    """Read the same files again on modelled disks: what does a hybrid disk gain, and what memory?
+
+    The raffle on each disk, first without the page cache, which would serve what is read again
+    on any disk, then with it. Takes root.
+    """
+    from hotset.cachelayer.hosts.local import Local
+
+    from ...benchmarks import reread as benchmark
+
+    disks, size = request.model or benchmark.DISKS, Bytes.parse(request.size)
+    found = benchmark.hold(Local(), disks, size, request.passes, request.seed, context.report)
+    return Rereads(list(found))
