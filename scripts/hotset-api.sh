@@ -84,6 +84,7 @@
 #   unregister-warmup-schedule NAME
 #   add-share TARGET
 #   new-snapshot [DISK]
+#   get-target DSN
 #   remove-pin TARGET...
 #   get-cache-advice TRACE
 #   test-prediction RUN
@@ -258,6 +259,7 @@ COMMANDS='{
     "warmup schedule remove": "unregister-warmup-schedule",
     "warmup share": "add-share",
     "warmup snapshot": "new-snapshot",
+    "warmup targets": "get-target",
     "warmup unpin": "remove-pin",
     "whatif advise": "get-cache-advice",
     "whatif check": "test-prediction",
@@ -637,6 +639,9 @@ case $command in
         ;;
     new-snapshot)
         finish POST '/warmup/snapshot' disk output machine -- "$@"
+        ;;
+    get-target)
+        call POST '/warmup/targets' dsn password engine count# -- "$@" | jq .
         ;;
     remove-pin)
         finish POST '/warmup/unpin' targets+ disk machine mount_point engine dsn password -- "$@"

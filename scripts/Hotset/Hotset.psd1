@@ -42,6 +42,7 @@
         'Get-HotsetPrediction'
         'Get-HotsetRun'
         'Get-HotsetRunResult'
+        'Get-HotsetTarget'
         'Get-HotsetTier'
         'Get-HotsetTrace'
         'Get-HotsetWarmup'

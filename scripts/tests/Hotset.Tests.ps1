@@ -376,3 +376,69 @@ Describe 'Waiting' {
         $failure.Exception.Message | Should -BeLike '*failed: the disk is gone'
     }
 }
+
+Describe 'Completion of targets' {
+    BeforeAll {
+        # What Tab offers behind the last word of a line.
+        function Get-TabOffer {
+            param([string] $Line)
+            @((TabExpansion2 $Line $Line.Length).CompletionMatches | ForEach-Object { $_.CompletionText })
+        }
+    }
+
+    BeforeEach {
+        Disconnect-Hotset
+        $script:asked = 0
+        Mock -ModuleName Hotset Invoke-WebRequest { ConvertTo-Answer @{ schema_version = 1; jobs = @() } }
+        Mock -ModuleName Hotset Invoke-WebRequest -ParameterFilter { "$Uri" -like '*/warmup/targets' } {
+            $script:asked++
+            ConvertTo-Answer @{
+                schema_version = 1
+                targets        = @(
+                    @{ target = 'database:shop'; bytes = $null }
+                    @{ target = 'table:public.orders'; bytes = 1048576 }
+                    @{ target = 'table:"Odd"."Its table"'; bytes = 8192 }
+                )
+            }
+        }
+    }
+
+    It 'offers what the database server of -Dsn has, and asks it once' {
+        $null = Connect-Here db11
+        $line = 'Add-HotsetPin -Dsn postgresql://app@db1/shop -Target '
+        Get-TabOffer ($line + 'table:p') | Should -Be @('table:public.orders')
+        Get-TabOffer ($line + 'd') | Should -Be @('database:shop')
+        Get-TabOffer ($line + 'table:') | Should -Contain "'table:""Odd"".""Its table""'"
+        $script:asked | Should -Be 1
+        Should -Invoke -ModuleName Hotset Invoke-WebRequest -Times 1 -ParameterFilter {
+            "$Uri" -like '*/warmup/targets' -and $TimeoutSec -eq 1 -and
+            [Text.Encoding]::UTF8.GetString($Body) -like '*app@db1/shop*'
+        }
+    }
+
+    It 'offers it for shares, and for what comes first and what is left out' {
+        $null = Connect-Here db12
+        $dsn = '-Dsn postgresql://app@db1/shop'
+        Get-TabOffer "Add-HotsetShare $dsn -Target database:" | Should -Be @('database:shop')
+        Get-TabOffer "Start-HotsetWarmup heat $dsn -Pin table:p" | Should -Be @('table:public.orders')
+        Get-TabOffer "Start-HotsetWarmup heat $dsn -Exclude table:p" | Should -Be @('table:public.orders')
+    }
+
+    It 'asks no database without -Dsn' {
+        $null = Connect-Here db13
+        Get-TabOffer 'Add-HotsetPin -Target h' | Should -Be @('heat')
+        $script:asked | Should -Be 0
+    }
+
+    It 'is silent when nobody answers, and when nobody is connected' {
+        $null = Connect-Here db14
+        Mock -ModuleName Hotset Invoke-WebRequest { throw (Get-Unreachable) } -ParameterFilter {
+            "$Uri" -like '*/warmup/targets'
+        }
+        $line = 'Add-HotsetPin -Dsn postgresql://app@db1/shop -Target '
+        Get-TabOffer ($line + 'table:p') | Should -BeNullOrEmpty
+        Get-TabOffer ($line + 'hea') | Should -Be @('heat')
+        Disconnect-Hotset
+        Get-TabOffer ($line + 'database:') | Should -BeNullOrEmpty
+    }
+}

@@ -17,6 +17,7 @@ from hotset.cachelayer.warmup.targets import TargetError
 from hotset.harness.databases import connect
 from hotset.harness.databases.base import DatabaseFile, Engine, Unavailable
 from hotset.harness.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.harness.warmup import offers
 from hotset.harness.warmup.targets import Server, parse, segments
 
 
@@ -222,3 +223,27 @@ def test_a_database_is_its_folder_in_every_tablespace(server: Server) -> None:
         session.script("DROP TABLE IF EXISTS there")
         session.script("DROP TABLESPACE elsewhere")
         place.rmdir()
+
+
+@pytest.mark.database
+def test_what_a_server_offers_can_each_be_looked_up(
+    server: Server, empty: PostgresDatabase
+) -> None:
+    session = cast("PostgresSession", server.connection)
+    session.script("CREATE TEMPORARY TABLE mine (id int); ANALYZE")
+    dsn = f"host={empty.host} port={empty.port} user={empty.user} dbname={empty.dbname}"
+    found = offers.of("postgres", dsn, empty.password, 1000)
+    names = [one.target for one in found]
+    assert len(set(names)) == len(names)
+    # Databases, then what has parts, then what has most bytes.
+    assert names.index("database:empty") < names.index("table:public.parted")
+    assert names.index("table:public.parted") < names.index("table:public.small")
+    assert {"index:public.small_pkey", 'table:"Odd.name"."Its table"'} <= set(names)
+    assert not [one for one in names if "pg_" in one or "mine" in one or "template" in one]
+    sizes = [one.bytes for one in found if one.bytes is not None]
+    assert sizes == sorted(sizes, reverse=True)
+    assert {one.target: one.bytes for one in found}["table:public.small"] == 16384
+    for one in found:
+        if parse(one.target).kind != "database":
+            server.paths(Local(), parse(one.target))
+    assert offers.of("postgres", dsn, empty.password, 2) == found[:2]

@@ -118,18 +118,17 @@ function Read-HotsetOffer {
                 @{ Value = $model.name; Tip = $model.title }
             }
         }
-        'Target' { Read-HotsetTargetOffer $Session $Machine $Bound }
+        { $_ -in 'Target', 'Pin', 'Exclude' } { Read-HotsetTargetOffer $Session $Bound }
     }
 }
 
 function Read-HotsetTargetOffer {
     <#
     .SYNOPSIS
-    What can be cached: heat, the databases of -Dsn, and the tables that are hot now.
+    What can be cached: heat, parts of the disk, and what the database server of -Dsn has.
     #>
     param(
         [hashtable] $Session,
-        [string] $Machine,
         $Bound
     )
     @{ Value = 'heat'; Tip = 'the hottest blocks first' }
@@ -138,28 +137,25 @@ function Read-HotsetTargetOffer {
     $dsn = [string] $Bound['Dsn']
     if (-not $dsn) { return }
     # What cannot be asked is not offered; the rest is.
-    try { Read-HotsetDatabaseOffer $Session $Machine $dsn $Bound } catch { return }
+    try { Read-HotsetDatabaseOffer $Session $dsn $Bound } catch { return }
 }
 
 function Read-HotsetDatabaseOffer {
     <#
     .SYNOPSIS
-    The databases of a server, and the tables of one that are hot now.
+    The databases of a server, and the tables and indexes of the one that -Dsn names.
     #>
     param(
         [hashtable] $Session,
-        [string] $Machine,
         [string] $Dsn,
         $Bound
     )
     $credential = $Bound['Credential'] -as [pscredential]
     $login = Resolve-HotsetLogin $null $Dsn $credential ([string] $Bound['Engine'])
-    $database = @{ dsn = $login.Dsn; password = $login.Password; engine = $login.Engine }
-    foreach ($name in (Invoke-HotsetApi $Session Post '/api/v1/database/show' $database -TimeoutSeconds 1).databases) {
-        @{ Value = "database:$name"; Tip = 'a database' }
-    }
-    $hot = $database + @{ by = 'table'; no_resident = $true; machine = $Machine; disk = [string] $Bound['Disk'] }
-    foreach ($row in (Invoke-HotsetApi $Session Post '/api/v1/heat/top' $hot -TimeoutSeconds 1).rows) {
-        @{ Value = "table:$($row.name)"; Tip = 'a table, hot now' }
+    $asked = @{ dsn = $login.Dsn; password = $login.Password; engine = $login.Engine; count = 10000 }
+    foreach ($one in (Invoke-HotsetApi $Session Post '/api/v1/warmup/targets' $asked -TimeoutSeconds 1).targets) {
+        $tip = ([string] $one.target).Split(':')[0]
+        if ($null -ne $one.bytes) { $tip += ', {0:N1} MiB' -f ($one.bytes / 1MB) }
+        @{ Value = $one.target; Tip = $tip }
     }
 }

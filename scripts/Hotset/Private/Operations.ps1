@@ -75,6 +75,7 @@ $script:Operations = @{
     'warmup schedule remove' = @{ Cmdlet = 'Unregister-HotsetWarmupSchedule'; Method = 'Post'; Path = '/api/v1/warmup/schedule/remove' }
     'warmup share'           = @{ Cmdlet = 'Add-HotsetShare'; Method = 'Post'; Path = '/api/v1/warmup/share' }
     'warmup snapshot'        = @{ Cmdlet = 'New-HotsetSnapshot'; Method = 'Post'; Path = '/api/v1/warmup/snapshot' }
+    'warmup targets'         = @{ Cmdlet = 'Get-HotsetTarget'; Method = 'Post'; Path = '/api/v1/warmup/targets'; Type = 'Hotset.Target'; Items = 'targets' }
     'warmup unpin'           = @{ Cmdlet = 'Remove-HotsetPin'; Method = 'Post'; Path = '/api/v1/warmup/unpin' }
     'whatif advise'          = @{ Cmdlet = 'Get-HotsetCacheAdvice'; Method = 'Post'; Path = '/api/v1/whatif/advise'; Type = 'Hotset.CacheAdvice' }
     'whatif check'           = @{ Cmdlet = 'Test-HotsetPrediction'; Method = 'Post'; Path = '/api/v1/whatif/check'; Type = 'Hotset.PredictionCheck' }
@@ -105,7 +106,7 @@ $script:ParameterNames = @{
 
 # Which cmdlets have a parameter whose values the server can tell.
 $script:Completed = @{
-    Disk   = @(
+    Disk    = @(
         'Get-HotsetHeatMap'
         'Start-HotsetHeat'
         'Stop-HotsetHeat'
@@ -133,10 +134,10 @@ $script:Completed = @{
         'Remove-HotsetPin'
         'Get-HotsetFlashNeed'
     )
-    Card   = @(
+    Card    = @(
         'Remove-HotsetCard'
     )
-    Run    = @(
+    Run     = @(
         'Remove-HotsetRun'
         'Get-HotsetRunResult'
         'Measure-HotsetTrend'
@@ -145,21 +146,30 @@ $script:Completed = @{
         'Get-HotsetFlashNeed'
         'Get-HotsetPrediction'
     )
-    Target = @(
+    Target  = @(
         'Add-HotsetExclusion'
         'Add-HotsetPin'
         'Get-HotsetWarmupPlan'
         'Start-HotsetWarmup'
         'Register-HotsetWarmupSchedule'
+        'Add-HotsetShare'
         'Remove-HotsetPin'
     )
-    Resume = @(
+    Pin     = @(
+        'Get-HotsetWarmupPlan'
         'Start-HotsetWarmup'
     )
-    Name   = @(
+    Exclude = @(
+        'Get-HotsetWarmupPlan'
+        'Start-HotsetWarmup'
+    )
+    Resume  = @(
+        'Start-HotsetWarmup'
+    )
+    Name    = @(
         'Unregister-HotsetWarmupSchedule'
     )
-    Model  = @(
+    Model   = @(
         'Measure-HotsetDiskSpeed'
         'Measure-HotsetDisk'
         'Measure-HotsetDiskReread'

@@ -4728,6 +4728,66 @@ function New-HotsetSnapshot {
     }
 }
 
+function Get-HotsetTarget {
+    <#
+    .SYNOPSIS
+    List what a warm-up or a pin can name on a database server.
+    .DESCRIPTION
+    Databases first, then the tables and indexes of the database of -Dsn, the largest first.
+
+    The token needs the right 'read'. On the server's own command line this is "hotset warmup
+    targets".
+    .PARAMETER Dsn
+    The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
+    postgresql://db1:5432/shop. No password: that is -Credential's.
+    .PARAMETER Credential
+    The database's user and password. The password is sent in the request's body only.
+    .PARAMETER Engine
+    The database product. Told by -Dsn if left out.
+    .PARAMETER Count
+    How many to list. Default: 100.
+    .PARAMETER Connection
+    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
+    addresses. The server that was connected to last if left out.
+    .INPUTS
+    None
+    .OUTPUTS
+    Hotset.Target
+    .EXAMPLE
+    Get-HotsetTarget sqlserver://db1/shop -Credential sa
+    .LINK
+    about_Hotset
+    #>
+    [CmdletBinding()]
+    [OutputType('Hotset.Target')]
+    param(
+        [Parameter(Mandatory, Position = 0, ValueFromPipelineByPropertyName)]
+        [string] $Dsn,
+
+        [pscredential] [System.Management.Automation.Credential()] $Credential = [pscredential]::Empty,
+
+        [ValidateSet('postgres', 'sqlserver')]
+        [string] $Engine,
+
+        [ValidateRange(1, 10000)]
+        [Nullable[int]] $Count,
+
+        [Parameter(ValueFromPipelineByPropertyName)]
+        [Alias('Server')]
+        [object[]] $Connection
+    )
+    process {
+        $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
+        if ($null -eq $login) { return }
+        Invoke-HotsetQuery $PSCmdlet $Connection 'warmup targets' -Values @{
+            dsn      = $login.Dsn
+            password = $login.Password
+            engine   = $login.Engine
+            count    = $Count
+        }
+    }
+}
+
 function Remove-HotsetPin {
     <#
     .SYNOPSIS

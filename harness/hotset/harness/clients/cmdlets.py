@@ -85,6 +85,7 @@ _ITEMS = {
     "warmup plan": "targets",
     "warmup plans": "jobs",
     "warmup schedule list": "schedules",
+    "warmup targets": "targets",
     "whatif flash": "needs",
     "whatif predict": "lines",
 }

@@ -54,7 +54,7 @@ def table(every: Sequence[Cmdlet]) -> str:
     return "\n".join(lines) + "\n"
 
 
-COMPLETED = ("Disk", "Card", "Run", "Target", "Resume", "Name", "Model")
+COMPLETED = ("Disk", "Card", "Run", "Target", "Pin", "Exclude", "Resume", "Name", "Model")
 
 
 def _completed(every: Iterable[Cmdlet]) -> dict[str, list[str]]:
@@ -73,7 +73,7 @@ def _is_completed(cmdlet: Cmdlet, parameter: Parameter) -> bool:
         return cmdlet.operation.name == "warmup schedule remove"
     if parameter.name == "Resume":
         return cmdlet.operation.name == STARTS
-    if parameter.name == "Target" and not parameter.gathered:
+    if parameter.name == "Target" and not cmdlet.operation.name.startswith("warmup "):
         return False
     return parameter.name in COMPLETED and cmdlet.operation.name != "tier create"
 

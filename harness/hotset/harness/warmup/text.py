@@ -13,6 +13,7 @@ from hotset.cachelayer.warmup.pins import Preferences
 from hotset.cachelayer.warmup.planner import Plan, Row
 from hotset.reports.render.plain import csv_text, listing, text_table
 
+from .offers import Offer
 from .plan_store import SavedPlan
 from .planning import Planned
 
@@ -171,6 +172,15 @@ def saved(found: Sequence[SavedPlan], form: str) -> str:
         for plan in found
     ]
     return "\n".join(lines) or "no saved plans"
+
+
+def offered(offers: Sequence[Offer], form: str) -> str:
+    """What a server has that can be named."""
+    if form != "table":
+        rows = [(one.target, one.bytes) for one in offers]
+        return listing("targets", SCHEMA_VERSION, ("target", "bytes"), rows, form)
+    shown = [(one.target, "" if one.bytes is None else str(Bytes(one.bytes))) for one in offers]
+    return text_table(("target", "size"), shown)
 
 
 def preferred(wanted: Preferences, form: str, cached: Mapping[str, tuple[Bytes, Bytes]]) -> str:

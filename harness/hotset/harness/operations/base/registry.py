@@ -172,7 +172,7 @@ MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "heat": ("tiers.heat",),
         "report": ("benchmarks.report", "tiers.hit_ratio"),
         "tier": ("tiers.tier", "tiers.tier_views"),
-        "warmup": ("tiers.warmup", "tiers.pins", "tiers.schedule"),
+        "warmup": ("tiers.warmup", "tiers.pins", "tiers.targets", "tiers.schedule"),
         "lab": ("computer.lab",),
         "disk": ("benchmarks.disk", "benchmarks.reread"),
         "tpch": ("benchmarks.tpch",),
