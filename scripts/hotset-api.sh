@@ -26,6 +26,7 @@
 #   measure-disk
 #   disable-disk-member SOCKET
 #   get-disk-model
+#   stop-disk SOCKET
 #   measure-disk-raffle FOLDER
 #   repair-disk-member SOCKET
 #   measure-disk-reread
@@ -198,6 +199,7 @@ COMMANDS='{
     "disk calibrate": "measure-disk",
     "disk fail": "disable-disk-member",
     "disk models": "get-disk-model",
+    "disk power-cut": "stop-disk",
     "disk raffle": "measure-disk-raffle",
     "disk replace": "repair-disk-member",
     "disk reread": "measure-disk-reread",
@@ -452,6 +454,9 @@ case $command in
         ;;
     get-disk-model)
         call POST '/disk/models' -- "$@" | jq .
+        ;;
+    stop-disk)
+        finish POST '/disk/power-cut' socket -- "$@"
         ;;
     measure-disk-raffle)
         finish POST '/disk/raffle' folder size passes# warm? seed# keep? -- "$@"

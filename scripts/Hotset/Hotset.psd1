@@ -92,6 +92,7 @@
         'Start-HotsetLab'
         'Start-HotsetTraceRecording'
         'Start-HotsetWarmup'
+        'Stop-HotsetDisk'
         'Stop-HotsetHeat'
         'Stop-HotsetJob'
         'Stop-HotsetLab'

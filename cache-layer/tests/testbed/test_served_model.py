@@ -1,5 +1,7 @@
 """A served array: a member fails under the file's user, and is rebuilt."""
 
+import json
+import os
 import subprocess
 import time
 from pathlib import Path, PurePosixPath
@@ -94,3 +96,29 @@ def test_a_bad_model_names_field_and_range() -> None:
 def test_nobody_at_the_socket(tmp_path: Path) -> None:
     with pytest.raises(ArrayError, match="no served device answers"):
         served_model.status(Local(), tmp_path / "none")
+
+
+@needs_fuse
+@pytest.mark.parametrize("protected", [True, False])
+def test_a_power_cut_takes_what_lay_in_an_unprotected_buffer(
+    tmp_path: Path, protected: bool
+) -> None:
+    """The file is compared with what was written to it: all of it is there, or all but the end."""
+    model, backing = tmp_path / "ssd.json", tmp_path / "data"
+    ssd = {"power_loss_protection": protected, "program_us": 100_000}
+    model.write_text(json.dumps({"name": "ssd", "device": {"ssd": ssd}}))
+    backing.write_bytes(bytes(SIZE))
+    local, page = Local(), b"x" * 4096
+    with (
+        served_model.served(local, str(model), SIZE, time_scale=20, backing=backing) as device,
+        device.file.open("r+b", buffering=0) as file,
+    ):
+        file.write(page)
+        os.fsync(file.fileno())
+        file.write(page)
+        lost = served_model.power_cut(local, device.socket)
+        with pytest.raises(OSError, match="Input/output"):
+            file.write(page)
+    kept = page * 2 if protected else page
+    assert backing.read_bytes() == kept.ljust(SIZE, b"\0")
+    assert lost == 2 * len(page) - len(kept)

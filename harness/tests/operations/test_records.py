@@ -85,6 +85,7 @@ RESULTS: list[Result] = [
     disk.RaffleResult([PASS]),
     reread.Rereads([Reread("hdd", (PASS,), PASS)]),
     disk.Array(DeviceState((Member(0, "active"), Member(1, "rebuilding", 0.5)), 1, Bytes(0))),
+    disk.PowerCut(Bytes(4096)),
     disk.DiskCalibration("nas-2014", 1.0, [Line("random reads", "IOPS", 100.0, 101.0)]),
     doctor.Findings([examination.Finding("fio", "missing", "apt-get install fio")]),
     heat.Hottest([Hot("/srv/a", 5.0, 0.5, 4096, None, 1.0, "/srv/a")], "file"),

@@ -14,6 +14,7 @@ $script:Operations = @{
     'disk calibrate'         = @{ Cmdlet = 'Measure-HotsetDisk'; Method = 'Post'; Path = '/api/v1/disk/calibrate'; Type = 'Hotset.DiskCalibration'; Items = 'lines' }
     'disk fail'              = @{ Cmdlet = 'Disable-HotsetDiskMember'; Method = 'Post'; Path = '/api/v1/disk/fail'; Type = 'Hotset.DiskArray'; Items = 'members' }
     'disk models'            = @{ Cmdlet = 'Get-HotsetDiskModel'; Method = 'Post'; Path = '/api/v1/disk/models'; Type = 'Hotset.DiskModel'; Items = 'models' }
+    'disk power-cut'         = @{ Cmdlet = 'Stop-HotsetDisk'; Method = 'Post'; Path = '/api/v1/disk/power-cut'; Type = 'Hotset.Disk' }
     'disk raffle'            = @{ Cmdlet = 'Measure-HotsetDiskRaffle'; Method = 'Post'; Path = '/api/v1/disk/raffle'; Type = 'Hotset.DiskRaffle'; Items = 'passes' }
     'disk replace'           = @{ Cmdlet = 'Repair-HotsetDiskMember'; Method = 'Post'; Path = '/api/v1/disk/replace'; Type = 'Hotset.DiskArray'; Items = 'members' }
     'disk reread'            = @{ Cmdlet = 'Measure-HotsetDiskReread'; Method = 'Post'; Path = '/api/v1/disk/reread'; Type = 'Hotset.DiskReread'; Items = 'disks' }

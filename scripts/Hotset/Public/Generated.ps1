@@ -749,6 +749,58 @@ function Get-HotsetDiskModel {
     }
 }
 
+function Stop-HotsetDisk {
+    <#
+    .SYNOPSIS
+    Cut the power of a served device: it loses its volatile buffer, and every request fails.
+    .DESCRIPTION
+    Serve its backing file again to see what is left.
+
+    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C ends the waiting only.
+
+    The token needs the right 'operate'. On the server's own command line this is "hotset disk
+    power-cut".
+    .PARAMETER Socket
+    Control socket of flashdev serve -Control.
+    .PARAMETER AsJob
+    Returns the job at once instead of waiting for it.
+    .PARAMETER Connection
+    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
+    addresses. The server that was connected to last if left out.
+    .INPUTS
+    System.String, or objects with the property Socket: -Socket
+    .OUTPUTS
+    Hotset.Disk. With -AsJob Hotset.Job.
+    .EXAMPLE
+    Stop-HotsetDisk /srv/hotset/array.sock
+    .LINK
+    about_Hotset
+    #>
+    [CmdletBinding(SupportsShouldProcess)]
+    [OutputType('Hotset.Disk', 'Hotset.Job')]
+    param(
+        [Parameter(Mandatory, Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [string[]] $Socket,
+
+        [switch] $AsJob,
+
+        [Parameter(ValueFromPipelineByPropertyName)]
+        [Alias('Server')]
+        [object[]] $Connection
+    )
+    process {
+        foreach ($each in Select-HotsetItem $Socket) {
+            $what = Get-HotsetSubject $Connection $each
+            $go = $PSCmdlet.ShouldProcess($what, 'Cut the power of a served device: it loses its volatile buffer, and every request fails')
+            if (-not $go) { continue }
+            Invoke-HotsetJob $PSCmdlet $Connection 'disk power-cut' -AsJob $AsJob.IsPresent -Values @{
+                socket = $each
+            }
+        }
+    }
+}
+
 function Measure-HotsetDiskRaffle {
     <#
     .SYNOPSIS

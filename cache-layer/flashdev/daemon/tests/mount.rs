@@ -351,3 +351,102 @@ fn a_full_backing_file_system_is_reported_and_survived() {
     assert_eq!(code, Some(0));
     assert_eq!(counters["errors"], errors.len());
 }
+
+/// Bytes to the cells for each byte that the host writes, after the second half of the file was
+/// discarded (or not).
+fn write_amplification(discard: bool) -> Option<f64> {
+    use nix::fcntl::{FallocateFlags, fallocate};
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("control");
+    let model = dir.path().join("model.json");
+    std::fs::write(&model, r#"{"name": "x", "device": {"ssd": {"nand": {}}}}"#).unwrap();
+    let (model, control) = (model.to_str().unwrap().to_owned(), socket.to_str().unwrap());
+    let more = ["--control", control];
+    let served = Served::start_with(dir, "backing", &model, "0.01", &more)?;
+    let file = served.open(0);
+    if discard {
+        let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        let half = SIZE_BYTES as i64 / 2;
+        fallocate(&file, punch, half, half).unwrap();
+    }
+    let mut state = 2014;
+    for _ in 0..500 {
+        let page = draw(&mut state) % (SIZE_BYTES / 2 / 4096);
+        file.write_all_at(&[1; 4096], page * 4096).unwrap();
+    }
+    let ask = Command::new(env!("CARGO_BIN_EXE_flashdev"))
+        .args(["ask", control, r#"{"status": {}}"#])
+        .output()
+        .unwrap();
+    let said: serde_json::Value = serde_json::from_slice(&ask.stdout).unwrap();
+    let bytes = |name: &str| said["wear"][0][name].as_f64().unwrap();
+    Some(bytes("cell_bytes") / bytes("host_bytes"))
+}
+
+#[test]
+fn what_is_discarded_spares_the_flash_its_garbage_collection() {
+    let Some(full) = write_amplification(false) else {
+        return;
+    };
+    let half_empty = write_amplification(true).unwrap();
+    assert!(half_empty < full / 2.0, "{half_empty} instead of {full}");
+}
+
+/// Writes and syncs a page, writes another one over what was there and does not, and cuts the power:
+/// what the second page holds afterwards, and what the device says it has lost.
+fn second_page_after_a_power_cut(device: &str, scale: &str) -> Option<(u8, u64)> {
+    let dir = tempfile::tempdir().unwrap();
+    let model = dir.path().join("model.json");
+    std::fs::write(&model, format!(r#"{{"name": "x", "device": {device}}}"#)).unwrap();
+    let socket = dir.path().join("control");
+    let (model, control) = (model.to_str().unwrap().to_owned(), socket.to_str().unwrap());
+    let more = ["--control", control];
+    let served = Served::start_with(dir, "backing", &model, scale, &more)?;
+    let file = served.open(0);
+    file.write_all_at(&[1; 8192], 0).unwrap();
+    file.sync_data().unwrap();
+    file.write_all_at(&[2; 4096], 4096).unwrap();
+    let ask = Command::new(env!("CARGO_BIN_EXE_flashdev"))
+        .args(["ask", control, r#"{"power_cut": {}}"#])
+        .output()
+        .unwrap();
+    let said: serde_json::Value = serde_json::from_slice(&ask.stdout).unwrap();
+    let error = file.read_at(&mut [0; 512], 0).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EIO), "it has no power");
+    assert!(file.write_at(&[3; 512], 0).is_err());
+    assert!(file.sync_data().is_err());
+    let stored = std::fs::read(served.dir.path().join("backing")).unwrap();
+    assert_eq!(stored[..4096], [1; 4096], "it was synced");
+    assert!(stored[4096..8192].iter().all(|&byte| byte == stored[4096]));
+    Some((stored[4096], said["lost_bytes"].as_u64().unwrap()))
+}
+
+#[test]
+fn without_power_loss_protection_the_buffer_goes_with_the_power() {
+    let drive = |protected| {
+        format!(r#"{{"ssd": {{"power_loss_protection": {protected}, "program_us": 100000}}}}"#)
+    };
+    let Some(unprotected) = second_page_after_a_power_cut(&drive(false), "10") else {
+        return;
+    };
+    assert_eq!(unprotected, (1, 4096));
+    let protected = second_page_after_a_power_cut(&drive(true), "10");
+    assert_eq!(protected, Some((2, 0)));
+}
+
+#[test]
+fn a_disk_loses_its_write_cache_and_an_array_that_of_a_controller_without_a_battery() {
+    let disk = r#"{"hdd": {"write_cache_kb": 8192}}"#;
+    if let Some(lost) = second_page_after_a_power_cut(disk, "20") {
+        assert_eq!(lost, (1, 4096));
+    }
+    for (battery, left) in [(false, (1, 4096)), (true, (2, 0))] {
+        let array = format!(
+            r#"{{"raid": {{"level": "5", "members": {{"alike": {{"count": 3, "device": "dc500m"}}}},
+                "controller": {{"cache_kb": 65536, "battery": {battery}, "gather_ms": 50}}}}}}"#
+        );
+        if let Some(found) = second_page_after_a_power_cut(&array, "20") {
+            assert_eq!(found, left);
+        }
+    }
+}

@@ -102,7 +102,19 @@ def replace(local: Local, socket: Path, member: int) -> DeviceState:
     return _ask(local, socket, {"replace": {"member": member}})
 
 
+def power_cut(local: Local, socket: Path) -> Bytes:
+    """Cut the power: nothing is served any more. Returns what was answered and is lost.
+
+    :raises ArrayError: nobody answers at the socket.
+    """
+    return Bytes(int(_asked(local, socket, {"power_cut": {}})["lost_bytes"]))
+
+
 def _ask(local: Local, socket: Path, question: dict[str, Any]) -> DeviceState:
+    return parse(_asked(local, socket, question))
+
+
+def _asked(local: Local, socket: Path, question: dict[str, Any]) -> dict[str, Any]:
     argv = [str(flashdev.program(local)), "ask", str(socket), json.dumps(question)]
     result = local.run(argv, check=False, timeout_s=30)
     answer = result.stdout.strip()
@@ -112,7 +124,7 @@ def _ask(local: Local, socket: Path, question: dict[str, Any]) -> DeviceState:
     if result.rc != 0 or not loaded:
         detail = result.stderr.strip().removeprefix("flashdev: ")
         raise ArrayError(f"no served device answers at {socket}: {detail}")
-    return parse(loaded)
+    return loaded
 
 
 def parse(loaded: dict[str, Any]) -> DeviceState:

@@ -41,7 +41,6 @@ enum Job {
     },
     /// Durable whatever was asked for; outside the model.
     SyncForced(Reply),
-    /// Outside the model: a disk of this kind knows no discard, so it costs no device time.
     Allocate {
         mode: FallocateFlags,
         offset: u64,
@@ -181,7 +180,7 @@ impl<D: Device + 'static> Disk<D> {
 
     fn admit(&self, op: Op, offset: u64, len: u32, reply: Reply) -> Ticket {
         match &self.timed {
-            Some(timed) => Ticket::Timed(timed.admit(op, offset, len, reply)),
+            Some(timed) => Ticket::Timed(timed.admit(op, offset, len.into(), reply)),
             None => Ticket::Direct(reply),
         }
     }
@@ -221,6 +220,9 @@ impl<D: Device + 'static> Handler for Disk<D> {
     }
 
     fn allocate(&self, mode: FallocateFlags, offset: u64, len: u64, reply: Reply) {
+        if let Some(timed) = self.timed().filter(|_| is_discard(mode)) {
+            timed.discard(offset, len);
+        }
         self.hand_out(Job::Allocate {
             mode,
             offset,
@@ -228,6 +230,11 @@ impl<D: Device + 'static> Handler for Disk<D> {
             reply,
         });
     }
+}
+
+/// Whether a range is not needed any more: what a loop device makes of a discard.
+pub(super) fn is_discard(mode: FallocateFlags) -> bool {
+    mode.contains(FallocateFlags::FALLOC_FL_PUNCH_HOLE)
 }
 
 fn work<D: Device + 'static>(

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use nix::fcntl::FallocateFlags;
 
+use super::disk::is_discard;
 use super::in_flight::Counters;
 use super::meter::{Meter, Timing};
 use super::timed::Timed;
@@ -110,7 +111,7 @@ impl Flash {
             return Some(moving());
         };
         let done = Reply::then(move |outcome: Outcome| later(outcome.map(drop)));
-        let tag = model.admit(op, offset, len, done);
+        let tag = model.admit(op, offset, len.into(), done);
         model.moved(tag, no_bytes(moving()));
         None
     }
@@ -149,7 +150,7 @@ impl Flash {
             }
             (None, reply) => reply.give(filled(len, fill)),
             (Some(model), reply) => {
-                let tag = model.admit(Op::Read, offset, len, reply);
+                let tag = model.admit(Op::Read, offset, len.into(), reply);
                 model.moved(tag, filled(len, fill));
             }
         }
@@ -161,7 +162,7 @@ impl Flash {
         let Some(model) = &self.model else {
             return reply.give(no_bytes(store()));
         };
-        let tag = model.admit(Op::Write, offset, len, reply);
+        let tag = model.admit(Op::Write, offset, len.into(), reply);
         model.moved(tag, no_bytes(store()));
     }
 
@@ -325,9 +326,13 @@ impl Handler for Slice {
     }
 
     fn allocate(&self, mode: FallocateFlags, offset: u64, len: u64, reply: Reply) {
+        let offset = self.start + offset;
+        if let Some(model) = self.flash.model().filter(|_| is_discard(mode)) {
+            model.discard(offset, len);
+        }
         self.flash.hand_out(Job::Allocate {
             mode,
-            offset: self.start + offset,
+            offset,
             len,
             reply,
         });

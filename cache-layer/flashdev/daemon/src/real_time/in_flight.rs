@@ -38,7 +38,7 @@ pub struct Counters {
 struct Pending<R> {
     reply: R,
     op: Op,
-    len: u32,
+    len: u64,
     /// When the model asked to reply, real nanoseconds; unknown until it has.
     due_ns: Option<u64>,
     moved: Option<Outcome>,
@@ -95,7 +95,7 @@ impl<R> InFlight<R> {
     }
 
     /// Enters a request and gives it its tag.
-    pub(super) fn admit(&mut self, now_ns: u64, op: Op, len: u32, reply: R) -> u64 {
+    pub(super) fn admit(&mut self, now_ns: u64, op: Op, len: u64, reply: R) -> u64 {
         let tag = self.next_tag;
         self.next_tag += 1;
         if self.pending.is_empty() {
@@ -210,10 +210,10 @@ impl<R> InFlight<R> {
         })
     }
 
-    fn count(&mut self, op: Op, len: u32, failed: bool) {
+    fn count(&mut self, op: Op, len: u64, failed: bool) {
         let counters = &mut self.counters;
         counters.errors += u64::from(failed);
-        let bytes = if failed { 0 } else { u64::from(len) };
+        let bytes = if failed { 0 } else { len };
         match op {
             Op::Read => {
                 counters.reads += 1;

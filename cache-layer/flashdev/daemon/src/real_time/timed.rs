@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::in_flight::{Counters, InFlight};
+use crate::backing::PageBuffer;
 use crate::fuse::reply::{Outcome, Reply};
 use storage_model::device::{Completion, Device, Op, Request};
 use virtual_time::{Nanos, TimeScale};
@@ -68,13 +69,13 @@ impl<D: Device + 'static> Timed<D> {
     }
 
     /// Hands a request to the model; its tag.
-    pub(crate) fn admit(&self, op: Op, offset: u64, len: u32, reply: Reply) -> u64 {
+    pub(crate) fn admit(&self, op: Op, offset: u64, len: u64, reply: Reply) -> u64 {
         let mut state = self.lock();
         let real_ns = self.real_ns();
         let now = self.scale.to_device(real_ns);
         self.advance(&mut state, now);
         let tag = state.in_flight.admit(real_ns, op, len, reply);
-        let request = Request::whole(tag, op, offset, len.into());
+        let request = Request::whole(tag, op, offset, len);
         state.device.submit(now, request);
         let at_once = state.device.next_event().is_some_and(|event| event <= now);
         if at_once {
@@ -87,6 +88,12 @@ impl<D: Device + 'static> Timed<D> {
             self.answer_ready(state);
         }
         tag
+    }
+
+    /// A range is not needed any more: nobody waits for what the device makes of that.
+    pub(crate) fn discard(&self, offset: u64, len: u64) {
+        let tag = self.admit(Op::Discard, offset, len, Reply::then(drop));
+        self.moved(tag, Ok(PageBuffer::empty()));
     }
 
     /// The data of a read or write has moved, or the sync of a flush is done.
@@ -210,7 +217,6 @@ fn oversleeps(timer: Timer, event: Option<Nanos>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backing::PageBuffer;
     use std::sync::mpsc::channel;
 
     /// Completes everything so long after it was submitted.

@@ -1,12 +1,15 @@
-//! The control socket of a served device: lets members of its array fail and return.
+//! The control socket of a served device: lets members of its array fail and return, and cuts its
+//! power.
 //!
 //! One JSON object a line; each is answered with the device's status, or with an error:
 //!
 //! ```text
 //! {"status": {}}   {"fail": {"member": 2}}   {"replace": {"member": 2}}   {"devices": {}}
+//! {"power_cut": {}}
 //! ```
 //!
-//! The last is answered with what went through each of the served files.
+//! `devices` is answered with what went through each of the served files; `power_cut` with what was
+//! lost. After that every request fails, until the backing file is served anew.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -17,6 +20,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Running;
+use super::power::Power;
 use crate::control_socket::ControlSocket;
 use crate::real_time::in_flight::Counters;
 use crate::real_time::meter::DeviceCounters;
@@ -34,6 +38,7 @@ const CLIENT_LIMIT: Duration = Duration::from_secs(10);
 enum Request {
     Status {},
     Devices {},
+    PowerCut {},
     Fail { member: usize },
     Replace { member: usize },
 }
@@ -52,11 +57,19 @@ struct Devices {
     devices: Vec<DeviceCounters>,
 }
 
+/// What a loss of power has taken.
+#[derive(Serialize)]
+struct Lost {
+    /// Bytes of answered writes.
+    lost_bytes: u64,
+}
+
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Answer {
     Status(Status),
     Devices(Devices),
+    Lost(Lost),
 }
 
 #[derive(Serialize)]
@@ -65,14 +78,18 @@ struct Refused {
 }
 
 /// Listens at the path; one client is served at a time.
-pub(super) fn listen(path: &Path, running: Arc<Running>) -> anyhow::Result<ControlSocket> {
+pub(super) fn listen(
+    path: &Path,
+    running: Arc<Running>,
+    power: Arc<Power>,
+) -> anyhow::Result<ControlSocket> {
     ControlSocket::listen(path, move |stream| {
         // Who hangs up early has no further question.
-        let _ = serve_client(&running, &stream);
+        let _ = serve_client(&running, &power, &stream);
     })
 }
 
-fn serve_client(running: &Running, stream: &UnixStream) -> io::Result<()> {
+fn serve_client(running: &Running, power: &Power, stream: &UnixStream) -> io::Result<()> {
     stream.set_read_timeout(Some(CLIENT_LIMIT))?;
     stream.set_write_timeout(Some(CLIENT_LIMIT))?;
     let mut requests = BufReader::new(stream);
@@ -85,7 +102,7 @@ fn serve_client(running: &Running, stream: &UnixStream) -> io::Result<()> {
         if taken == 0 {
             return Ok(());
         }
-        let reply = match reply(running, &line) {
+        let reply = match reply(running, power, &line) {
             Ok(answer) => serde_json::to_string(&answer),
             Err(error) => serde_json::to_string(&Refused { error }),
         };
@@ -94,7 +111,7 @@ fn serve_client(running: &Running, stream: &UnixStream) -> io::Result<()> {
     }
 }
 
-fn reply(running: &Running, line: &[u8]) -> Result<Answer, String> {
+fn reply(running: &Running, power: &Power, line: &[u8]) -> Result<Answer, String> {
     let request: Request = serde_json::from_slice(line).map_err(|error| {
         format!("not a request: {error}; send one JSON object a line, such as {{\"status\": {{}}}}")
     })?;
@@ -102,10 +119,15 @@ fn reply(running: &Running, line: &[u8]) -> Result<Answer, String> {
         let devices = running.devices();
         return Ok(Answer::Devices(Devices { devices }));
     }
+    if let Request::PowerCut {} = request {
+        let cut = power.cut(|| running.volatile_bytes());
+        let lost_bytes = cut.map_err(|error| format!("the power cannot be cut: {error}"))?;
+        return Ok(Answer::Lost(Lost { lost_bytes }));
+    }
     let (device, volatile_bytes) = running
         .with_model(|model, now| {
             match request {
-                Request::Status {} | Request::Devices {} => Ok(()),
+                Request::Status {} | Request::Devices {} | Request::PowerCut {} => Ok(()),
                 Request::Fail { member } => model.fail(now, member),
                 Request::Replace { member } => model.replace(now, member),
             }

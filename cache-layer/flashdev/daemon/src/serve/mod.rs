@@ -26,12 +26,15 @@ use crate::real_time::disk::Disk;
 use crate::real_time::flash::{Flash, Slice};
 use crate::real_time::in_flight::Counters;
 use crate::real_time::meter::{DeviceCounters, Meter};
+use power::{Power, Powered};
 use recorded::Recorded;
+use storage_model::device::Device;
 use storage_model::spec::{Model, ModelSpec};
 use virtual_time::{Nanos, TimeScale};
 use whatif::trace::Recorder;
 
 mod control;
+mod power;
 mod recorded;
 
 /// How long requests in flight are waited for after an unmount, real time. A full queue of the
@@ -74,10 +77,11 @@ pub fn serve(options: ServeOptions) -> anyhow::Result<()> {
         .map_err(|error| Refusal(format!("{error:#}")))?;
     let backing = Arc::new(backing);
     let running = Arc::new(Running::start(&backing, &options)?);
+    let power = Power::new(backing.clone(), options.spec.device.is_volatile());
     let _control = options
         .control
         .as_deref()
-        .map(|path| control::listen(path, running.clone()))
+        .map(|path| control::listen(path, running.clone(), power.clone()))
         .transpose()?;
 
     let recorder = options.trace.as_deref().map(Recorder::start).transpose()?;
@@ -91,6 +95,10 @@ pub fn serve(options: ServeOptions) -> anyhow::Result<()> {
             });
         }
     }
+    // Without a socket nobody can cut the power.
+    if options.control.is_some() {
+        files = powered(files, &running, &power, &backing, options.volume_bytes);
+    }
     let result = daemon.run(&dir, files, options.allow_other, false);
     let counters = running.rest();
     if let Some(recorder) = recorder {
@@ -99,6 +107,31 @@ pub fn serve(options: ServeOptions) -> anyhow::Result<()> {
     let synced = backing.sync().context("cannot sync the backing file");
     eprintln!("{}", serde_json::to_string(&counters)?);
     result.and(synced)
+}
+
+/// The same files, of a device that can lose its power.
+fn powered(
+    files: Vec<ServedFile>,
+    running: &Arc<Running>,
+    power: &Arc<Power>,
+    backing: &Backing,
+    volume_bytes: u64,
+) -> Vec<ServedFile> {
+    let starts = [0, backing.size_bytes() - volume_bytes];
+    let each = files.into_iter().zip(starts);
+    each.map(|(file, start)| {
+        let running = running.clone();
+        ServedFile {
+            view: file.view,
+            handler: Arc::new(Powered {
+                handler: file.handler,
+                power: power.clone(),
+                start,
+                volatile_bytes: move || running.volatile_bytes(),
+            }),
+        }
+    })
+    .collect()
 }
 
 /// A device on the real clock. A disk's data is moved by threads of its own, since the host's disk
@@ -182,6 +215,11 @@ impl Running {
                 .expect("a served flash has a model")
                 .with_device(act),
         }
+    }
+
+    /// Bytes of answered writes that a loss of power would take now.
+    fn volatile_bytes(&self) -> u64 {
+        self.with_model(|model, now| model.volatile_bytes(now))
     }
 
     /// What went through the served files, `disk` being the first of them.

@@ -49,6 +49,21 @@ impl DeviceSpec {
         }
     }
 
+    /// Whether it can have answered a write that a loss of power would take.
+    pub fn is_volatile(&self) -> bool {
+        match self {
+            DeviceSpec::Hdd(hdd) => hdd.write_cache_kb > 0 || hdd.write_gather_kb > 0,
+            DeviceSpec::Ssd(ssd) => !ssd.power_loss_protection,
+            DeviceSpec::Raid(raid) => {
+                let cache = raid.controller.as_ref();
+                cache.is_some_and(|cache| !cache.battery)
+                    || raid.members.list().iter().any(DeviceSpec::is_volatile)
+            }
+            DeviceSpec::Hybrid(hybrid) => hybrid.disk.is_volatile() || hybrid.flash.is_volatile(),
+            DeviceSpec::Linked(linked) => linked.device.is_volatile(),
+        }
+    }
+
     /// `path`: where the device stands in the model, for messages.
     pub(super) fn check(&self, path: &str) -> Result<(), ModelError> {
         match self {

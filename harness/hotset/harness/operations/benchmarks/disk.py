@@ -386,6 +386,38 @@ def replace_member(request: Member, context: Context) -> Array:  # noqa: ARG001
     return Array(served_model.replace(Local(), Path(request.socket), request.member))
 
 
+@dataclass(frozen=True, slots=True)
+class PowerCut(Result):
+    """What a loss of power has taken."""
+
+    lost: Bytes
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        return records.of("DiskPowerCut", lost_bytes=int)
+
+    def document(self) -> dict[str, Any]:
+        return {"schema_version": SCHEMA_VERSION, "lost_bytes": int(self.lost)}
+
+    def show(self, console: Console) -> None:
+        console.print(f"lost: {self.lost} of what was written and not flushed")
+
+    def csv(self) -> str:
+        return csv_text(("lost_bytes",), [(int(self.lost),)])
+
+
+@operation("disk power-cut", Kind.JOB, Right.OPERATE, ("Stop", "HotsetDisk"), lock=_lock_socket)
+def cut_power(request: Served, context: Context) -> PowerCut:  # noqa: ARG001
+    """Cut the power of a served device: it loses its volatile buffer, and every request fails.
+
+    Serve its backing file again to see what is left.
+    """
+    from hotset.cachelayer.hosts.local import Local
+    from hotset.cachelayer.testbed import served_model
+
+    return PowerCut(served_model.power_cut(Local(), Path(request.socket)))
+
+
 class CalibrateDisk(Request):
     model: Annotated[
         fields.DiskModel, Field(description="A built-in model's name, or its JSON file.")
