@@ -22,6 +22,7 @@
 #   get-database DSN
 #   update-database-statistic DSN
 #   invoke-demo
+#   measure-array-test
 #   measure-disk-speed [TARGET]
 #   measure-disk
 #   disable-disk-member SOCKET
@@ -195,6 +196,7 @@ COMMANDS='{
     "database show": "get-database",
     "database statistics": "update-database-statistic",
     "demo": "invoke-demo",
+    "disk arrays": "measure-array-test",
     "disk bench": "measure-disk-speed",
     "disk calibrate": "measure-disk",
     "disk fail": "disable-disk-member",
@@ -441,6 +443,9 @@ case $command in
         ;;
     invoke-demo)
         finish POST '/demo' set+ resume threshold+ -- "$@"
+        ;;
+    measure-array-test)
+        finish POST '/disk/arrays' size seconds# repeats# -- "$@"
         ;;
     measure-disk-speed)
         finish POST '/disk/bench' target model size repeats# seconds# read_only? yes? against \

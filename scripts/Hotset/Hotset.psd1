@@ -56,6 +56,7 @@
         'Invoke-HotsetSql'
         'Invoke-HotsetTpcc'
         'Invoke-HotsetTpch'
+        'Measure-HotsetArrayTest'
         'Measure-HotsetDatabase'
         'Measure-HotsetDisk'
         'Measure-HotsetDiskRaffle'

@@ -9,8 +9,8 @@ import pytest
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import Result
-from hotset.harness.benchmarks import bench_target, disk_bench, disk_metrics
-from hotset.harness.benchmarks.disk_bench import BenchError, Cell, DiskBench, Sample
+from hotset.harness.benchmarks.disks import bench_target, disk_bench, disk_metrics
+from hotset.harness.benchmarks.disks.disk_bench import BenchError, Cell, DiskBench, Sample
 from hotset.harness.thresholds import ThresholdFormError, Values, judge
 from tests.cli_server import CommandLine
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hotset.cachelayer.common.units import Bytes
-from hotset.harness.benchmarks import raffle
-from hotset.harness.benchmarks.raffle import Draw, Pass, RaffleError
+from hotset.harness.benchmarks.disks import raffle
+from hotset.harness.benchmarks.disks.raffle import Draw, Pass, RaffleError
 
 SIZE = Bytes(4 * 1024**2)
 WEIGHTS = {"a": 1, "b": 3}

@@ -7,9 +7,9 @@ import pytest
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.local import Local
-from hotset.harness.benchmarks import reread
-from hotset.harness.benchmarks.raffle import Draw, Pass, RaffleError
-from hotset.harness.benchmarks.reread import Reread
+from hotset.harness.benchmarks.disks import reread
+from hotset.harness.benchmarks.disks.raffle import Draw, Pass, RaffleError
+from hotset.harness.benchmarks.disks.reread import Reread
 from hotset.harness.operations.benchmarks.reread import Rereads
 from hotset.harness.terminal.progress import Reporter
 

@@ -17,10 +17,12 @@ from hotset.cachelayer.warmup.pins import Preferences, Share
 from hotset.harness import doctor as examination
 from hotset.harness.api import app
 from hotset.harness.archive import Archive
-from hotset.harness.benchmarks import raffle
-from hotset.harness.benchmarks.disk_bench import Cell, DiskBench, Sample
-from hotset.harness.benchmarks.disk_models import ModelLine
-from hotset.harness.benchmarks.reread import Reread
+from hotset.harness.benchmarks.disks import raffle
+from hotset.harness.benchmarks.disks.arrays import Arrays, Cut, Failure
+from hotset.harness.benchmarks.disks.arrays import Line as ArrayLine
+from hotset.harness.benchmarks.disks.disk_bench import Cell, DiskBench, Sample
+from hotset.harness.benchmarks.disks.disk_models import ModelLine
+from hotset.harness.benchmarks.disks.reread import Reread
 from hotset.harness.experiment.site.calibrate import Line
 from hotset.harness.lab.live import Live
 from hotset.harness.monitoring.explain import Explanation
@@ -28,7 +30,7 @@ from hotset.harness.monitoring.heat_view import Cell as Stretch
 from hotset.harness.monitoring.heat_view import Hot
 from hotset.harness.operations.base import records, registry, rights, run
 from hotset.harness.operations.base.result import Lines, Result
-from hotset.harness.operations.benchmarks import disk, reread
+from hotset.harness.operations.benchmarks import arrays, disk, reread
 from hotset.harness.operations.computer import doctor, lab
 from hotset.harness.operations.tiers import heat, hit_ratio, pins, schedule, tier_views
 from hotset.harness.operations.whatif import advice as whatif_advice
@@ -85,6 +87,13 @@ RESULTS: list[Result] = [
     disk.RaffleResult([PASS]),
     reread.Rereads([Reread("hdd", (PASS,), PASS)]),
     disk.Array(DeviceState((Member(0, "active"), Member(1, "rebuilding", 0.5)), 1, Bytes(0))),
+    arrays.ArraysResult(
+        Arrays(
+            (ArrayLine("raid5", "SEQ1M Q1T1", "read", "MB/s", None, 1000.0),),
+            (Failure("raid5", 9e4, 8e4, 1.5),),
+            (Cut(False, 4096, 4096, 0),),
+        )
+    ),
     disk.PowerCut(Bytes(4096)),
     disk.DiskCalibration("nas-2014", 1.0, [Line("random reads", "IOPS", 100.0, 101.0)]),
     doctor.Findings([examination.Finding("fio", "missing", "apt-get install fio")]),

@@ -10,6 +10,7 @@ $script:Operations = @{
     'database show'          = @{ Cmdlet = 'Get-HotsetDatabase'; Method = 'Post'; Path = '/api/v1/database/show'; Type = 'Hotset.Database' }
     'database statistics'    = @{ Cmdlet = 'Update-HotsetDatabaseStatistic'; Method = 'Post'; Path = '/api/v1/database/statistics' }
     'demo'                   = @{ Cmdlet = 'Invoke-HotsetDemo'; Method = 'Post'; Path = '/api/v1/demo'; Type = 'Hotset.RunDocument' }
+    'disk arrays'            = @{ Cmdlet = 'Measure-HotsetArrayTest'; Method = 'Post'; Path = '/api/v1/disk/arrays'; Type = 'Hotset.ArrayTest'; Items = 'lines' }
     'disk bench'             = @{ Cmdlet = 'Measure-HotsetDiskSpeed'; Method = 'Post'; Path = '/api/v1/disk/bench'; Type = 'Hotset.DiskSpeed'; Items = 'cells' }
     'disk calibrate'         = @{ Cmdlet = 'Measure-HotsetDisk'; Method = 'Post'; Path = '/api/v1/disk/calibrate'; Type = 'Hotset.DiskCalibration'; Items = 'lines' }
     'disk fail'              = @{ Cmdlet = 'Disable-HotsetDiskMember'; Method = 'Post'; Path = '/api/v1/disk/fail'; Type = 'Hotset.DiskArray'; Items = 'members' }

@@ -502,6 +502,68 @@ function Invoke-HotsetDemo {
     }
 }
 
+function Measure-HotsetArrayTest {
+    <#
+    .SYNOPSIS
+    Measure models of a published test's arrays: eight hard disks, and six SSDs in their place.
+    .DESCRIPTION
+    The published table beside ours, a member that fails under load, and a power cut with and
+    without power-loss protection.
+
+    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C ends the waiting only.
+
+    The token needs the right 'operate'. On the server's own command line this is "hotset disk
+    arrays".
+    .PARAMETER Size
+    Size of the test file. Default: 1GiB.
+    .PARAMETER Seconds
+    Seconds of each run. Default: 5.
+    .PARAMETER Repeats
+    How often each line is measured. Default: 5.
+    .PARAMETER AsJob
+    Returns the job at once instead of waiting for it.
+    .PARAMETER Connection
+    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
+    addresses. The server that was connected to last if left out.
+    .INPUTS
+    None
+    .OUTPUTS
+    Hotset.ArrayTest. With -AsJob Hotset.Job.
+    .EXAMPLE
+    Measure-HotsetArrayTest
+    .LINK
+    about_Hotset
+    #>
+    [CmdletBinding(SupportsShouldProcess)]
+    [OutputType('Hotset.ArrayTest', 'Hotset.Job')]
+    param(
+        [string] $Size,
+
+        [ValidateRange(0.5, 3600.0)]
+        [Nullable[double]] $Seconds,
+
+        [ValidateRange(1, 1000)]
+        [Nullable[int]] $Repeats,
+
+        [switch] $AsJob,
+
+        [Parameter(ValueFromPipelineByPropertyName)]
+        [Alias('Server')]
+        [object[]] $Connection
+    )
+    process {
+        $what = Get-HotsetSubject $Connection ''
+        $go = $PSCmdlet.ShouldProcess($what, 'Measure models of a published test''s arrays: eight hard disks, and six SSDs in their place')
+        if (-not $go) { return }
+        Invoke-HotsetJob $PSCmdlet $Connection 'disk arrays' -AsJob $AsJob.IsPresent -Values @{
+            size    = $Size
+            seconds = $Seconds
+            repeats = $Repeats
+        }
+    }
+}
+
 function Measure-HotsetDiskSpeed {
     <#
     .SYNOPSIS

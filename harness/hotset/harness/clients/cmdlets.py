@@ -62,6 +62,7 @@ _TYPES = {
 }
 _ITEMS = {
     "audit": "entries",
+    "disk arrays": "lines",
     "disk bench": "cells",
     "disk calibrate": "lines",
     "disk fail": "members",

@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 MODULES = (
-    "benchmarks.disk_metrics",
+    "benchmarks.disks.disk_metrics",
     "benchmarks.sql.expressions",
     "benchmarks.sql.functions",
     "benchmarks.sql.script",

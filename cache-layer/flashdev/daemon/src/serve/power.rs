@@ -39,8 +39,11 @@ struct State {
 }
 
 impl State {
-    /// Forgets writes that are safe.
+    /// Forgets writes that are safe; a flush that ends without power has made none so.
     fn forget(&mut self, count: usize) {
+        if self.off {
+            return;
+        }
         self.answered.drain(..count.min(self.answered.len()));
         self.first_answered += count as u64;
     }

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from hotset.cachelayer.testbed.served_model import DeviceState
 
-    from ...benchmarks.disk_bench import Change, Direction, DiskBench
-    from ...benchmarks.disk_models import ModelLine
-    from ...benchmarks.raffle import Pass
+    from ...benchmarks.disks.disk_bench import Change, Direction, DiskBench
+    from ...benchmarks.disks.disk_models import ModelLine
+    from ...benchmarks.disks.raffle import Pass
     from ...experiment.site.calibrate import Line
     from ...thresholds import Verdict
 
@@ -48,7 +48,7 @@ class Models(Result):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        from ...benchmarks.disk_models import ModelLine
+        from ...benchmarks.disks.disk_models import ModelLine
 
         return records.of("DiskModels", models=list[ModelLine])
 
@@ -75,7 +75,7 @@ def models(request: Nothing, context: Context) -> Models:  # noqa: ARG001
     """List the device models that come with hotset, and the values they should reach."""
     from hotset.cachelayer.hosts.local import Local
 
-    from ...benchmarks import disk_models
+    from ...benchmarks.disks import disk_models
 
     return Models(disk_models.library(Local()))
 
@@ -124,7 +124,7 @@ class BenchResult(Result):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        from ...benchmarks.disk_bench import DiskBench
+        from ...benchmarks.disks.disk_bench import DiskBench
 
         return records.of("DiskBench", DiskBench, thresholds=records.thresholds())
 
@@ -186,7 +186,7 @@ def bench(request: Bench, context: Context) -> BenchResult:
     It bypasses the page cache and shows the median of the runs. Exit code 5: a threshold was
     missed.
     """
-    from ...benchmarks import disk_bench, disk_metrics
+    from ...benchmarks.disks import disk_bench, disk_metrics
     from .report import check_output
 
     before = disk_bench.read(Path(request.against)) if request.against else None
@@ -207,7 +207,7 @@ def bench(request: Bench, context: Context) -> BenchResult:
 def _benched(request: Bench, directions: Sequence[Direction], context: Context) -> DiskBench:
     from hotset.cachelayer.hosts.local import Local
 
-    from ...benchmarks import bench_target, disk_bench
+    from ...benchmarks.disks import bench_target, disk_bench
 
     local, size = Local(), Bytes.parse(request.size)
     path = Path(request.target) if request.target else None
@@ -247,7 +247,7 @@ class RaffleResult(Result):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        from ...benchmarks.raffle import Layer, Pass
+        from ...benchmarks.disks.raffle import Layer, Pass
 
         return records.of("DiskRaffle", passes=records.several("RafflePass", Pass, served_by=Layer))
 
@@ -287,7 +287,7 @@ def hold_raffle(request: Raffle, context: Context) -> RaffleResult:
     Cold by default: a file is dropped from the page cache before each read, so that the device
     serves it. With --warm the page cache is emptied only once.
     """
-    from ...benchmarks import raffle
+    from ...benchmarks.disks import raffle
 
     report, size, folder = context.report, Bytes.parse(request.size), Path(request.folder)
     names = tuple(raffle.WEIGHTS)

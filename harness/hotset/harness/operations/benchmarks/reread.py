@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import Console
 
-    from ...benchmarks.reread import Reread
+    from ...benchmarks.disks.reread import Reread
 
 
 class RereadDisks(Request):
@@ -52,7 +52,7 @@ class Rereads(Result):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        from ...benchmarks.raffle import Layer, Pass
+        from ...benchmarks.disks.raffle import Layer, Pass
 
         single = records.part("RafflePass", Pass, served_by=Layer)
         several = records.several("RafflePass", Pass, served_by=Layer)
@@ -116,7 +116,7 @@ def reread(request: RereadDisks, context: Context) -> Rereads:
     """
     from hotset.cachelayer.hosts.local import Local
 
-    from ...benchmarks import reread as benchmark
+    from ...benchmarks.disks import reread as benchmark
 
     disks, size = request.model or benchmark.DISKS, Bytes.parse(request.size)
     found = benchmark.hold(Local(), disks, size, request.passes, request.seed, context.report)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -165,6 +165,7 @@ def run(
     seconds: float,
     repeats: int,
     directions: Iterable[Direction],
+    profiles: Sequence[Profile] = PROFILES,
 ) -> Iterator[Cell]:
     """Measure a file or block device of a machine, cell by cell, without the page cache.
 
@@ -173,12 +174,14 @@ def run(
     if size < _SMALLEST:
         raise BenchError(f"{size} is too little: take {Bytes(_SMALLEST)} at least", field="size")
     for direction in directions:
-        for profile in PROFILES:
-            runs = (_fio(machine, file, size, seconds, profile, direction) for _ in range(repeats))
+        for profile in profiles:
+            runs = (
+                measure(machine, file, size, seconds, profile, direction) for _ in range(repeats)
+            )
             yield Cell(profile.name, direction, tuple(runs))
 
 
-def _fio(
+def measure(
     machine: Machine,
     file: Path,
     size: Bytes,
@@ -186,6 +189,7 @@ def _fio(
     profile: Profile,
     direction: Direction,
 ) -> Sample:
+    """One run of fio."""
     # A colon separates file names for fio; unescaped, it would make plain files of the parts.
     name = str(file).replace(":", "\\:")
     argv = [

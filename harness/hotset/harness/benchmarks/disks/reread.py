@@ -23,7 +23,7 @@ from hotset.cachelayer.hosts.cleanup import Cleanup
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.testbed import served_model
 
-from ..terminal.progress import Reporter
+from ...terminal.progress import Reporter
 from . import raffle
 from .raffle import Draw, Pass, RaffleError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..thresholds import Threshold, Values, parse, require_known
+from ...thresholds import Threshold, Values, parse, require_known
 from .disk_bench import PROFILES, Change, Direction, DiskBench
 
 _FIGURES = ("mb_per_s", "iops", "latency")

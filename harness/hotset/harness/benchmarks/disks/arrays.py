@@ -1,0 +1,238 @@
+"""The arrays of a published test (Kingston DC500M in a NAS, 2020), modelled: its table beside ours,
+and what becomes of an array when a member fails, or of a drive when the power does."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from hotset.cachelayer.block import flashdev
+from hotset.cachelayer.block.flashdev import Model
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.testbed import served_model
+
+from . import disk_bench
+from .disk_bench import PROFILES, Direction, Sample
+
+TOLERANCE = 0.15
+Unit = Literal["MB/s", "IOPS", "us"]
+_SEQUENTIAL, _RANDOM = PROFILES[1], PROFILES[3]
+_CELLS: tuple[tuple[str, Direction, Unit], ...] = (
+    (_SEQUENTIAL.name, "read", "MB/s"),
+    (_SEQUENTIAL.name, "write", "MB/s"),
+    (_RANDOM.name, "read", "IOPS"),
+    (_RANDOM.name, "write", "IOPS"),
+    (_RANDOM.name, "read", "us"),
+    (_RANDOM.name, "write", "us"),
+)
+# In the order of the cells; None where the test gives nothing.
+PUBLISHED: dict[str, tuple[float | None, ...]] = {
+    "hdd-raid5-2014": (520, 420, None, None, None, None),
+    "dc500m-raid5": (991.32, 1816.72, 2874.27, 6349.12, 338.99, 149.24),
+    "dc500m-raid6": (1124.01, 1429.50, 2971.19, 6081.30, 328.07, 156.73),
+    "dc500m-raid-f1": (1104.37, 1840.82, 3009.52, 6281.98, 323.34, 150.72),
+    "dc500m-raid0": (None,) * 6,
+}
+_REASONS = {
+    ("hdd-raid5-2014", "read"): "the test does not say how many requests were under way: one here,"
+    " which waits for one disk at a time",
+    ("hdd-raid5-2014", "write"): "the test file fits into the memory of the modelled NAS; the test"
+    " gives the rate of the disks",
+}
+_FAILING = ("dc500m-raid5", "dc500m-raid6", "dc500m-raid-f1")
+_DRIVE = "dc500m"
+_BUSY = "no reason known: is the computer busy?"
+_FAILED_MEMBER = 1
+_CUT_AFTER_S = 1.0
+_PAGE = 4096
+_BATCH = 64
+_CUT_SIZE = Bytes(1024**3)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A value of the published table and ours. ``reason``: of a difference beyond `TOLERANCE`."""
+
+    array: str
+    profile: str
+    direction: Direction
+    unit: Unit
+    published: float | None
+    ours: float
+    reason: str = ""
+
+    @property
+    def off(self) -> float | None:
+        return None if self.published is None else self.ours / self.published - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """4 KiB random reads, 32 at a time: all members there, one failing and being rebuilt on a
+    spare, all there again. ``rebuilt_s``: from the failure on; None if it took longer than the
+    measurement."""
+
+    array: str
+    before_iops: float
+    during_iops: float
+    rebuilt_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A drive's power fails under writes, some of which were flushed. ``said_bytes``: what
+    the model says it lost; ``lost_bytes``: what the file lacks; ``flushed_lost_bytes``: of what
+    was flushed, which must be 0."""
+
+    protected: bool
+    said_bytes: int
+    lost_bytes: int
+    flushed_lost_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """What was measured."""
+
+    lines: tuple[Line, ...]
+    failures: tuple[Failure, ...]
+    cuts: tuple[Cut, ...]
+
+
+def measure(
+    local: Local, size: Bytes, seconds: float, repeats: int, say: Callable[[str], None]
+) -> Arrays:
+    """The whole scenario."""
+    lines = []
+    for one in table(local, size, seconds, repeats):
+        lines.append(one)
+        say(f"{one.array} {one.profile} {one.direction}: {one.ours:,.0f} {one.unit}")
+    failures = []
+    for array in _FAILING:
+        say(f"{array}: member {_FAILED_MEMBER} fails under load")
+        failures.append(member_fails(local, array, size, seconds))
+    say(f"{_DRIVE}: the power fails under writes, with protection and without")
+    cuts = tuple(power_fails(local, _DRIVE, protected, _CUT_SIZE) for protected in (True, False))
+    return Arrays(tuple(lines), tuple(failures), cuts)
+
+
+def table(local: Local, size: Bytes, seconds: float, repeats: int) -> Iterator[Line]:
+    """Each array of the published table, measured by fio on its model."""
+    for array, published in PUBLISHED.items():
+        found: dict[tuple[str, Direction], Sample] = {}
+        with served_model.served(local, array, size) as served:
+            directions: tuple[Direction, ...] = ("read", "write")
+            profiles = (_SEQUENTIAL, _RANDOM)
+            for cell in disk_bench.run(
+                local, served.file, size, seconds, repeats, directions, profiles
+            ):
+                found[cell.profile, cell.direction] = cell.median
+        expected = flashdev.expected(local, array, ["--size", str(int(size))])
+        for (profile, direction, unit), value in zip(_CELLS, published, strict=True):
+            promised = expected[f"sequential_{direction}_mb_per_s"] if unit == "MB/s" else None
+            sample = found[profile, direction]
+            yield line(array, profile, direction, unit, value, sample, promised)
+
+
+def line(
+    array: str,
+    profile: str,
+    direction: Direction,
+    unit: Unit,
+    published: float | None,
+    sample: Sample,
+    promised: float | None,
+) -> Line:
+    """A value with the reason of its difference, if that is large.
+
+    :param promised: by the model, in virtual time.
+    """
+    ours = {"MB/s": sample.mb_per_s, "IOPS": sample.iops, "us": sample.latency_us}[unit]
+    found = Line(array, profile, direction, unit, published, ours)
+    if found.off is None or abs(found.off) <= TOLERANCE:
+        return found
+    reason = _REASONS.get((array, direction), _BUSY)
+    if published and promised and abs(promised / published - 1) <= TOLERANCE:
+        reason = f"the model makes {promised:,.0f} {unit}; this computer serves it more slowly"
+    return Line(array, profile, direction, unit, published, ours, reason)
+
+
+def member_fails(local: Local, array: Model, size: Bytes, seconds: float) -> Failure:
+    """A member fails under load; a spare takes its place."""
+
+    def reads() -> float:
+        return disk_bench.measure(local, served.file, size, seconds, PROFILES[2], "read").iops
+
+    with served_model.served(local, array, size) as served, ThreadPoolExecutor(1) as beside:
+        before = reads()
+        under_load = beside.submit(reads)
+        begun = time.monotonic()
+        served_model.fail(local, served.socket, _FAILED_MEMBER)
+        rebuilt = None
+        while rebuilt is None and not under_load.done():
+            time.sleep(0.1)
+            state = served_model.status(local, served.socket)
+            if all(one.state == "active" for one in state.members):
+                rebuilt = time.monotonic() - begun
+        return Failure(str(array), before, under_load.result(), rebuilt)
+
+
+def power_fails(local: Local, drive: Model, protected: bool, size: Bytes) -> Cut:
+    """Write to a drive with or without power-loss protection until its power fails, and compare
+    its file with what was written."""
+    model = flashdev.library_model(local, drive) if isinstance(drive, str) else drive
+    _protect(model["device"], protected)
+    with tempfile.TemporaryDirectory(prefix="hotset-cut-") as folder:
+        backing = Path(folder) / "data"
+        with backing.open("wb") as file:
+            file.truncate(size)
+        with (
+            served_model.served(local, model, size, backing=backing) as served,
+            ThreadPoolExecutor(1) as beside,
+        ):
+            writing = beside.submit(_write, served.file, size)
+            time.sleep(_CUT_AFTER_S)
+            said = served_model.power_cut(local, served.socket)
+            written, flushed = writing.result()
+        stored = backing.read_bytes()
+    lost = [number for number, page in enumerate(written) if not _holds(stored, number, page)]
+    flushed_lost = sum(number < flushed for number in lost)
+    return Cut(protected, int(said), len(lost) * _PAGE, flushed_lost * _PAGE)
+
+
+def _protect(device: dict[str, Any], protected: bool) -> None:
+    """Every flash device of a model's tree."""
+    for kind, fields in device.items():
+        if kind == "ssd":
+            fields["power_loss_protection"] = protected
+        elif isinstance(fields, dict):
+            _protect(fields, protected)
+
+
+def _write(file: Path, size: Bytes) -> tuple[list[bytes], int]:
+    """Pages one after the other, a batch and a flush in turn, until that fails. Returns the pages
+    that were answered, and how many of them were flushed."""
+    written: list[bytes] = []
+    flushed = 0
+    with suppress(OSError), file.open("r+b", buffering=0) as out:
+        for number in range(size // _PAGE):
+            page = os.urandom(_PAGE)
+            out.write(page)
+            written.append(page)
+            if number % _BATCH == _BATCH - 1:
+                os.fsync(out.fileno())
+                flushed = len(written)
+    return written, flushed
+
+
+def _holds(stored: bytes, number: int, page: bytes) -> bool:
+    start = number * _PAGE
+    return stored[start : start + _PAGE] == page

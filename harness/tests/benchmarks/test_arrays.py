@@ -1,0 +1,48 @@
+"""The arrays of the published test: its table beside ours, failures of members and of the power."""
+
+from pathlib import Path
+
+import pytest
+
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.local import Local
+from hotset.harness.benchmarks.disks import arrays
+from hotset.harness.benchmarks.disks.disk_bench import Sample
+
+SIZE = Bytes(256 * 1024**2)
+SAMPLE = Sample(1000.0, 250_000.0, 400.0)
+needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs /dev/fuse")
+
+
+def test_a_difference_beyond_the_tolerance_has_a_reason() -> None:
+    near = arrays.line("dc500m-raid5", "SEQ1M Q1T1", "read", "MB/s", 1100.0, SAMPLE, None)
+    assert near.off == pytest.approx(-1 / 11)
+    assert near.reason == ""
+    known = arrays.line("hdd-raid5-2014", "SEQ1M Q1T1", "read", "MB/s", 520.0, SAMPLE, 280.0)
+    assert "one disk at a time" in known.reason
+    unknown = arrays.line("dc500m-raid5", "SEQ1M Q1T1", "read", "MB/s", 520.0, SAMPLE, 900.0)
+    assert "no reason known" in unknown.reason
+    slow = arrays.line("dc500m-raid5", "SEQ1M Q1T1", "read", "MB/s", 2000.0, SAMPLE, 1990.0)
+    assert "the model makes 1,990 MB/s" in slow.reason
+    unpublished = arrays.line("dc500m-raid0", "SEQ1M Q1T1", "read", "MB/s", None, SAMPLE, 900.0)
+    assert (unpublished.off, unpublished.reason) == (None, "")
+
+
+@needs_fuse
+def test_a_member_fails_under_load_and_a_spare_takes_its_place() -> None:
+    failure = arrays.member_fails(Local(), "dc500m-raid5", SIZE, seconds=3)
+    assert failure.before_iops > 0
+    assert failure.during_iops > 0
+    assert failure.rebuilt_s is not None
+
+
+@needs_fuse
+@pytest.mark.parametrize("protected", [True, False])
+def test_what_was_flushed_outlives_a_power_cut_and_what_was_not_needs_protection(
+    protected: bool,
+) -> None:
+    drive = {"name": "slow", "device": {"ssd": {"program_us": 50_000}}}
+    cut = arrays.power_fails(Local(), drive, protected, SIZE)
+    assert cut.flushed_lost_bytes == 0
+    assert (cut.lost_bytes == 0) == protected
+    assert cut.said_bytes == cut.lost_bytes
