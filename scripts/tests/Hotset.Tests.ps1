@@ -116,6 +116,12 @@ Describe 'Connect-Hotset' {
         }
     }
 
+    It 'warns of an API that is newer than the module' {
+        Mock -ModuleName Hotset Invoke-WebRequest { ConvertTo-Answer @{ schema_version = 2; jobs = @() } }
+        $said = Connect-Here db1 3>&1 | Where-Object { $_ -is [System.Management.Automation.WarningRecord] }
+        [string] $said | Should -BeLike 'db1 has a newer API than this module knows*'
+    }
+
     It 'sends no token over the network in plain' {
         $failure = Get-Failure { Connect-Here http://db1:8480 }
         $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.Unencrypted*'

@@ -109,6 +109,7 @@ def test_from_the_split_to_the_end_of_the_card(
         expect(ratio).to_have_text("100 %")
         expect(page.locator("#charts canvas").first).to_be_visible()
         visitor.keep(tmp_path, "overview-under-load")
+        hot_data(visitor, tmp_path)
         phone = Visitor(browser, console, viewport=PHONE, color_scheme="dark")
         phone.log_in()
         for path in ("/", "/disks"):
@@ -121,6 +122,18 @@ def test_from_the_split_to_the_end_of_the_card(
         remembered(visitor, machine)
         to_the_end(visitor, machine, tmp_path)
         visitor.close()
+
+
+def hot_data(visitor: Visitor, folder: Path) -> None:
+    """User-Mode Linux counts no regions: said as what it is, not as an alarm, and why when tried.
+    What is shown where the kernel counts is in test_heat_commands.py."""
+    page = visitor.inspect("/heat", "#heat .empty", folder)
+    expect(page.get_by_role("heading", name="Nothing is counted on pg yet")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.get_by_role("button", name="Start counting pg").click()
+    page.wait_for_url("**/jobs/*")
+    expect(page.locator("h1 .state")).to_have_text("failed")
+    expect(page.locator("main")).to_contain_text("User-Mode Linux's has not")
 
 
 @pytest.fixture

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 from typer.testing import CliRunner
 
 from hotset.cachelayer.block import devicemapper
@@ -22,7 +24,10 @@ from hotset.cachelayer.provisioning.sizing import KernelKind
 from hotset.cachelayer.testbed import connect
 from hotset.cachelayer.testbed import lab as labs
 from hotset.cachelayer.testbed.lab import LabSpec
+from hotset.cachelayer.warmup import pins
 from hotset.harness import cli
+from hotset.harness.warmup.targets import parse
+from tests.console_browser import Visitor, chromium, served
 from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab
@@ -37,6 +42,8 @@ class Bench:
     """The command line and the machine that it works on."""
 
     machine: Machine
+    state: str
+    """Where the lab is found."""
 
     def sh(self, script: str) -> str:
         return self.machine.run(["sh", "-ec", script], timeout_s=200).stdout.strip()
@@ -60,23 +67,26 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+def lab_of_both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, str]]:
     spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(520 * MIB))
     with own_lab(tmp_path_factory, spec) as lab:
         for name, start, mib in ((FLASH, 0, 256), (ORIGIN, 260, 256)):
             table = f"0 {mib * 2048} linear {labs.FLASH_DISK} {start * 2048}"
             devicemapper.make(lab.machine, name, table)
         lab.machine.run(["udevadm", "settle"])
-        yield lab.machine
+        yield lab.machine, os.environ["XDG_STATE_HOME"]
 
 
 @pytest.fixture(params=["dm-cache", "bcache"])
 def bench(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    lab_of_both: tuple[Machine, str],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Bench]:
     """A disk called erp with a file system, `warm` and `cold` on it."""
     kind: KernelKind = request.param
-    bench = Bench(machine)
+    bench = Bench(*lab_of_both)
+    machine = bench.machine
 
     @contextmanager
     def opened(_: str) -> Iterator[Machine]:
@@ -100,6 +110,46 @@ def bench(
         lifecycle.destroy(
             machine, cache_device.find_card(machine, "erp"), True, lambda _: lambda _: None, print
         )
+
+
+def test_the_console_counts_shows_where_it_is_hot_and_pins(bench: Bench, tmp_path: Path) -> None:
+    with chromium() as browser, served(tmp_path, "vm", {"XDG_STATE_HOME": bench.state}) as console:
+        visitor = Visitor(browser, console)
+        page = visitor.log_in()
+
+        def press(name: str) -> None:
+            page.get_by_role("button", name=name, exact=True).click()
+            page.wait_for_url("**/jobs/*")
+            expect(page.locator("h1 .state")).to_have_text("done")
+
+        visitor.inspect("/heat", "#heat .empty", tmp_path)
+        press("Start counting erp")
+        bench.load("warm", "randread", 600)
+        bench.load("cold", "randread", 30)
+        visitor.inspect("/heat", "svg.heat", tmp_path)
+        first = page.locator("#heat tbody tr").first
+        expect(first.locator("th")).to_have_text(f"{MOUNT}/warm")
+        expect(page.get_by_text("The kernel's caches keep no pins")).to_be_visible()
+        for verb, kept in (("Pin", (f"{MOUNT}/warm",)), ("Unpin", ())):
+            press(f"{verb} {MOUNT}/warm")
+            assert pins.of(bench.machine, "erp").pinned == kept
+            page.goto("/heat")
+        # A region of the disk is pinned as well.
+        page.get_by_label("For each").select_option("extent")
+        page.get_by_role("button", name="Show", exact=True).click()
+        button = page.locator("#heat tbody tr").first.get_by_role("button", name="Pin region:")
+        expect(button).to_be_visible()
+        button.click()
+        page.wait_for_url("**/jobs/*")
+        expect(page.locator("h1 .state")).to_have_text("done")
+        (region,) = pins.of(bench.machine, "erp").pinned
+        pins.forget(bench.machine, "erp")
+        assert parse(region).kind == "region"
+        # What was counted is shown after the end of it as well.
+        page.goto("/heat")
+        press("Stop counting erp")
+        visitor.inspect("/heat", "svg.heat", tmp_path)
+        visitor.close()
 
 
 def test_what_the_verbs_say(bench: Bench) -> None:

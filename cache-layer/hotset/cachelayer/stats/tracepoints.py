@@ -159,7 +159,7 @@ class Traced:
         if self._machine.run(argv, check=False).rc != 0:
             raise PrerequisiteMissingError(
                 f"{TRACING} cannot be mounted: heat needs root and a kernel with"
-                " CONFIG_HIST_TRIGGERS (Debian's has it)"
+                " CONFIG_HIST_TRIGGERS (Debian's has it, User-Mode Linux's has not)"
             )
 
     def _is_active(self) -> bool:

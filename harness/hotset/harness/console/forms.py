@@ -14,7 +14,7 @@ from starlette.responses import Response
 from hotset.cachelayer.common.errors import HotsetError, RequestError
 
 from .. import wording
-from ..errors import foreseen
+from ..errors import foreseen, remedies_of
 from ..jobs.store import JobConflictError
 from ..operations.base import registry, run
 from ..operations.base.kinds import FieldKind
@@ -64,11 +64,15 @@ async def answered(
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a query has no answer."""
+    """Why a query has no answer.
+
+    :ivar remedies: the operations that help.
+    """
 
     status: int
     title: str
     detail: str
+    remedies: tuple[str, ...] = ()
 
 
 async def asked(
@@ -84,4 +88,5 @@ async def asked(
     except Exception as error:
         if not foreseen(error):
             raise
-        return None, Refusal(409, "That did not work", wording.of_api(error))
+        helps = tuple(one.operation for one in remedies_of(error) if one.operation)
+        return None, Refusal(409, "That did not work", wording.of_api(error), helps)

@@ -21,6 +21,7 @@ from ..web import action, console_of, page, problem, render
 _CELLS, _ACROSS, _DOWN = 512, 64, 1.3
 """Sections of the map, and of each of its lines; a line's height, of a section's width."""
 _ROWS = 30
+_START = "heat start"
 _COUNTING = ("start", "stop")
 _PINNING = ("pin", "unpin")
 
@@ -56,6 +57,8 @@ async def _show(request: Request, form: FormData) -> Response:
     operation = "heat map"
     values = values_of(form, operation, machine=machine, cells=_CELLS)
     strip, refusal = await asked(request, operation, values)
+    if refusal and _START in refusal.remedies:
+        return render(request, "heat_uncounted.html", disk=str(form.get("disk")))
     if refusal:
         return problem(request, refusal.status, refusal.title, refusal.detail)
     operation = "heat top"
