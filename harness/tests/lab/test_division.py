@@ -27,7 +27,7 @@ from hotset.cachelayer.tiers.engine import Division
 from hotset.cachelayer.tiers.userspace import Userspace
 from hotset.cachelayer.warmup.targets import TargetError
 from hotset.harness.operations.base.context import Context
-from hotset.harness.operations.tiers import pins, tier
+from hotset.harness.operations.tiers import pins, tier, warmup
 from tests.enclosed import enclosed
 
 pytestmark = [
@@ -203,6 +203,20 @@ def test_a_scan_takes_nothing_from_anothers_share(disk: Disk) -> None:
     assert disk.misses_of_reading("shop") == 0
     disk.share("log", "0%", "10%")
     assert disk.division.shares[1].resident <= disk.division.total // 10
+
+
+def test_a_warm_up_takes_the_place_of_all_but_what_is_pinned(disk: Disk) -> None:
+    whole = disk.write("reports", 20)
+    disk.write("stock", 4)
+    disk.prefer(pins.pin_targets, "stock")
+    disk.write("orders", 22)
+    for _ in range(3):
+        disk.sum("orders")
+    assert disk.cached_of("reports") < 10 * MIB
+    done = warmup.run(warmup.Run(targets=[disk.path("reports")], disk="pg"), disk.context)
+    assert done.cached == count(done.plan.runs)
+    assert disk.misses_of_reading("stock") == disk.misses_of_reading("reports") == 0
+    assert disk.sum("reports") == whole
 
 
 def test_what_cannot_be_is_refused_and_changes_nothing(disk: Disk) -> None:

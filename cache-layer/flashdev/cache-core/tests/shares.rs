@@ -60,7 +60,7 @@ impl Cache {
     }
 
     fn warm(&mut self, blocks: std::ops::Range<u32>) {
-        self.engine.begin_warm_up(self.now, blocks.collect());
+        self.engine.begin_warm_up(self.now, blocks.collect(), None);
         self.work();
     }
 

@@ -65,7 +65,7 @@ impl Users {
         let policy = policy::make(PolicyKind::Hotset, geometry);
         let mut engine = Engine::new(config, policy, None, &[]);
         if warms_up {
-            engine.begin_warm_up(0, (0..WANTED).collect());
+            engine.begin_warm_up(0, (0..WANTED).collect(), None);
         }
         let device = |name, bytes| ModelSpec::load(name).unwrap().build(bytes).unwrap();
         let (users, think) = (self.users, self.think);

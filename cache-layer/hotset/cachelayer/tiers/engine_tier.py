@@ -20,19 +20,18 @@ from . import engine
 from .base import Counters, TierKind, TierSpec, Warmup, WarmupFailedError, sample
 
 _RATE_PROBE = Bytes(48 * 1024**2)
-_PIECES_PER_S = 4
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Fetched:
     """What a warm-up has brought in; ``skipped`` blocks were cached already, or are excluded.
 
     :ivar size: bytes.
     """
 
-    size: int = 0
-    blocks: int = 0
-    skipped: int = 0
+    size: int
+    blocks: int
+    skipped: int
 
 
 class EngineTier(ABC):
@@ -130,25 +129,19 @@ class EngineTier(ABC):
         self, runs: Sequence[Run], on_progress: Callable[[Progress], None], rate: Bytes | None
     ) -> _Fetched:
         whole = extents.count(runs).bytes(self.spec.block)
-        seen, fetched, begun = 0, _Fetched(), time.monotonic()
-        for piece in _pieces(runs, self.spec.block, rate):
-            at = seen
+        begun = time.monotonic()
 
-            def on_reply(reply: dict[str, Any], at: int = at) -> None:
-                if "total" in reply:
-                    spent = time.monotonic() - begun
-                    on_progress(Progress(Bytes(at + reply["bytes"]), whole, spent))
+        def on_reply(reply: dict[str, Any]) -> None:
+            if "total" in reply:
+                on_progress(Progress(Bytes(reply["bytes"]), whole, time.monotonic() - begun))
 
-            wanted = {"warm": {"runs": [[int(run.start), int(run.count)] for run in piece]}}
-            reply = engine.ask(self.machine, self.control, wanted, on_reply)[-1]
-            seen += int(extents.count(piece).bytes(self.spec.block))
-            fetched.size += reply["bytes"]
-            fetched.blocks += reply["blocks"]
-            fetched.skipped += reply["skipped"]
-            if rate is not None:
-                time.sleep(max(0.0, fetched.size / int(rate) - (time.monotonic() - begun)))
+        wanted = {
+            "runs": [[int(run.start), int(run.count)] for run in runs],
+            **({} if rate is None else {"bytes_per_s": int(rate)}),
+        }
+        reply = engine.ask(self.machine, self.control, {"warm": wanted}, on_reply)[-1]
         on_progress(Progress(whole, whole, time.monotonic() - begun))
-        return fetched
+        return _Fetched(reply["bytes"], reply["blocks"], reply["skipped"])
 
     def _origin_rate(self) -> float:
         """The origin's sequential read rate in MB/s, past the cache."""
@@ -167,25 +160,3 @@ class EngineTier(ABC):
             argv = ["cmp", "--quiet", f"--bytes={block}", skip, str(self.path), str(self.origin)]
             differing += self.machine.run(argv, check=False).rc != 0
         return len(chosen), differing
-
-
-def _pieces(runs: Sequence[Run], block: Bytes, rate: Bytes | None) -> list[list[Run]]:
-    """The runs in pieces of a fraction of a second at a rate; without one, all at once.
-
-    >>> [len(one) for one in _pieces([Run(Blocks(0), Blocks(8))], Bytes(4096), Bytes(32768))]
-    [1, 1, 1, 1]
-    """
-    if rate is None:
-        return [list(runs)]
-    most = max(1, int(rate) // _PIECES_PER_S // int(block))
-    pieces, room = list[list[Run]](), 0
-    for run in runs:
-        start, left = int(run.start), int(run.count)
-        while left:
-            if not room:
-                pieces.append([])
-                room = most
-            count = min(left, room)
-            pieces[-1].append(Run(Blocks(start), Blocks(count)))
-            start, left, room = start + count, left - count, room - count
-    return pieces

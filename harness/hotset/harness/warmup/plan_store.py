@@ -160,8 +160,8 @@ def _done(tier: KernelTier, plan: SavedPlan, report: Reporter, records: offline.
         left = difference(plan.runs, tier.resident())
         return reading.fill_bcache(tier, left, report.on_warmup, plan.rate)
     if isinstance(tier, Userspace):
-        left = difference(plan.runs, tier.resident())
-        return tier.insert(left, plan.samples, report.on_warmup, plan.rate)
+        # All of it: others make way for what is missing, but not what is planned and cached.
+        return tier.insert(plan.runs, plan.samples, report.on_warmup, plan.rate)
     if _method(tier, plan.method, report) == "online":
         return online.fill(tier, plan.runs, plan.share, report.on_warmup, plan.rate)
     return offline.fill(tier, plan.runs, plan.samples, report.on_warmup, plan.rate, records)

@@ -2,9 +2,13 @@
 //!
 //! The engine gets on with a job whether or not somebody watches; who does asks for the progress.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::num::NonZeroU64;
+
 use roaring::RoaringBitmap;
 use smallvec::SmallVec;
-use virtual_time::Nanos;
+use virtual_time::{NANOS_PER_S, Nanos};
 
 use super::action::{Action, Errno, Health, JobId};
 use super::{BlockLock, Engine, IDLE, ORIGIN_IDLE};
@@ -20,6 +24,9 @@ const READS: u32 = 4;
 /// What is read at a time, bytes, where users come to the origin now and then: one of them then
 /// waits for little.
 const POLITE_READ_BYTES: u64 = 256 << 10;
+
+/// How far a warm-up with a rate may fall behind it and still make up for it.
+const BEHIND_MOST: Nanos = NANOS_PER_S as Nanos / 4;
 
 /// While users keep the origin busy, it is left to them after such a read: for so many I/Os of
 /// theirs, or so many times as long as the read took. Fewer than one of twenty then meets a read.
@@ -71,7 +78,7 @@ pub struct Warmed {
     pub bytes: u64,
     /// Blocks fetched.
     pub blocks: u64,
-    /// Blocks left alone: they were there already, no place was free, or they failed.
+    /// Blocks left alone: they were there already, no place could be had, or they failed.
     pub skipped: u64,
     /// Why some failed, if any did.
     pub error: Option<Errno>,
@@ -111,10 +118,28 @@ pub(super) enum Job {
 pub(super) struct Warming {
     wanted: RoaringBitmap,
     total: u64,
+    bytes_per_s: Option<NonZeroU64>,
+    /// When the next read is, at that rate.
+    due: Nanos,
+    /// What may make way: how much it is worth, whether it is dirty, and the block.
+    victims: Option<BinaryHeap<Reverse<(u8, bool, Block)>>>,
     /// Where to go on.
     next: Option<Block>,
+    /// Only once a block has left.
+    waits_for_room: bool,
     reads: u32,
     warmed: Warmed,
+}
+
+impl Warming {
+    fn begin_read(&mut self, now: Nanos, bytes: u64) {
+        self.reads += 1;
+        if let Some(rate) = self.bytes_per_s {
+            let earliest = now.saturating_sub(BEHIND_MOST);
+            let spacing = bytes as f64 / rate.get() as f64 * NANOS_PER_S;
+            self.due = self.due.max(earliest) + spacing as Nanos;
+        }
+    }
 }
 
 /// A flush of everything that was dirty when it began.
@@ -125,13 +150,24 @@ pub(super) struct Flushing {
 }
 
 impl Engine {
-    /// Begins to fetch blocks, those of them that fit; they are as hot as can be.
-    pub fn begin_warm_up(&mut self, now: Nanos, wanted: RoaringBitmap) -> JobId {
+    /// Begins to fetch blocks, at a rate at most if one is given; they are as hot as can be then.
+    /// Where the cache is full others make way, the coldest first, but not what is pinned or
+    /// guaranteed.
+    pub fn begin_warm_up(
+        &mut self,
+        now: Nanos,
+        wanted: RoaringBitmap,
+        bytes_per_s: Option<NonZeroU64>,
+    ) -> JobId {
         let begins = self.health == Health::Healthy && !self.stopping;
         let job = self.jobs.insert(Job::Warm(Warming {
             total: wanted.len(),
             next: wanted.min().filter(|_| begins),
             wanted,
+            bytes_per_s,
+            due: now,
+            victims: None,
+            waits_for_room: false,
             reads: 0,
             warmed: Warmed::default(),
         }));
@@ -240,6 +276,7 @@ impl Engine {
     }
 
     fn continue_warm_up(&mut self, now: Nanos, job: JobId) {
+        let block_bytes = self.config.layout.block_bytes;
         loop {
             let may_read = self.warm_read_bytes(now);
             let Job::Warm(warming) = &mut self.jobs[job] else {
@@ -250,16 +287,18 @@ impl Engine {
                 let result = JobResult::Warmed(warming.warmed);
                 return self.end_job(job, result);
             }
-            let Some(bytes) = may_read.filter(|_| warming.next.is_some() && warming.reads < READS)
-            else {
+            let may_begin = warming.next.is_some() && warming.reads < READS && now >= warming.due;
+            let Some(bytes) = may_read.filter(|_| may_begin) else {
                 return;
             };
             let claims = self.claim_run(job, bytes);
-            if claims.is_empty() {
-                continue;
-            }
-            if let Job::Warm(warming) = &mut self.jobs[job] {
-                warming.reads += 1;
+            let Job::Warm(warming) = &mut self.jobs[job] else {
+                return;
+            };
+            match claims.is_empty() {
+                true if warming.waits_for_room => return,
+                true => continue,
+                false => warming.begin_read(now, claims.len() as u64 * block_bytes),
             }
             self.warm_reads.begin(now);
             self.begin_fetch(claims, Some(job), false);
@@ -270,10 +309,11 @@ impl Engine {
     fn claim_run(&mut self, job: JobId, bytes: u64) -> SmallVec<[(Block, Slot); 1]> {
         let most = (bytes / self.config.layout.block_bytes).max(1) as usize;
         let mut claims: SmallVec<[(Block, Slot); 1]> = SmallVec::new();
-        let Job::Warm(warming) = &mut self.jobs[job] else {
-            return claims;
-        };
         for _ in 0..most {
+            let Job::Warm(warming) = &mut self.jobs[job] else {
+                break;
+            };
+            warming.waits_for_room = false;
             let Some(block) = warming
                 .next
                 .and_then(|from| warming.wanted.range(from..).next())
@@ -284,24 +324,59 @@ impl Engine {
             if claims.last().is_some_and(|&(last, _)| last + 1 != block) {
                 break;
             }
-            warming.next = block.checked_add(1);
-            let free = !self.locks.contains_key(&block) && !self.resident.contains(block);
-            let work = if free {
+            let absent = !self.locks.contains_key(&block) && !self.resident.contains(block);
+            let work = if absent {
                 self.policy.insert(block)
             } else {
                 None
             };
             if let Some(Work::Promote { slot, .. }) = work {
+                warming.next = block.checked_add(1);
                 self.locks.insert(block, BlockLock::Promoting(Vec::new()));
                 claims.push((block, slot));
                 continue;
             }
+            if absent && self.make_room(job, block, READS * most as u32) {
+                break;
+            }
+            let Job::Warm(warming) = &mut self.jobs[job] else {
+                break;
+            };
+            warming.next = block.checked_add(1);
             warming.warmed.skipped += 1;
             if !claims.is_empty() {
                 break;
             }
         }
         claims
+    }
+
+    /// Has others leave, the coldest first, until so many are on their way out; whether any is, and
+    /// the block has to wait.
+    fn make_room(&mut self, job: JobId, block: Block, most: u32) -> bool {
+        let Job::Warm(warming) = &mut self.jobs[job] else {
+            return false;
+        };
+        let victims = warming.victims.get_or_insert_with(|| {
+            let others = &self.resident - &warming.wanted;
+            let worth = |other| {
+                let slot = self.policy.resident(other)?;
+                Some(Reverse((
+                    self.policy.heat(slot),
+                    self.dirty.contains(other),
+                    other,
+                )))
+            };
+            others.iter().filter_map(worth).collect()
+        });
+        while self.policy.leaving() < most {
+            let Some(Reverse((_, _, victim))) = victims.pop() else {
+                break;
+            };
+            self.policy.make_way(victim, block);
+        }
+        warming.waits_for_room = self.policy.leaving() > 0;
+        warming.waits_for_room
     }
 
     /// A block of a warm-up has arrived or failed.

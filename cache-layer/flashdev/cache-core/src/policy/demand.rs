@@ -171,6 +171,16 @@ impl<R: Replacement> Contents<R> {
         self.slots.leave(slot);
     }
 
+    /// As [`Policy::make_way`] has it.
+    pub(super) fn make_way(&mut self, block: Block, wanted: Block) {
+        let slot = self.slots.expendable(block, wanted);
+        let Some(slot) = slot.filter(|_| !self.backlog.is_full()) else {
+            return;
+        };
+        self.take_out(slot);
+        self.backlog.queue(Work::Demote { block, slot });
+    }
+
     /// As [`Policy::set_shares`] has it.
     pub(super) fn set_shares(&mut self, shares: &Shares) {
         self.slots.set_shares(shares);
@@ -342,6 +352,14 @@ impl<R: Replacement> Policy for DemandFill<R> {
 
     fn insert(&mut self, block: Block) -> Option<Work> {
         self.contents.insert(block)
+    }
+
+    fn make_way(&mut self, block: Block, wanted: Block) {
+        self.contents.make_way(block, wanted);
+    }
+
+    fn leaving(&self) -> u32 {
+        self.contents.slots.leaving()
     }
 
     fn load(&mut self, mapping: Mapping) {

@@ -162,6 +162,14 @@ impl Policy for Hotset {
         self.contents.insert(block)
     }
 
+    fn make_way(&mut self, block: Block, wanted: Block) {
+        self.contents.make_way(block, wanted);
+    }
+
+    fn leaving(&self) -> u32 {
+        self.contents.slots.leaving()
+    }
+
     fn load(&mut self, mapping: Mapping) {
         self.contents.load(mapping);
     }

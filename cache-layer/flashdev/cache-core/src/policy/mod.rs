@@ -161,6 +161,13 @@ pub trait Policy: Send {
     /// and as [`HOTTEST`]; `None` if the block is there, on its way, or no slot is free.
     fn insert(&mut self, block: Block) -> Option<Work>;
 
+    /// A resident block is to leave, so that the `wanted` one can come: its demotion is queued, unless
+    /// its owner must not lose it.
+    fn make_way(&mut self, block: Block, wanted: Block);
+
+    /// Number of blocks whose demotion is queued or under way.
+    fn leaving(&self) -> u32;
+
     /// Takes over a block found in the metadata, before the first access; its slot is free.
     fn load(&mut self, mapping: Mapping);
 

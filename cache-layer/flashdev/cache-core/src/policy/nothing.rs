@@ -35,6 +35,12 @@ impl Policy for Nothing {
         unreachable!("{work:?} was never handed out");
     }
 
+    fn make_way(&mut self, _block: Block, _wanted: Block) {}
+
+    fn leaving(&self) -> u32 {
+        0
+    }
+
     fn insert(&mut self, _block: Block) -> Option<Work> {
         None
     }

@@ -253,6 +253,18 @@ impl Slots {
         owners.map_or(OTHERS, |owners| owners.of(self.block(slot)))
     }
 
+    /// The slot of a block that may leave it so that the `wanted` one can come.
+    pub fn expendable(&self, block: Block, wanted: Block) -> Option<Slot> {
+        let slot = self
+            .resident(block)
+            .filter(|&slot| !self.is_leaving(slot))?;
+        let may_go = self.owners.as_ref().is_none_or(|owners| {
+            let whom = owners.beneficiary(wanted);
+            whom.is_some_and(|whom| owners.may_lose(owners.of(block), whom))
+        });
+        may_go.then_some(slot)
+    }
+
     /// Whether a block may take a free slot, and there is one.
     pub fn may_take(&self, block: Block) -> bool {
         match &self.owners {

@@ -1,6 +1,7 @@
 //! The control socket: lets others watch and steer a tier.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -103,8 +104,8 @@ fn reply(tier: &Arc<Tier>, request: Request, client: &mut Client) -> io::Result<
             Err(error) => client.refuse(format!("{error:#}")),
         },
         Request::Flush {} => flush(tier, client),
-        Request::Warm { runs } => match tier.blocks_of(&runs) {
-            Ok(wanted) => warm(tier, wanted, client),
+        Request::Warm { runs, bytes_per_s } => match tier.blocks_of(&runs) {
+            Ok(wanted) => warm(tier, wanted, bytes_per_s, client),
             Err(error) => client.refuse(error),
         },
         Request::ReadOrigin { bytes } => match tier.origin_rate(bytes) {
@@ -126,9 +127,14 @@ fn flush(tier: &Arc<Tier>, client: &mut Client) -> io::Result<()> {
     }
 }
 
-fn warm(tier: &Arc<Tier>, wanted: RoaringBitmap, client: &mut Client) -> io::Result<()> {
+fn warm(
+    tier: &Arc<Tier>,
+    wanted: RoaringBitmap,
+    bytes_per_s: Option<NonZeroU64>,
+    client: &mut Client,
+) -> io::Result<()> {
     let block_bytes = tier.block_bytes;
-    let warmed = tier.warm(wanted, |JobProgress { done, total }| {
+    let warmed = tier.warm(wanted, bytes_per_s, |JobProgress { done, total }| {
         let (bytes, total) = (done * block_bytes, total * block_bytes);
         // A client that has hung up wants no more.
         client.say(&Progress { bytes, total }).is_ok()

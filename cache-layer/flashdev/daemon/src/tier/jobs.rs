@@ -2,6 +2,7 @@
 //!
 //! The engine gets on by itself: whoever does not listen holds up nobody.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ pub(super) struct Warmed {
     pub(super) bytes: u64,
     /// Blocks fetched.
     pub(super) blocks: u64,
-    /// Blocks left alone: they were there already, no place was free, or they failed.
+    /// Blocks left alone: they were there already, no place could be had, or they failed.
     pub(super) skipped: u64,
     /// Why some failed, if any did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,14 +35,18 @@ pub(super) struct Warmed {
 }
 
 impl Tier {
-    /// Fetches the wanted blocks, as long as `progress` agrees.
+    /// Fetches the wanted blocks, at a rate at most, as long as `progress` agrees.
     pub(super) fn warm(
         self: &Arc<Self>,
         wanted: RoaringBitmap,
+        bytes_per_s: Option<NonZeroU64>,
         progress: impl FnMut(JobProgress) -> bool,
     ) -> Warmed {
         let began = Instant::now();
-        let begin = |shared: &mut Shared, now| shared.engine.begin_warm_up(now, wanted);
+        let begin = |shared: &mut Shared, now| {
+            let engine = &mut shared.engine;
+            engine.begin_warm_up(now, wanted, bytes_per_s)
+        };
         match self.job(begin, progress) {
             JobResult::Warmed(warmed) => Warmed {
                 seconds: began.elapsed().as_secs_f64(),

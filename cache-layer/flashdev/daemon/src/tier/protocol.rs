@@ -12,11 +12,13 @@
 //! | `{"share": {"pinned": [{"name": "table:orders", "runs": [[first, count], …]}], "excluded": […], "shares": [{"name": "database:shop", "runs": […], "guaranteed": 800, "most": 1200}]}}` | the same, as it is then: what is named takes the place of all that was; each may be left out |
 //! | `{"shared": {}}` | [`Wanted`]: what was said last |
 //! | `{"flush": {}}` | [`Left`] about twice a second, then [`Flushed`] |
-//! | `{"warm": {"runs": [[first, count], …]}}` | [`Progress`] about twice a second, then what was done |
+//! | `{"warm": {"runs": [[first, count], …], "bytes_per_s": N}}` | [`Progress`] about twice a second, then what was done; without a rate, as fast as users let it |
 //! | `{"read_origin": {"bytes": 50331648}}` | how fast the origin is read in sequence, past the cache |
 //!
 //! Blocks are numbers: byte of the origin / block size. A request that cannot be met is answered
 //! by a [`Refused`], and the next one may follow.
+
+use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +70,8 @@ pub(super) enum Request {
     Warm {
         /// The blocks.
         runs: Vec<Run>,
+        /// At most so much a second.
+        bytes_per_s: Option<NonZeroU64>,
     },
     /// Reads the origin from its start on, past the cache.
     ReadOrigin {

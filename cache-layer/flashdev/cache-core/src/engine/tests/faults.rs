@@ -69,7 +69,7 @@ proptest! {
 fn what_was_warmed_is_as_hot_after_a_kill() {
     let mut world = World::new(1, Mode::Writeback, Faults::default());
     let wanted = (0..4).collect();
-    world.engine.begin_warm_up(0, wanted);
+    world.engine.begin_warm_up(0, wanted, None);
     while world.engine.resident().len() < 4 {
         world.step().unwrap();
     }

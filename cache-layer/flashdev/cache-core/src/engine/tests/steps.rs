@@ -1,5 +1,7 @@
 //! What the engine does, one thing at a time.
 
+use std::num::NonZeroU64;
+
 use super::super::action::{Buffer, Device, Direction};
 use super::super::*;
 use super::world::{BLOCK_BYTES, LAYOUT, SLOTS, fresh_engine};
@@ -32,7 +34,7 @@ impl Bench {
     fn warm(mode: Mode) -> Bench {
         let mut bench = Bench::new(mode);
         let wanted = (0..SLOTS as u32).collect();
-        bench.engine.begin_warm_up(0, wanted);
+        bench.engine.begin_warm_up(0, wanted, None);
         bench.finish();
         assert_eq!(bench.engine.resident().len(), SLOTS);
         bench
@@ -463,7 +465,7 @@ fn a_job_goes_on_though_nobody_looks_at_it_and_ends_when_it_is_cancelled() {
     let mut bench = Bench::new(Mode::Writeback);
     let job = bench
         .engine
-        .begin_warm_up(0, [0, 2, 4, 6, 8, 10].into_iter().collect());
+        .begin_warm_up(0, [0, 2, 4, 6, 8, 10].into_iter().collect(), None);
     let mut actions = Vec::new();
     bench.engine.take_actions(&mut actions);
     assert_eq!(actions.len(), 4, "so many reads at a time");
@@ -531,7 +533,7 @@ fn blocks_that_are_excluded_leave_the_cache_and_do_not_come_back() {
     for kind in [PolicyKind::Hotset, PolicyKind::Lru, PolicyKind::Smq] {
         let mut bench = Bench::new(Mode::Writeback);
         bench.engine = fresh_engine(Mode::Writeback, kind);
-        bench.engine.begin_warm_up(0, (0..4).collect());
+        bench.engine.begin_warm_up(0, (0..4).collect(), None);
         bench.finish();
         bench.write(1, 0);
         bench.finish();
@@ -556,7 +558,7 @@ fn blocks_that_are_excluded_leave_the_cache_and_do_not_come_back() {
         assert_eq!(bench.reply(50), Some(OK));
         bench
             .engine
-            .begin_warm_up(bench.now, [0, 1, 5].into_iter().collect());
+            .begin_warm_up(bench.now, [0, 1, 5].into_iter().collect(), None);
         bench.finish();
         let there = |block| bench.engine.resident().contains(block);
         assert!(!there(0) && !there(1) && there(5), "{kind:?}");
@@ -597,7 +599,9 @@ fn a_pinned_block_comes_into_a_full_cache_and_stays() {
     );
     bench.read(1, 9);
     bench.finish();
-    bench.engine.begin_warm_up(bench.now, (6..8).collect());
+    bench
+        .engine
+        .begin_warm_up(bench.now, (6..8).collect(), None);
     bench.finish();
     for id in 2..40 {
         bench.read(id, id % 6);
@@ -606,4 +610,130 @@ fn a_pinned_block_comes_into_a_full_cache_and_stays() {
     let usage = bench.engine.usage();
     assert_eq!((usage.pinned.resident, usage.pinned.guaranteed), (2, 2));
     assert!(bench.engine.resident().contains(6) && bench.engine.resident().contains(7));
+}
+
+const POLICIES: [PolicyKind; 6] = [
+    PolicyKind::Hotset,
+    PolicyKind::Lru,
+    PolicyKind::Sieve,
+    PolicyKind::S3Fifo,
+    PolicyKind::Arc,
+    PolicyKind::Smq,
+];
+
+/// One whose cache is full of the first blocks, the last of them dirty.
+fn full(kind: PolicyKind) -> Bench {
+    let mut bench = Bench::new(Mode::Writeback);
+    bench.engine = fresh_engine(Mode::Writeback, kind);
+    let capacity = bench.engine.policy().capacity();
+    bench.engine.begin_warm_up(0, (0..capacity).collect(), None);
+    bench.finish();
+    bench.write(1, u64::from(capacity) - 1);
+    bench.finish();
+    assert_eq!(
+        bench.engine.resident().len(),
+        u64::from(capacity),
+        "{kind:?}"
+    );
+    bench
+}
+
+/// What is dirty of them is written back first, and what is wanted and there already stays.
+#[test]
+fn in_a_full_cache_others_make_way_for_a_warm_up() {
+    for kind in POLICIES {
+        let mut bench = full(kind);
+        let capacity = bench.engine.policy().capacity();
+        let wanted: RoaringBitmap = (1..=capacity)
+            .filter(|&block| block != capacity - 1)
+            .collect();
+        bench.engine.begin_warm_up(bench.now, wanted.clone(), None);
+        bench.finish();
+        assert!(
+            wanted.is_subset(bench.engine.resident()),
+            "{kind:?}: {:?}",
+            bench.engine.resident()
+        );
+        let mut bench = full(kind);
+        let wanted: RoaringBitmap = (capacity..2 * capacity).collect();
+        bench.engine.begin_warm_up(bench.now, wanted.clone(), None);
+        bench.finish();
+        assert_eq!(bench.engine.resident(), &wanted, "{kind:?}");
+        assert!(bench.engine.dirty().is_empty(), "{kind:?}");
+        assert_eq!(bench.engine.health(), &Health::Healthy);
+    }
+}
+
+#[test]
+fn a_warm_up_takes_no_place_of_what_is_pinned_or_guaranteed() {
+    let right = |guaranteed| Right::Share {
+        guaranteed,
+        most: u32::MAX,
+    };
+    for (kind, right) in POLICIES
+        .into_iter()
+        .flat_map(|kind| [(kind, Right::Pinned), (kind, right(2))])
+    {
+        let mut bench = full(kind);
+        let capacity = bench.engine.policy().capacity();
+        let kept = shares(&bench.engine, 0..2, right);
+        bench.engine.set_shares(bench.now, &kept);
+        bench.finish();
+        bench
+            .engine
+            .begin_warm_up(bench.now, (capacity..2 * capacity).collect(), None);
+        bench.finish();
+        let there = bench.engine.resident();
+        assert!(
+            there.contains(0) && there.contains(1),
+            "{kind:?} {right:?}: {there:?}"
+        );
+        assert!(
+            there.len() > 2 && there.iter().skip(2).all(|block| block >= capacity),
+            "{kind:?} {right:?}: {there:?}"
+        );
+    }
+}
+
+/// A dirty block that cannot be written back stays, and the warm-up ends all the same.
+#[test]
+fn a_block_that_cannot_leave_holds_up_no_warm_up() {
+    let mut bench = full(PolicyKind::Lru);
+    let capacity = bench.engine.policy().capacity();
+    bench
+        .engine
+        .begin_warm_up(bench.now, (capacity..2 * capacity).collect(), None);
+    bench.collect();
+    while bench
+        .wanted
+        .iter()
+        .any(|action| !moves(Device::Origin, Direction::Write)(action))
+    {
+        bench.end(
+            |action: &Action| !moves(Device::Origin, Direction::Write)(action),
+            OK,
+        );
+    }
+    bench.end(moves(Device::Origin, Direction::Write), FAILED);
+    bench.finish();
+    assert!(bench.engine.dirty().contains(capacity - 1));
+    assert_eq!(
+        bench.engine.resident().range_cardinality(capacity..),
+        u64::from(capacity) - 1
+    );
+}
+
+#[test]
+fn a_warm_up_keeps_to_its_rate() {
+    let mut bench = Bench::new(Mode::Writeback);
+    let rate = NonZeroU64::new(2 * BLOCK_BYTES);
+    bench
+        .engine
+        .begin_warm_up(0, [0, 2, 4, 6].into_iter().collect(), rate);
+    for half_second in 0..8 {
+        bench.now = half_second * NANOS_PER_S as Nanos / 2;
+        bench.engine.on_timer(bench.now);
+        bench.finish();
+        assert_eq!(bench.engine.resident().len(), (half_second + 1).min(4));
+    }
 }

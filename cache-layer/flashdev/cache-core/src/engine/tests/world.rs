@@ -403,7 +403,7 @@ impl World {
         let wanted = (0..BLOCKS as u32)
             .filter(|_| self.dice.once_in(3))
             .collect::<RoaringBitmap>();
-        self.engine.begin_warm_up(self.now, wanted);
+        self.engine.begin_warm_up(self.now, wanted, None);
         if self.dice.once_in(3) {
             self.engine.begin_flush(self.now);
         }

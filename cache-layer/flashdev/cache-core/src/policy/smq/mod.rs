@@ -418,6 +418,21 @@ impl Policy for Smq {
         Some(work)
     }
 
+    /// A block that is being cleaned stays.
+    fn make_way(&mut self, block: Block, wanted: Block) {
+        let slot = self.slots.expendable(block, wanted);
+        let Some(slot) = slot.filter(|_| !self.backlog.is_full()) else {
+            return;
+        };
+        if self.take_out(slot) {
+            self.demote(slot);
+        }
+    }
+
+    fn leaving(&self) -> u32 {
+        self.slots.leaving()
+    }
+
     /// `smq_load_mapping`: before both sentinels, so that it can be cleaned or demoted at once.
     fn load(&mut self, mapping: Mapping) {
         let Mapping { slot, dirty, .. } = mapping;

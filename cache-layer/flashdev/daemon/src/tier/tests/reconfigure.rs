@@ -70,7 +70,7 @@ fn what_is_cached_stays_and_write_through_leaves_nothing_dirty() {
     let place = Place::make(dir.path());
     let rig = Rig::start(&place, Trial::of(PolicyKind::Lru, Mode::Writeback));
     let wanted = (0..SLOTS as u32).collect();
-    assert_eq!(rig.tier.warm(wanted, |_| true).blocks, SLOTS);
+    assert_eq!(rig.tier.warm(wanted, None, |_| true).blocks, SLOTS);
     let before = rig.tier.resident().runs;
     rig.write(0, &fill(0, 2));
     assert_eq!(rig.tier.resident().dirty, [(0, 1)]);

@@ -46,7 +46,7 @@ fn pins_and_exclusions_hold_under_load_after_a_restart_and_with_another_policy()
     settled(&rig);
     let warmed = rig
         .tier
-        .warm([20, 21, 22, 4].into_iter().collect(), |_| true);
+        .warm([20, 21, 22, 4].into_iter().collect(), None, |_| true);
     assert!(warmed.error.is_none() && warmed.skipped >= 1, "{warmed:?}");
     let held = |rig: &Rig| {
         scan(rig);

@@ -30,7 +30,7 @@ fn churn(rig: &Rig, ledger: &Ledger, seed: u64, steps: u64) {
             for _ in 0..dice.below(6) {
                 wanted.insert(dice.below(ORIGIN_BLOCKS) as u32);
             }
-            rig.tier.warm(wanted, |_| true);
+            rig.tier.warm(wanted, None, |_| true);
             if dice.below(3) == 0 {
                 rig.tier.share(division(&mut dice)).unwrap();
             }

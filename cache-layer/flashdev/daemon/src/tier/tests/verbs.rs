@@ -27,7 +27,7 @@ fn blocks(wanted: impl IntoIterator<Item = u32>) -> RoaringBitmap {
 }
 
 fn warm(rig: &Rig, wanted: impl IntoIterator<Item = u32>) {
-    let warmed = rig.tier.warm(blocks(wanted), |_| true);
+    let warmed = rig.tier.warm(blocks(wanted), None, |_| true);
     assert_eq!(warmed.error, None);
 }
 
@@ -292,7 +292,7 @@ fn a_warm_up_fetches_what_is_wanted_and_all_of_it_hits() {
                 .collect();
             std::fs::write(place.dir.join("origin"), &marks).unwrap();
             warm(rig, [2]);
-            let warmed = rig.tier.warm(blocks([0, 1, 2, 3, 23]), |_| true);
+            let warmed = rig.tier.warm(blocks([0, 1, 2, 3, 23]), None, |_| true);
             assert_eq!((warmed.blocks, warmed.skipped), (4, 1));
             assert_eq!(warmed.bytes, 4 * BLOCK_BYTES);
             for block in [0, 1, 2, 3, 23] {
@@ -305,7 +305,9 @@ fn a_warm_up_fetches_what_is_wanted_and_all_of_it_hits() {
             }
             assert_eq!(counted(rig).read_misses, 0);
             // No more than there is room for, and nothing is driven out.
-            let warmed = rig.tier.warm(blocks(0..ORIGIN_BLOCKS as u32), |_| true);
+            let warmed = rig
+                .tier
+                .warm(blocks(0..ORIGIN_BLOCKS as u32), None, |_| true);
             assert_eq!((warmed.blocks, warmed.skipped), (3, 21));
             assert_eq!(counted(rig).demotions, 0);
         },
@@ -319,7 +321,9 @@ fn a_warm_up_stops_when_nobody_wants_it_any_more() {
         Mode::Writeback,
         |trial| trial.scale = 300.0,
         |rig, _| {
-            let warmed = rig.tier.warm(blocks([1, 5, 9, 13, 17, 21]), |_| false);
+            let warmed = rig
+                .tier
+                .warm(blocks([1, 5, 9, 13, 17, 21]), None, |_| false);
             assert!((1..6).contains(&warmed.blocks), "{warmed:?}");
             assert_eq!(rig.tier.status().used, warmed.blocks);
             assert!(rig.tier.lock().engine.is_idle());
