@@ -8,6 +8,8 @@
 #   scripts/bench.sh predictions  NOPM that one run lets predict of nine others: 20 minutes
 #   scripts/bench.sh heat      what counting per region costs, in instructions: some minutes
 #   scripts/bench.sh sampling  what reading waits and devices' counters costs of NOPM: 10 minutes
+#   scripts/bench.sh watching  what the report by table and the console's overview cost: half an hour
+#   scripts/bench.sh hits      what the engine adds to a read of the flash, in µs: some minutes
 #   scripts/bench.sh fresh     how well five runs in a row agree, with --fresh and without: 12 minutes
 #
 # What follows the name goes to the measurement, such as: sampling --publish reports/published
@@ -29,7 +31,7 @@ userspace() {
         done
     done
     printf '\nthe engine itself:\n'
-    .venv/bin/python scripts/bench_tier.py
+    hits
     "${hotset[@]}" disk calibrate --machine image
 }
 
@@ -54,14 +56,18 @@ heat() { .venv/bin/python scripts/bench_heat.py; }
 
 sampling() { .venv/bin/python scripts/bench_sampling.py "$@"; }
 
+watching() { .venv/bin/python scripts/bench_watching.py "$@"; }
+
+hits() { .venv/bin/python scripts/bench_tier.py; }
+
 fresh() { .venv/bin/python scripts/bench_fresh.py "$@"; }
 
 what=${1:-userspace}
 shift $(($# > 0))
 case "$what" in
-    userspace | kernel | drivers | simulator | predictions | heat | sampling | fresh) "$what" "$@" ;;
+    userspace | kernel | drivers | simulator | predictions | heat | sampling | watching | hits | fresh) "$what" "$@" ;;
     *)
-        echo "usage: scripts/bench.sh [userspace|kernel|drivers|simulator|predictions|heat|sampling|fresh]" >&2
+        echo "usage: scripts/bench.sh [userspace|kernel|drivers|simulator|predictions|heat|sampling|watching|hits|fresh]" >&2
         exit 2
         ;;
 esac

@@ -13,19 +13,15 @@ of their logarithms). Nothing else should run meanwhile.
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import signal
-import statistics
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path, PurePosixPath
 
-from scipy import stats  # type: ignore[import-untyped]
-
 from bench_drivers import USER, files_in, newest_server, run_quietly, say, server
-from bench_results import computer, tell
+from bench_results import computer, of_pairs, tell
 from hotset.cachelayer.block.io_counters import KernelDevice, ServedDevice, Source
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.local import Local
@@ -117,10 +113,7 @@ def report(
     pairs: list[tuple[float, float]], arguments: argparse.Namespace, where: str
 ) -> tuple[str, dict[str, object]]:
     """As Markdown, and as numbers."""
-    logs = [math.log(with_it / without) for without, with_it in pairs]
-    mean, spread = statistics.fmean(logs), statistics.stdev(logs) / math.sqrt(len(logs))
-    reach = float(stats.t.ppf(0.975, len(logs) - 1)) * spread
-    ratio, low, high = (math.exp(one) for one in (mean, mean - reach, mean + reach))
+    ratio, low, high = of_pairs(pairs)
     if low > 1 - GOAL:
         verdict = f"under {GOAL:.0%}, as it should be"
     elif high < 1 - GOAL:

@@ -1,16 +1,19 @@
 """What hotset's own engine adds to its flash: warm hits against the bare volume, side by side.
 
-Rounds are interleaved; medians are printed. Needs fio and /dev/fuse; nothing else should run.
+As files: a hit, and the volume's part of the flash by the same way. As root also as devices: the
+accelerated disk as databases use it, and the flash by itself, each behind a loop device. Rounds are
+interleaved; medians are printed. Needs fio and /dev/fuse; nothing else should run.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,8 @@ MIB = 1024**2
 CACHED = Bytes(512 * MIB)
 BLOCK = Bytes(64 * 1024)
 SMALL_BLOCK = Bytes(4096)
+METADATA = Bytes(32 * MIB)
+"""Where the flash's cache begins."""
 ROUNDS = 5
 
 
@@ -35,7 +40,7 @@ class Reads:
     latency_us: float
 
 
-def fio(local: Local, file: Path, depth: int) -> Reads:
+def fio(local: Local, file: Path, depth: int, offset: int = 0) -> Reads:
     argv = [
         "fio",
         "--name=hotset",
@@ -45,6 +50,7 @@ def fio(local: Local, file: Path, depth: int) -> Reads:
         f"--iodepth={depth}",
         "--ioengine=libaio",
         "--direct=1",
+        f"--offset={offset}",
         f"--size={int(CACHED)}",
         "--time_based",
         "--runtime=4",
@@ -75,7 +81,7 @@ def running(cached: Bytes, block: Bytes, model: str) -> Iterator[Tier]:
             "--flash",
             str(folder / "flash"),
             "--metadata",
-            str(32 * MIB),
+            str(int(METADATA)),
             "--cache",
             str(int(cached)),
             "--volume",
@@ -124,6 +130,8 @@ def main() -> None:
         origin_rate = mb_per_s(Bytes(read["bytes"]), read["seconds"])
         warm_rate = tier.warm()
         hits(tier.local, tier.folder / "mount")
+        if os.geteuid() == 0:
+            devices(tier.local, tier.folder)
     print(f"warm-up       {warm_rate:8.1f} MB/s, {warm_rate / origin_rate:.0%} of the origin's")
     print(f"memory        {memory_per_block():8.0f} bytes per cached block, beside the buffers")
 
@@ -172,6 +180,29 @@ def hits(local: Local, mount: Path) -> None:
     print(f"QD1 latency   {hit:8.1f} µs a warm hit, {bare:.1f} the bare flash: {hit - bare:+.1f}")
     bare, hit = median("volume", 32).iops, median("data", 32).iops
     print(f"QD32          {hit:8,.0f} IOPS warm hits, {bare:,.0f} the bare flash: {hit / bare:.0%}")
+
+
+def devices(local: Local, folder: Path) -> None:
+    """A warm hit on the accelerated disk against the same part of the flash, one at a time."""
+    found: dict[str, list[float]] = {"mount/data": [], "flash": []}
+    with ExitStack() as stack:
+        loops = {name: stack.enter_context(loop(local, folder / name)) for name in found}
+        for number in range(ROUNDS):
+            for name in sorted(found, reverse=number % 2 == 1):
+                offset = int(METADATA) if name == "flash" else 0
+                found[name].append(fio(local, loops[name], 1, offset).latency_us)
+    hit, bare = (statistics.median(found[name]) for name in ("mount/data", "flash"))
+    print(f"QD1 on device {hit:8.1f} µs a warm hit, {bare:.1f} the bare flash: {hit - bare:+.1f}")
+
+
+@contextmanager
+def loop(local: Local, file: Path) -> Iterator[Path]:
+    argv = ["losetup", "--find", "--show", "--direct-io=on", str(file)]
+    device = local.run(argv).stdout.strip()
+    try:
+        yield Path(device)
+    finally:
+        local.run(["losetup", "--detach", device])
 
 
 if __name__ == "__main__":
