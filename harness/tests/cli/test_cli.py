@@ -449,7 +449,14 @@ def test_a_run_without_qemu_is_refused_before_anything_is_made(
 def test_a_device_that_is_missing_is_named_before_anything_is_made(
     monkeypatch: pytest.MonkeyPatch, path: str, remedy: str
 ) -> None:
-    monkeypatch.setattr(os, "access", lambda asked, _: str(asked) != path)
+    opened = os.open
+
+    def found(asked: str, flags: int, mode: int = 0o777) -> int:
+        if asked == path:
+            raise FileNotFoundError(asked)
+        return opened(asked, flags, mode)
+
+    monkeypatch.setattr(os, "open", found)
     monkeypatch.setattr(Path, "exists", lambda asked: str(asked) != path)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     with pytest.raises(PrerequisiteMissingError, match=rf"missing .*\n  {path}: .*{remedy}"):

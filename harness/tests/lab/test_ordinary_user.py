@@ -4,6 +4,7 @@ are not theirs: one line, the remedy in it, never a disk in use that looks like 
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -106,6 +107,18 @@ def test_doctor_says_what_works_without_root(machine: Enclosed) -> None:
     assert "TPC-C and TPC-H on a database, and what-if work" in text
 
 
+def test_a_root_that_may_not_mount_is_told_what_its_container_lacks(tmp_path: Path) -> None:
+    argv = ["setpriv", "--bounding-set=-sys_admin", "--", str(ENTRY), "lab", "up"]
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [*argv, "--machine", "local"], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    (line,) = done.stderr.splitlines()
+    assert "a lab on this computer is not possible: root may not mount anything" in line
+    assert "--cap-add SYS_ADMIN" in line
+
+
 def test_a_device_that_is_there_and_not_this_users_is_not_called_missing(tmp_path: Path) -> None:
     node = tmp_path / "fuse"
     node.touch(mode=0o600)
@@ -117,5 +130,9 @@ def test_a_device_that_is_there_and_not_this_users_is_not_called_missing(tmp_pat
         f"{node} may not be opened by this user: run hotset as root, or have root allow it"
         f" (chmod 0666 {node})\n"
     )
+    # A character device that the kernel has no driver for is none that works.
+    node.unlink()
+    os.mknod(node, 0o666 | stat.S_IFCHR, os.makedev(63, 63))
+    assert lacks_device(str(node), "fuse") == f"{node} is missing: modprobe fuse"
     node.unlink()
     assert lacks_device(str(node), "fuse") == f"{node} is missing: modprobe fuse"

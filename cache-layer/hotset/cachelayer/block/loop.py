@@ -47,6 +47,12 @@ rm -f "$1"
 """
 
 
+NO_MOUNTS = (
+    "root may not mount anything: a container has to be allowed that (docker run --device /dev/fuse"
+    " --cap-add SYS_ADMIN --security-opt apparmor=unconfined)"
+)
+
+
 def require(machine: Machine) -> None:
     """:raises PrerequisiteMissingError: the machine has no loop devices."""
     if not has_device(machine, "/dev/loop-control", "loop"):
@@ -60,6 +66,12 @@ def has_device(machine: Machine, device: str, module: str) -> bool:
     """Whether a device of the kernel's is there, or comes with its module."""
     script = '[ -c "$1" ] || modprobe "$2" 2> /dev/null; [ -c "$1" ]'
     return machine.run(["sh", "-c", script, "hotset-device", device, module], check=False).rc == 0
+
+
+def may_mount(machine: Machine) -> bool:
+    """Whether root may mount anything there: in most containers not."""
+    attempt = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/tmp"]  # noqa: S108 - its own
+    return machine.run(attempt, check=False).rc == 0
 
 
 def attach_part(

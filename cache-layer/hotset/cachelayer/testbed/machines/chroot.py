@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from ...block import loop
 from ...common.waiting import wait_for_word
 from ...hosts.base import (
     Command,
@@ -151,4 +152,8 @@ def lacking() -> str | None:
     """What keeps this computer from entering the image; None when nothing does."""
     if os.geteuid():
         return "it needs root"
-    return lacks_device("/dev/fuse", "fuse") or lacks_device("/dev/loop-control", "loop")
+    missing = lacks_device("/dev/fuse", "fuse") or lacks_device("/dev/loop-control", "loop")
+    try:
+        return missing or (None if loop.may_mount(Local()) else loop.NO_MOUNTS)
+    except PrerequisiteMissingError as error:
+        return str(error)
