@@ -75,6 +75,16 @@ def test_a_trace_is_converted_and_shown(trace: Path, tmp_path: Path) -> None:
         asked("whatif trace show", trace=str(output))
 
 
+def test_a_trace_becomes_a_parquet_file(trace: Path, tmp_path: Path) -> None:
+    """The crate's own tests read it back; here it is one, by both of its magic words."""
+    output = tmp_path / "trace.parquet"
+    converted = asked("whatif trace convert", recording=str(trace), output=str(output)).document()
+    written = output.read_bytes()
+    assert (written[:4], written[-4:]) == (b"PAR1", b"PAR1")
+    shown = asked("whatif trace show", trace=str(trace)).document()
+    assert converted["requests"] == shown["requests"]
+
+
 def test_what_cannot_be_converted_leaves_nothing_behind(tmp_path: Path) -> None:
     recording, output = tmp_path / "msr.csv", tmp_path / "trace.bin"
     recording.write_text("1,h,0,Read,0,512,1\n2,h,1,Read,0,512,1\n")

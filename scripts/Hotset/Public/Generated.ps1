@@ -5532,6 +5532,8 @@ function Import-HotsetTrace {
     .SYNOPSIS
     Convert what another program recorded into hotset's own format, compact and checked.
     .DESCRIPTION
+    An output that ends in .parquet becomes a Parquet file, for programs that analyse data.
+
     It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C ends the waiting only.
 

@@ -5,6 +5,7 @@
 
 pub mod binary;
 pub mod foreign;
+pub mod parquet;
 mod recorder;
 pub mod text;
 

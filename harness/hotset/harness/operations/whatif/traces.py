@@ -117,7 +117,10 @@ class Convert(Request):
     progress=True,
 )
 def convert(request: Convert, context: Context) -> TraceShown:
-    """Convert what another program recorded into hotset's own format, compact and checked."""
+    """Convert what another program recorded into hotset's own format, compact and checked.
+
+    An output that ends in .parquet becomes a Parquet file, for programs that analyse data.
+    """
     from hotset.cachelayer.hosts.local import Local
 
     from ...whatif import caches
