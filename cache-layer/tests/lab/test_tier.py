@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -18,9 +18,11 @@ import pytest
 from hotset.cachelayer.block import devicemapper, devices, extents, label
 from hotset.cachelayer.block.devicemapper import device_size
 from hotset.cachelayer.block.extents import Run
+from hotset.cachelayer.common.errors import HotsetError
 from hotset.cachelayer.common.units import Blocks, Bytes
 from hotset.cachelayer.hosts.base import (
     CommandError,
+    CommandTimeoutError,
     Machine,
     PrerequisiteMissingError,
 )
@@ -39,7 +41,7 @@ from hotset.cachelayer.testbed import lab as labs
 from hotset.cachelayer.testbed.connect import opened
 from hotset.cachelayer.testbed.lab import LabSpec
 from hotset.cachelayer.testbed.machines.guest import SSH_PORT, Guest
-from hotset.cachelayer.tiers import bcache_control
+from hotset.cachelayer.tiers import bcache, bcache_control, dm_tier, dmcache
 from hotset.cachelayer.tiers.base import (
     MetadataDamagedError,
     WriteMode,
@@ -358,7 +360,12 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(label, "_READ_TIMEOUT_S", 2.0)
     for name in ("_REMOVE_LIMIT_S", "_SWAP_LIMIT_S"):
         monkeypatch.setattr(devicemapper, name, 3.0)
-    monkeypatch.setattr(bcache_control, "_STOP_LIMIT_S", 3.0)
+    for name in ("_SET_LIMIT_S", "_STOP_LIMIT_S"):
+        monkeypatch.setattr(bcache_control, name, 3.0)
+    monkeypatch.setattr(dm_tier, "_STATUS_LIMIT_S", 3.0)
+    for tier in (bcache, dmcache):
+        monkeypatch.setattr(tier, "_STALL_S", 1.0)
+        monkeypatch.setattr(tier, "_STALL_LIMIT_S", 4.0)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -381,6 +388,12 @@ def test_a_flash_that_hangs_ends_every_wait(
     bench.soil()
     with bench.hanging(how):
         assert bench.inspect().report.state == "failed"
+        # Somebody tries all the same; the kernel's locks may be held from then on.
+        with pytest.raises(HotsetError):
+            lifecycle.flush(bench.machine, *bench.found(), lambda _: None)
+        begun = time.monotonic()
+        assert bench.inspect().report.state == "failed"
+        assert time.monotonic() - begun < 30
         with pytest.raises(lifecycle.TierRefusedError, match="gone or does not answer"):
             lifecycle.detach(bench.machine, *bench.found(), False, False, lambda _: None, print)
         with pytest.raises(lifecycle.TierRefusedError, match="given up, and no boot makes it"):
@@ -705,3 +718,25 @@ def test_ssh_checks_the_host_key(
         opened(name),
     ):
         pass
+
+
+def test_over_ssh_a_command_that_takes_too_long_is_ended_there(machine: Machine) -> None:
+    with pytest.raises(CommandTimeoutError):
+        machine.run(["sh", "-c", "sleep 4711; true"], timeout_s=1)
+    time.sleep(0.5)
+    assert "sleep 4711" not in machine.run(["sh", "-c", "ps -eo args"]).stdout
+
+
+def test_over_ssh_commands_that_never_end_leave_room_for_others(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """sshd gives a connection ten sessions; those that wait for a dead disk keep theirs."""
+    with ExitStack() as stack:
+        for _ in range(12):
+            said = stack.enter_context(machine.stream(["sh", "-c", "echo there; exec cat"]))
+            assert next(said) == "there"
+        assert machine.run(["sh", "-c", "echo me too"]).stdout == "me too\n"
+        file = tmp_path / "file"
+        file.write_text("and a file")
+        machine.put(file, PurePosixPath("/run/file"))
+    assert machine.run(["cat", "/run/file"]).stdout == "and a file"

@@ -12,7 +12,7 @@ import queue
 import shlex
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -81,6 +81,7 @@ class Remote(Machine):
         :raises MachineGoneError: nothing answers.
         """
         self._connection = self._wait(_connect(self._account), _CONNECT_TIMEOUT_S + 5)
+        self._full: list[asyncssh.SSHClientConnection] = []
 
     def execute(self, command: Command) -> Result:
         begun = time.monotonic()
@@ -142,7 +143,8 @@ class Remote(Machine):
     def abort(self) -> None:
         """Break the connection: whoever waits for an answer gets :class:`MachineGoneError`."""
         if self._loop.is_running():
-            self._loop.call_soon_threadsafe(self._connection.abort)
+            for one in (self._connection, *self._full):
+                self._loop.call_soon_threadsafe(one.abort)
 
     def close(self) -> None:
         """Drop the connection; commands that still run there are left to the machine."""
@@ -154,9 +156,14 @@ class Remote(Machine):
     async def _finish(self, line: str, command: Command) -> tuple[int | None, str, str]:
         """Exit code (None: the machine went away), standard output, standard error."""
         if command.on_line is None:
-            done = await self._connection.run(
-                line, input=command.stdin or "", timeout=command.timeout_s, errors="replace"
-            )
+            process = await self._start(line, command.stdin or "")
+            try:
+                done = await process.wait(timeout=command.timeout_s)
+            except BaseException:
+                # Without this it would go on over there. (Its traps run, as on this computer.)
+                process.terminate()
+                process.close()
+                raise
             return done.exit_status, str(done.stdout or ""), str(done.stderr or "")
         lines = []
         async with asyncio.timeout(command.timeout_s), await self._start(line) as process:
@@ -167,16 +174,37 @@ class Remote(Machine):
             done = await process.wait()
         return done.exit_status, "".join(lines), str(done.stderr or "")
 
-    async def _start(self, command: str) -> asyncssh.SSHClientProcess[str]:
-        return await self._connection.create_process(command, errors="replace")
+    async def _start(
+        self, command: str, stdin: str | None = None
+    ) -> asyncssh.SSHClientProcess[str]:
+        return await self._opened(
+            lambda one: one.create_process(command, input=stdin, errors="replace")
+        )
+
+    async def _opened(self, begin: Callable[[asyncssh.SSHClientConnection], Awaitable[T]]) -> T:
+        """Begin a session, on a further connection where this one has as many as it may have
+        (sshd_config(5), MaxSessions): commands that wait for a dead device never give theirs
+        back."""
+        import asyncssh
+
+        tried = self._connection
+        try:
+            return await begin(tried)
+        except asyncssh.ChannelOpenError:
+            if tried.is_closed():
+                raise
+            if tried is self._connection:
+                self._full.append(tried)
+                self._connection = await _connect(self._account)
+            return await begin(self._connection)
 
     async def _copy_in(self, source: Path, target: PurePosixPath, mode: int) -> None:
-        async with self._connection.start_sftp_client() as sftp:
+        async with await self._opened(lambda one: one.start_sftp_client()) as sftp:
             await sftp.put(str(source), str(target))
             await sftp.chmod(str(target), mode)
 
     async def _copy_out(self, source: PurePosixPath, target: Path) -> None:
-        async with self._connection.start_sftp_client() as sftp:
+        async with await self._opened(lambda one: one.start_sftp_client()) as sftp:
             await sftp.get(str(source), str(target))
 
     def _wait(self, work: Coroutine[object, object, T], timeout_s: float) -> T:

@@ -239,7 +239,7 @@ class Bcache(DeviceMapperTier):
         return self._counters(parse_line(line))
 
     def status(self) -> Line:
-        result = self.machine.run(self.status_argv(), check=False)
+        result = self._asked(check=False)
         return parse_line(result.stdout if result.rc == 0 else "Fail")
 
     def counters(self) -> Counters:

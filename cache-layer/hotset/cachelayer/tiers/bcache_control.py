@@ -7,17 +7,20 @@ boot, so they are asked for each time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import PurePosixPath
 
 from ..block import devicemapper
 from ..common.waiting import wait_until
-from ..hosts.base import Machine, PrerequisiteMissingError
+from ..hosts.base import CommandTimeoutError, Machine, PrerequisiteMissingError
 from .base import MetadataDamagedError, TierFailedError
 from .bcache_sysfs import IN_ATTRIBUTES, Key, parse_key
 
 SYS, _DEBUG = PurePosixPath("/sys/fs/bcache"), PurePosixPath("/sys/kernel/debug")
 _POLL_S = 0.1
 _START_LIMIT_S = 20.0
+_SET_LIMIT_S = 30.0
+"""None takes a second, unless the flash hangs: whoever waits for it has the kernel's lock."""
 _STOP_LIMIT_S = 30.0
 
 _SET = """\
@@ -84,13 +87,14 @@ class Kernel:
     def set(self, *pairs: tuple[str, str | int]) -> None:
         """Set attributes of the backing device, in their order."""
         words = [f"{attribute}={value}" for attribute, value in pairs]
-        self._machine.run(["sh", "-ec", IN_ATTRIBUTES + _SET, "set", self._backing, *words])
+        argv = ["sh", "-ec", IN_ATTRIBUTES + _SET, "set", self._backing, *words]
+        self._machine.run(argv, timeout_s=_SET_LIMIT_S)
 
     def get(self, *attributes: str) -> list[str]:
         """What attributes are; empty where there is none of that name."""
         folder = self.attributes()
         argv = ["grep", "-sH", "", *(str(folder / one) for one in attributes)]
-        lines = self._machine.run(argv, check=False).stdout.splitlines()
+        lines = self._machine.run(argv, check=False, timeout_s=_SET_LIMIT_S).stdout.splitlines()
         found = {path: value for path, _, value in (line.partition(":") for line in lines)}
         return [found.get(str(folder / one), "") for one in attributes]
 
@@ -135,7 +139,9 @@ class Kernel:
     def _stop(self, folder: PurePosixPath) -> None:
         if not self._there(folder):
             return
-        self._machine.run(["tee", str(folder / "stop")], stdin="1\n", check=False)
+        argv = ["tee", str(folder / "stop")]
+        with suppress(CommandTimeoutError):
+            self._machine.run(argv, stdin="1\n", check=False, timeout_s=_STOP_LIMIT_S)
         if not wait_until(lambda: not self._there(folder), _STOP_LIMIT_S, _POLL_S):
             raise TierFailedError(
                 f"bcache does not stop: {folder} is still there; is {self._backing} in use?"

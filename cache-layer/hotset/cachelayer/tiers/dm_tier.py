@@ -11,9 +11,10 @@ from ..block.devicemapper import Place, mapper_path
 from ..block.extents import Extent
 from ..block.io_counters import CACHE, ORIGIN, VOLUME
 from ..common.units import Blocks
-from ..hosts.base import Machine
+from ..hosts.base import CommandTimeoutError, Machine, Result
 from .base import Report, TierFailedError, TierSpec
 
+_STATUS_LIMIT_S = 20.0
 _SUSPENDED = (
     "it is suspended and holds all I/O back: an operation was cut short, or somebody suspended it"
     " by dmsetup; activate it, which resumes it"
@@ -68,8 +69,19 @@ class DeviceMapperTier(PlacedTier, ABC):
             return Report("failed", None, (), (_SUSPENDED,))
         try:
             return self._report()
-        except TierFailedError as error:
+        except (TierFailedError, CommandTimeoutError) as error:
             return Report("failed", None, (), (str(error),))
+
+    @abstractmethod
+    def status_argv(self) -> list[str]:
+        """Prints the line that :meth:`report` is made of."""
+
+    def _asked(self, *, check: bool) -> Result:
+        """The kernel's answer.
+
+        :raises CommandTimeoutError: somebody who waits for a flash that hangs has its locks.
+        """
+        return self.machine.run(self.status_argv(), check=check, timeout_s=_STATUS_LIMIT_S)
 
     def devices(self) -> dict[str, PurePosixPath]:
         """As `base.Tier.devices`."""

@@ -134,7 +134,7 @@ class DmCache(DeviceMapperTier):
         return parse_dmsetup_status(line).counters()
 
     def status(self) -> CacheStatus:
-        return parse_dmsetup_status(self.machine.run(self.status_argv()).stdout)
+        return parse_dmsetup_status(self._asked(check=True).stdout)
 
     def counters(self) -> Counters:
         return self.status().counters()
