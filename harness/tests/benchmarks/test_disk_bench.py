@@ -3,16 +3,19 @@
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import Result
+from hotset.cachelayer.hosts.local import Local
 from hotset.harness.benchmarks.disks import bench_target, disk_bench, disk_metrics
 from hotset.harness.benchmarks.disks.disk_bench import BenchError, Cell, DiskBench, Sample
 from hotset.harness.thresholds import ThresholdFormError, Values, judge
 from tests.cli_server import CommandLine
+from tests.pseudo_terminal import HOTSET, Terminal
 
 MIB = 1024**2
 
@@ -79,8 +82,6 @@ def test_results_of_different_sizes_are_not_compared() -> None:
 
 
 def test_a_file_with_data_is_not_written_over(tmp_path: Path) -> None:
-    from hotset.cachelayer.hosts.local import Local
-
     file = tmp_path / "data"
     file.write_bytes(b"x" * 16 * MIB)
     with (
@@ -94,8 +95,6 @@ def test_a_file_with_data_is_not_written_over(tmp_path: Path) -> None:
 
 
 def test_one_target_is_named(tmp_path: Path) -> None:
-    from hotset.cachelayer.hosts.local import Local
-
     for path, model in ((None, None), (tmp_path / "x", "dc500m")):
         with (
             pytest.raises(BenchError, match="one of them"),
@@ -150,3 +149,47 @@ def test_a_missed_threshold_is_code_5_and_stands_in_every_form(
     saved = tmp_path / "saved.json"
     saved.write_text(done.out)
     assert disk_bench.read(saved).cells
+
+
+@pytest.fixture
+def used_device(tmp_path: Path) -> Iterator[Path]:
+    """A block device of this computer's with a file system."""
+    if shutil.which("fio") is None or os.geteuid() != 0:
+        pytest.skip("root makes the device, and fio measures it")
+    local, file = Local(), tmp_path / "disk.img"
+    local.run(["mke2fs", "-q", "-t", "ext4", str(file), "32m"])
+    made = local.run(["losetup", "--find", "--show", str(file)], check=False)
+    if made.rc != 0:
+        pytest.skip("no loop devices here")
+    device = Path(made.stdout.strip())
+    yield device
+    local.run(["losetup", "--detach", str(device)])
+
+
+def test_on_a_terminal_a_device_is_asked_for_by_name_before_it_is_overwritten(
+    used_device: Path,
+) -> None:
+    def bench(*words: str) -> Terminal:
+        given = ["--size=16MiB", "--repeats=1", "--seconds=0.5"]
+        argv = [str(HOTSET), "disk", "bench", str(used_device), *given, *words]
+        return Terminal(argv, {**os.environ, "TERM": "dumb"}, columns=300)
+
+    before = used_device.read_bytes()
+    refused = bench()
+    assert refused.ended() == 2
+    assert "has no name in /dev/disk/by-id" in refused.written
+    looked_at = bench("--read-only")
+    assert looked_at.ended() == 0
+    assert "to go on" not in looked_at.written, "nothing is overwritten"
+    turned_down = bench("--yes")
+    turned_down.until_written(f"type {used_device.name} to go on: ")
+    assert f"to be overwritten: {used_device} (" in turned_down.written
+    assert "32.0 MiB): ext4" in turned_down.written
+    turned_down.press("ext4\n")
+    assert turned_down.ended() == 130
+    assert used_device.read_bytes() == before
+    agreed = bench("--yes")
+    agreed.until_written(f"type {used_device.name} to go on: ")
+    agreed.press(f"{used_device.name}\n")
+    assert agreed.ended() == 0
+    assert used_device.read_bytes() != before

@@ -154,6 +154,53 @@ def used_disk(backend: Backend) -> Iterator[Device]:
     machine.run(["modprobe", "-r", "scsi_debug"])
 
 
+def test_on_a_terminal_a_flash_of_another_server_is_taken_over_only_by_its_name(
+    backend: Backend, used_disk: Device
+) -> None:
+    """Its server is gone: this one gets another name and forgets all that it knew."""
+    machine, name = backend.machine, used_disk.path.name
+    environment = {**os.environ, "XDG_STATE_HOME": backend.state, "TERM": "dumb"}
+
+    def on_terminal(*words: str) -> Terminal:
+        argv = [str(HOTSET), "tier", *words, "--machine", "uml"]
+        return Terminal(argv, environment, columns=300)
+
+    def asked(terminal: Terminal, typed: str) -> int:
+        terminal.until_written(f"type {name} to go on: ")
+        terminal.press(f"{typed}\n")
+        return terminal.ended()
+
+    origin = str(backend.origin)
+    sizes = ("--cache", "64MiB", "--volume", "16MiB", "--database", "oltp", "--yes")
+    create = ("create", "shop", "--flash", str(used_disk.path), "--origin", origin, *sizes)
+    assert asked(on_terminal(*create), name) == 0
+    assert on_terminal("deactivate", "shop").ended() == 0
+    machine.run(["dmsetup", "remove", "--retry", "hotset-volume"])
+    machine.run(["rm", "-r", "/etc/hotset"])
+    machine.replace("the other server\n", PurePosixPath("/etc/hotset/host-id"))
+    take_over = ("import", "--flash", str(used_disk.path))
+    refused = on_terminal(*take_over)
+    assert refused.ended() == 2
+    assert f"{used_disk.path} belongs to hotset-lab; used by two servers" in refused.written
+    assert "to go on" not in refused.written
+    label = cards.labelled(machine, used_disk.path)
+    turned_down = on_terminal(*take_over, "--take-over")
+    assert asked(turned_down, "shop") == INTERRUPTED
+    shown = f"{used_disk.path} (Linux scsi_debug, serial {used_disk.serial}, 112.0 MiB)"
+    whose = f"it is card main of hotset-lab, disks: shop over {origin}"
+    assert f"to be overwritten: the owner of {shown}: {whose}" in turned_down.written
+    assert cards.known_cards(machine) == []
+    assert cards.labelled(machine, used_disk.path) == label
+    taken = on_terminal(*take_over, "--take-over")
+    assert asked(taken, name) == 0
+    assert "taken over from hotset-lab: never connect it there again" in taken.written
+    again = on_terminal(*take_over, "--take-over")
+    assert again.ended() == 0
+    assert "to go on" not in again.written, "it is this server's own by now"
+    assert asked(on_terminal("destroy", "--yes"), name) == 0
+    machine.run(["rm", "-r", "/etc/hotset"])
+
+
 def test_on_a_terminal_a_disk_is_shown_and_asked_for_by_name_before_it_is_overwritten(
     backend: Backend, used_disk: Device
 ) -> None:

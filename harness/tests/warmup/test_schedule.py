@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import configparser
+import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
 
+from hotset.cachelayer.hosts import locks
 from hotset.cachelayer.hosts.base import PrerequisiteMissingError
+from hotset.cachelayer.provisioning import cache_device as cards
+from hotset.cachelayer.testbed import connect
 from hotset.harness.databases.connect import DsnError
+from hotset.harness.operations.base import registry
+from hotset.harness.operations.base.context import Context
+from hotset.harness.terminal.progress import Reporter
 from hotset.harness.warmup import schedule
 from hotset.harness.warmup.schedule import ScheduleError, ScheduleRequest, Unit, calendar, quoted
 from hotset.harness.wording import of_command_line
 from tests.fake_machine import FakeMachine
+from tests.provisioning.test_lifecycle import CARD, server
+from tests.tiers.test_dmcache import LINE
 
 TIMED = ScheduleRequest(
     ("/srv/pg/base",), "07:00 Mon..Fri", False, False, None, "auto", None, "postgres", None, None
@@ -227,3 +238,38 @@ def test_schedules_are_listed_and_removed() -> None:
     assert f"systemctl disable --now {' '.join(gone)}" in machine.commands
     with pytest.raises(ScheduleError, match="there are: pg-shutdown, pg-timed"):
         schedule.remove(there(), "nightly")
+
+
+@pytest.mark.parametrize(
+    ("operation", "asked"), [("detach", {"disk": "data"}), ("destroy", {"yes": True})]
+)
+def test_the_schedules_of_a_disk_end_with_it(
+    operation: str, asked: dict[str, str | bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would fail from then on, or warm up the next disk of its name."""
+    plain = {"name": "dm-3", "type": "dm", "size": 8 << 20, "mountpoints": []}
+    answers = {"lsblk": json.dumps({"blockdevices": [plain]}), "wipefs --json": ""}
+    machine = server(**{"dmsetup status": LINE.replace(" 12 33 ", " 12 0 "), **answers})
+    cards.save(machine, CARD)
+    boot = replace(TIMED, targets=(), at=None, on_boot=True)
+    down = replace(boot, on_boot=False, on_shutdown=True)
+    named = replace(TIMED, name="nightly")
+    of_this = [one for each in (named, boot, down) for one in schedule.units(each, "data", PROGRAM)]
+    others = [*schedule.units(TIMED, "data2", PROGRAM), Unit("ssh.service", "")]
+    units = [*of_this, *others]
+    machine.answers |= {f"cat {unit.path}": unit.text for unit in units}
+    machine.answers["ls /etc/systemd/system"] = "\n".join(unit.name for unit in units)
+
+    @contextmanager
+    def opened(*_: object) -> Iterator[FakeMachine]:
+        yield machine
+
+    monkeypatch.setattr(connect, "opened", opened)
+    monkeypatch.setattr(locks, "held", opened)
+    said: list[str] = []
+    context = Context(Reporter(True), said.append)
+    found = registry.find(f"tier {operation}")
+    found.function(found.request(**asked), context)
+    (removed,) = [line for line in machine.commands if "rm -f /etc/systemd/system/hotset-w" in line]
+    assert {Path(path).name for path in removed.split()[2:]} == {one.name for one in of_this}
+    assert any(line.endswith("rm -f /var/lib/hotset/data.snapshot") for line in machine.commands)

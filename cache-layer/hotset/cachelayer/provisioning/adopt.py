@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from ..block import devicemapper, devices
-from ..block.devices import DeviceRefusedError
+from ..block.devices import Confirm, Device, DeviceRefusedError
 from ..common.errors import Remedy
 from ..hosts.base import CommandError, CommandTimeoutError, Machine
 from . import abandoned
@@ -47,10 +47,17 @@ def scan(machine: Machine) -> tuple[list[Found], list[str]]:
     return found, problems
 
 
-def adopt(machine: Machine, flash: PurePosixPath, take_over: bool, say: Say) -> Card:
+def adopt(
+    machine: Machine,
+    flash: PurePosixPath,
+    take_over: bool,
+    say: Say,
+    confirm: Confirm | None = None,
+) -> Card:
     """Make a labelled flash device known to this machine; returns its card.
 
     :param take_over: it belongs to another machine, which does not use it any more.
+    :param confirm: asked before that, with the device and whose it was until now.
     :raises DeviceRefusedError: no such device, or not named by id.
     :raises CardError: it has no label, is another machine's, or has names that are taken here.
     """
@@ -75,6 +82,8 @@ def adopt(machine: Machine, flash: PurePosixPath, take_over: bool, say: Say) -> 
             )
         if device.uses:
             raise DeviceRefusedError(f"{flash} is in use: {'; '.join(device.uses)}")
+        if confirm is not None:
+            confirm(flash.name, f"the owner of {_owned(device, card)}")
         say(f"taken over from {card.host_name}: never connect it there again")
     there = [one for one in cards.known_cards(machine) if one.uuid != card.uuid]
     taken = {disk.name for one in there for disk in one.disks}
@@ -85,6 +94,11 @@ def adopt(machine: Machine, flash: PurePosixPath, take_over: bool, say: Say) -> 
     for disk in card.disks:
         _look_at_origin(machine, disk.name, disk.origin, disk.origin_id, say)
     return cards.save(machine, _named(machine, card, flash), take_over=True)
+
+
+def _owned(device: Device, card: Card) -> str:
+    disks = ", ".join(f"{one.name} over {one.origin}" for one in card.disks) or "none"
+    return f"{device.known_as}: it is card {card.name} of {card.host_name}, disks: {disks}"
 
 
 def _named(machine: Machine, card: Card, flash: PurePosixPath) -> Card:

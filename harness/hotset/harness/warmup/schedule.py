@@ -319,10 +319,34 @@ def remove(machine: Machine, name: str) -> list[str]:
         raise ScheduleError(
             f"there is no schedule {name!r}; there are: {', '.join(known) or 'none'}", field="name"
         )
-    machine.run(["systemctl", "disable", "--now", *found], check=False)
-    _delete(machine, found)
-    machine.run(["systemctl", "daemon-reload"], check=False)
+    _end(machine, found)
     return found
+
+
+def end_for(machine: Machine, disk: str) -> list[str]:
+    """End the schedules of a disk that is no more, which would fail from now on, and remove its
+    snapshot, which is of no use to the next disk of its name; returns the units' names."""
+    there = installed(machine)
+    mine = {unit.name.rpartition(".")[0] for unit in there if _works_on(unit, disk)}
+    found = [unit.name for unit in there if unit.name.rpartition(".")[0] in mine]
+    if found:
+        # Timers first: none begins while its service ends.
+        _end(machine, sorted(found, key=lambda name: not name.endswith(".timer")))
+    machine.run(["rm", "-f", str(_snapshot(disk))])
+    return found
+
+
+def _works_on(unit: Unit, disk: str) -> bool:
+    """By the command that :func:`_words` made."""
+    command = _value(unit, "ExecStop") or _value(unit, "ExecStart")
+    named = re.search(r" --disk (\S+)| warmup snapshot (\S+) --output ", command)
+    return named is not None and disk in named.groups()
+
+
+def _end(machine: Machine, units: Sequence[str]) -> None:
+    machine.run(["systemctl", "disable", "--now", *units], check=False)
+    _delete(machine, units)
+    machine.run(["systemctl", "daemon-reload"], check=False)
 
 
 def _delete(machine: Machine, names: Sequence[str]) -> None:

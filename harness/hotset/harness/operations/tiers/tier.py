@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import PurePosixPath
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -17,6 +19,9 @@ from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Lines
 from ..base.rights import Needs, Right
+
+if TYPE_CHECKING:
+    from hotset.cachelayer.hosts.base import Machine
 
 _DRY_RUN = "Print every command that would change something, and run none."
 DryRun = Annotated[bool, Field(description=_DRY_RUN)]
@@ -353,8 +358,28 @@ def detach(request: Detach, context: Context) -> Lines:
         if dead:
             lost = f"{one.device}: writes that are only on {card.flash} are lost"
             context.ask_for_name(one.name, lost)
-        lifecycle.detach(there, card, one, dead, yes, watch, context.report.say)
+        with _schedules_end(there, (one.name,), context.report.say):
+            lifecycle.detach(there, card, one, dead, yes, watch, context.report.say)
     return Lines()
+
+
+@contextmanager
+def _schedules_end(
+    machine: Machine, disks: Sequence[str], say: Callable[[str], None]
+) -> Iterator[None]:
+    """The warm-up schedules of those disks end that are no more afterwards, also where the kernel
+    does not let go of them."""
+    from hotset.cachelayer.provisioning import cache_device as cards
+
+    from ...warmup import schedule
+
+    try:
+        yield
+    finally:
+        left = {disk.name for _, disk in cards.pairs(machine)}
+        for name in (one for one in disks if one not in left):
+            for unit in schedule.end_for(machine, name):
+                say(f"removed {unit}: disk {name} is no more")
 
 
 @operation(
@@ -405,13 +430,14 @@ def destroy(request: Destroy, context: Context) -> Lines:
         if devices.answers(there, found.flash):
             flash = devices.inspect(there, found.flash)
             context.ask_for_name(found.flash.name, f"{flash.known_as}: {flash.holds}")
-        lifecycle.destroy(
-            there,
-            found,
-            request.yes,
-            lambda disk: FlushWatch(report, disk.spec.block),
-            report.say,
-        )
+        with _schedules_end(there, [one.name for one in found.disks], report.say):
+            lifecycle.destroy(
+                there,
+                found,
+                request.yes,
+                lambda disk: FlushWatch(report, disk.spec.block),
+                report.say,
+            )
     return Lines()
 
 
@@ -437,17 +463,11 @@ def import_card(request: Import, context: Context) -> Lines:
     Use it after the loss of the root disk, or when flash and origins have moved to another server.
     Then run `tier activate`, which sets up the devices.
     """
-    from hotset.cachelayer.block import devices
     from hotset.cachelayer.provisioning import adopt
 
-    report = context.report
-    with places.cut_anew(request.machine, f"tier import {request.flash}") as there:
-        if request.take_over:
-            flash = devices.inspect(there, PurePosixPath(request.flash))
-            context.ask_for_name(
-                flash.path.name, f"the owner's name in the label of {flash.known_as}"
-            )
-        card = adopt.adopt(there, PurePosixPath(request.flash), request.take_over, report.say)
+    report, flash = context.report, PurePosixPath(request.flash)
+    with places.cut_anew(request.machine, f"tier import {flash}") as there:
+        card = adopt.adopt(there, flash, request.take_over, report.say, context.ask_for_name)
     disks = ", ".join(disk.name for disk in card.disks) or "none"
     report.say(f"known here as card {card.name}, disks: {disks}; `hotset tier activate` makes them")
     return Lines()
