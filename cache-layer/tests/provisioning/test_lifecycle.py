@@ -380,6 +380,8 @@ def test_the_unit_names_its_devices_and_carries_the_commands() -> None:
     # Also a second disk's unit makes the volume, and finds it there.
     assert "has hotset-volume || printf" in script
     plain = systemd_unit.text(disk(), CARD, remote=False)
+    # systemd's own for a oneshot is none: a flash that hangs would hold the boot for ever.
+    assert "\nTimeoutStartSec=900\n" in plain
     assert "Before=local-fs-pre.target shutdown.target\n" in plain
 
 

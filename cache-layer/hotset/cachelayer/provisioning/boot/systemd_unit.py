@@ -28,6 +28,10 @@ FOLDER = PurePosixPath("/etc/systemd/system")
 SCRIPTS = PurePosixPath("/etc/hotset/boot")
 _REMOTE = frozenset(("iscsi", "fc", "fcoe", "nvme-tcp", "tcp", "rdma"))
 
+_START_LIMIT_S, _STOP_LIMIT_S = 900, 300
+"""The start reads the metadata of a large cache, and the origin's fingerprint; the stop writes the
+metadata."""
+
 
 def name_of(disk: str) -> str:
     """The unit of a disk's name."""
@@ -202,6 +206,9 @@ Conflicts=shutdown.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
+# Else a flash that hangs holds the boot for ever.
+TimeoutStartSec={_START_LIMIT_S}
+TimeoutStopSec={_STOP_LIMIT_S}
 ExecStart=/bin/sh {script_of(disk)} start
 ExecStop=/bin/sh {script_of(disk)} stop
 
