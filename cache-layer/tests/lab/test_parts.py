@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.cachelayer.block import flashdev
+from hotset.cachelayer.block import flashdev, loop
 from hotset.cachelayer.common import paths
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import CommandError, PrerequisiteMissingError
@@ -27,7 +27,7 @@ from hotset.cachelayer.testbed import image
 from hotset.cachelayer.testbed import lab as labs
 from hotset.cachelayer.testbed import slow_disk as storage
 from hotset.cachelayer.testbed.image import Image
-from hotset.cachelayer.testbed.machines import qemu, uml
+from hotset.cachelayer.testbed.machines import chroot, qemu, uml
 from hotset.cachelayer.testbed.machines.guest import Disk, disk_path
 from hotset.cachelayer.testbed.machines.qemu import VmSpec, accel_argv, qemu_argv
 from hotset.cachelayer.testbed.slow_disk import Iscsi, ModelledStorage, Portal, Target
@@ -215,7 +215,12 @@ class Computer:
         lacking = lambda: None if self.uml else "no namespaces here"  # noqa: E731
         monkeypatch.setattr(uml, "lacking", lacking)
         monkeypatch.setitem(labs._LACKING, "uml", lacking)
-        monkeypatch.setattr(os, "access", lambda path, _: self.fuse if "fuse" in path else True)
+        monkeypatch.setattr(chroot, "lacks_device", self.lacks_device)
+        monkeypatch.setattr(loop, "may_mount", lambda _: True)
+
+    def lacks_device(self, device: str, module: str) -> str | None:
+        lacking = "fuse" in device and not self.fuse
+        return f"{device} is missing: modprobe {module}" if lacking else None
 
 
 @pytest.mark.parametrize(
