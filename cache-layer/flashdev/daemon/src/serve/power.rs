@@ -229,3 +229,86 @@ impl<V: Fn() -> u64 + Send + Sync> Handler for Powered<V> {
         self.handler.grown_to()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backing::Durability;
+    use crate::fuse::reply::wait_for;
+    use proptest::prelude::*;
+
+    const PAGE: usize = 4096;
+    const PAGES: usize = 8;
+
+    /// Stores at once.
+    struct Prompt(Arc<Backing>);
+
+    impl Handler for Prompt {
+        fn read(&self, offset: u64, len: u32, reply: Reply) {
+            reply.give(self.0.read(offset, len as usize));
+        }
+
+        fn write(&self, offset: u64, data: &[u8], reply: Reply) {
+            let written = self.0.write(offset, data);
+            reply.give(written.map(|()| PageBuffer::empty()));
+        }
+
+        fn flush(&self, reply: Reply) {
+            reply.give(Ok(PageBuffer::empty()));
+        }
+
+        fn allocate(&self, _: FallocateFlags, _: u64, _: u64, reply: Reply) {
+            reply.give(Ok(PageBuffer::empty()));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        /// Pages are written, the number of each write into it; `None` is a flush. Whatever the
+        /// model says it would lose, what is left is what some of the last writes had replaced.
+        #[test]
+        fn the_last_writes_since_the_last_flush_are_lost_and_no_others(
+            steps in prop::collection::vec(prop::option::of(0..PAGES), 0..60),
+            volatile_pages in 0usize..20,
+        ) {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            file.as_file().set_len((PAGES * PAGE) as u64).unwrap();
+            let backing = Arc::new(Backing::open(file.path(), Durability::Volatile).unwrap());
+            let power = Power::new(backing.clone(), true);
+            let volatile = move || (volatile_pages * PAGE) as u64;
+            let device = Powered {
+                handler: Arc::new(Prompt(backing.clone())),
+                power: power.clone(),
+                start: 0,
+                volatile_bytes: volatile,
+            };
+            let mut history = vec![[0u8; PAGES]];
+            for (number, step) in steps.iter().enumerate() {
+                match step {
+                    None => {
+                        wait_for(|reply| device.flush(reply)).unwrap();
+                        history.drain(..history.len() - 1);
+                    }
+                    Some(page) => {
+                        let value = number as u8 + 1;
+                        let offset = (page * PAGE) as u64;
+                        wait_for(|reply| device.write(offset, &[value; PAGE], reply)).unwrap();
+                        let mut next = history[history.len() - 1];
+                        next[*page] = value;
+                        history.push(next);
+                    }
+                }
+            }
+            let lost = power.cut(volatile).unwrap() as usize / PAGE;
+            prop_assert_eq!(lost, volatile_pages.min(history.len() - 1));
+            let kept = history[history.len() - 1 - lost];
+            for (page, value) in kept.into_iter().enumerate() {
+                let stored = backing.read((page * PAGE) as u64, PAGE).unwrap();
+                prop_assert_eq!(stored.bytes(), &[value; PAGE]);
+            }
+            let refused = wait_for(|reply| device.read(0, PAGE as u32, reply));
+            prop_assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EIO));
+        }
+    }
+}
