@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from hotset.cachelayer.block.devicemapper import Part, Place, Slice
 from hotset.cachelayer.common.units import SECTOR_BYTES, Blocks, Bytes, Sectors
+from hotset.cachelayer.hosts.base import Command, CommandTimeoutError, Result
 from hotset.cachelayer.tiers import bcache, bcache_sysfs
-from hotset.cachelayer.tiers.base import TierFailedError, TierSpec, hits_between
+from hotset.cachelayer.tiers.base import FlushStalledError, TierFailedError, TierSpec, hits_between
 from hotset.cachelayer.tiers.bcache import BLOCK, CACHE_MIN, HEADER, Bcache, bucket_bytes
 from hotset.cachelayer.tiers.bcache_sysfs import (
     Key,
@@ -239,3 +240,33 @@ def test_a_flush_ends_and_puts_all_back(monkeypatch: pytest.MonkeyPatch) -> None
     assert modes == ["cache_mode=writethrough", "cache_mode=writeback"]
     percents = [one for one in told if one.startswith("writeback_percent=")]
     assert percents == ["writeback_percent=0", "writeback_percent=10"]
+
+
+def test_a_flush_that_makes_no_progress_says_why_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("_POLL_S", 0.01), ("_STALL_S", 0.05), ("_STALL_LIMIT_S", 0.2)):
+        monkeypatch.setattr(bcache, name, seconds)
+    there, warned = machine("hotset-data\t(252:4)\n"), list[str]()
+    there.answers["dmesg"] = "[1.0] sdb: ok\n[2.0] I/O error, dev sdb, sector 8\n"
+    with pytest.raises(FlushStalledError, match=r"blocks are dirty still.*I/O error, dev sdb"):
+        tier(there).flush(warn=warned.append)
+    assert warned
+    modes = [one for one in attributes_set(there) if one.startswith("cache_mode=")]
+    assert modes[-1] == "cache_mode=writeback", "goes on as before"
+
+
+def test_whoever_has_the_kernels_lock_makes_a_tier_a_failed_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = machine("hotset-data\t(252:4)\n")
+    run = there.execute
+
+    def execute(command: Command) -> Result:
+        if command.argv[0] == "sh":
+            assert command.timeout_s <= 30
+            raise CommandTimeoutError("vm", command.argv, command.timeout_s)
+        return run(command)
+
+    monkeypatch.setattr(there, "execute", execute)
+    assert tier(there).report().state == "failed"
+    with pytest.raises(CommandTimeoutError):
+        tier(there).flush()
