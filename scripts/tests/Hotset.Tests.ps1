@@ -218,6 +218,44 @@ Describe 'Several servers' {
         $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.NotConnected*'
     }
 
+    It 'refuses a connection that is null, and asks no other server' {
+        $failure = Get-Failure { Get-HotsetTier -Connection $null }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'ParameterArgumentValidationError*'
+        Should -Invoke -ModuleName Hotset Invoke-WebRequest -Times 0 -ParameterFilter {
+            [string] $Uri -like '*/tier/status*'
+        }
+    }
+
+    It 'forgets all servers that come by the pipeline' {
+        Get-HotsetConnection | Disconnect-Hotset
+        Get-HotsetConnection | Should -BeNullOrEmpty
+    }
+
+    It 'sends gathered objects back to the one server they are from' {
+        $run = [pscustomobject] @{ PSTypeName = 'Hotset.Run'; Run = 'one'; StartedAt = [datetime]::Now; Server = 'db1' }
+        $null = $run, $run | Compare-HotsetRun -ErrorAction SilentlyContinue
+        Should -Invoke -ModuleName Hotset Invoke-WebRequest -Times 1 -Exactly -ParameterFilter {
+            [string] $Uri -like 'https://db1:8480/api/v1/runs/compare*'
+        }
+    }
+
+    It 'refuses gathered objects of two servers' {
+        $runs = foreach ($server in 'db1', 'db3') {
+            [pscustomobject] @{ PSTypeName = 'Hotset.Run'; Run = 'one'; StartedAt = [datetime]::Now; Server = $server }
+        }
+        $failure = Get-Failure { $runs | Compare-HotsetRun }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.SeveralServers*'
+    }
+
+    It 'sends a disk back to the machine it is on' {
+        $disks = @(Get-HotsetTier -Connection db1 -Machine ssh://root@db2)
+        $disks[0].Machine | Should -Be 'ssh://root@db2'
+        $null = $disks | Get-HotsetTier
+        Should -Invoke -ModuleName Hotset Invoke-WebRequest -Times 2 -Exactly -ParameterFilter {
+            $Body -and [Text.Encoding]::UTF8.GetString($Body) -like '*ssh://root@db2*'
+        }
+    }
+
     It 'forgets a server' {
         Disconnect-Hotset db2
         (Get-HotsetConnection).Server | Should -Be @('db1', 'db3')
@@ -282,6 +320,22 @@ Describe 'Requests' {
         $sent.Body.targets | Should -Be @('database:shop')
         $sent.Body.dsn | Should -Be 'sqlserver://db1/shop'
         $sent.Body.engine | Should -Be 'sqlserver'
+    }
+
+    It 'refuses databases of two instances' {
+        $databases = foreach ($instance in 'db1', 'db2') {
+            [pscustomobject] @{ SqlInstance = $instance; Name = 'shop' }
+        }
+        $failure = Get-Failure { $databases | Start-HotsetWarmup }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.SeveralInstances*'
+        $sent | Should -BeNullOrEmpty
+    }
+
+    It 'asks once, for all disks, where no disk is named' {
+        $null = Get-HotsetTier
+        Should -Invoke -ModuleName Hotset Invoke-WebRequest -Times 1 -Exactly -ParameterFilter {
+            [string] $Uri -like '*/tier/status'
+        }
     }
 
     It 'sends user and password apart, whatever letters they have' {

@@ -291,6 +291,56 @@ def test_strings_and_objects_come_by_the_pipeline(cmdlet: powershell.Function) -
         assert f"-{taken[0].name}" in cmdlet.section("INPUTS")[0]
 
 
+def test_all_are_asked_for_where_no_item_is_named() -> None:
+    """``foreach ($each in $null)`` runs no time, and an array of one null runs once: whatever an
+    edition makes of a function that returns null, the array is there."""
+    calls = [
+        line
+        for one in PUBLIC.values()
+        for line in text(one.node).splitlines()
+        if "Select-HotsetItem" in line
+    ]
+    assert len(calls) > 20
+    assert {one for one in calls if "in @(Select-HotsetItem $" not in one} == set()
+
+
+@pytest.mark.parametrize("cmdlet", PUBLIC.values(), ids=lambda one: one.name)
+def test_a_connection_that_is_null_is_refused(cmdlet: powershell.Function) -> None:
+    """A variable that was never set would mean the server that was connected to last."""
+    connection = cmdlet.parameters.get("Connection")
+    if connection is not None:
+        assert "[ValidateNotNullOrEmpty()]" in connection.attributes
+
+
+@pytest.mark.parametrize("cmdlet", PUBLIC.values(), ids=lambda one: one.name)
+def test_objects_go_back_to_where_they_are_from(cmdlet: powershell.Function) -> None:
+    """By their properties Server and Machine; what gathers a pipeline looks at its objects."""
+    body = text(cmdlet.node)
+    if "[psobject[]]" in body:
+        asked = ("Get-HotsetOrigin $PSCmdlet $Connection $", "Get-HotsetReportText $PSCmdlet")
+        assert any(one in body for one in asked)
+        assert ("$login" in body) == ("Get-HotsetInstance $PSCmdlet $Dsn $" in body)
+    elif "Disk" in cmdlet.parameters and "Select-HotsetItem $Disk" in body:
+        machine = cmdlet.parameters.get("Machine")
+        of_another = "Run" in cmdlet.parameters  # a run's machine is the one it was measured on
+        by_name = machine is not None and any(
+            "ValueFromPipelineByPropertyName" in one for one in machine.attributes
+        )
+        assert by_name == (machine is not None and not of_another)
+
+
+def test_a_list_that_a_pipeline_may_change_is_copied_before_it_is_shown() -> None:
+    """Get-HotsetConnection | Disconnect-Hotset: the second runs between two of the first."""
+    shown = text(OWN["Get-HotsetConnection"].node)
+    assert re.findall(r"\$script:Sessions\S*", shown) == ["$script:Sessions.ToArray()"]
+
+
+def test_csharp_needs_no_assembly_that_add_type_does_not_name() -> None:
+    """Windows PowerShell's Add-Type has mscorlib, System and its own; HashSet is in System.Core."""
+    source = text(OWN["Enable-HotsetTls"].node)
+    assert not re.search(r"\b(HashSet|System\.Linq|Concurrent\w+)\b", source)
+
+
 def test_nobody_sets_an_error_preference_that_errors_of_one_item_would_end_a_pipeline_by() -> None:
     """A module's or a caller's 'Stop' makes WriteError end the pipeline."""
     for name, function in OWN.items():

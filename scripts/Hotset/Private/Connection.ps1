@@ -41,6 +41,33 @@ function Find-HotsetSession {
     }
 }
 
+function Get-HotsetOrigin {
+    <#
+    .SYNOPSIS
+    The server that objects of this module are from, which are gathered into one request.
+    .DESCRIPTION
+    Nothing where -Connection names one, and of texts and of others' objects.
+    #>
+    param(
+        [System.Management.Automation.PSCmdlet] $Caller,
+        [object[]] $Connection,
+        [object[]] $From
+    )
+    if ($Connection) { return }
+    $servers = New-Object System.Collections.Generic.List[string]
+    foreach ($one in $From) {
+        $isOurs = @($one.PSObject.TypeNames | Where-Object { $_ -like 'Hotset.*' }).Count
+        if ($isOurs -and $one.Server -and -not $servers.Contains([string] $one.Server)) {
+            $servers.Add([string] $one.Server)
+        }
+    }
+    if ($servers.Count -gt 1) {
+        Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'SeveralServers' 'InvalidArgument' `
+            "The objects are from $($servers -join ', '): name one server by -Connection.")
+    }
+    $servers
+}
+
 function ConvertTo-HotsetUri {
     <#
     .SYNOPSIS

@@ -56,17 +56,29 @@ function ConvertTo-HotsetTarget {
 function Get-HotsetInstance {
     <#
     .SYNOPSIS
-    The address of the instance that an object of dbatools is from; nothing of any other object.
+    What -Dsn is; without it the address of the instance that objects of dbatools are from.
     .DESCRIPTION
-    A named instance listens at a port of its own, which the object does not tell: -Dsn names it.
+    One request has one instance: databases of several are refused. A named instance listens at a
+    port of its own, which the object does not tell: -Dsn names it.
     #>
-    param($From)
-    if ($From -is [string] -or -not $From.SqlInstance -or -not $From.Name) { return }
-    $instance = [string] $From.SqlInstance
+    param(
+        [System.Management.Automation.PSCmdlet] $Caller,
+        [string] $Dsn,
+        [object[]] $From
+    )
+    if ($Dsn) { return $Dsn }
+    $known = @($From | Where-Object { $_ -isnot [string] -and $_.SqlInstance -and $_.Name })
+    if (-not $known.Count) { return }
+    $instance = [string] $known[0].SqlInstance
+    $others = @($known | Where-Object { [string] $_.SqlInstance -ne $instance })
+    if ($others.Count) {
+        Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'SeveralInstances' 'InvalidArgument' `
+            "The databases are on $instance and on $($others[0].SqlInstance): one call for each instance.")
+    }
     if ($instance -match '^(?<host>[^\\,:]+)([,:](?<port>\d+))?$') {
         $port = ''
         if ($Matches['port']) { $port = ":$($Matches['port'])" }
-        return "sqlserver://$($Matches['host'])$port/$([uri]::EscapeDataString([string] $From.Name))"
+        return "sqlserver://$($Matches['host'])$port/$([uri]::EscapeDataString([string] $known[0].Name))"
     }
     Write-Warning "$($instance): a named instance has a port of its own: name it by -Dsn."
 }

@@ -19,10 +19,25 @@ function Invoke-HotsetQuery {
         try {
             $answer = Invoke-HotsetOperation $session $Operation $Values
             $found = @(ConvertTo-HotsetOutput $Operation $answer $session.Server)
+            Add-HotsetMachine $found $Values.machine
         } catch {
             Write-HotsetFailure $Caller $_ ($sessions.Count -gt 1 -or $Caller.MyInvocation.ExpectingInput)
         }
         $found
+    }
+}
+
+function Add-HotsetMachine {
+    <#
+    .SYNOPSIS
+    Has objects of another machine say so: by the pipeline they go back to it.
+    #>
+    param([object[]] $Found, [string] $Machine)
+    if (-not $Machine) { return }
+    foreach ($one in $Found) {
+        if ($one -isnot [System.Management.Automation.PSCustomObject]) { continue }
+        if ($null -ne $one.PSObject.Properties['Machine']) { continue }
+        Add-Member -InputObject $one -NotePropertyName Machine -NotePropertyValue $Machine
     }
 }
 

@@ -128,13 +128,14 @@ function Get-HotsetConnection {
     [CmdletBinding()]
     [OutputType('Hotset.Connection')]
     param()
-    $count = $script:Sessions.Count
-    for ($number = 0; $number -lt $count; $number++) {
+    # A copy: Disconnect-Hotset behind it in a pipeline runs between two of them.
+    $sessions = $script:Sessions.ToArray()
+    for ($number = 0; $number -lt $sessions.Count; $number++) {
         [pscustomobject] @{
             PSTypeName = 'Hotset.Connection'
-            Server     = $script:Sessions[$number].Server
-            Uri        = $script:Sessions[$number].Uri
-            Default    = $number -eq $count - 1
+            Server     = $sessions[$number].Server
+            Uri        = $sessions[$number].Uri
+            Default    = $number -eq $sessions.Count - 1
         }
     }
 }
@@ -162,6 +163,7 @@ function Disconnect-Hotset {
     param(
         [Parameter(Position = 0, ValueFromPipeline)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {

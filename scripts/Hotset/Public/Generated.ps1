@@ -31,6 +31,7 @@ function Get-HotsetAudit {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -90,6 +91,7 @@ function Clear-HotsetDatabaseCache {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -152,6 +154,7 @@ function Measure-HotsetDatabase {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -222,6 +225,7 @@ function Set-HotsetDatabaseMemory {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -304,6 +308,7 @@ function Move-HotsetDatabaseFile {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -364,6 +369,7 @@ function Get-HotsetDatabase {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -427,6 +433,7 @@ function Update-HotsetDatabaseStatistic {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -488,6 +495,7 @@ function Invoke-HotsetDemo {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -550,6 +558,7 @@ function Measure-HotsetArrayTest {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -638,6 +647,7 @@ function Measure-HotsetDiskSpeed {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -709,6 +719,7 @@ function Measure-HotsetDisk {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -766,10 +777,11 @@ function Disable-HotsetDiskMember {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Socket) {
+        foreach ($each in @(Select-HotsetItem $Socket)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Make a member of a served array fail')
             if (-not $go) { continue }
@@ -804,6 +816,7 @@ function Get-HotsetDiskModel {
     param(
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -849,10 +862,11 @@ function Stop-HotsetDisk {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Socket) {
+        foreach ($each in @(Select-HotsetItem $Socket)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Cut the power of a served device: it loses its volatile buffer, and every request fails')
             if (-not $go) { continue }
@@ -924,6 +938,7 @@ function Measure-HotsetDiskRaffle {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -983,10 +998,11 @@ function Repair-HotsetDiskMember {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Socket) {
+        foreach ($each in @(Select-HotsetItem $Socket)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Replace a failed member of a served array with a new device, and rebuild it')
             if (-not $go) { continue }
@@ -1051,6 +1067,7 @@ function Measure-HotsetDiskReread {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -1094,10 +1111,11 @@ function Get-HotsetDiskArray {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Socket) {
+        foreach ($each in @(Select-HotsetItem $Socket)) {
             Invoke-HotsetQuery $PSCmdlet $Connection 'disk status' -Values @{
                 socket = $each
             }
@@ -1128,6 +1146,7 @@ function Test-HotsetHost {
     param(
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -1175,10 +1194,11 @@ function Show-HotsetExperiment {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $File) {
+        foreach ($each in @(Select-HotsetItem $File)) {
             Invoke-HotsetJob $PSCmdlet $Connection 'experiment plan' -AsJob $AsJob.IsPresent -Values @{
                 file = $each
                 set  = $Set
@@ -1242,10 +1262,11 @@ function Invoke-HotsetExperiment {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $File) {
+        foreach ($each in @(Select-HotsetItem $File)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Run an experiment: baseline, warm-up, accelerated, all-flash, report')
             if (-not $go) { continue }
@@ -1293,6 +1314,7 @@ function Get-HotsetHeatMap {
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [ValidateRange(1, 10000)]
@@ -1302,10 +1324,11 @@ function Get-HotsetHeatMap {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             Invoke-HotsetQuery $PSCmdlet $Connection 'heat map' -Values @{
                 disk        = $each
                 machine     = $Machine
@@ -1353,6 +1376,7 @@ function Start-HotsetHeat {
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [string] $HalfLife,
@@ -1361,10 +1385,11 @@ function Start-HotsetHeat {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Have the kernel count the disk''s requests per region')
             if (-not $go) { continue }
@@ -1412,16 +1437,18 @@ function Stop-HotsetHeat {
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [switch] $AsJob,
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Stop counting')
             if (-not $go) { continue }
@@ -1477,6 +1504,7 @@ function Get-HotsetHeat {
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [ValidateSet('file', 'table', 'database', 'extent')]
@@ -1496,12 +1524,13 @@ function Get-HotsetHeat {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             Invoke-HotsetQuery $PSCmdlet $Connection 'heat top' -Values @{
                 disk        = $each
                 machine     = $Machine
@@ -1547,6 +1576,7 @@ function Measure-HotsetLab {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -1587,6 +1617,7 @@ function Stop-HotsetLab {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -1630,6 +1661,7 @@ function New-HotsetLabImage {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -1663,6 +1695,7 @@ function Get-HotsetLab {
     param(
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -1725,6 +1758,7 @@ function Start-HotsetLab {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -1769,6 +1803,7 @@ function Get-HotsetMetric {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -1808,10 +1843,11 @@ function Remove-HotsetRun {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Run) {
+        foreach ($each in @(Select-HotsetItem $Run)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Delete a run and all its files in the archive')
             if (-not $go) { continue }
@@ -1850,10 +1886,11 @@ function Get-HotsetRunResult {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Run) {
+        foreach ($each in @(Select-HotsetItem $Run)) {
             Invoke-HotsetQuery $PSCmdlet $Connection 'runs show' -Values @{
                 run = $each
             }
@@ -1897,10 +1934,11 @@ function Measure-HotsetTrend {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Run) {
+        foreach ($each in @(Select-HotsetItem $Run)) {
             Invoke-HotsetQuery $PSCmdlet $Connection 'runs trend' -Values @{
                 run    = $each
                 metric = $Metric
@@ -2031,6 +2069,7 @@ function Invoke-HotsetSql {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -2120,6 +2159,7 @@ function New-HotsetSqlScript {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -2189,16 +2229,18 @@ function Enable-HotsetTier {
 
         [switch] $BreakReservation,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [switch] $AsJob,
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Set up the devices again after a reboot: of all disks, or of the one you name')
             if (-not $go -and -not $WhatIfPreference) { continue }
@@ -2320,6 +2362,7 @@ function New-HotsetTier {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -2381,16 +2424,18 @@ function Disable-HotsetTier {
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [switch] $AsJob,
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Remove a disk''s devices')
             if (-not $go) { continue }
@@ -2441,6 +2486,7 @@ function Remove-HotsetCard {
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Card,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [switch] $Force,
@@ -2449,10 +2495,11 @@ function Remove-HotsetCard {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Card) {
+        foreach ($each in @(Select-HotsetItem $Card)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Detach all disks of a card, then remove its volume and the card itself')
             if (-not $go) { continue }
@@ -2508,6 +2555,7 @@ function Remove-HotsetTier {
 
         [switch] $FlashIsDead,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [switch] $Force,
@@ -2516,10 +2564,11 @@ function Remove-HotsetTier {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Write back dirty data, then remove the cache: the origin is a plain disk again')
             if (-not $go) { continue }
@@ -2577,6 +2626,7 @@ function Get-HotsetExplanation {
         [Parameter(Position = 1, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [ValidateSet('postgres', 'sqlserver')]
@@ -2588,12 +2638,13 @@ function Get-HotsetExplanation {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             Invoke-HotsetQuery $PSCmdlet $Connection 'tier explain' -Values @{
                 name     = $Name
                 disk     = $each
@@ -2641,16 +2692,18 @@ function Sync-HotsetTier {
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [switch] $AsJob,
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Write all dirty data back to the origin')
             if (-not $go) { continue }
@@ -2710,10 +2763,11 @@ function Import-HotsetCard {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Flash) {
+        foreach ($each in @(Select-HotsetItem $Flash)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Register a flash device that carries hotset''s label on this machine')
             if (-not $go) { continue }
@@ -2761,16 +2815,18 @@ function Repair-HotsetTier {
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [switch] $AsJob,
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Repair cache metadata that Enable-HotsetTier found damaged, as long as no write is lost')
             if (-not $go) { continue }
@@ -2814,6 +2870,7 @@ function Get-HotsetCachedRange {
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [ValidateRange(1, 1000000)]
@@ -2821,10 +2878,11 @@ function Get-HotsetCachedRange {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             Invoke-HotsetQuery $PSCmdlet $Connection 'tier resident' -Values @{
                 disk    = $each
                 machine = $Machine
@@ -2879,16 +2937,18 @@ function Resize-HotsetTier {
 
         [switch] $Flush,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [switch] $AsJob,
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Adapt to an origin that has grown; with -Cache, change the size of the cache')
             if (-not $go) { continue }
@@ -2930,6 +2990,7 @@ function Find-HotsetCard {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -2985,16 +3046,18 @@ function Set-HotsetTier {
         [ValidateSet('writeback', 'writethrough')]
         [string] $Mode,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [switch] $AsJob,
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Change the policy or the write mode of a disk while it is in use')
             if (-not $go) { continue }
@@ -3041,14 +3104,16 @@ function Get-HotsetTier {
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             Invoke-HotsetQuery $PSCmdlet $Connection 'tier status' -Values @{
                 disk    = $each
                 machine = $Machine
@@ -3126,6 +3191,7 @@ function New-HotsetTpccDatabase {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -3192,6 +3258,7 @@ function Test-HotsetTpccDatabase {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -3255,6 +3322,7 @@ function Remove-HotsetTpccDatabase {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -3395,6 +3463,7 @@ function Invoke-HotsetTpcc {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -3495,6 +3564,7 @@ function New-HotsetTpchDatabase {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -3578,6 +3648,7 @@ function Test-HotsetTpchDatabase {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -3644,6 +3715,7 @@ function Remove-HotsetTpchDatabase {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -3743,6 +3815,7 @@ function Invoke-HotsetTpch {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -3834,18 +3907,23 @@ function Add-HotsetExclusion {
         [switch] $AsJob,
 
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     begin {
         $targets = New-Object System.Collections.Generic.List[string]
+        $from = New-Object System.Collections.Generic.List[psobject]
     }
     process {
         foreach ($one in $Target) {
             $targets.Add((ConvertTo-HotsetTarget $one))
-            if (-not $Dsn) { $Dsn = Get-HotsetInstance $one }
+            $from.Add($one)
         }
     }
     end {
+        $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()
+        if ($origin) { $Connection = $origin }
+        $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
         $what = Get-HotsetSubject $Connection ($targets -join ', ')
@@ -3892,14 +3970,16 @@ function Get-HotsetPin {
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             Invoke-HotsetQuery $PSCmdlet $Connection 'warmup list' -Values @{
                 disk    = $each
                 machine = $Machine
@@ -3978,18 +4058,23 @@ function Add-HotsetPin {
         [switch] $AsJob,
 
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     begin {
         $targets = New-Object System.Collections.Generic.List[string]
+        $from = New-Object System.Collections.Generic.List[psobject]
     }
     process {
         foreach ($one in $Target) {
             $targets.Add((ConvertTo-HotsetTarget $one))
-            if (-not $Dsn) { $Dsn = Get-HotsetInstance $one }
+            $from.Add($one)
         }
     }
     end {
+        $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()
+        if ($origin) { $Connection = $origin }
+        $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
         $what = Get-HotsetSubject $Connection ($targets -join ', ')
@@ -4080,18 +4165,23 @@ function Get-HotsetWarmupPlan {
         [string] $OriginRate,
 
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     begin {
         $targets = New-Object System.Collections.Generic.List[string]
+        $from = New-Object System.Collections.Generic.List[psobject]
     }
     process {
         foreach ($one in $Target) {
             $targets.Add((ConvertTo-HotsetTarget $one))
-            if (-not $Dsn) { $Dsn = Get-HotsetInstance $one }
+            $from.Add($one)
         }
     }
     end {
+        $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()
+        if ($origin) { $Connection = $origin }
+        $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
         Invoke-HotsetQuery $PSCmdlet $Connection 'warmup plan' -Values @{
@@ -4133,6 +4223,7 @@ function Get-HotsetWarmup {
     param(
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -4189,6 +4280,7 @@ function Update-HotsetPin {
         [Parameter(ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [string] $MountPoint,
@@ -4206,12 +4298,13 @@ function Update-HotsetPin {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Look up again where pinned, excluded and shared targets lie, and fetch what is pinned')
             if (-not $go) { continue }
@@ -4278,6 +4371,7 @@ function Restore-HotsetSnapshot {
         [Parameter(ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [ValidateSet('auto', 'offline', 'online')]
@@ -4295,10 +4389,11 @@ function Restore-HotsetSnapshot {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Cache what a snapshot lists')
             if (-not $go) { continue }
@@ -4422,18 +4517,23 @@ function Start-HotsetWarmup {
         [Nullable[double]] $Share,
 
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     begin {
         $targets = New-Object System.Collections.Generic.List[string]
+        $from = New-Object System.Collections.Generic.List[psobject]
     }
     process {
         foreach ($one in $Target) {
             $targets.Add((ConvertTo-HotsetTarget $one))
-            if (-not $Dsn) { $Dsn = Get-HotsetInstance $one }
+            $from.Add($one)
         }
     }
     end {
+        $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()
+        if ($origin) { $Connection = $origin }
+        $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
         $what = Get-HotsetSubject $Connection ($targets -join ', ')
@@ -4551,17 +4651,22 @@ function Register-HotsetWarmupSchedule {
         [switch] $AsJob,
 
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     begin {
         $targets = New-Object System.Collections.Generic.List[string]
+        $from = New-Object System.Collections.Generic.List[psobject]
     }
     process {
         foreach ($one in $Target) {
             $targets.Add((ConvertTo-HotsetTarget $one))
+            $from.Add($one)
         }
     }
     end {
+        $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()
+        if ($origin) { $Connection = $origin }
         $what = Get-HotsetSubject $Connection ($targets -join ', ')
         $go = $PSCmdlet.ShouldProcess($what, 'Write a systemd service (and a timer for -At) on the disk''s machine')
         if (-not $go -and -not $WhatIfPreference) { return }
@@ -4613,6 +4718,7 @@ function Get-HotsetWarmupSchedule {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -4663,10 +4769,11 @@ function Unregister-HotsetWarmupSchedule {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Name) {
+        foreach ($each in @(Select-HotsetItem $Name)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Disable a schedule and remove its units')
             if (-not $go) { continue }
@@ -4734,6 +4841,7 @@ function Add-HotsetShare {
         [Parameter(ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [string] $MountPoint,
@@ -4756,12 +4864,13 @@ function Add-HotsetShare {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Give a target a guaranteed part of the cache and a limit, while the disk is in use')
             if (-not $go) { continue }
@@ -4820,16 +4929,18 @@ function New-HotsetSnapshot {
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [switch] $AsJob,
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Save a list of what is cached now, to cache it again after a restart')
             if (-not $go) { continue }
@@ -4888,6 +4999,7 @@ function Get-HotsetTarget {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -4965,18 +5077,23 @@ function Remove-HotsetPin {
         [switch] $AsJob,
 
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     begin {
         $targets = New-Object System.Collections.Generic.List[string]
+        $from = New-Object System.Collections.Generic.List[psobject]
     }
     process {
         foreach ($one in $Target) {
             $targets.Add((ConvertTo-HotsetTarget $one))
-            if (-not $Dsn) { $Dsn = Get-HotsetInstance $one }
+            $from.Add($one)
         }
     }
     end {
+        $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()
+        if ($origin) { $Connection = $origin }
+        $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
         $what = Get-HotsetSubject $Connection ($targets -join ', ')
@@ -5078,10 +5195,11 @@ function Get-HotsetCacheAdvice {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Run) {
+        foreach ($each in @(Select-HotsetItem $Run)) {
             $what = Get-HotsetSubject $Connection $each
             $go = $PSCmdlet.ShouldProcess($what, 'Find the smallest cache that gives nearly all of the attainable NOPM, its price and wear')
             if (-not $go) { continue }
@@ -5142,10 +5260,11 @@ function Test-HotsetPrediction {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Run) {
+        foreach ($each in @(Select-HotsetItem $Run)) {
             Invoke-HotsetQuery $PSCmdlet $Connection 'whatif check' -Values @{
                 run          = $each
                 by           = $By
@@ -5218,10 +5337,11 @@ function Get-HotsetFlashNeed {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Disk) {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
             Invoke-HotsetQuery $PSCmdlet $Connection 'whatif flash' -Values @{
                 users        = $Users
                 cores        = $Cores
@@ -5287,6 +5407,7 @@ function Get-HotsetHitCurve {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -5356,10 +5477,11 @@ function Get-HotsetPrediction {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($each in Select-HotsetItem $Run) {
+        foreach ($each in @(Select-HotsetItem $Run)) {
             Invoke-HotsetQuery $PSCmdlet $Connection 'whatif predict' -Values @{
                 users        = $Users
                 cores        = $Cores
@@ -5426,6 +5548,7 @@ function Start-HotsetTraceRecording {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -5509,6 +5632,7 @@ function Invoke-HotsetSimulation {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -5586,6 +5710,7 @@ function Import-HotsetTrace {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -5632,6 +5757,7 @@ function Get-HotsetTrace {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -5710,6 +5836,7 @@ function New-HotsetTpccTrace {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -5783,6 +5910,7 @@ function New-HotsetTpchTrace {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {

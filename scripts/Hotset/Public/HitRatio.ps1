@@ -48,6 +48,7 @@ function Get-HotsetHitRatio {
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
         [ValidateSet('total', 'volume', 'file', 'database', 'table')]
@@ -69,6 +70,7 @@ function Get-HotsetHitRatio {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -76,7 +78,7 @@ function Get-HotsetHitRatio {
         if ($null -eq $login) { return }
         $begin = $Since
         do {
-            foreach ($each in Select-HotsetItem $Disk) {
+            foreach ($each in @(Select-HotsetItem $Disk)) {
                 Invoke-HotsetQuery $PSCmdlet $Connection 'report hit-ratio' -Values @{
                     disk     = $each
                     machine  = $Machine

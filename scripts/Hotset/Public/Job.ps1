@@ -36,13 +36,14 @@ function Get-HotsetJob {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
         $sessions = @(Resolve-HotsetConnection $PSCmdlet $Connection)
         $several = $sessions.Count -gt 1 -or @($Id).Count -gt 1 -or $PSCmdlet.MyInvocation.ExpectingInput
         foreach ($session in $sessions) {
-            foreach ($one in Select-HotsetItem $Id) {
+            foreach ($one in @(Select-HotsetItem $Id)) {
                 $found = @()
                 try {
                     if ($one) {
@@ -107,6 +108,7 @@ function Wait-HotsetJob {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     begin {
@@ -158,6 +160,7 @@ function Stop-HotsetJob {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
@@ -205,6 +208,7 @@ function Remove-HotsetJob {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {

@@ -36,10 +36,11 @@ function Get-HotsetRun {
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        foreach ($one in Select-HotsetItem $Run) {
+        foreach ($one in @(Select-HotsetItem $Run)) {
             if (-not $one) {
                 Invoke-HotsetQuery $PSCmdlet $Connection 'runs list' -Values @{ limit = $Limit }
                 continue
@@ -88,6 +89,7 @@ function Compare-HotsetRun {
         [switch] $Force,
 
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     begin {
@@ -108,6 +110,8 @@ function Compare-HotsetRun {
             if ($one.Run) { $name = [string] $one.Run }
             if ($name -ne $Reference) { $runs.Add($name) }
         }
+        $origin = Get-HotsetOrigin $PSCmdlet $Connection $ordered
+        if ($origin) { $Connection = $origin }
         Invoke-HotsetQuery $PSCmdlet $Connection 'runs compare' -Values @{
             run   = $runs.ToArray()
             force = $Force
@@ -158,6 +162,7 @@ function Export-HotsetReport {
         [switch] $PassThru,
 
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     begin {
@@ -213,6 +218,7 @@ function Show-HotsetReport {
         [psobject[]] $Run,
 
         [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     begin {

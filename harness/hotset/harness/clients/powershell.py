@@ -125,12 +125,14 @@ def _parameter(one: Parameter, cmdlet: Cmdlet) -> Iterator[str]:
         said += ["ValueFromPipeline", "ValueFromPipelineByPropertyName"]
     elif one.gathered:
         said += ["ValueFromPipeline"]
-    elif one.mandatory or (one.name == "Connection" and not cmdlet.one(gathered=True)):
+    elif one.mandatory or _is_of_object(one, cmdlet):
         said += ["ValueFromPipelineByPropertyName"]
     if said:
         yield f"        [Parameter({', '.join(said)})]"
     if one.name == "Connection":
         yield "        [Alias('Server')]"
+        # Of a variable that was never set another server would be asked.
+        yield "        [ValidateNotNullOrEmpty()]"
     if one.allowed:
         yield f"        [ValidateSet({', '.join(repr(value) for value in one.allowed)})]"
     if one.limits:
@@ -139,6 +141,16 @@ def _parameter(one: Parameter, cmdlet: Cmdlet) -> Iterator[str]:
         yield f"        {_CREDENTIAL}{_comma(one, cmdlet)}"
         return
     yield f"        [{one.type}] ${one.name}{_comma(one, cmdlet)}"
+
+
+def _is_of_object(one: Parameter, cmdlet: Cmdlet) -> bool:
+    """It tells where an object is from: two machines may have a disk of the same name."""
+    if one.name == "Machine":
+        key = cmdlet.one(key=True)
+        # The machine that a run knows is the one that it was measured on.
+        of_run = any(other.name == "Run" for other in cmdlet.parameters)
+        return key is not None and key.name in ("Disk", "Card") and not of_run
+    return one.name == "Connection" and not cmdlet.one(gathered=True)
 
 
 def _comma(one: Parameter, cmdlet: Cmdlet) -> str:
@@ -156,7 +168,7 @@ def _body(cmdlet: Cmdlet) -> Iterator[str]:
             yield from _call(cmdlet, "        ", None)
         else:
             yield from _login(cmdlet, "        ")
-            yield f"        foreach ($each in Select-HotsetItem ${key.name}) {{"
+            yield f"        foreach ($each in @(Select-HotsetItem ${key.name})) {{"
             yield from _call(cmdlet, "            ", key, login=False)
             yield "        }"
         yield "    }"
@@ -164,15 +176,19 @@ def _body(cmdlet: Cmdlet) -> Iterator[str]:
     name = gathered.sent.partition(".")[0]
     yield "    begin {"
     yield f"        {name} = New-Object System.Collections.Generic.List[string]"
+    yield "        $from = New-Object System.Collections.Generic.List[psobject]"
     yield "    }"
     yield "    process {"
     yield f"        foreach ($one in ${gathered.name}) {{"
     yield f"            {name}.Add((ConvertTo-HotsetTarget $one))"
-    if cmdlet.has_login:
-        yield "            if (-not $Dsn) { $Dsn = Get-HotsetInstance $one }"
+    yield "            $from.Add($one)"
     yield "        }"
     yield "    }"
     yield "    end {"
+    yield "        $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()"
+    yield "        if ($origin) { $Connection = $origin }"
+    if cmdlet.has_login:
+        yield "        $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()"
     yield from _call(cmdlet, "        ", gathered)
     yield "    }"
 
