@@ -25,7 +25,7 @@ def of(engine: EngineName, dsn: str, password: str | None, count: int) -> list[O
     database = connect.database(engine, dsn, password)
     if isinstance(database, PostgresDatabase):
         with closing(database.session()) as session:
-            rows = session.query(sql("postgres", "targets").format(count=count))
+            rows = session.query(sql("postgres", "targets").format(top=count))
         return [Offer(str(name), None if size is None else int(str(size))) for name, size in rows]
     with closing(connect.engine(database)) as server:
         return [Offer(f"database:{name}", None) for name in server.databases()[:count]]

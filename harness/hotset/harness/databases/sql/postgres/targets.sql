@@ -15,4 +15,4 @@ SELECT target, bytes FROM (
        AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\_%'
 ) AS every
  ORDER BY kind, bytes DESC NULLS LAST, target
- LIMIT {count}
+ LIMIT {top}
