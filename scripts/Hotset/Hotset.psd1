@@ -116,6 +116,7 @@
     )
     PrivateData          = @{
         PSData = @{
+            # No ProjectUri, IconUri, HelpInfoUri: the project has no public address yet.
             LicenseUri   = 'https://www.apache.org/licenses/LICENSE-2.0'
             ReleaseNotes = 'A cmdlet for every operation, several servers, completion, pipelines. Get-Help about_Hotset; docs/powershell.md in the repository.'
             Tags         = @('hotset', 'SQLServer', 'dm-cache', 'bcache', 'TPC-C', 'TPC-H')

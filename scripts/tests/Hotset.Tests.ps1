@@ -161,6 +161,27 @@ Describe 'Connect-Hotset' {
         Get-HotsetConnection | Should -BeNullOrEmpty
     }
 
+    It 'says that another program is there when it redirects, as Windows PowerShell fails then' {
+        Mock -ModuleName Hotset Invoke-WebRequest {
+            $exception = New-Object System.InvalidOperationException
+            $request = New-Object System.Management.Automation.ErrorRecord $exception, 'MaximumRedirectExceeded', 'InvalidOperation', $null
+            throw $request
+        }
+        $failure = Get-Failure { Connect-Here }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.NotHotset*'
+    }
+
+    It 'names the two ways out of a certificate that is not trusted' {
+        Mock -ModuleName Hotset Invoke-WebRequest {
+            $cause = New-Object System.Security.Authentication.AuthenticationException 'the chain ends in an unknown root'
+            $exception = New-Object System.InvalidOperationException 'see inner exception', $cause
+            throw (New-Object System.Management.Automation.ErrorRecord $exception, 'Web', 'ConnectionError', $null)
+        }
+        $failure = Get-Failure { Connect-Here }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.Untrusted*'
+        $failure.Exception.Message | Should -BeLike '*unknown root*trusted roots*-SkipCertificateCheck*'
+    }
+
     It 'says the innermost cause when nobody answers' {
         Mock -ModuleName Hotset Invoke-WebRequest { throw (Get-Unreachable) }
         $failure = Get-Failure { Connect-Here }
@@ -419,9 +440,13 @@ Describe 'Waiting' {
         $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.NotReached*'
     }
 
-    It 'stops at once when the token was revoked' {
+    It 'stops at once when the token was revoked, and names the job that it left' {
         Mock -ModuleName Hotset Invoke-WebRequest { throw (Get-Refusal 401 'the token is not known here') }
+        Mock -ModuleName Hotset Write-Warning
         $failure = Get-Failure { Wait-HotsetJob job-1 }
+        Should -Invoke -ModuleName Hotset Write-Warning -Times 1 -Exactly -ParameterFilter {
+            $Message -like 'Job job-1 is no longer waited for*'
+        }
         $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.Http401*'
     }
 
@@ -434,6 +459,26 @@ Describe 'Waiting' {
         $failure = Get-Failure { Wait-HotsetJob job-1 -WarningAction SilentlyContinue }
         $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.JobFailed*'
         $failure.Exception.Message | Should -BeLike '*failed: the disk is gone'
+    }
+}
+
+Describe 'Reports of hit ratios' {
+    It 'are pages that say their letters, Markdown, or JSON, by the end of -Path' {
+        $line = [pscustomobject] @{ PSTypeName = 'Hotset.HitRatio'; Server = 'db1'; Disk = 'shop'; HitRatio = 0.5; Notes = @('a <note>') }
+        $line | Export-HotsetReport -Path (Join-Path $TestDrive 'hits.html')
+        $page = Get-Content -LiteralPath (Join-Path $TestDrive 'hits.html') -Raw
+        $page | Should -BeLike '*<meta charset="utf-8">*'
+        $page | Should -BeLike '*a &lt;note&gt;*'
+        ($line | Export-HotsetReport -Path (Join-Path $TestDrive 'hits.md') -PassThru).Name | Should -Be 'hits.md'
+        Get-Content -LiteralPath (Join-Path $TestDrive 'hits.md') -TotalCount 1 | Should -BeLike '| Server | Disk |*'
+        $line | Export-HotsetReport -Path (Join-Path $TestDrive 'hits.json')
+        (Get-Content -LiteralPath (Join-Path $TestDrive 'hits.json') -Raw | ConvertFrom-Json).Disk | Should -Be 'shop'
+    }
+
+    It 'are not written with -WhatIf' {
+        $line = [pscustomobject] @{ PSTypeName = 'Hotset.HitRatio'; Server = 'db1'; Disk = 'shop' }
+        $line | Export-HotsetReport -Path (Join-Path $TestDrive 'none.html') -WhatIf
+        Join-Path $TestDrive 'none.html' | Should -Not -Exist
     }
 }
 

@@ -398,6 +398,25 @@ def test_what_changes_something_takes_whatif(cmdlet: powershell.Function) -> Non
         assert "ConfirmImpact = 'High'" in body
 
 
+def test_a_page_that_is_made_here_says_its_letters() -> None:
+    """It is written as UTF-8, and a file has no header that says so."""
+    assert '<meta charset="utf-8">' in text(OWN["ConvertTo-HotsetHitPage"].node)
+
+
+def test_another_program_that_redirects_is_told_in_both_editions() -> None:
+    """Windows PowerShell fails without a response where the first redirect ends the request."""
+    failing = text(OWN["ConvertTo-HotsetError"].node)
+    stranger = failing.index("'MaximumRedirectExceeded*'")
+    assert stranger < failing.index("Get-HotsetUnreached")
+
+
+def test_a_job_is_looked_at_for_a_while_only() -> None:
+    """A server that accepts and says nothing would hold -TimeoutSeconds and -RetrySeconds up."""
+    looking = re.search(r"TimeoutSeconds (\d+)", text(OWN["Get-HotsetAnswer"].node))
+    assert looking is not None
+    assert int(looking[1]) <= 30
+
+
 def test_secrets_are_not_written() -> None:
     """A password goes into a body, and no message is made of one."""
     secret = re.compile(r"(?i)\$(login|token|credential|given|values|request\b(?!\.Uri))")
@@ -481,6 +500,15 @@ def test_views_show_properties_that_the_objects_have(view: ElementTree.Element) 
     assert used <= known
     heads = len(list(view.iter("TableColumnHeader")))
     assert heads == len(list(view.iter("TableColumnItem")))
+
+
+FLEETS = [one for one in VIEWS if one.find("TableControl") is not None]
+
+
+@pytest.mark.parametrize("view", FLEETS, ids=lambda one: str(one.findtext("Name")))
+def test_a_table_of_several_servers_says_which(view: ElementTree.Element) -> None:
+    """Each of them may have a disk of the same name."""
+    assert next(view.iter("PropertyName")).text == "Server"
 
 
 def test_every_type_has_a_view() -> None:

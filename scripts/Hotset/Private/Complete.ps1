@@ -36,9 +36,13 @@ function Complete-HotsetValue {
     $begin = $Word.Trim("'", '"')
     foreach ($one in Get-HotsetOffer $Parameter $Bound) {
         if (-not ([string] $one.Value).StartsWith($begin, [System.StringComparison]::OrdinalIgnoreCase)) { continue }
+        if (-not $one.Value) { continue }
+        # 5.1 takes no empty tip.
+        $tip = [string] $one.Tip
+        if (-not $tip) { $tip = $one.Value }
         $text = $one.Value
         if ($text -match '[\s''"`$(){};,|&<>@#]') { $text = "'$($text.Replace("'", "''"))'" }
-        New-Object System.Management.Automation.CompletionResult $text, $one.Value, 'ParameterValue', $one.Tip
+        New-Object System.Management.Automation.CompletionResult $text, $one.Value, 'ParameterValue', $tip
     }
 }
 
@@ -105,7 +109,7 @@ function Read-HotsetOffer {
         }
         'Name' {
             $found = Invoke-HotsetApi $Session Post '/api/v1/warmup/schedule/list' $there -TimeoutSeconds 1
-            foreach ($one in $found.schedules) { @{ Value = $one.name; Tip = "$($one.when) " } }
+            foreach ($one in $found.schedules) { @{ Value = $one.name; Tip = $one.when } }
         }
         'Resume' {
             @{ Value = 'last'; Tip = 'the newest plan' }

@@ -99,6 +99,8 @@ function ConvertTo-HotsetOutput {
     )
     if ($null -eq $Answer) { return }
     $known = $script:Operations[$Operation]
+    # An operation of a newer server, whose job is waited for here.
+    if ($null -eq $known) { return ConvertTo-HotsetObject $Answer '' $Server }
     if ($known.Raw) { return ([string] $Answer).TrimEnd() -split "`r?`n" }
     if (-not $known.Type) { return $Answer.lines }
     if ($Operation -eq 'tpcc run') { return ConvertTo-HotsetTpcc $Answer $Server }

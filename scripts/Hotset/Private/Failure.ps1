@@ -54,12 +54,23 @@ function ConvertTo-HotsetError {
         [hashtable] $Session,
         [int] $TimeoutSeconds
     )
+    # Windows PowerShell: the exception has no response then.
+    if ($Failure.FullyQualifiedErrorId -like 'MaximumRedirectExceeded*') {
+        return Get-HotsetStranger $Session 'it answered with a redirect'
+    }
     $response = $Failure.Exception.Response
     if ($null -eq $response) { return Get-HotsetUnreached $Failure.Exception $Session $TimeoutSeconds }
     $status = [int] $response.StatusCode
     $problem = $null
-    if ($Failure.ErrorDetails) {
-        try { $problem = ConvertFrom-Json $Failure.ErrorDetails.Message } catch { $problem = $null }
+    try {
+        $said = [string] $Failure.ErrorDetails
+        if (-not $said -and $response -is [System.Net.HttpWebResponse]) {
+            # Windows PowerShell reads no body that came without its length, by a proxy.
+            $said = (New-Object System.IO.StreamReader $response.GetResponseStream()).ReadToEnd()
+        }
+        if ($said) { $problem = ConvertFrom-Json $said }
+    } catch {
+        $problem = $null
     }
     if ([string] $problem.type -notlike 'urn:hotset:*') {
         return Get-HotsetStranger $Session "it answered $status"

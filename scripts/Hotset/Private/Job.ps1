@@ -94,7 +94,11 @@ function Wait-HotsetStarted {
                 if ($null -eq $answer -and $null -eq $failure) { continue }
                 $null = $rest.Remove($one)
                 Write-Progress -Id $one.Bar -Activity 'hotset' -Completed
-                if ($null -ne $answer) { Write-HotsetNote $answer }
+                if ($null -ne $answer) {
+                    Write-HotsetNote $answer
+                } else {
+                    Write-Warning "Job $($one.Id) is no longer waited for: Get-HotsetJob $($one.Id) tells how it is."
+                }
                 if ($null -ne $failure) {
                     Write-HotsetFailure $Caller $failure $Several
                 } else {
@@ -129,7 +133,7 @@ function Get-HotsetAnswer {
     param([hashtable] $One, [int] $RetrySeconds)
     $ErrorActionPreference = 'Stop'
     try {
-        $answer = Invoke-HotsetApi $One.Session Get '/api/v1/jobs/{id}' @{ id = $One.Id }
+        $answer = Invoke-HotsetApi $One.Session Get '/api/v1/jobs/{id}' @{ id = $One.Id } -TimeoutSeconds 30
         $One.LostAt = $null
         return $answer
     } catch {

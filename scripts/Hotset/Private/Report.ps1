@@ -54,8 +54,9 @@ function ConvertTo-HotsetHitPage {
         }
         return $lines -join "`n"
     }
+    $letters = '<meta charset="utf-8">'
     $style = '<style>body{font-family:sans-serif}td,th{padding:2px 10px;text-align:right}</style>'
     $notes = @($From[0].Denominator) + @($From[0].Notes) | Where-Object { $_ }
     $said = @('<hr>') + @(foreach ($note in $notes) { "<p>$([System.Net.WebUtility]::HtmlEncode($note))</p>" })
-    ($rows | ConvertTo-Html -Head "$style<title>Hit ratios</title>" -PostContent $said) -join "`n"
+    ($rows | ConvertTo-Html -Head "$letters$style<title>Hit ratios</title>" -PostContent $said) -join "`n"
 }

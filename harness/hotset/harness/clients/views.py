@@ -123,12 +123,15 @@ def _table(cmdlet: Cmdlet) -> Iterator[str]:
     yield "<TableControl>"
     yield "  <AutoSize/>"
     yield "  <TableHeaders>"
+    yield "    <TableColumnHeader/>"
     for name, about in shown:
         yield f"    {_head(name, about)}"
     for label in scripts:
         yield f"    <TableColumnHeader><Label>{label}</Label></TableColumnHeader>"
     yield "  </TableHeaders>"
     yield "  <TableRowEntries><TableRowEntry><TableColumnItems>"
+    # The first, as in dbatools: the same disk may be on several servers.
+    yield "    <TableColumnItem><PropertyName>Server</PropertyName></TableColumnItem>"
     for name, about in shown:
         yield f"    <TableColumnItem>{_value(name, about)}</TableColumnItem>"
     for script in scripts.values():
