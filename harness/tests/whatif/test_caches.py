@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from hotset.cachelayer.block.flashdev import RefusedError
@@ -76,13 +77,24 @@ def test_a_trace_is_converted_and_shown(trace: Path, tmp_path: Path) -> None:
 
 
 def test_a_trace_becomes_a_parquet_file(trace: Path, tmp_path: Path) -> None:
-    """The crate's own tests read it back; here it is one, by both of its magic words."""
-    output = tmp_path / "trace.parquet"
-    converted = asked("whatif trace convert", recording=str(trace), output=str(output)).document()
-    written = output.read_bytes()
-    assert (written[:4], written[-4:]) == (b"PAR1", b"PAR1")
+    output = tmp_path / "it's.parquet"
+    found = asked("whatif trace convert", recording=str(trace), output=str(output)).document()
     shown = asked("whatif trace show", trace=str(trace)).document()
-    assert converted["requests"] == shown["requests"]
+    assert {**found, "trace": str(trace)} == shown
+    rows = duckdb.read_parquet(str(output).replace("'", "?")).fetchall()
+    seconds, kind, offset, size = trace.read_text().splitlines()[7].split()
+    assert rows[7] == (round(float(seconds) * 1e9), kind == "W", int(offset), int(size))
+    assert (len(rows), sum(row[1] for row in rows)) == (shown["requests"], shown["writes"])
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+    assert sorted(tmp_path.iterdir()) == [output, trace]
+
+
+@pytest.mark.parametrize("bad", ["gone/trace.parquet", "folder.parquet"])
+def test_a_parquet_file_that_cannot_be_is_refused(trace: Path, tmp_path: Path, bad: str) -> None:
+    (tmp_path / "folder.parquet").mkdir()
+    with pytest.raises(RequestError, match="it cannot be written"):
+        asked("whatif trace convert", recording=str(trace), output=str(tmp_path / bad))
+    assert {one.name for one in tmp_path.iterdir()} == {"folder.parquet", "trace.txt"}
 
 
 def test_what_cannot_be_converted_leaves_nothing_behind(tmp_path: Path) -> None:

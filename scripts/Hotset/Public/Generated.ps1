@@ -5656,8 +5656,6 @@ function Import-HotsetTrace {
     .SYNOPSIS
     Convert what another program recorded into hotset's own format, compact and checked.
     .DESCRIPTION
-    An output that ends in .parquet becomes a Parquet file, for programs that analyse data.
-
     It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C ends the waiting only.
 
@@ -5666,7 +5664,8 @@ function Import-HotsetTrace {
     .PARAMETER Recording
     What the other program recorded.
     .PARAMETER Output
-    The trace to write.
+    The trace to write; one that ends in .parquet becomes a Parquet file, for programs that analyse
+    data.
     .PARAMETER Recorder
     What recorded it: blktrace (as blkparse's text), the kernel's ftrace, fio's write_iolog, MSR
     Cambridge's or Systor '17's CSV files, libCacheSim's oracleGeneral. hotset's own are text or
@@ -5783,7 +5782,8 @@ function New-HotsetTpccTrace {
     .PARAMETER Warehouses
     The scale: some 100 MB each.
     .PARAMETER Output
-    The trace to write.
+    The trace to write; one that ends in .parquet becomes a Parquet file, for programs that analyse
+    data.
     .PARAMETER Buffer
     The database's own cache in memory. Default: 1GiB.
     .PARAMETER Tpm
@@ -5868,7 +5868,8 @@ function New-HotsetTpchTrace {
     .PARAMETER Scale
     The scale factor: some 1.3 GB each.
     .PARAMETER Output
-    The trace to write.
+    The trace to write; one that ends in .parquet becomes a Parquet file, for programs that analyse
+    data.
     .PARAMETER Buffer
     The database's own cache in memory. Default: 1GiB.
     .PARAMETER ReadRate

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import asdict, dataclass, fields
@@ -18,6 +19,7 @@ from hotset.cachelayer.common.paths import state_dir
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.local import Local
 
+from . import parquet
 from .choices import Mode, Policy
 
 _FOLDER = "whatif"
@@ -118,9 +120,23 @@ def trace_figures(local: Local, trace: str) -> TraceFigures:
     return TraceFigures(**flashdev.figures(local, ["trace", "info", trace]))
 
 
-def convert(local: Local, words: Sequence[str], on_read: OnRead) -> TraceFigures:
-    """``flashdev trace`` with a command that writes a trace."""
-    return TraceFigures(**flashdev.figures(local, ["trace", *words, "--progress"], on_read))
+def made(local: Local, words: Sequence[str], output: Path, on_read: OnRead) -> TraceFigures:
+    """``flashdev trace`` with a command that writes a trace.
+
+    :param output: the trace, or a Parquet file of it by its name's end.
+    :raises RequestError: it cannot be written.
+    """
+    if output.suffix != ".parquet":
+        argv = ["trace", *words, f"--to={output}", "--progress"]
+        return TraceFigures(**flashdev.figures(local, argv, on_read))
+    try:
+        with tempfile.TemporaryDirectory(prefix=".hotset-trace-", dir=output.parent) as folder:
+            found = made(local, words, trace := Path(folder) / "trace", on_read)
+            parquet.write(local, trace, whole := Path(folder) / "whole")
+            whole.replace(output)
+            return found
+    except OSError as error:
+        raise RequestError(f"it cannot be written: {error}", field="output") from error
 
 
 def curve(

@@ -1,7 +1,7 @@
 //! Traces, and what caches would make of them.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write, stdout};
+use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,6 @@ use whatif::policies::{BcacheSettings, Kind};
 use whatif::timed::{Arrivals, TimedOutcome, simulate_timed};
 use whatif::trace::binary::Writer;
 use whatif::trace::foreign::{self, Format};
-use whatif::trace::parquet;
 use whatif::trace::{self, Request, STDIN, Summary, Trace, TraceError};
 
 use super::source::{self, TpccLoad, TpchLoad};
@@ -34,8 +33,7 @@ const TELL_AFTER: Duration = Duration::from_secs(1);
 /// Below `trace`.
 #[derive(Subcommand)]
 pub(crate) enum TraceCommand {
-    /// Turn what another program has recorded into a binary trace, or a trace into a Parquet file;
-    /// prints a line of JSON.
+    /// Turn what another program has recorded into a binary trace; prints a line of JSON.
     Convert(ConvertArgs),
     /// Record what is asked of a block device, as root; prints a line of JSON.
     Record(RecordArgs),
@@ -258,8 +256,8 @@ fn write_all(trace: Trace, to: &Path, progress: bool) -> anyhow::Result<Summary>
         path: to.to_owned(),
         source,
     };
-    let file = File::create(to).map_err(cannot_write)?;
-    let mut writer = AnyWriter::new(file, to, timed).map_err(cannot_write)?;
+    let mut writer =
+        Writer::new(File::create(to).map_err(cannot_write)?, timed).map_err(cannot_write)?;
     for request in Told::new(trace, progress) {
         let request = request?;
         summary.add(&request);
@@ -267,35 +265,6 @@ fn write_all(trace: Trace, to: &Path, progress: bool) -> anyhow::Result<Summary>
     }
     writer.finish().map_err(cannot_write)?;
     Ok(summary)
-}
-
-/// A trace in hotset's format, or in Parquet by its name's end.
-enum AnyWriter {
-    Binary(Writer<File>),
-    Parquet(Box<parquet::Writer<File>>),
-}
-
-impl AnyWriter {
-    fn new(file: File, path: &Path, timed: bool) -> io::Result<AnyWriter> {
-        Ok(match path.extension().is_some_and(|end| end == "parquet") {
-            true => AnyWriter::Parquet(Box::new(parquet::Writer::new(file)?)),
-            false => AnyWriter::Binary(Writer::new(file, timed)?),
-        })
-    }
-
-    fn add(&mut self, request: Request) -> io::Result<()> {
-        match self {
-            AnyWriter::Binary(writer) => writer.add(request),
-            AnyWriter::Parquet(writer) => writer.add(request),
-        }
-    }
-
-    fn finish(self) -> io::Result<()> {
-        match self {
-            AnyWriter::Binary(writer) => writer.finish().map(drop),
-            AnyWriter::Parquet(writer) => writer.finish(),
-        }
-    }
 }
 
 /// `flashdev mrc`.

@@ -5,7 +5,6 @@
 
 pub mod binary;
 pub mod foreign;
-pub mod parquet;
 mod recorder;
 pub mod text;
 

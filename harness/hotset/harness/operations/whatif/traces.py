@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
@@ -34,6 +35,13 @@ TraceFile = Annotated[
     Cli(argument=True, metavar="TRACE"),
 ]
 Output = Annotated[fields.WrittenFile, Field(description="The trace to write.")]
+Made = Annotated[
+    fields.WrittenFile,
+    Field(
+        description="The trace to write; one that ends in .parquet becomes a Parquet file, for"
+        " programs that analyse data."
+    ),
+]
 Recorder = Literal["hotset", "blkparse", "ftrace", "iolog", "msr", "systor", "oracle-general"]
 
 
@@ -87,7 +95,7 @@ class Convert(Request):
         Field(description="What the other program recorded."),
         Cli(argument=True, metavar="FILE"),
     ]
-    output: Output
+    output: Made
     recorder: Annotated[
         Recorder,
         Field(
@@ -117,15 +125,12 @@ class Convert(Request):
     progress=True,
 )
 def convert(request: Convert, context: Context) -> TraceShown:
-    """Convert what another program recorded into hotset's own format, compact and checked.
-
-    An output that ends in .parquet becomes a Parquet file, for programs that analyse data.
-    """
+    """Convert what another program recorded into hotset's own format, compact and checked."""
     from hotset.cachelayer.hosts.local import Local
 
     from ...whatif import caches
 
-    words = ["convert", request.recording, f"--to={request.output}"]
+    words = ["convert", request.recording]
     if request.recorder != "hotset":
         words.append(f"--from={request.recorder}")
     if request.of_disk is not None:
@@ -133,13 +138,13 @@ def convert(request: Convert, context: Context) -> TraceShown:
     if request.id_size is not None:
         words.append(f"--id-bytes={int(Bytes.parse(request.id_size))}")
     with context.report.task(f"reading {request.recording}"):
-        found = caches.convert(Local(), words, on_read(context))
+        found = caches.made(Local(), words, Path(request.output), on_read(context))
     return TraceShown(request.output, found)
 
 
 class Tpcc(Request):
     warehouses: Annotated[int, Field(ge=1, le=100_000, description="The scale: some 100 MB each.")]
-    output: Output
+    output: Made
     buffer: Annotated[fields.Size, Field(description="The database's own cache in memory.")] = (
         "1GiB"
     )
@@ -170,7 +175,7 @@ class Tpch(Request):
     scale: Annotated[
         float, Field(ge=0.01, le=100_000, description="The scale factor: some 1.3 GB each.")
     ]
-    output: Output
+    output: Made
     buffer: Annotated[fields.Size, Field(description="The database's own cache in memory.")] = (
         "1GiB"
     )
@@ -193,9 +198,8 @@ def _made(words: list[str], output: str, context: Context) -> TraceShown:
     from ...whatif import caches
 
     with context.report.task(f"writing {output}"):
-        return TraceShown(
-            output, caches.convert(Local(), [*words, f"--to={output}"], on_read(context))
-        )
+        found = caches.made(Local(), words, Path(output), on_read(context))
+    return TraceShown(output, found)
 
 
 class Record(Request):
