@@ -10,7 +10,7 @@ Set-StrictMode -Version 1.0
 $script:Sessions = New-Object System.Collections.Generic.List[hashtable]
 
 foreach ($folder in 'Private', 'Public') {
-    foreach ($file in Get-ChildItem -Path (Join-Path $PSScriptRoot $folder) -Filter '*.ps1') {
+    foreach ($file in Get-ChildItem -LiteralPath (Join-Path $PSScriptRoot $folder) -Filter '*.ps1') {
         . $file.FullName
     }
 }

@@ -189,6 +189,17 @@ Describe 'Connect-Hotset' {
         $failure.Exception.Message | Should -Not -BeLike '*see inner exception*'
     }
 
+    It 'keeps a token of its own, which the caller may dispose of' {
+        $secret = New-Object System.Security.SecureString
+        'mine'.ToCharArray() | ForEach-Object { $secret.AppendChar($_) }
+        $null = Connect-Hotset db1 -Token $secret
+        $secret.Dispose()
+        $null = Get-HotsetJob
+        Should -Invoke -ModuleName Hotset Invoke-WebRequest -Times 2 -Exactly -ParameterFilter {
+            $Headers.Authorization -eq 'Bearer mine'
+        }
+    }
+
     It 'keeps the token out of what it returns' {
         $said = Connect-Here @('db1', 'db2') | Format-List -Property * | Out-String
         $said | Should -Not -BeLike '*hotset_token*'
@@ -316,8 +327,10 @@ Describe 'Errors' {
 
     It 'refuses a password in an address before anything is sent' {
         Mock -ModuleName Hotset Invoke-WebRequest { throw 'it was sent' }
-        $failure = Get-Failure { Get-HotsetDatabase sqlserver://sa:secret@db1/shop }
-        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.PasswordInDsn*'
+        foreach ($dsn in 'sqlserver://sa:secret@db1/shop', 'sqlserver://db1/shop?password=secret', 'host=db1 password=secret') {
+            $failure = Get-Failure { Get-HotsetDatabase $dsn }
+            $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.PasswordInDsn*'
+        }
     }
 }
 

@@ -511,6 +511,31 @@ def test_a_table_of_several_servers_says_which(view: ElementTree.Element) -> Non
     assert next(view.iter("PropertyName")).text == "Server"
 
 
+def test_a_list_calls_a_size_as_a_table_does() -> None:
+    labels = [one.text or "" for view in VIEWS for one in view.iter("Label")]
+    assert [one for one in labels if one.endswith("Bytes GiB")] == []
+    warmed = next(one for one in VIEWS if one.findtext("Name") == "Hotset.WarmupRun")
+    assert "CachedShare" in [one.text for one in warmed.iter("PropertyName")]
+
+
+@pytest.mark.parametrize(
+    ("dsn", "has"),
+    [
+        ("sqlserver://sa:secret@db1/shop", True),
+        ("sqlserver://db1/shop?trust=yes&Password=secret", True),
+        ("host=db1 password = secret", True),
+        ("sqlserver://sa@db1:1433/shop?trust=yes", False),
+        ("host=db1 user=app dbname=pwdshop", False),
+    ],
+)
+def test_a_password_in_an_address_is_seen_in_every_form(dsn: str, has: bool) -> None:
+    """The patterns are the module's own, in a dialect that both languages share."""
+    login = text(OWN["Resolve-HotsetLogin"].node)
+    refused = login[: login.index("PasswordInDsn")].splitlines()[-2]
+    patterns = re.findall(r"-match '([^']+)'", refused)
+    assert any(re.search(one, dsn, re.IGNORECASE) for one in patterns) == has
+
+
 def test_every_type_has_a_view() -> None:
     viewed = {view.findtext("ViewSelectedBy/TypeName") for view in VIEWS}
     returned = {

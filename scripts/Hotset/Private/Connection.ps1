@@ -112,7 +112,8 @@ function ConvertTo-HotsetSession {
     @{
         Uri                  = $Uri.AbsoluteUri.TrimEnd('/')
         Server               = $server
-        Token                = $Token
+        # A copy: whoever made it may dispose of it.
+        Token                = $Token.Copy()
         SkipCertificateCheck = $SkipCertificateCheck
     }
 }

@@ -15,7 +15,7 @@ function Resolve-HotsetLogin {
     if (-not $Engine -and $Dsn -like 'sqlserver://*') { $Engine = 'sqlserver' }
     if (-not $Engine -and $Dsn -match '^postgres(ql)?://') { $Engine = 'postgres' }
     $login = @{ Dsn = $Dsn; Password = $null; Engine = $Engine }
-    if ($Dsn -match '^[a-z]+://[^/@]*:[^/@]*@') {
+    if ($Dsn -match '^[a-z]+://[^/@]*:[^/@]*@' -or $Dsn -match '(^|[\s?&;])(password|pwd)\s*=') {
         $Caller.ThrowTerminatingError((Get-HotsetErrorRecord 'PasswordInDsn' 'InvalidArgument' `
             '-Dsn holds a password: leave it out and give it by -Credential.'))
     }

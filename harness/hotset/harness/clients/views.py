@@ -33,6 +33,18 @@ _SHOWN = {
         "response_ms",
         "most_time",
     ),
+    "Hotset.WarmupRun": (
+        "method",
+        "bytes",
+        "seconds",
+        "mb_per_s",
+        "origin_mb_per_s",
+        "total_seconds",
+        "sampled_blocks",
+        "differing_blocks",
+        "cached_share",
+        "job",
+    ),
     "Hotset.Warmup": ("job", "state", "disk", "method", "bytes", "targets"),
 }
 """Columns, where they are not simply the first ones."""
@@ -143,8 +155,7 @@ def _table(cmdlet: Cmdlet) -> Iterator[str]:
 def _list(cmdlet: Cmdlet) -> Iterator[str]:
     yield "<ListControl><ListEntries><ListEntry><ListItems>"
     for name, about in columns(cmdlet):
-        label = f"<Label>{pascal(name)} GiB</Label>" if about.get("x-unit") == "bytes" else ""
-        yield f"  <ListItem>{label}{_value(name, about)}</ListItem>"
+        yield f"  <ListItem>{_label(name, about)}{_value(name, about)}</ListItem>"
     for label, script in _SCRIPTS.get(cmdlet.type, {}).items():
         value = f"<ScriptBlock>{escape(script)}</ScriptBlock>"
         yield f"  <ListItem><Label>{label}</Label>{value}</ListItem>"
@@ -153,13 +164,18 @@ def _list(cmdlet: Cmdlet) -> Iterator[str]:
 
 def _head(name: str, about: dict[str, Any]) -> str:
     is_number = about.get("type") in ("integer", "number")
-    label = ""
-    if about.get("x-unit") == "bytes":
-        words = pascal(name.removesuffix("_bytes")) if name != "bytes" else "Size"
-        label = f"<Label>{words} GiB</Label>"
+    label = _label(name, about)
     alignment = "<Alignment>Right</Alignment>" if is_number else ""
     inner = label + alignment
     return f"<TableColumnHeader>{inner}</TableColumnHeader>" if inner else "<TableColumnHeader/>"
+
+
+def _label(name: str, about: dict[str, Any]) -> str:
+    """Of a size, which is shown in GiB; other properties go by their own names."""
+    if about.get("x-unit") != "bytes":
+        return ""
+    words = pascal(name.removesuffix("_bytes")) if name != "bytes" else "Size"
+    return f"<Label>{words} GiB</Label>"
 
 
 def _value(name: str, about: dict[str, Any]) -> str:
