@@ -394,6 +394,12 @@ Describe 'Requests' {
         $sent | Should -BeNullOrEmpty
     }
 
+    It 'names the machine in its question' {
+        $what = InModuleScope Hotset { Get-HotsetSubject 'db1' 'shop' 'ssh://root@db2' }
+        $what | Should -Be 'shop on ssh://root@db2, by db1'
+        InModuleScope Hotset { Get-HotsetSubject 'db1' 'shop' } | Should -Be 'shop on db1'
+    }
+
     It 'has the server tell what it would do with -WhatIf where it can' {
         $null = Set-HotsetDatabaseMemory sqlserver://sa@db1/master -WhatIf -AsJob
         $sent.Body.dry_run | Should -BeTrue

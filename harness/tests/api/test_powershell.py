@@ -398,6 +398,13 @@ def test_what_changes_something_takes_whatif(cmdlet: powershell.Function) -> Non
         assert "ConfirmImpact = 'High'" in body
 
 
+@pytest.mark.parametrize("cmdlet", PUBLIC.values(), ids=lambda one: one.name)
+def test_a_question_names_the_machine(cmdlet: powershell.Function) -> None:
+    """Two machines of one server may have a disk of the same name."""
+    asking = re.findall(r"Get-HotsetSubject .*", text(cmdlet.node))
+    assert all(one.endswith(" $Machine") == ("Machine" in cmdlet.parameters) for one in asking)
+
+
 def test_a_page_that_is_made_here_says_its_letters() -> None:
     """It is written as UTF-8, and a file has no header that says so."""
     assert '<meta charset="utf-8">' in text(OWN["ConvertTo-HotsetHitPage"].node)

@@ -56,7 +56,7 @@ function Get-HotsetOrigin {
     if ($Connection) { return }
     $servers = New-Object System.Collections.Generic.List[string]
     foreach ($one in $From) {
-        $isOurs = @($one.PSObject.TypeNames | Where-Object { $_ -like 'Hotset.*' }).Count
+        $isOurs = @($one.PSObject.TypeNames | Where-Object { $_ -like '*Hotset.*' }).Count
         if ($isOurs -and $one.Server -and -not $servers.Contains([string] $one.Server)) {
             $servers.Add([string] $one.Server)
         }

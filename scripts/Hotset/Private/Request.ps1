@@ -183,9 +183,9 @@ function Get-HotsetHeader {
 function Get-HotsetSubject {
     <#
     .SYNOPSIS
-    What a question names: the thing, and the server it is on.
+    What a question names: the thing, the server it is on, and the machine if it is another.
     #>
-    param([object[]] $Connection, [string] $Name)
+    param([object[]] $Connection, [string] $Name, [string] $Machine)
     $servers = foreach ($one in $Connection) {
         $session = Find-HotsetSession $one
         if ($null -ne $session) { $session.Server }
@@ -194,6 +194,7 @@ function Get-HotsetSubject {
         $servers = $script:Sessions[$script:Sessions.Count - 1].Server
     }
     $where = "$($servers -join ', ')"
+    if ($Machine) { $where = "$Machine, by $where" }
     if (-not $Name) { return $where }
     if (-not $where) { return $Name }
     "$Name on $where"

@@ -723,7 +723,7 @@ function Measure-HotsetDisk {
         [object[]] $Connection
     )
     process {
-        $what = Get-HotsetSubject $Connection ''
+        $what = Get-HotsetSubject $Connection '' $Machine
         $go = $PSCmdlet.ShouldProcess($what, 'Measure the lab''s slow disk with fio, and compare it with its model')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'disk calibrate' -AsJob $AsJob.IsPresent -Values @{
@@ -1390,7 +1390,7 @@ function Start-HotsetHeat {
     )
     process {
         foreach ($each in @(Select-HotsetItem $Disk)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Have the kernel count the disk''s requests per region')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'heat start' -AsJob $AsJob.IsPresent -Values @{
@@ -1449,7 +1449,7 @@ function Stop-HotsetHeat {
     )
     process {
         foreach ($each in @(Select-HotsetItem $Disk)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Stop counting')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'heat stop' -AsJob $AsJob.IsPresent -Values @{
@@ -1762,7 +1762,7 @@ function Start-HotsetLab {
         [object[]] $Connection
     )
     process {
-        $what = Get-HotsetSubject $Connection ''
+        $what = Get-HotsetSubject $Connection '' $Machine
         $go = $PSCmdlet.ShouldProcess($what, 'Start a lab to try things out, and leave it running')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'lab up' -AsJob $AsJob.IsPresent -Values @{
@@ -2241,7 +2241,7 @@ function Enable-HotsetTier {
     )
     process {
         foreach ($each in @(Select-HotsetItem $Disk)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Set up the devices again after a reboot: of all disks, or of the one you name')
             if (-not $go -and -not $WhatIfPreference) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'tier activate' -AsJob $AsJob.IsPresent -Values @{
@@ -2366,7 +2366,7 @@ function New-HotsetTier {
         [object[]] $Connection
     )
     process {
-        $what = Get-HotsetSubject $Connection $Disk
+        $what = Get-HotsetSubject $Connection $Disk $Machine
         $go = $PSCmdlet.ShouldProcess($what, 'Put a flash cache in front of a disk, in place: existing data is kept')
         if (-not $go -and -not $WhatIfPreference) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'tier create' -AsJob $AsJob.IsPresent -Values @{
@@ -2436,7 +2436,7 @@ function Disable-HotsetTier {
     )
     process {
         foreach ($each in @(Select-HotsetItem $Disk)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Remove a disk''s devices')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'tier deactivate' -AsJob $AsJob.IsPresent -Values @{
@@ -2500,7 +2500,7 @@ function Remove-HotsetCard {
     )
     process {
         foreach ($each in @(Select-HotsetItem $Card)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Detach all disks of a card, then remove its volume and the card itself')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'tier destroy' -AsJob $AsJob.IsPresent -Values @{
@@ -2569,7 +2569,7 @@ function Remove-HotsetTier {
     )
     process {
         foreach ($each in @(Select-HotsetItem $Disk)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Write back dirty data, then remove the cache: the origin is a plain disk again')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'tier detach' -AsJob $AsJob.IsPresent -Values @{
@@ -2704,7 +2704,7 @@ function Sync-HotsetTier {
     )
     process {
         foreach ($each in @(Select-HotsetItem $Disk)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Write all dirty data back to the origin')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'tier flush' -AsJob $AsJob.IsPresent -Values @{
@@ -2768,7 +2768,7 @@ function Import-HotsetCard {
     )
     process {
         foreach ($each in @(Select-HotsetItem $Flash)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Register a flash device that carries hotset''s label on this machine')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'tier import' -AsJob $AsJob.IsPresent -Values @{
@@ -2827,7 +2827,7 @@ function Repair-HotsetTier {
     )
     process {
         foreach ($each in @(Select-HotsetItem $Disk)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Repair cache metadata that Enable-HotsetTier found damaged, as long as no write is lost')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'tier repair' -AsJob $AsJob.IsPresent -Values @{
@@ -2949,7 +2949,7 @@ function Resize-HotsetTier {
     )
     process {
         foreach ($each in @(Select-HotsetItem $Disk)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Adapt to an origin that has grown; with -Cache, change the size of the cache')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'tier resize' -AsJob $AsJob.IsPresent -Values @{
@@ -3058,7 +3058,7 @@ function Set-HotsetTier {
     )
     process {
         foreach ($each in @(Select-HotsetItem $Disk)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Change the policy or the write mode of a disk while it is in use')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'tier set' -AsJob $AsJob.IsPresent -Values @{
@@ -3926,7 +3926,7 @@ function Add-HotsetExclusion {
         $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
-        $what = Get-HotsetSubject $Connection ($targets -join ', ')
+        $what = Get-HotsetSubject $Connection ($targets -join ', ') $Machine
         $go = $PSCmdlet.ShouldProcess($what, 'Keep these out of the cache')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'warmup exclude' -AsJob $AsJob.IsPresent -Values @{
@@ -4077,7 +4077,7 @@ function Add-HotsetPin {
         $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
-        $what = Get-HotsetSubject $Connection ($targets -join ', ')
+        $what = Get-HotsetSubject $Connection ($targets -join ', ') $Machine
         $go = $PSCmdlet.ShouldProcess($what, 'Keep these in the cache, whatever else is used')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'warmup pin' -AsJob $AsJob.IsPresent -Values @{
@@ -4305,7 +4305,7 @@ function Update-HotsetPin {
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
         foreach ($each in @(Select-HotsetItem $Disk)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Look up again where pinned, excluded and shared targets lie, and fetch what is pinned')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'warmup refresh' -AsJob $AsJob.IsPresent -Values @{
@@ -4394,7 +4394,7 @@ function Restore-HotsetSnapshot {
     )
     process {
         foreach ($each in @(Select-HotsetItem $Disk)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Cache what a snapshot lists')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'warmup restore' -AsJob $AsJob.IsPresent -Values @{
@@ -4536,7 +4536,7 @@ function Start-HotsetWarmup {
         $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
-        $what = Get-HotsetSubject $Connection ($targets -join ', ')
+        $what = Get-HotsetSubject $Connection ($targets -join ', ') $Machine
         $go = $PSCmdlet.ShouldProcess($what, 'Cache the targets')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'warmup run' -AsJob $true -Values @{
@@ -4667,7 +4667,7 @@ function Register-HotsetWarmupSchedule {
     end {
         $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()
         if ($origin) { $Connection = $origin }
-        $what = Get-HotsetSubject $Connection ($targets -join ', ')
+        $what = Get-HotsetSubject $Connection ($targets -join ', ') $Machine
         $go = $PSCmdlet.ShouldProcess($what, 'Write a systemd service (and a timer for -At) on the disk''s machine')
         if (-not $go -and -not $WhatIfPreference) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'warmup schedule add' -AsJob $AsJob.IsPresent -Values @{
@@ -4774,7 +4774,7 @@ function Unregister-HotsetWarmupSchedule {
     )
     process {
         foreach ($each in @(Select-HotsetItem $Name)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Disable a schedule and remove its units')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'warmup schedule remove' -AsJob $AsJob.IsPresent -Values @{
@@ -4871,7 +4871,7 @@ function Add-HotsetShare {
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
         foreach ($each in @(Select-HotsetItem $Disk)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Give a target a guaranteed part of the cache and a limit, while the disk is in use')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'warmup share' -AsJob $AsJob.IsPresent -Values @{
@@ -4941,7 +4941,7 @@ function New-HotsetSnapshot {
     )
     process {
         foreach ($each in @(Select-HotsetItem $Disk)) {
-            $what = Get-HotsetSubject $Connection $each
+            $what = Get-HotsetSubject $Connection $each $Machine
             $go = $PSCmdlet.ShouldProcess($what, 'Save a list of what is cached now, to cache it again after a restart')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'warmup snapshot' -AsJob $AsJob.IsPresent -Values @{
@@ -5096,7 +5096,7 @@ function Remove-HotsetPin {
         $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
-        $what = Get-HotsetSubject $Connection ($targets -join ', ')
+        $what = Get-HotsetSubject $Connection ($targets -join ', ') $Machine
         $go = $PSCmdlet.ShouldProcess($what, 'Remove these from the pinned, excluded and shared targets')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'warmup unpin' -AsJob $AsJob.IsPresent -Values @{
@@ -5552,7 +5552,7 @@ function Start-HotsetTraceRecording {
         [object[]] $Connection
     )
     process {
-        $what = Get-HotsetSubject $Connection ''
+        $what = Get-HotsetSubject $Connection '' $Machine
         $go = $PSCmdlet.ShouldProcess($what, 'Record the requests to a block device, on this computer or a server (needs root)')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'whatif record' -AsJob $AsJob.IsPresent -Values @{

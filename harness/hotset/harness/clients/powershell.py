@@ -222,6 +222,8 @@ def _asking(cmdlet: Cmdlet, indent: str, key: Parameter | None) -> Iterator[str]
         return
     subject = _subject(cmdlet, key)
     leave = "continue" if key is not None and key.key else "return"
+    if any(one.name == "Machine" for one in cmdlet.parameters):
+        subject += " $Machine"
     yield f"{indent}$what = Get-HotsetSubject $Connection {subject}"
     action = wording.summary(cmdlet.operation).partition(". ")[0].rstrip(".").replace("'", "''")
     yield f"{indent}$go = $PSCmdlet.ShouldProcess($what, '{action}')"
