@@ -365,6 +365,15 @@ Describe 'Requests' {
         $sent | Should -BeNullOrEmpty
     }
 
+    It 'sends pins back to the machine they are on, and refuses those of two' {
+        $here = [pscustomobject] @{ PSTypeName = 'Hotset.Pin'; Target = 'table:a'; Server = 'db1' }
+        $there = [pscustomobject] @{ PSTypeName = 'Hotset.Pin'; Target = 'table:b'; Server = 'db1'; Machine = 'ssh://root@db2' }
+        $null = $there | Remove-HotsetPin -AsJob -Confirm:$false
+        $sent.Body.machine | Should -Be 'ssh://root@db2'
+        $failure = Get-Failure { $here, $there | Remove-HotsetPin -AsJob -Confirm:$false }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.SeveralMachines*'
+    }
+
     It 'asks once, for all disks, where no disk is named' {
         $null = Get-HotsetTier
         Should -Invoke -ModuleName Hotset Invoke-WebRequest -Times 1 -Exactly -ParameterFilter {

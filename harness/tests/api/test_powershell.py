@@ -291,6 +291,15 @@ def test_strings_and_objects_come_by_the_pipeline(cmdlet: powershell.Function) -
         assert f"-{taken[0].name}" in cmdlet.section("INPUTS")[0]
 
 
+@pytest.mark.parametrize("cmdlet", PUBLIC.values(), ids=lambda one: one.name)
+def test_no_variable_of_its_own_is_a_parameter(cmdlet: powershell.Function) -> None:
+    """Names have no case: $origin would be what -Origin was given."""
+    own = {"each", "from", "go", "login", "one", "origin", "place", "runs", "targets", "what"}
+    body = text(cmdlet.node).partition("\n    )\n")[2].lower()
+    set_here = {one for one in own if re.search(rf"\${one} (=|in) ", body)}
+    assert set_here & {one.lower() for one in cmdlet.parameters} == set()
+
+
 def test_all_are_asked_for_where_no_item_is_named() -> None:
     """``foreach ($each in $null)`` runs no time, and an array of one null runs once: whatever an
     edition makes of a function that returns null, the array is there."""
@@ -319,6 +328,8 @@ def test_objects_go_back_to_where_they_are_from(cmdlet: powershell.Function) -> 
     if "[psobject[]]" in body:
         asked = ("Get-HotsetOrigin $PSCmdlet $Connection $", "Get-HotsetReportText $PSCmdlet")
         assert any(one in body for one in asked)
+        gathers_there = "$PSCmdlet $Machine $from.ToArray() Machine" in body
+        assert gathers_there == ("Machine" in cmdlet.parameters)
         assert ("$login" in body) == ("Get-HotsetInstance $PSCmdlet $Dsn $" in body)
     elif "Disk" in cmdlet.parameters and "Select-HotsetItem $Disk" in body:
         machine = cmdlet.parameters.get("Machine")

@@ -44,28 +44,32 @@ function Find-HotsetSession {
 function Get-HotsetOrigin {
     <#
     .SYNOPSIS
-    The server that objects of this module are from, which are gathered into one request.
+    The server, or the machine, that objects are from which are gathered into one request.
     .DESCRIPTION
-    Nothing where -Connection names one, and of texts and of others' objects.
+    Nothing where the caller was given one, and of texts and of others' objects.
     #>
     param(
         [System.Management.Automation.PSCmdlet] $Caller,
-        [object[]] $Connection,
-        [object[]] $From
+        [object[]] $Given,
+        [object[]] $From,
+        [string] $Property = 'Server'
     )
-    if ($Connection) { return }
-    $servers = New-Object System.Collections.Generic.List[string]
+    if ($Given) { return }
+    $places = New-Object System.Collections.Generic.List[string]
     foreach ($one in $From) {
         $isOurs = @($one.PSObject.TypeNames | Where-Object { $_ -like '*Hotset.*' }).Count
-        if ($isOurs -and $one.Server -and -not $servers.Contains([string] $one.Server)) {
-            $servers.Add([string] $one.Server)
-        }
+        # Without a machine: the server's own.
+        $place = [string] $one.$Property
+        if ($isOurs -and -not $places.Contains($place)) { $places.Add($place) }
     }
-    if ($servers.Count -gt 1) {
-        Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'SeveralServers' 'InvalidArgument' `
-            "The objects are from $($servers -join ', '): name one server by -Connection.")
+    if ($places.Count -gt 1) {
+        $named = @($places | Where-Object { $_ }) -join ', '
+        if ($places.Contains('')) { $named += ' and the server itself' }
+        $by = @{ Server = '-Connection'; Machine = '-Machine' }[$Property]
+        Write-HotsetFailure $Caller (Get-HotsetErrorRecord "Several$($Property)s" 'InvalidArgument' `
+            "The objects are from $($named): name one by $by.")
     }
-    $servers
+    @($places | Where-Object { $_ })
 }
 
 function ConvertTo-HotsetUri {

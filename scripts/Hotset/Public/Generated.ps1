@@ -3923,6 +3923,8 @@ function Add-HotsetExclusion {
     end {
         $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()
         if ($origin) { $Connection = $origin }
+        $place = Get-HotsetOrigin $PSCmdlet $Machine $from.ToArray() Machine
+        if ($place) { $Machine = $place }
         $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
@@ -4074,6 +4076,8 @@ function Add-HotsetPin {
     end {
         $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()
         if ($origin) { $Connection = $origin }
+        $place = Get-HotsetOrigin $PSCmdlet $Machine $from.ToArray() Machine
+        if ($place) { $Machine = $place }
         $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
@@ -4181,6 +4185,8 @@ function Get-HotsetWarmupPlan {
     end {
         $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()
         if ($origin) { $Connection = $origin }
+        $place = Get-HotsetOrigin $PSCmdlet $Machine $from.ToArray() Machine
+        if ($place) { $Machine = $place }
         $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
@@ -4533,6 +4539,8 @@ function Start-HotsetWarmup {
     end {
         $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()
         if ($origin) { $Connection = $origin }
+        $place = Get-HotsetOrigin $PSCmdlet $Machine $from.ToArray() Machine
+        if ($place) { $Machine = $place }
         $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
@@ -4667,6 +4675,8 @@ function Register-HotsetWarmupSchedule {
     end {
         $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()
         if ($origin) { $Connection = $origin }
+        $place = Get-HotsetOrigin $PSCmdlet $Machine $from.ToArray() Machine
+        if ($place) { $Machine = $place }
         $what = Get-HotsetSubject $Connection ($targets -join ', ') $Machine
         $go = $PSCmdlet.ShouldProcess($what, 'Write a systemd service (and a timer for -At) on the disk''s machine')
         if (-not $go -and -not $WhatIfPreference) { return }
@@ -5093,6 +5103,8 @@ function Remove-HotsetPin {
     end {
         $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()
         if ($origin) { $Connection = $origin }
+        $place = Get-HotsetOrigin $PSCmdlet $Machine $from.ToArray() Machine
+        if ($place) { $Machine = $place }
         $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }

@@ -187,6 +187,9 @@ def _body(cmdlet: Cmdlet) -> Iterator[str]:
     yield "    end {"
     yield "        $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()"
     yield "        if ($origin) { $Connection = $origin }"
+    if any(one.name == "Machine" for one in cmdlet.parameters):
+        yield "        $place = Get-HotsetOrigin $PSCmdlet $Machine $from.ToArray() Machine"
+        yield "        if ($place) { $Machine = $place }"
     if cmdlet.has_login:
         yield "        $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()"
     yield from _call(cmdlet, "        ", gathered)
