@@ -154,11 +154,13 @@ secret() { # what a variable holds, or the file that VARIABLE_FILE names
     fi
 }
 
+LIMIT_S=600 # of one request: some look at a server for minutes
+
 request() { # METHOD PATH, the body on standard input; the answer on standard output
     local answer status code data=(--data-binary @-)
     [ "$1" = POST ] || data=()
     # The token is on no command line: curl reads it from a pipe.
-    answer=$(curl --globoff --silent --show-error --max-time 600 --request "$1" --write-out '\n%{http_code}' \
+    answer=$(curl --globoff --silent --show-error --connect-timeout 15 --max-time "$LIMIT_S" --request "$1" --write-out '\n%{http_code}' \
         --header 'Content-Type: application/json' "${data[@]}" \
         --config <(printf 'header = "Authorization: Bearer %s"\n' "$TOKEN") \
         --url "${URI%/}/api/v1$2") || give_up 3 "$URI was not reached"
@@ -393,6 +395,7 @@ if [ "${1:-}" = --help ]; then options; exit; fi
 need
 case $command in
     connect)
+        LIMIT_S=15
         call GET /jobs -- "$@" | jq --arg uri "$URI" '{uri: $uri, jobs: (.jobs | length)}'
         ;;
     get-job)

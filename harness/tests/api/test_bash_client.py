@@ -127,6 +127,12 @@ def test_it_connects_and_lists_what_there_is(script: Script, served: Served) -> 
     assert "/api/v1/jobs" in script.calls.read_text()
 
 
+def test_a_server_that_says_nothing_is_not_waited_for(script: Script) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as mute:
+        done = script("connect", HOTSET_URI=f"http://127.0.0.1:{mute.getsockname()[1]}")
+    assert (done.code, "was not reached" in done.err) == (3, True)
+
+
 @pytest.mark.parametrize(
     ("argv", "variables", "code", "words"),
     [
