@@ -112,6 +112,7 @@ def bench(
         )
 
 
+@pytest.mark.parametrize("bench", ["dm-cache"], indirect=True)  # bcache takes as long again
 def test_the_console_counts_shows_where_it_is_hot_and_pins(bench: Bench, tmp_path: Path) -> None:
     with chromium() as browser, served(tmp_path, "vm", {"XDG_STATE_HOME": bench.state}) as console:
         visitor = Visitor(browser, console)
