@@ -10,6 +10,13 @@ use crate::policy::{Block, Slot};
 /// How long cleaning rests after an error of the origin.
 const REST: Nanos = NANOS_PER_S as Nanos;
 
+/// From one block to the next where only the origin is idle: what is hot is soon dirty again, and each
+/// copy takes flash and CPU from those who hit.
+const GENTLY: Nanos = NANOS_PER_S as Nanos / 100;
+
+/// How much of that time may be made up for: it is looked at ten times a second at least.
+const MISSED_MOST: Nanos = NANOS_PER_S as Nanos / 10;
+
 /// How many blocks that cannot be written back just now are passed over at a time.
 const PASSED_OVER_MAX: usize = 64;
 
@@ -25,6 +32,8 @@ pub(super) struct Cleaner {
     /// Where to go on.
     cursor: Block,
     rest_until: Nanos,
+    /// When one may be copied again while users hit.
+    gently_from: Nanos,
     /// How often it went wrong, and the last time why.
     pub(super) failures: u64,
     pub(super) error: Option<Errno>,
@@ -38,6 +47,7 @@ impl Cleaner {
             under_way: RoaringBitmap::new(),
             cursor: 0,
             rest_until: 0,
+            gently_from: 0,
             failures: 0,
             error: None,
         }
@@ -47,6 +57,11 @@ impl Cleaner {
     /// meanwhile does not count again, or there would be no end.
     pub(super) fn want(&mut self, dirty: &RoaringBitmap) {
         self.wanted |= dirty;
+    }
+
+    /// Whether it may copy a block while users hit.
+    pub(super) fn may_gently(&self, now: Nanos) -> bool {
+        now >= self.gently_from
     }
 
     /// Wants nothing any more.
@@ -100,6 +115,8 @@ impl Engine {
             from = block + 1;
             if let Some(slot) = self.cleanable(block) {
                 self.cleaner.cursor = from;
+                let earliest = now.saturating_sub(MISSED_MOST);
+                self.cleaner.gently_from = self.cleaner.gently_from.max(earliest) + GENTLY;
                 if self.cleaner.wanted.remove(block) {
                     self.cleaner.under_way.insert(block);
                 }

@@ -211,7 +211,7 @@ impl Engine {
         let origin_idle = !origin_used && idle(self.origin_used_at, ORIGIN_IDLE);
         let may_clean = match self.config.pace {
             Pace::Kernel => all_idle,
-            Pace::Threshold => origin_idle,
+            Pace::Threshold => origin_idle && (all_idle || self.cleaner.may_gently(now)),
         };
         self.migrations.cleaner_first = !self.migrations.cleaner_first;
         let cleaner_first = self.migrations.cleaner_first;

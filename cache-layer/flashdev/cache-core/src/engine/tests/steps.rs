@@ -6,7 +6,7 @@ use super::super::action::{Buffer, Device, Direction};
 use super::super::*;
 use super::world::{BLOCK_BYTES, LAYOUT, SLOTS, fresh_engine};
 use crate::policy::shares::{Right, Share, Shares};
-use crate::policy::{Geometry, PolicyKind};
+use crate::policy::{self, Geometry, PolicyKind};
 
 /// An engine whose I/O is done when the test says so.
 struct Bench {
@@ -736,4 +736,39 @@ fn a_warm_up_keeps_to_its_rate() {
         bench.finish();
         assert_eq!(bench.engine.resident().len(), (half_second + 1).min(4));
     }
+}
+
+/// Or hot blocks would be copied again and again, at the origin's full rate.
+#[test]
+fn while_users_hit_little_is_cleaned_and_all_of_it_once_they_are_gone() {
+    let mut bench = Bench::new(Mode::Writeback);
+    let config = CacheConfig {
+        dirty_target: 90,
+        ..*bench.engine.config()
+    };
+    let geometry = Geometry {
+        origin_blocks: config.origin_blocks(),
+        slots: SLOTS as u32,
+    };
+    let policy = policy::make(PolicyKind::Hotset, geometry);
+    bench.engine = Engine::new(config, policy, None, &[]);
+    bench.engine.begin_warm_up(0, (0..4).collect(), None);
+    bench.finish();
+    let millisecond = NANOS_PER_S as Nanos / 1000;
+    let mut cleaned = 0;
+    for id in 1..=1000 {
+        bench.now += millisecond;
+        bench.write(id, id % 4);
+        bench.finish();
+        let before = bench.engine.dirty().len();
+        bench.engine.on_timer(bench.now);
+        bench.finish();
+        cleaned += before - bench.engine.dirty().len();
+    }
+    assert!((90..=110).contains(&cleaned), "{cleaned} in a second");
+    assert!(bench.engine.dirty().len() >= 3);
+    bench.now += 2000 * millisecond;
+    bench.engine.on_timer(bench.now);
+    bench.finish();
+    assert!(bench.engine.dirty().is_empty());
 }
