@@ -5,18 +5,11 @@ use cache_core::engine::{Action, CacheConfig, Engine, Mode, Pace, Request};
 use cache_core::layout::Layout;
 use cache_core::policy::shares::{Right, Share, Shares};
 use cache_core::policy::{self, Geometry, PolicyKind};
+use clap::ValueEnum;
 
 const BLOCK_BYTES: u64 = 64 << 10;
 const SLOTS: u32 = 2000;
 const ORIGIN_BLOCKS: u32 = 20 * SLOTS;
-const KINDS: [PolicyKind; 6] = [
-    PolicyKind::Hotset,
-    PolicyKind::Lru,
-    PolicyKind::Sieve,
-    PolicyKind::S3Fifo,
-    PolicyKind::Arc,
-    PolicyKind::Smq,
-];
 
 /// A cache whose I/O takes as long as that of a disk and of flash.
 struct Cache {
@@ -131,7 +124,7 @@ fn share(blocks: std::ops::Range<u32>, right: Right) -> Share {
 #[test]
 fn under_a_scan_of_four_times_the_cache_every_read_of_a_pinned_table_hits() {
     const TABLE: u32 = SLOTS / 4;
-    for kind in KINDS {
+    for &kind in PolicyKind::value_variants() {
         let mut cache = Cache::new(kind);
         // Others have filled the cache.
         cache.warm(TABLE..TABLE + SLOTS);
@@ -204,7 +197,7 @@ fn ratios(kind: PolicyKind, with_shares: bool) -> (f64, f64) {
 
 #[test]
 fn with_shares_a_scan_of_one_database_costs_another_two_points_at_most() {
-    for kind in KINDS {
+    for &kind in PolicyKind::value_variants() {
         let (in_peace, scanned) = ratios(kind, true);
         println!("{kind:?}, with shares: {in_peace:.1} % in peace, {scanned:.1} % during a scan");
         assert!(in_peace > 50.0, "{kind:?}: {in_peace}");

@@ -9,15 +9,6 @@ use super::shares::{Right, Share, available};
 use super::*;
 use virtual_time::NANOS_PER_S;
 
-const KINDS: [PolicyKind; 6] = [
-    PolicyKind::Hotset,
-    PolicyKind::Lru,
-    PolicyKind::Sieve,
-    PolicyKind::S3Fifo,
-    PolicyKind::Arc,
-    PolicyKind::Smq,
-];
-
 const ORIGIN_BLOCKS: u32 = 60;
 
 #[derive(Clone, Debug)]
@@ -213,7 +204,7 @@ proptest! {
         slots in 1..30u32,
         steps in prop::collection::vec(step(), 1..300),
     ) {
-        for kind in KINDS {
+        for &kind in PolicyKind::value_variants() {
             let mut policy = cache(kind, slots);
             let mut model = Model::default();
             drive(policy.as_mut(), &mut model, &steps);
@@ -227,7 +218,7 @@ proptest! {
         heat in 0..=HOTTEST,
         steps in prop::collection::vec(step(), 1..200),
     ) {
-        for kind in KINDS {
+        for &kind in PolicyKind::value_variants() {
             let mut policy = cache(kind, 20);
             let mut model = Model::default();
             for (&block, slot) in blocks.iter().zip((0..20).rev()) {
@@ -314,7 +305,7 @@ proptest! {
         let geometry = Geometry { origin_blocks: ORIGIN_BLOCKS, slots };
         let checked = Shares::new(&shares, geometry).unwrap();
         let Right::Share { guaranteed, most } = shares[2].right else { unreachable!() };
-        for kind in KINDS {
+        for &kind in PolicyKind::value_variants() {
             let mut policy = cache(kind, slots);
             let mut model = Model::default();
             drive(policy.as_mut(), &mut model, &before);
@@ -390,7 +381,7 @@ fn cache(kind: PolicyKind, slots: u32) -> Box<dyn Policy> {
 
 #[test]
 fn every_policy_fills_the_cache() {
-    for kind in KINDS {
+    for &kind in PolicyKind::value_variants() {
         let mut policy = cache(kind, 20);
         ask(policy.as_mut(), 0..20);
         settle(policy.as_mut(), &mut Model::default());
@@ -401,7 +392,7 @@ fn every_policy_fills_the_cache() {
 #[test]
 fn pending_work_is_bounded() {
     let slots = 2 * MOST_PENDING;
-    for kind in KINDS {
+    for &kind in PolicyKind::value_variants() {
         let geometry = Geometry {
             origin_blocks: 2 * slots,
             slots,

@@ -7,6 +7,7 @@ use super::super::*;
 use super::world::{BLOCK_BYTES, LAYOUT, SLOTS, fresh_engine};
 use crate::policy::shares::{Right, Share, Shares};
 use crate::policy::{self, Geometry, PolicyKind};
+use clap::ValueEnum;
 
 /// An engine whose I/O is done when the test says so.
 struct Bench {
@@ -612,15 +613,6 @@ fn a_pinned_block_comes_into_a_full_cache_and_stays() {
     assert!(bench.engine.resident().contains(6) && bench.engine.resident().contains(7));
 }
 
-const POLICIES: [PolicyKind; 6] = [
-    PolicyKind::Hotset,
-    PolicyKind::Lru,
-    PolicyKind::Sieve,
-    PolicyKind::S3Fifo,
-    PolicyKind::Arc,
-    PolicyKind::Smq,
-];
-
 /// One whose cache is full of the first blocks, the last of them dirty.
 fn full(kind: PolicyKind) -> Bench {
     let mut bench = Bench::new(Mode::Writeback);
@@ -641,7 +633,7 @@ fn full(kind: PolicyKind) -> Bench {
 /// What is dirty of them is written back first, and what is wanted and there already stays.
 #[test]
 fn in_a_full_cache_others_make_way_for_a_warm_up() {
-    for kind in POLICIES {
+    for &kind in PolicyKind::value_variants() {
         let mut bench = full(kind);
         let capacity = bench.engine.policy().capacity();
         let wanted: RoaringBitmap = (1..=capacity)
@@ -670,9 +662,9 @@ fn a_warm_up_takes_no_place_of_what_is_pinned_or_guaranteed() {
         guaranteed,
         most: u32::MAX,
     };
-    for (kind, right) in POLICIES
-        .into_iter()
-        .flat_map(|kind| [(kind, Right::Pinned), (kind, right(2))])
+    for (kind, right) in PolicyKind::value_variants()
+        .iter()
+        .flat_map(|&kind| [(kind, Right::Pinned), (kind, right(2))])
     {
         let mut bench = full(kind);
         let capacity = bench.engine.policy().capacity();
