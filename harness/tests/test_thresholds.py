@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from xml.etree import ElementTree
 
 import pytest
@@ -81,7 +80,3 @@ def test_junit_has_a_case_each() -> None:
     failure = root.find("testcase/failure")
     assert failure is not None
     assert failure.get("message") == "p95<20ms: missed, measured 31.50 ms"
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(thresholds).failed == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 
 import pytest
@@ -55,10 +54,6 @@ def test_peak_and_knee_are_points_of_the_curve(rates: list[float]) -> None:
 def test_what_grows_with_its_users_has_no_knee() -> None:
     assert knee([Point(users, 50.0 * users) for users in USERS]) is None
     assert knee([Point(1, 5), Point(2, 8)]) is None
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(curve).failed == 0
 
 
 def test_a_runs_curve_has_every_arm_and_number_of_users() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
 from hotset.reports.analysis.breakdown import device_use
@@ -74,7 +72,3 @@ def test_cpu_of_each_arm() -> None:
 def test_what_was_not_counted_is_not_shown() -> None:
     bare = documents.complete().model_copy(update={"arms": ()})
     assert (device_use.rows(bare), device_use.sentence(bare)) == ([], None)
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(device_use).failed == 0

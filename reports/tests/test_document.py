@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import doctest
 import json
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from hotset.reports.model import words
 from hotset.reports.model.document import Repeat, RunDocument
 from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.render import charts
@@ -74,7 +72,3 @@ def test_a_run_of_version_3_is_read_and_drawn(run: str) -> None:
     document = RunDocument.model_validate_json((PUBLISHED / run / "result.json").read_text())
     assert document.schema_version == 3
     assert "latencies" in {figure.key for figure in charts.figures(document)}
-
-
-def test_doctests_of_words() -> None:
-    assert doctest.testmod(words).failed == 0

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import doctest
 import json
 import re
 import shutil
@@ -17,7 +16,7 @@ import vl_convert
 from hotset.reports.analysis import answer, caveats, headlines
 from hotset.reports.model import words
 from hotset.reports.model.document import RunDocument
-from hotset.reports.render import charts, html, vega
+from hotset.reports.render import charts, html
 from tests import documents
 
 RUNS = {
@@ -317,8 +316,3 @@ def test_a_browser_draws_every_chart(tmp_path: Path) -> None:
     assert f'data-drawn="{len(panels)}"' in done.stdout
     assert done.stdout.count('<svg xmlns="http://www.w3.org/2000/svg"') >= len(panels)
     assert "could not be drawn" not in done.stdout.partition("<script")[0]
-
-
-def test_doctests() -> None:
-    for module in (html, vega):
-        assert doctest.testmod(module).failed == 0

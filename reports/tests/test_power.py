@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import doctest
 import io
 import math
 from collections.abc import Callable
@@ -155,7 +154,3 @@ def test_published_figures_stand_beside_the_measured() -> None:
 def test_geometric_mean() -> None:
     assert geometric_mean([2, 8]) == pytest.approx(4)
     assert math.isfinite(geometric_mean([0, 1]))
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(power).failed == 0

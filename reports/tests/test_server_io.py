@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-
 from hotset.reports.analysis.breakdown import server_io
 from hotset.reports.model.document import RunDocument, ServerIo
 from tests import documents
@@ -44,7 +42,3 @@ def test_nothing_counted_is_no_row_and_nothing_done_no_division() -> None:
     nothing = ServerIo(seconds=10, reads=0, read_ms=0, log_bytes=0)
     assert server_io.rows(with_io(nothing))[0][1:5] == ("0", "0", "–", "–")
     assert server_io.sentence(nothing, 0) == "the server, per transaction: "
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(server_io).failed == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,7 +138,3 @@ def test_what_could_not_be_seen_is_said_once() -> None:
     hidden = document.model_copy(update={"arms": arms})
     assert time_use.missing(hidden) == ["GRANT pg_monitor TO me"]
     assert time_use.missing(document) == []
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(time_use).failed == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import io
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -95,7 +94,3 @@ def test_the_table_has_a_bar_for_each_run_and_the_changes_below() -> None:
     assert sum("█" in line for line in lines) == 8
     assert "• hotset: 1 / 2" in lines
     assert any(line.startswith("nopm fell by ") for line in lines)
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(trend).failed == 0

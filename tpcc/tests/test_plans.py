@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -50,7 +49,3 @@ def vars_of(one: Statement) -> tuple[str, str]:
 def test_a_statement_that_could_not_be_asked_about_has_not_flipped() -> None:
     assert plans.flips({LATEST: "a"}, {}, ()) == []
     assert plans.flips({LATEST: "a"}, {LATEST: "b"}, ()) == [Flip(*vars_of(LATEST), "a", "b", None)]
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(plans).failed == 0

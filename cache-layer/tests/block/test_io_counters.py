@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 from pathlib import PurePosixPath
 
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.cachelayer.block import io_counters
 from hotset.cachelayer.block.io_counters import (
     Direction,
     IoCounters,
@@ -37,10 +35,6 @@ def engine(requests: int, ns: int, *latencies_us: tuple[int, int]) -> dict[str, 
 
 def served(name: str, read: dict[str, object], write: dict[str, object]) -> dict[str, object]:
     return {"name": name, "read": read, "write": write, "busy_ns": 250_000_000}
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(io_counters).failed == 0
 
 
 def test_the_kernels_line() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import itertools
 
 from hypothesis import given
@@ -16,12 +15,6 @@ SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)))
 
 def single(some: list[Span]) -> set[int]:
     return {number for start, end in some for number in range(start, end)}
-
-
-def test_the_examples_in_the_docstrings() -> None:
-    tried = doctest.testmod(spans)
-    assert tried.attempted >= 2
-    assert tried.failed == 0
 
 
 @given(SPANS, SPANS)

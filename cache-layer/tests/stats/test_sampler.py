@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -48,12 +47,6 @@ def line(read_hits: int, read_misses: int) -> str:
         f"0 3145728 cache 8 27/4096 128 5/16 {read_hits} {read_misses} 0 0 0 0 0"
         " 2 metadata2 writeback 2 migration_threshold 2048 smq 0 rw -"
     )
-
-
-def test_the_examples_in_the_docstrings() -> None:
-    tried = doctest.testmod(hits)
-    assert tried.attempted >= 1
-    assert tried.failed == 0
 
 
 @given(st.tuples(*[COUNTS] * 6), st.tuples(*[st.integers(0, 2**31 - 1)] * 6))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from hotset.cachelayer.block.devicemapper import Part, Place, Slice
 from hotset.cachelayer.common.units import SECTOR_BYTES, Blocks, Bytes, Sectors
 from hotset.cachelayer.hosts.base import Command, CommandTimeoutError, Result
-from hotset.cachelayer.tiers import bcache, bcache_sysfs
+from hotset.cachelayer.tiers import bcache
 from hotset.cachelayer.tiers.base import FlushStalledError, TierFailedError, TierSpec, hits_between
 from hotset.cachelayer.tiers.bcache import BLOCK, CACHE_MIN, HEADER, Bcache, bucket_bytes
 from hotset.cachelayer.tiers.bcache_sysfs import (
@@ -63,12 +62,6 @@ def attributes_set(there: FakeMachine) -> list[str]:
     """What the kernel was told, in its order."""
     told = [call.argv for call in there.calls if call.argv[3:5] == ("set", "hotset-data-backing")]
     return [pair for argv in told for pair in argv[5:]]
-
-
-def test_the_examples_in_the_docstrings() -> None:
-    tried = doctest.testmod(bcache_sysfs)
-    assert tried.attempted >= 4
-    assert tried.failed == 0
 
 
 def test_a_line_of_its_counters() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.harness.databases import time_use
 from hotset.harness.databases.postgres.client import PostgresDatabase
 from hotset.harness.databases.time_use import (
     CLASSES,
@@ -199,10 +197,6 @@ def test_a_second_without_readings_has_no_shares() -> None:
     sampler = with_readings(times, [{"cpu": at - 100} for at in times])
     found = sampler.each_second(100.0, 11)
     assert [second for second, one in enumerate(found) if one is not None] == [0, 10]
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(time_use).failed == 0
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import sys
 import time
 from pathlib import Path
@@ -17,13 +16,11 @@ from hotset.cachelayer.tiers.base import Counters
 from hotset.harness.archive import Archive
 from hotset.harness.databases.base import Counter, FileIo, Unavailable, Wait
 from hotset.harness.databases.report import Reading
-from hotset.harness.experiment import table_hits
 from hotset.harness.jobs import store as jobs
 from hotset.harness.monitoring import top, top_view, watch
 from hotset.harness.monitoring.top import DiskReading, DiskView, Load, Picture
 from hotset.harness.operations.base import run
 from hotset.harness.operations.computer import activity
-from hotset.harness.terminal import live
 from tests import documents
 from tests.cli_server import CommandLine
 from tests.silent_server import silent_server
@@ -144,8 +141,3 @@ def test_it_refuses_what_is_no_terminal(hotset: CommandLine) -> None:
     assert done.code == 2
     assert "hotset tier watch" in done.err
     assert done.out == ""
-
-
-def test_doctests() -> None:
-    for module in (table_hits, live, top_view):
-        assert doctest.testmod(module).failed == 0

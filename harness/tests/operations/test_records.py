@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +27,7 @@ from hotset.harness.lab.live import Live
 from hotset.harness.monitoring.explain import Explanation
 from hotset.harness.monitoring.heat_view import Cell as Stretch
 from hotset.harness.monitoring.heat_view import Hot
-from hotset.harness.operations.base import records, registry, rights, run
+from hotset.harness.operations.base import registry, run
 from hotset.harness.operations.base.result import Lines, Result
 from hotset.harness.operations.benchmarks import arrays, disk, reread
 from hotset.harness.operations.computer import doctor, lab
@@ -180,8 +179,3 @@ def test_units_are_told() -> None:
     assert fields["dirty_bytes"]["x-unit"] == "bytes"
     assert fields["hit_ratio"]["x-unit"] == "0-1"
     assert "x-unit" not in fields["disk"]
-
-
-def test_doctests() -> None:
-    for module in (records, rights, disk):
-        assert doctest.testmod(module).failed == 0

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.stats.heat import Grid
-from hotset.harness.whatif import flash
 from hotset.harness.whatif.flash import needs
 
 REGION = 1024
 HEATS = st.dictionaries(st.integers(0, 31), st.floats(0.001, 1000), min_size=1)
-
-
-def test_the_example_in_the_docstring() -> None:
-    assert doctest.testmod(flash).failed == 0
 
 
 @given(HEATS, st.lists(st.floats(0, 1), min_size=1, max_size=5).map(sorted))

@@ -3,7 +3,6 @@ any network."""
 
 from __future__ import annotations
 
-import doctest
 import itertools
 import math
 
@@ -12,17 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.harness.whatif import network
 from hotset.harness.whatif.network import Station, solve
 
 RATES = st.floats(0.01, 1000)
 STATIONS = st.lists(st.lists(RATES, min_size=1, max_size=6).map(tuple), min_size=1, max_size=3).map(
     lambda every: [Station(str(number), rates) for number, rates in enumerate(every)]
 )
-
-
-def test_the_example_in_the_docstring() -> None:
-    assert doctest.testmod(network).failed == 0
 
 
 def test_users_that_share_nothing_do_not_wait() -> None:

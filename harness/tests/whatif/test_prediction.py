@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
 from hotset.cachelayer.common.errors import RequestError
-from hotset.harness.whatif import prediction
 from hotset.harness.whatif.demands import Demands, SetUp, solved
 from hotset.harness.whatif.prediction import parsed_iops, predict
 from hotset.reports.model.document import Repeat, RunDocument
@@ -19,10 +16,6 @@ from .published import CARD, NAS, published
 def run() -> RunDocument:
     """The published demo."""
     return published("20261121-220932-demo")
-
-
-def test_the_examples_in_the_docstrings() -> None:
-    assert doctest.testmod(prediction).failed == 0
 
 
 def test_the_published_pair_and_what_lies_between() -> None:

@@ -109,7 +109,7 @@ def strip(
 def level_of(heat_per_mib: float, most: float) -> float:
     """How hot a stretch looks beside the hottest, from 0 to 1, logarithmic.
 
-    >>> level_of(0.0, 8.0), level_of(2.0, 8.0), level_of(0.0, 0.0)
+    >>> level_of(0.0, 8.0), round(level_of(2.0, 8.0), 3), level_of(0.0, 0.0)
     (0.0, 0.5, 0.0)
     """
     return log1p(heat_per_mib) / log1p(most) if most > 0 else 0.0

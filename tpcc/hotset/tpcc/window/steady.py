@@ -58,7 +58,7 @@ def spans(seconds: int) -> list[range]:
     """The window's rounds as seconds, of equal length within one.
 
     >>> [len(one) for one in spans(12)]
-    [2, 2, 3, 2, 3]
+    [2, 3, 2, 3, 2]
     """
     edges = [round(number * seconds / ROUNDS) for number in range(ROUNDS + 1)]
     return [range(start, end) for start, end in pairwise(edges)]

@@ -1,0 +1,28 @@
+"""The examples in docstrings hold, in every module that has some."""
+
+from __future__ import annotations
+
+import doctest
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("cache-layer", "harness", "reports", "tpcc", "tpch")
+
+
+def modules() -> list[str]:
+    """By the names that import them."""
+    return sorted(
+        ".".join(path.relative_to(ROOT / package).with_suffix("").parts)
+        for package in PACKAGES
+        for path in (ROOT / package / "hotset").rglob("*.py")
+        if ">>> " in path.read_text(encoding="utf-8")
+    )
+
+
+@pytest.mark.parametrize("name", modules())
+def test_the_examples_of_a_module_hold(name: str) -> None:
+    tried = doctest.testmod(import_module(name))
+    assert (tried.attempted > 0, tried.failed) == (True, 0)
