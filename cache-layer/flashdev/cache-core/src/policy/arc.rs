@@ -4,7 +4,7 @@
 //! its names: T1 and T2 hold the resident blocks, B1 and B2 what was evicted from them, and p is
 //! the size that T1 should have, a real number.
 
-use super::demand::Replacement;
+use super::contents::Replacement;
 use super::list::{Links, List};
 use super::slots::Slots;
 use super::{Block, Geometry, HOTTEST, Slot};

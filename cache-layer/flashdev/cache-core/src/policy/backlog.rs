@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::Work;
+use super::{Block, Work};
 
 /// Most pieces of work that may be pending: the kernel's `btracker_create(4096)`.
 pub(super) const MOST_PENDING: u32 = 4096;
@@ -10,6 +10,8 @@ pub(super) const MOST_PENDING: u32 = 4096;
 /// The pending work of one policy.
 pub(super) struct Backlog {
     queued: VecDeque<Work>,
+    /// The promotion that the request which made it may carry out by itself.
+    offered: Option<Work>,
     pending: u32,
     demotions: u32,
 }
@@ -19,6 +21,7 @@ impl Backlog {
     pub fn new() -> Backlog {
         Backlog {
             queued: VecDeque::with_capacity(MOST_PENDING as usize),
+            offered: None,
             pending: 0,
             demotions: 0,
         }
@@ -40,11 +43,6 @@ impl Backlog {
         self.queued.push_back(work);
     }
 
-    /// Queues work that was to be handed out by its caller.
-    pub fn queue_started(&mut self, work: Work) {
-        self.queued.push_back(work);
-    }
-
     /// Adds work that its caller hands out by itself.
     pub fn start(&mut self, work: Work) {
         debug_assert!(!self.is_full());
@@ -52,14 +50,26 @@ impl Backlog {
         self.demotions += u32::from(is_demotion(work));
     }
 
-    /// Hands out what was queued first.
-    pub fn oldest(&mut self) -> Option<Work> {
-        self.queued.pop_front()
+    /// Offers work that was started to the request that made it, as [`super::Policy::admit`] has
+    /// it; what was offered before is queued.
+    pub fn offer(&mut self, work: Option<Work>) {
+        self.queued
+            .extend(std::mem::replace(&mut self.offered, work));
     }
 
-    /// Hands out what was queued last.
+    /// Hands out what was offered to the request for this block.
+    pub fn take_offered(&mut self, block: Block) -> Option<Work> {
+        self.offered.take_if(|work| work.block() == block)
+    }
+
+    /// Hands out what nobody took up, or else what was queued first.
+    pub fn oldest(&mut self) -> Option<Work> {
+        self.offered.take().or_else(|| self.queued.pop_front())
+    }
+
+    /// Hands out what nobody took up, or else what was queued last.
     pub fn newest(&mut self) -> Option<Work> {
-        self.queued.pop_back()
+        self.offered.take().or_else(|| self.queued.pop_back())
     }
 
     /// Work that was handed out is over.

@@ -1,391 +1,67 @@
 //! Caching on demand: every miss brings its block in, a replacement algorithm says in whose place.
-//!
-//! Here is what LRU, SIEVE, S3-FIFO and ARC have in common once data takes time to move: slots,
-//! pending work, failures. The algorithms see none of it. A victim leaves their lists as soon as
-//! it is chosen, so no block is chosen twice, and a new block enters them when its bytes are
-//! there. If all work is finished before the next access, the misses are those of the textbook.
 
-use fixedbitset::FixedBitSet;
-use virtual_time::Nanos;
-
-use super::backlog::Backlog;
+use super::contents::{Contents, Filled, Filling, Replacement};
 use super::list::NONE;
-use super::shares::{Beneficiary, Excess, PINNED, Shares, Usage};
-use super::slots::{Place, Slots};
-use super::{Access, Block, Geometry, HOTTEST, Mapping, Policy, Slot, Work};
+use super::shares::Beneficiary;
+use super::{Block, Geometry, Slot, Work};
 
-/// How many victims are looked at for one that its owner may lose, at a time.
-pub(super) const SEARCH_MOST: u32 = 1024;
+/// The policy that a replacement algorithm makes.
+pub type DemandFill<R> = Filled<R, OnDemand>;
 
-/// Which block makes room: an algorithm over the blocks that are resident and not on their way out.
-pub(super) trait Replacement: Send {
-    /// An empty cache.
-    fn new(geometry: Geometry) -> Self;
-
-    /// A block is touched.
-    fn touch(&mut self, slot: Slot);
-
-    /// An absent block will be admitted: whether the algorithm remembers it, as one that was
-    /// evicted only lately; then it forgets it.
-    fn recall(&mut self, block: Block, slots: &mut Slots) -> bool;
-
-    /// Takes the victim out, to make room for the block last recalled. There is a candidate.
-    fn evict(&mut self, slots: &Slots) -> Slot;
-
-    /// Takes a candidate out that has to leave whatever it is worth.
-    fn remove(&mut self, slot: Slot);
-
-    /// The victim has left its slot: it may be remembered.
-    fn gone(&mut self, _block: Block, _slot: Slot, _slots: &mut Slots) {}
-
-    /// A block is in its slot. `hot`: it was recalled, or comes with a proven worth.
-    fn insert(&mut self, block: Block, slot: Slot, hot: bool);
-
-    /// How much a block is worth, 0 to [`HOTTEST`]; from half of it on it is `hot` when loaded.
-    fn heat(&self, slot: Slot) -> u8;
-}
-
-/// What is in the cache, what decides among it, and the work that changes it.
-pub(super) struct Contents<R> {
-    pub(super) replacement: R,
-    pub(super) slots: Slots,
-    pub(super) backlog: Backlog,
-    /// By slot: its block is no candidate, since it is leaving, or its owner must not lose it.
-    aside: FixedBitSet,
-    /// Number of candidates.
-    candidates: u32,
-}
-
-impl<R: Replacement> Contents<R> {
-    pub(super) fn new(geometry: Geometry) -> Contents<R> {
-        Contents {
-            replacement: R::new(geometry),
-            slots: Slots::new(geometry),
-            backlog: Backlog::new(),
-            aside: FixedBitSet::with_capacity(geometry.slots as usize),
-            candidates: 0,
-        }
-    }
-
-    /// A resident block is touched.
-    pub(super) fn touch(&mut self, slot: Slot) {
-        match self.aside[slot as usize] {
-            false => self.replacement.touch(slot),
-            true => self.touch_aside(slot),
-        }
-    }
-
-    /// One that was set aside may be a candidate again; one that is leaving leaves.
-    #[cold]
-    fn touch_aside(&mut self, slot: Slot) {
-        let owner = self.slots.owner(slot);
-        let Some(owners) = &mut self.slots.owners else {
-            return;
-        };
-        if owners.is_parked(slot) {
-            owners.unpark(owner, slot);
-            self.list(slot, true);
-        }
-    }
-
-    /// The block in a slot becomes a candidate.
-    fn list(&mut self, slot: Slot, hot: bool) {
-        self.aside.remove(slot as usize);
-        self.candidates += 1;
-        let block = self.slots.block(slot);
-        self.replacement.insert(block, slot, hot);
-    }
-
-    /// Chooses the block that makes room, if one may; it is leaving then.
-    pub(super) fn victim(&mut self, whom: Beneficiary) -> Option<Slot> {
-        let slot = self
-            .parked_victim(whom)
-            .or_else(|| self.listed_victim(whom))?;
-        self.slots.leave(slot);
-        Some(slot)
-    }
-
-    fn parked_victim(&mut self, whom: Beneficiary) -> Option<Slot> {
-        let owners = self.slots.owners.as_mut()?;
-        owners.parked_victim(whom)
-    }
-
-    /// The algorithm's choice; those that their owners must not lose are set aside.
-    fn listed_victim(&mut self, whom: Beneficiary) -> Option<Slot> {
-        for _ in 0..self.candidates.min(SEARCH_MOST) {
-            let slot = self.replacement.evict(&self.slots);
-            self.aside.insert(slot as usize);
-            self.candidates -= 1;
-            let owner = self.slots.owner(slot);
-            match &mut self.slots.owners {
-                // What is pinned need not be found again.
-                Some(_) if owner == PINNED => {}
-                Some(owners) if !owners.may_lose(owner, whom) => owners.park(owner, slot),
-                _ => return Some(slot),
-            }
-        }
-        None
-    }
-
-    /// Whether there may be a victim.
-    fn may_make_room(&self) -> bool {
-        self.candidates > 0 || self.slots.owners.is_some()
-    }
-
-    /// Queues the demotion of what has to leave without anybody waiting for its slot.
-    pub(super) fn trim(&mut self, now: Nanos) {
-        while !self.backlog.is_full() {
-            let Some(excess) = self.slots.excess(now) else {
-                return;
-            };
-            let slot = match excess {
-                Excess::Block(_, slot) => {
-                    self.take_out(slot);
-                    slot
-                }
-                Excess::Victim(whom) => match self.victim(whom) {
-                    Some(slot) => slot,
-                    None => return,
-                },
-            };
-            if let Some(owners) = &mut self.slots.owners {
-                owners.vacate(slot);
-            }
-            let block = self.slots.block(slot);
-            self.backlog.queue(Work::Demote { block, slot });
-        }
-    }
-
-    /// The block in a slot has to leave whatever it is worth.
-    fn take_out(&mut self, slot: Slot) {
-        let owner = self.slots.owner(slot);
-        match &mut self.slots.owners {
-            Some(owners) if owners.is_parked(slot) => owners.unpark(owner, slot),
-            _ if self.aside[slot as usize] => {}
-            _ => {
-                self.replacement.remove(slot);
-                self.aside.insert(slot as usize);
-                self.candidates -= 1;
-            }
-        }
-        self.slots.leave(slot);
-    }
-
-    /// As [`Policy::make_way`] has it.
-    pub(super) fn make_way(&mut self, block: Block, wanted: Block) {
-        let slot = self.slots.expendable(block, wanted);
-        let Some(slot) = slot.filter(|_| !self.backlog.is_full()) else {
-            return;
-        };
-        self.take_out(slot);
-        self.backlog.queue(Work::Demote { block, slot });
-    }
-
-    /// As [`Policy::set_shares`] has it.
-    pub(super) fn set_shares(&mut self, shares: &Shares) {
-        self.slots.set_shares(shares);
-        // What was pinned before goes before others from now on, until it is touched.
-        for slot in self.aside.ones().map(|slot| slot as Slot) {
-            let owner = self.slots.owner(slot);
-            let is_leaving = self.slots.is_leaving(slot);
-            if let Some(owners) = &mut self.slots.owners {
-                if !is_leaving && owner != PINNED && !owners.is_parked(slot) {
-                    owners.park(owner, slot);
-                }
-            }
-        }
-    }
-
-    /// Starts to bring an absent block into a free slot, if there is one. `proven`: it is known to
-    /// be worth keeping.
-    pub(super) fn start(&mut self, block: Block, proven: bool) -> Option<Work> {
-        if self.backlog.is_full() || !self.slots.may_take(block) {
-            return None;
-        }
-        let slot = self.slots.take()?;
-        self.recall(block, proven);
-        let work = Work::Promote { block, slot };
-        self.backlog.start(work);
-        Some(work)
-    }
-
-    /// An absent block is going to come.
-    fn recall(&mut self, block: Block, proven: bool) {
-        let recalled = self.replacement.recall(block, &mut self.slots);
-        self.slots.expect(block, recalled || proven);
-    }
-
-    /// The victim has left its slot, which is not free yet; or, without `success`, stays.
-    pub(super) fn demoted(&mut self, block: Block, slot: Slot, success: bool) {
-        if success {
-            self.slots.remove(block);
-            self.aside.remove(slot as usize);
-            self.replacement.gone(block, slot, &mut self.slots);
-        } else {
-            self.slots.stay(slot);
-            // As a new block, not as the next victim again: what failed may fail for a while.
-            self.list(slot, false);
-        }
-    }
-
-    /// As [`Policy::insert`] has it: what is asked for by name is worth keeping.
-    pub(super) fn insert(&mut self, block: Block) -> Option<Work> {
-        match self.slots.place(block) {
-            Place::Absent => self.start(block, true),
-            Place::Resident(_) | Place::Incoming { .. } => None,
-        }
-    }
-
-    pub(super) fn load(&mut self, mapping: Mapping) {
-        self.slots.load(mapping.block, mapping.slot);
-        self.list(mapping.slot, mapping.heat > HOTTEST / 2);
-    }
-
-    pub(super) fn promoted(&mut self, block: Block, slot: Slot, success: bool) {
-        let hot = self.slots.place(block) == Place::Incoming { hot: true };
-        if success {
-            self.slots.settle(block, slot);
-            self.list(slot, hot);
-        } else {
-            self.slots.cancel(block);
-            self.slots.release(slot);
-        }
-    }
-}
-
-/// The policy that a replacement algorithm makes: 8 bytes per slot and 4 per block of the origin
-/// beside the algorithm's own.
-pub struct DemandFill<R> {
-    contents: Contents<R>,
+/// A block comes into the slot of the one that its miss displaces.
+pub struct OnDemand {
     /// By slot: the block that follows the one that is being demoted, if one does.
     successors: Vec<Block>,
 }
 
-#[allow(private_bounds)] // a seal: the algorithms are those of this module
-impl<R: Replacement> DemandFill<R> {
-    /// An empty cache.
-    pub fn new(geometry: Geometry) -> DemandFill<R> {
-        DemandFill {
-            contents: Contents::new(geometry),
-            successors: vec![NONE; geometry.slots as usize],
-        }
-    }
-
-    /// Queues what brings an absent block in, if anything can.
-    fn admit(&mut self, block: Block) {
-        if self.contents.backlog.is_full() {
-            return;
-        }
-        if self.contents.slots.may_take(block) {
-            if let Some(slot) = self.contents.slots.take() {
-                self.contents.recall(block, false);
-                self.contents.backlog.queue(Work::Promote { block, slot });
-            }
-        } else if self.contents.may_make_room() {
-            self.replace(block);
-        }
-    }
-
+impl OnDemand {
     /// Queues what brings an absent block into the slot of another, if one may be taken.
-    fn replace(&mut self, successor: Block) {
-        let whom = match &self.contents.slots.owners {
+    fn replace<R: Replacement>(&mut self, contents: &mut Contents<R>, successor: Block) {
+        let whom = match &contents.slots.owners {
             None => Beneficiary::Anyone,
             Some(owners) => match owners.beneficiary(successor) {
                 Some(whom) => whom,
                 None => return,
             },
         };
-        self.contents.recall(successor, false);
-        let Some(slot) = self.contents.victim(whom) else {
-            return self.contents.slots.cancel(successor);
+        contents.recall(successor, false);
+        let Some(slot) = contents.give_up(whom) else {
+            return contents.slots.cancel(successor);
         };
         self.successors[slot as usize] = successor;
-        let block = self.contents.slots.block(slot);
-        self.contents.backlog.queue(Work::Demote { block, slot });
-    }
-
-    /// The promotion into the slot is queued only now, as it can be done only now.
-    fn demoted(&mut self, block: Block, slot: Slot, success: bool) {
-        let successor = std::mem::replace(&mut self.successors[slot as usize], NONE);
-        self.contents.demoted(block, slot, success);
-        match (successor, success) {
-            (NONE, true) => self.contents.slots.release(slot),
-            (NONE, false) => {}
-            (block, true) => self.contents.backlog.queue(Work::Promote { block, slot }),
-            (successor, false) => self.contents.slots.cancel(successor),
-        }
     }
 }
 
-impl<R: Replacement> Policy for DemandFill<R> {
-    fn access(&mut self, access: Access) -> Option<Slot> {
-        match self.contents.slots.place(access.block) {
-            Place::Resident(slot) => {
-                self.contents.touch(slot);
-                Some(slot)
-            }
-            Place::Incoming { .. } => None,
-            Place::Absent => {
-                self.admit(access.block);
-                None
-            }
+impl<R: Replacement> Filling<R> for OnDemand {
+    fn new(geometry: Geometry) -> OnDemand {
+        OnDemand {
+            successors: vec![NONE; geometry.slots as usize],
         }
     }
 
-    fn resident(&self, block: Block) -> Option<Slot> {
-        self.contents.slots.resident(block)
-    }
-
-    fn next_work(&mut self, now: Nanos, _idle: bool) -> Option<Work> {
-        self.contents.trim(now);
-        self.contents.backlog.oldest()
-    }
-
-    fn finished(&mut self, work: Work, success: bool) {
-        self.contents.backlog.finish(work);
-        match work {
-            Work::Promote { block, slot } => self.contents.promoted(block, slot, success),
-            Work::Demote { block, slot } => self.demoted(block, slot, success),
-            Work::WriteBack { .. } => unreachable!("this policy hands out no write-backs"),
+    /// Queues what brings the block in, if anything can.
+    fn miss(&mut self, contents: &mut Contents<R>, block: Block) {
+        if contents.backlog.is_full() {
+            return;
+        }
+        if contents.slots.may_take(block) {
+            if let Some(slot) = contents.slots.take() {
+                contents.recall(block, false);
+                contents.backlog.queue(Work::Promote { block, slot });
+            }
+        } else if contents.may_make_room() {
+            self.replace(contents, block);
         }
     }
 
-    fn insert(&mut self, block: Block) -> Option<Work> {
-        self.contents.insert(block)
-    }
-
-    fn make_way(&mut self, block: Block, wanted: Block) {
-        self.contents.make_way(block, wanted);
-    }
-
-    fn leaving(&self) -> u32 {
-        self.contents.slots.leaving()
-    }
-
-    fn load(&mut self, mapping: Mapping) {
-        self.contents.load(mapping);
-    }
-
-    /// Dirty and clean blocks are worth the same here: a demotion writes back what must be.
-    fn set_dirty(&mut self, _slot: Slot, _dirty: bool) {}
-
-    fn heat(&self, slot: Slot) -> u8 {
-        self.contents.replacement.heat(slot)
-    }
-
-    fn set_shares(&mut self, shares: &Shares) {
-        self.contents.set_shares(shares);
-    }
-
-    fn usage(&self) -> Usage {
-        self.contents.slots.usage()
-    }
-
-    fn used(&self) -> u32 {
-        self.contents.slots.used()
-    }
-
-    fn capacity(&self) -> u32 {
-        self.contents.slots.capacity()
+    /// The promotion into the slot is queued only now, as it can be done only now.
+    fn demoted(&mut self, contents: &mut Contents<R>, slot: Slot, success: bool) {
+        let successor = std::mem::replace(&mut self.successors[slot as usize], NONE);
+        match (successor, success) {
+            (NONE, true) => contents.slots.release(slot),
+            (NONE, false) => {}
+            (block, true) => contents.backlog.queue(Work::Promote { block, slot }),
+            (successor, false) => contents.slots.cancel(successor),
+        }
     }
 }

@@ -9,12 +9,10 @@
 //! O'Neil, Weikum, "The LRU-K page replacement algorithm", SIGMOD 1993). So a touch counts only
 //! when a share of the cache has been brought in since the last one that did.
 
-use super::demand::{Contents, Replacement};
+use super::contents::{Contents, Filled, Filling, Replacement};
 use super::s3fifo::S3Fifo;
-use super::shares::{Beneficiary, Shares, Usage};
-use super::slots::Place;
-use super::{Access, Block, Geometry, Mapping, Policy, Slot, Work};
-use virtual_time::Nanos;
+use super::shares::Beneficiary;
+use super::{Block, Geometry, Slot};
 
 /// Share of the slots that are kept free: one in so many, …
 const FREE_SHARE: u32 = 64;
@@ -25,10 +23,10 @@ const FREE_MOST: u32 = 256;
 const CORRELATED_SHARE: u32 = 256;
 
 /// The policy: 29 bytes per slot, its half of the map among them, and 4 per block of the origin.
-pub struct Hotset {
-    contents: Contents<S3Fifo>,
-    /// The promotion of the block that missed last.
-    admitted: Option<Work>,
+pub type Hotset = Filled<S3Fifo, Ahead>;
+
+/// Slots are made free before they are needed.
+pub struct Ahead {
     /// By slot: how many blocks had been brought in when a touch last counted.
     counted_at: Vec<u32>,
     brought_in: u32,
@@ -36,12 +34,41 @@ pub struct Hotset {
     correlated: u32,
 }
 
-impl Hotset {
-    /// An empty cache.
-    pub fn new(geometry: Geometry) -> Hotset {
-        Hotset {
-            contents: Contents::new(geometry),
-            admitted: None,
+impl Ahead {
+    /// Once half of the slots that are kept free are in use, others are made free.
+    fn make_room<R: Replacement>(&self, contents: &mut Contents<R>) {
+        let slots = &contents.slots;
+        let (coming, reserved) = (slots.free() + slots.leaving(), slots.reserved());
+        if coming > reserved + self.kept_free / 2 {
+            return;
+        }
+        for _ in coming..reserved + self.kept_free {
+            if !give_up(contents, Beneficiary::Anyone) {
+                return;
+            }
+        }
+    }
+
+    /// An owner near its limit gives up blocks of its own, so that its next ones have room.
+    fn make_room_within<R: Replacement>(&self, contents: &mut Contents<R>, block: Block) {
+        loop {
+            let owners = contents.slots.owners.as_ref();
+            let whom = owners.and_then(|owners| owners.close_to_limit(block, self.kept_free));
+            match whom {
+                Some(whom) if give_up(contents, whom) => {}
+                _ => return,
+            }
+        }
+    }
+}
+
+fn give_up<R: Replacement>(contents: &mut Contents<R>, whom: Beneficiary) -> bool {
+    !contents.backlog.is_full() && contents.give_up(whom).is_some()
+}
+
+impl<R: Replacement> Filling<R> for Ahead {
+    fn new(geometry: Geometry) -> Ahead {
+        Ahead {
             counted_at: vec![0; geometry.slots as usize],
             brought_in: 0,
             kept_free: geometry.slots.div_ceil(FREE_SHARE).min(FREE_MOST),
@@ -49,151 +76,30 @@ impl Hotset {
         }
     }
 
-    fn touch(&mut self, slot: Slot) {
+    fn touch(&mut self, contents: &mut Contents<R>, slot: Slot) {
         let counted_at = &mut self.counted_at[slot as usize];
         if self.brought_in.wrapping_sub(*counted_at) < self.correlated {
             return;
         }
         *counted_at = self.brought_in;
-        self.contents.touch(slot);
+        contents.touch(slot);
     }
 
-    /// Once half of the slots that are kept free are in use, others are made free.
-    fn make_room(&mut self) {
-        let slots = &self.contents.slots;
-        let (coming, reserved) = (slots.free() + slots.leaving(), slots.reserved());
-        if coming > reserved + self.kept_free / 2 {
-            return;
-        }
-        for _ in coming..reserved + self.kept_free {
-            if !self.give_up(Beneficiary::Anyone) {
-                return;
-            }
-        }
+    fn miss(&mut self, contents: &mut Contents<R>, block: Block) {
+        let work = contents.start(block, false);
+        contents.backlog.offer(work);
+        self.make_room(contents);
+        self.make_room_within(contents, block);
     }
 
-    /// An owner near its limit gives up blocks of its own, so that its next ones have room.
-    fn make_room_within(&mut self, block: Block) {
-        loop {
-            let owners = self.contents.slots.owners.as_ref();
-            let whom = owners.and_then(|owners| owners.close_to_limit(block, self.kept_free));
-            match whom {
-                Some(whom) if self.give_up(whom) => {}
-                _ => return,
-            }
-        }
+    fn promoted(&mut self, slot: Slot) {
+        self.brought_in = self.brought_in.wrapping_add(1);
+        self.counted_at[slot as usize] = self.brought_in;
     }
 
-    /// Queues the demotion of a victim, if there is one.
-    fn give_up(&mut self, whom: Beneficiary) -> bool {
-        if self.contents.backlog.is_full() {
-            return false;
-        }
-        let Some(slot) = self.contents.victim(whom) else {
-            return false;
-        };
-        let block = self.contents.slots.block(slot);
-        self.contents.backlog.queue(Work::Demote { block, slot });
-        true
-    }
-
-    fn promoted(&mut self, block: Block, slot: Slot, success: bool) {
-        self.contents.promoted(block, slot, success);
+    fn demoted(&mut self, contents: &mut Contents<R>, slot: Slot, success: bool) {
         if success {
-            self.brought_in = self.brought_in.wrapping_add(1);
-            self.counted_at[slot as usize] = self.brought_in;
+            contents.slots.release(slot);
         }
-    }
-
-    fn demoted(&mut self, block: Block, slot: Slot, success: bool) {
-        self.contents.demoted(block, slot, success);
-        if success {
-            self.contents.slots.release(slot);
-        }
-    }
-}
-
-impl Policy for Hotset {
-    fn access(&mut self, access: Access) -> Option<Slot> {
-        match self.contents.slots.place(access.block) {
-            Place::Resident(slot) => {
-                self.touch(slot);
-                return Some(slot);
-            }
-            Place::Incoming { .. } => {}
-            Place::Absent => {
-                let block = access.block;
-                let work = self.contents.start(block, false);
-                if let Some(unused) = std::mem::replace(&mut self.admitted, work) {
-                    self.contents.backlog.queue_started(unused);
-                }
-                self.make_room();
-                self.make_room_within(block);
-            }
-        }
-        None
-    }
-
-    fn admit(&mut self, access: Access) -> Option<Work> {
-        self.admitted.take_if(|work| work.block() == access.block)
-    }
-
-    fn resident(&self, block: Block) -> Option<Slot> {
-        self.contents.slots.resident(block)
-    }
-
-    fn next_work(&mut self, now: Nanos, _idle: bool) -> Option<Work> {
-        self.contents.trim(now);
-        self.admitted
-            .take()
-            .or_else(|| self.contents.backlog.oldest())
-    }
-
-    fn finished(&mut self, work: Work, success: bool) {
-        self.contents.backlog.finish(work);
-        match work {
-            Work::Promote { block, slot } => self.promoted(block, slot, success),
-            Work::Demote { block, slot } => self.demoted(block, slot, success),
-            Work::WriteBack { .. } => unreachable!("this policy hands out no write-backs"),
-        }
-    }
-
-    fn insert(&mut self, block: Block) -> Option<Work> {
-        self.contents.insert(block)
-    }
-
-    fn make_way(&mut self, block: Block, wanted: Block) {
-        self.contents.make_way(block, wanted);
-    }
-
-    fn leaving(&self) -> u32 {
-        self.contents.slots.leaving()
-    }
-
-    fn load(&mut self, mapping: Mapping) {
-        self.contents.load(mapping);
-    }
-
-    /// Dirty and clean blocks are worth the same here; the engine cleans in the order of the origin.
-    fn set_dirty(&mut self, _slot: Slot, _dirty: bool) {}
-
-    fn heat(&self, slot: Slot) -> u8 {
-        self.contents.replacement.heat(slot)
-    }
-
-    fn set_shares(&mut self, shares: &Shares) {
-        self.contents.set_shares(shares);
-    }
-
-    fn usage(&self) -> Usage {
-        self.contents.slots.usage()
-    }
-
-    fn used(&self) -> u32 {
-        self.contents.slots.used()
-    }
-
-    fn capacity(&self) -> u32 {
-        self.contents.slots.capacity()
     }
 }

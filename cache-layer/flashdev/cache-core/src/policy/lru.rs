@@ -1,6 +1,6 @@
 //! Least recently used: the victim is the block that nobody has touched for longest.
 
-use super::demand::Replacement;
+use super::contents::Replacement;
 use super::list::{Links, List};
 use super::slots::Slots;
 use super::{Block, Geometry, Slot};

@@ -18,6 +18,7 @@
 
 mod arc;
 mod backlog;
+mod contents;
 mod demand;
 mod hotset;
 pub mod list;

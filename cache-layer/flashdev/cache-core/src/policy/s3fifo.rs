@@ -4,7 +4,7 @@
 //! algorithm 1, with the sizes and the threshold of its authors' libCacheSim. As there, the main
 //! queue takes what the small one has no room for until the cache has filled once.
 
-use super::demand::Replacement;
+use super::contents::Replacement;
 use super::list::{Links, List};
 use super::slots::Slots;
 use super::{Block, Geometry, HOTTEST, Slot};

@@ -3,7 +3,7 @@
 //! Zhang, Yang, Yue, Vigfusson, Rashmi: "SIEVE is Simpler than LRU: an Efficient Turn-Key Eviction
 //! Algorithm for Web Caches", NSDI 2024, algorithm 1.
 
-use super::demand::Replacement;
+use super::contents::Replacement;
 use super::list::{Links, List};
 use super::slots::Slots;
 use super::{Block, Geometry, HOTTEST, Slot};

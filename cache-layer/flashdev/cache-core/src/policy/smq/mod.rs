@@ -25,7 +25,7 @@ mod levels;
 mod tests;
 
 use super::backlog::Backlog;
-use super::demand::SEARCH_MOST;
+use super::contents::SEARCH_MOST;
 use super::shares::{Beneficiary, Excess, Shares, Usage};
 use super::slots::{Place, Slots};
 use super::{Access, Block, Geometry, HOTTEST, Mapping, Policy, Slot, Work};
@@ -83,8 +83,6 @@ pub struct Smq {
     clock: Option<Clock>,
     /// A request is under way that carries a tick.
     tick_carried: bool,
-    /// The promotion of the block that the last request writes all of.
-    overwrite: Option<Work>,
 }
 
 impl Smq {
@@ -101,7 +99,6 @@ impl Smq {
             backlog: Backlog::new(),
             clock: None,
             tick_carried: false,
-            overwrite: None,
         }
     }
 
@@ -154,10 +151,9 @@ impl Smq {
         if entry.pending || std::mem::replace(&mut entry.hit_in, period) == period {
             return;
         }
-        let queue = if entry.dirty {
-            &mut self.dirty
-        } else {
-            &mut self.clean
+        let queue = match entry.dirty {
+            true => &mut self.dirty,
+            false => &mut self.clean,
         };
         queue.requeue(&mut self.members, slot, 1);
     }
@@ -180,9 +176,7 @@ impl Smq {
             match self.promotion(block) {
                 Some(work) if whole => {
                     self.backlog.start(work);
-                    if let Some(unused) = self.overwrite.replace(work) {
-                        self.backlog.queue_started(unused);
-                    }
+                    self.backlog.offer(Some(work));
                 }
                 Some(work) => self.backlog.queue(work),
                 None => {}
@@ -352,7 +346,7 @@ impl Policy for Smq {
     /// The kernel hands the work out with the look-up of a bio that writes a whole block
     /// (`policy_lookup_with_work`), which then overwrites the slot (`mg_start`).
     fn admit(&mut self, access: Access) -> Option<Work> {
-        self.overwrite.take_if(|work| work.block() == access.block)
+        self.backlog.take_offered(access.block)
     }
 
     fn resident(&self, block: Block) -> Option<Slot> {
@@ -375,7 +369,7 @@ impl Policy for Smq {
     fn next_work(&mut self, now: Nanos, idle: bool) -> Option<Work> {
         self.advance(now);
         self.trim(now);
-        if let Some(work) = self.overwrite.take().or_else(|| self.backlog.newest()) {
+        if let Some(work) = self.backlog.newest() {
             return Some(work);
         }
         if idle && self.dirty.len() > 0 {
