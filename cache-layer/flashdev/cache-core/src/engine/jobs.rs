@@ -114,7 +114,7 @@ pub(super) enum Job {
 }
 
 /// A warm-up: wanted blocks are fetched in the order of the origin, as one long sequential read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Warming {
     wanted: RoaringBitmap,
     total: u64,
@@ -291,33 +291,30 @@ impl Engine {
             let Some(bytes) = may_read.filter(|_| may_begin) else {
                 return;
             };
-            let claims = self.claim_run(job, bytes);
-            let Job::Warm(warming) = &mut self.jobs[job] else {
-                return;
-            };
-            match claims.is_empty() {
-                true if warming.waits_for_room => return,
-                true => continue,
-                false => warming.begin_read(now, claims.len() as u64 * block_bytes),
+            let mut warming = std::mem::take(warming);
+            let claims = self.claim_run(&mut warming, bytes);
+            let has_to_wait = warming.waits_for_room;
+            if !claims.is_empty() {
+                warming.begin_read(now, claims.len() as u64 * block_bytes);
             }
-            self.warm_reads.begin(now);
-            self.begin_fetch(claims, Some(job), false);
+            self.jobs[job] = Job::Warm(warming);
+            if !claims.is_empty() {
+                self.warm_reads.begin(now);
+                self.begin_fetch(claims, Some(job), false);
+            } else if has_to_wait {
+                return;
+            }
         }
     }
 
     /// Claims wanted blocks that follow one another, as many as make one read.
-    fn claim_run(&mut self, job: JobId, bytes: u64) -> SmallVec<[(Block, Slot); 1]> {
+    fn claim_run(&mut self, warming: &mut Warming, bytes: u64) -> SmallVec<[(Block, Slot); 1]> {
         let most = (bytes / self.config.layout.block_bytes).max(1) as usize;
         let mut claims: SmallVec<[(Block, Slot); 1]> = SmallVec::new();
         for _ in 0..most {
-            let Job::Warm(warming) = &mut self.jobs[job] else {
-                break;
-            };
             warming.waits_for_room = false;
-            let Some(block) = warming
-                .next
-                .and_then(|from| warming.wanted.range(from..).next())
-            else {
+            let next = |from| warming.wanted.range(from..).next();
+            let Some(block) = warming.next.and_then(next) else {
                 warming.next = None;
                 break;
             };
@@ -325,23 +322,16 @@ impl Engine {
                 break;
             }
             let absent = !self.locks.contains_key(&block) && !self.resident.contains(block);
-            let work = if absent {
-                self.policy.insert(block)
-            } else {
-                None
-            };
+            let work = absent.then(|| self.policy.insert(block)).flatten();
             if let Some(Work::Promote { slot, .. }) = work {
                 warming.next = block.checked_add(1);
                 self.locks.insert(block, BlockLock::Promoting(Vec::new()));
                 claims.push((block, slot));
                 continue;
             }
-            if absent && self.make_room(job, block, READS * most as u32) {
+            if absent && self.make_room(warming, block, READS * most as u32) {
                 break;
             }
-            let Job::Warm(warming) = &mut self.jobs[job] else {
-                break;
-            };
             warming.next = block.checked_add(1);
             warming.warmed.skipped += 1;
             if !claims.is_empty() {
@@ -353,10 +343,7 @@ impl Engine {
 
     /// Has others leave, the coldest first, until so many are on their way out; whether any is, and
     /// the block has to wait.
-    fn make_room(&mut self, job: JobId, block: Block, most: u32) -> bool {
-        let Job::Warm(warming) = &mut self.jobs[job] else {
-            return false;
-        };
+    fn make_room(&mut self, warming: &mut Warming, block: Block, most: u32) -> bool {
         let victims = warming.victims.get_or_insert_with(|| {
             let others = &self.resident - &warming.wanted;
             let worth = |other| {
