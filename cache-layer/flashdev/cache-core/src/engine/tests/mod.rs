@@ -1,5 +1,8 @@
 //! What the engine promises, on modelled devices that fail, under random schedules.
 
+mod bench;
 mod faults;
+mod jobs;
+mod shares;
 mod steps;
 mod world;
