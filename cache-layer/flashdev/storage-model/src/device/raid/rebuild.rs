@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::geometry::Extent;
-use super::plan::{Extents, recovery};
-use super::{Kind, Level, NEVER, NO_HOST, Raid, RaidSpec, Stage};
+use super::geometry::{Extent, Level};
+use super::plan::recovery;
+use super::requests::push_joined;
+use super::works::{Kind, Stage};
+use super::{NEVER, NO_HOST, Raid, RaidSpec};
 use crate::device::{Device, Op, Request};
 use virtual_time::{NANOS_PER_S, Nanos};
 
@@ -121,15 +123,10 @@ impl<D: Device> Raid<D> {
     }
 
     /// What to read for these rows of a member, of each other one at most one run.
-    fn rebuild_sources(&self, member: usize, rows: std::ops::Range<u64>) -> Extents {
+    fn rebuild_sources(&self, member: usize, rows: std::ops::Range<u64>) -> Vec<Extent> {
         let geometry = &self.spec.geometry;
-        let mut extents = Extents::new();
-        let mut add = |extent: Extent| match extents.iter_mut().find(|known: &&mut Extent| {
-            known.member == extent.member && known.offset + known.len == extent.offset
-        }) {
-            Some(known) => known.len += extent.len,
-            None => extents.push(extent),
-        };
+        let mut extents = Vec::new();
+        let mut add = |extent| push_joined(&mut extents, extent);
         for row in rows {
             let live = |other| self.is_live(other, row);
             let chunk = geometry.chunk_bytes;
