@@ -10,6 +10,7 @@ import numpy as np
 
 from hotset.reports.analysis import caveats, stats
 from hotset.reports.model.document import (
+    CACHED_ARMS,
     Arm,
     ArmName,
     Arrived,
@@ -86,15 +87,20 @@ def devices(arm: ArmName, factor: float = 1) -> tuple[DeviceUse, ...]:
             write=direction(writes * factor, ms),
             utilisation=min(1, (reads + writes) * factor * ms / 1000),
         )
-        for name, (reads, writes, ms) in DEVICES[arm].items()
+        for name, (reads, writes, ms) in DEVICES[_kind(arm)].items()
     )
+
+
+def _kind(arm: ArmName) -> ArmName:
+    """A policy's arm is as any with a cache."""
+    return "accelerated" if arm in CACHED_ARMS else arm
 
 
 def repeat(
     arm: ArmName, number: int, nopm: float, duration_s: int = 120, noise: float = 0.15
 ) -> Repeat:
     random = np.random.default_rng((sum(map(ord, arm)), number))
-    tiered = arm == "accelerated"
+    tiered = arm in CACHED_ARMS
     slow = arm == "baseline"
     wave = 1 + 0.25 * np.sin(np.arange(duration_s) / 9) if slow else np.ones(duration_s)
     rates = np.maximum(0, nopm * wave * random.normal(1, noise * (3 if slow else 1), duration_s))
@@ -281,6 +287,15 @@ def complete(duration_s: int = 120) -> RunDocument:
         },
     )
     return warned(document)
+
+
+def with_policies() -> RunDocument:
+    """Three cache policies in place of the one arm with a cache."""
+    document = complete()
+    levels: dict[ArmName, float] = {"smq": 1200, "arc": 1350, "hotset": 3900}
+    policies = tuple(arm(name, nopm=level) for name, level in levels.items())
+    others = tuple(one for one in document.arms if one.name != "accelerated")
+    return warned(document.model_copy(update={"arms": (*others, *policies), "factors": {}}))
 
 
 QUERY_SECONDS = {number: 0.05 * 1.35 ** (number * 7 % 22) for number in range(1, 23)}

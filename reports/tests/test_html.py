@@ -23,6 +23,7 @@ RUNS = {
     "complete": documents.complete,
     "queries": documents.with_queries,
     "curve": documents.with_curve,
+    "policies": documents.with_policies,
     "sql": documents.with_sql,
     "rate": documents.at_a_rate,
     "queries-alone": documents.queries_alone,

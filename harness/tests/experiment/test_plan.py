@@ -116,6 +116,20 @@ def test_learning_is_planned_once_before_the_first_arm_that_takes_it(
         assert steps[steps.index(learned) + 1] == f"accelerated, repeat 1: {workload}"
 
 
+def test_policies_are_arms_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    if chroot.lacking():
+        pytest.skip(f"not planned where it cannot run: {chroot.lacking()}")
+    arms = 'arms=["baseline", "smq", "arc"]'
+    experiment_plan.plan(read(Path(DEMO), (arms, "tier.policy=lru", "repeats=1")))
+    said = capsys.readouterr().out
+    turns = [part.partition(", ")[0] for part in said.split("\n# ")[1:] if ", repeat" in part]
+    assert turns == ["baseline", "smq", "arc"]
+    for policy in ("smq", "arc"):
+        arm = said.partition(f"\n# {policy}, repeat 1")[2].partition("\n# ")[0]
+        assert f"--policy {policy}" in arm
+    assert "--policy lru" not in said, "the arms name theirs"
+
+
 def test_the_output_is_data(planned: Planned) -> None:
     assert (planned.code, planned.error) == (0, "")
     assert planned.text.startswith("# the lab\n")

@@ -8,7 +8,9 @@ import pytest
 
 from hotset.cachelayer.common.paths import repository_file
 from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.tiers import policies
 from hotset.harness.experiment.file.spec import Spec, SpecError, read
+from hotset.reports.model import document
 
 MIB = 2**20
 GOOD = """\
@@ -105,6 +107,15 @@ def test_the_engine_of_our_own_has_hotset_unless_told_otherwise(file: Path) -> N
     assert read(file, ("tier.kind=emulated",)).tier.kind == "userspace", "its name of before"
     said = read(file, ("tier.kind=userspace", "tier.policy=smq")).tier
     assert said.resolved("userspace").policy == "smq"
+
+
+def test_policies_as_arms_are_those_of_the_own_engine(file: Path) -> None:
+    assert document.POLICY_ARMS == policies.POLICIES
+    spec = read(file, ('arms=["baseline", "smq", "arc"]',))
+    assert (spec.tier_wanted, spec.policy_arms) == ("userspace", ["smq", "arc"])
+    assert read(file).tier_wanted == "auto"
+    with pytest.raises(SpecError, match=r"arms: smq: .*set tier.kind to 'userspace'"):
+        read(file, ('arms=["baseline", "smq"]', "tier.kind=dm-cache"))
 
 
 def test_a_block_is_as_large_as_the_tier_that_takes_it_allows(file: Path) -> None:

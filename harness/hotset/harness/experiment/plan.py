@@ -178,7 +178,7 @@ def _print_queries(spec: Spec, what: str = "the 22 queries") -> None:
 
 def plan(spec: Spec) -> None:
     """Print the commands of an experiment in the order in which a run would give them."""
-    kind = labs.choose(spec.machine.kind, spec.tier.wanted)
+    kind = labs.choose(spec.machine.kind, spec.tier_wanted)
     with tempfile.TemporaryDirectory(prefix="hotset-plan-") as name:
         folder, local = Path(name), _PrintingLocal({"losetup --find": str(_LOOP)})
         cleanup = _PrintingCleanup(folder, local)
@@ -218,7 +218,7 @@ def _lab(spec: Spec, kind: MachineKind, folder: Path, cleanup: Cleanup, local: L
     else:
         flash = labs.FLASH_DISK
     kernel = KernelBackend(
-        local, machine, target, flash, folder, tier_kind=labs.kernel_tier(spec.tier.wanted)
+        local, machine, target, flash, folder, tier_kind=labs.kernel_tier(spec.tier_wanted)
     )
     return Lab(kind, local, machine, None, kernel, saved, folder, cleanup)
 

@@ -135,7 +135,8 @@ class Recorded:
         with site.report.task("probing the hit ratio"):
             window, seconds = _probed(site, turn, placed)
         ratio = window.hits.ratio if window.hits else None
-        self._journal.add_warmup(_warmup_record(warmed, ratio, seconds, want, turn.repeat))
+        if turn.arm == _first_cached(site.spec):
+            self._journal.add_warmup(_warmup_record(warmed, ratio, seconds, want, turn.repeat))
         site.report.say(
             f"warm-up {warmed.bytes} in {warmed.seconds:.1f} s, {warmed.mb_per_s:.1f} MB/s of the"
             f" origin's {warmed.origin_mb_per_s:.1f}; probe hit ratio {ratio or 0:.1%}"
@@ -146,6 +147,11 @@ class Recorded:
                 f" warmup.probe_hit_ratio = {want.probe_hit_ratio:.1%}: the cache is too small for"
                 f" the database, or the warm-up method ({want.method}) did not fill it"
             )
+
+
+def _first_cached(spec: Spec) -> document.ArmName:
+    """The arm whose warm-ups the document tells: where policies are arms, each has its own."""
+    return next(arm for arm in document.CACHED_ARMS if arm in spec.arms)
 
 
 def _named(site: Site, workloads: Workloads) -> Workloads:

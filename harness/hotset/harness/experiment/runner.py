@@ -76,7 +76,7 @@ def run(
 
 def _raise(stack: ExitStack, spec: Spec, report: Reporter) -> tuple[Lab, Path]:
     """The lab, with the disk of the saved image (a new, empty one when there is none yet)."""
-    image_path = base_image.path_for(spec, labs.choose(spec.machine.kind, spec.tier.wanted))
+    image_path = base_image.path_for(spec, labs.choose(spec.machine.kind, spec.tier_wanted))
     there = base_image.cached(image_path) is not None
     disk = image_path if there else base_image.new_file(image_path, spec.storage.size)
     wanted = LabSpec(
@@ -86,7 +86,7 @@ def _raise(stack: ExitStack, spec: Spec, report: Reporter) -> tuple[Lab, Path]:
         flash=spec.flash.size,
         saved=disk,
         saved_readonly=there,
-        tier=spec.tier.wanted,
+        tier=spec.tier_wanted,
         flash_model=spec.flash.model,
         flash_device=PurePosixPath(spec.flash.device) if spec.flash.device else None,
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from hotset.cachelayer.block.extents import Run
-from hotset.reports.model.document import ArmName, Workload
+from hotset.reports.model.document import CACHED_ARMS, ArmName, Workload
 
 from . import learning, timed
 from .file.spec import Spec
@@ -61,7 +61,7 @@ def walk(site: Site, work: Work) -> None:
     for turn in turns(site.spec):
         if all(work.is_done(site.spec, turn, workload) for workload in turn.workloads):
             continue
-        if turn.arm == "accelerated" and learning.wanted(site.spec):
+        if turn.arm in CACHED_ARMS and learning.wanted(site.spec):
             if turn.workloads not in hottest:
                 hottest[turn.workloads] = work.learn(site, turn.workloads)
             site = replace(site, hottest=hottest[turn.workloads])

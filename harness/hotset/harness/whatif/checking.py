@@ -9,6 +9,7 @@ from statistics import mean
 
 from hotset.cachelayer.common.errors import HotsetError, RequestError
 from hotset.reports.model.document import (
+    CACHED_ARMS,
     Arm,
     ArmName,
     PredictedArm,
@@ -22,7 +23,7 @@ from .demands import FlashPromise, SetUp
 from .prediction import FAST, Line, Taught, predict_by, rates, taught_users, teach, windows
 from .storage import own_flash, own_iops
 
-_ARMS: tuple[ArmName, ...] = ("baseline", "accelerated", "all-flash")
+_ARMS: tuple[ArmName, ...] = ("baseline", *CACHED_ARMS, "all-flash")
 _TEACHERS_MAX = 50
 """Runs of the archive that are looked at, the newest first."""
 

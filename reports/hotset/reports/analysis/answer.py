@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ..model import words
-from ..model.document import Arm, ArmName, Factor, Latency, Repeat, RunDocument
+from ..model.document import (
+    CACHED_ARMS,
+    POLICY_ARMS,
+    Arm,
+    ArmName,
+    Factor,
+    Latency,
+    Repeat,
+    RunDocument,
+)
 from . import units
 
 ARM_ORDER: tuple[ArmName, ...] = (
@@ -15,7 +24,7 @@ ARM_ORDER: tuple[ArmName, ...] = (
     "split-disks",
     "in-memory",
     "flash-volume",
-    "accelerated",
+    *CACHED_ARMS,
     "all-flash",
 )
 COMPARED: tuple[ArmName, ArmName] = ("baseline", "accelerated")
@@ -104,7 +113,8 @@ def headline(document: RunDocument) -> str:
     if said := _at_a_rate(document):
         return said
     if factor is None:
-        return f"No factor: {_why_no_factor(document)}."
+        has_policies = any(document.arm(name) for name in POLICY_ARMS)
+        return "" if has_policies else f"No factor: {_why_no_factor(document)}."
     interval = (
         f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
         if factor.has_interval
@@ -193,6 +203,8 @@ def gaps(document: RunDocument) -> tuple[str, ...]:
         "accelerated": "what the cache gains is unknown",
         "all-flash": "the ceiling is unknown",
     }
+    if any(document.arm(name) for name in POLICY_ARMS):
+        del meanings["accelerated"]
     queries_alone = document.timed is None and bool(document.power_arms)
     for name, meaning in meanings.items():
         if document.arm(name) is None and not queries_alone:

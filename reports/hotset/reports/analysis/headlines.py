@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from ..model.document import RunDocument
 from . import answer, power
-from .comparison import highest
+from .comparison import highest, policies
 
 
 def of(document: RunDocument) -> list[str]:
     """Many users, the rate that meets the limits, the 22 queries: what the experiment has."""
-    said = (answer.headline(document), highest.headline(document), power.headline(document))
+    said = (
+        answer.headline(document),
+        policies.headline(document),
+        highest.headline(document),
+        power.headline(document),
+    )
     return [sentence for sentence in said if sentence]

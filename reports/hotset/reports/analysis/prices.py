@@ -7,7 +7,7 @@ not a TPC price/performance metric, and the text says so wherever the values are
 from __future__ import annotations
 
 from ..model import words
-from ..model.document import ArmName, Cost, Prices, RunDocument
+from ..model.document import CACHED_ARMS, ArmName, Cost, Prices, RunDocument
 from . import answer, units
 from .answer import ArmFigures
 
@@ -113,8 +113,9 @@ def _flash_bytes(document: RunDocument, arm: ArmName) -> int:
     tier, storage = document.tier, document.storage
     if tier is None or storage is None:
         return 0
+    cached = tier.cache_bytes + tier.metadata_bytes + tier.volume_bytes
     return {
-        "accelerated": tier.cache_bytes + tier.metadata_bytes + tier.volume_bytes,
+        **dict.fromkeys(CACHED_ARMS, cached),
         "flash-volume": tier.volume_bytes,
         "all-flash": storage.size_bytes + tier.volume_bytes,
     }.get(arm, 0)

@@ -40,9 +40,14 @@ CPU_BOUND_SHARE = 0.85
 
 Share = Annotated[float, Field(ge=0, le=1)]
 UtcTime = Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(UTC))]
-ArmName = Literal[
-    "baseline", "split-disks", "in-memory", "flash-volume", "accelerated", "all-flash"
-]
+PolicyArm = Literal["hotset", "smq", "lru", "sieve", "s3-fifo", "arc"]
+"""As `accelerated`, with this policy of hotset's own engine."""
+POLICY_ARMS: tuple[PolicyArm, ...] = get_args(PolicyArm)
+ArmName = (
+    Literal["baseline", "split-disks", "in-memory", "flash-volume", "accelerated", "all-flash"]
+    | PolicyArm
+)
+CACHED_ARMS: tuple[ArmName, ...] = ("accelerated", *POLICY_ARMS)
 CheckedAfter = Literal["load", "every-arm"]
 WarmupOrder = Literal["disk", "heat"]
 State = Literal["complete", "failed", "interrupted"]
@@ -684,7 +689,7 @@ class Predictions(Record):
 
 
 class RunDocument(Record):
-    schema_version: Literal[1, 2, 3, 4, 5, 6, 7, 8] = SCHEMA_VERSION
+    schema_version: Literal[1, 2, 3, 4, 5, 6, 7, 8, 9] = SCHEMA_VERSION
     hotset_version: str = ""
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     command: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ import json
 import re
 import shlex
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
@@ -30,8 +30,9 @@ from ..analysis import (
     units,
 )
 from ..analysis.answer import ArmFigures
+from ..analysis.comparison import policies
 from ..model import words
-from ..model.document import ArmName, Calibration, Counters, RunDocument
+from ..model.document import POLICY_ARMS, ArmName, Calibration, Counters, RunDocument
 from ..model.schema import SCHEMA_VERSION
 from . import charts
 
@@ -41,6 +42,7 @@ ROLES: dict[ArmName, tuple[str, str]] = {
     "in-memory": ("Alternative", "the whole database in memory"),
     "flash-volume": ("Alternative", "only log and temporary space on flash"),
     "accelerated": ("After", "flash cache in front"),
+    **{name: ("Policy", f"flash cache with the policy {name}") for name in POLICY_ARMS},
     "all-flash": ("Ceiling", "everything on flash"),
 }
 
@@ -95,7 +97,7 @@ def render(document: RunDocument) -> str:
         unit=units.of(document),
         unit_columns=units.columns(document),
         unit_cells=partial(units.cells, document),
-        kinds=_kinds(document),
+        tables=[*_policies(document), *_kinds(document)],
         published=_published(document),
         predicted=_predicted(document),
         configuration=configuration(document),
@@ -140,14 +142,16 @@ def without_series(document: RunDocument) -> RunDocument:
     return document.model_copy(update={"arms": arms})
 
 
-def _kinds(document: RunDocument) -> charts.Table | None:
+def _kinds(document: RunDocument) -> Iterator[charts.Table]:
     """Each kind of transaction, arm beside arm; of scripts of one's own each script."""
-    lines = kinds.rows(document)
-    return (
-        charts.Table(kinds.title(document), kinds.columns(document), tuple(lines))
-        if lines
-        else None
-    )
+    if lines := kinds.rows(document):
+        yield charts.Table(kinds.title(document), kinds.columns(document), tuple(lines))
+
+
+def _policies(document: RunDocument) -> Iterator[charts.Table]:
+    """Cache policies that were arms."""
+    if lines := policies.rows(document):
+        yield charts.Table(policies.TITLE, policies.columns(document), tuple(lines))
 
 
 def _published(document: RunDocument) -> charts.Table | None:

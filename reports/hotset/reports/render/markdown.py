@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..analysis import answer, caveats, headlines, kinds, power, predicted, prices, published, units
 from ..analysis.answer import ArmFigures
 from ..analysis.breakdown import device_use, parts, server_io, time_use
-from ..analysis.comparison import curve, highest
+from ..analysis.comparison import curve, highest, policies
 from ..model import words
 from ..model.document import Repeat, RunDocument
 from . import charts, html
@@ -114,6 +114,9 @@ def _throughput(document: RunDocument) -> Iterator[str]:
         yield table(columns, _arm_rows(document, arms))
         if any(arm.hit_ratio is not None for arm in arms):
             yield f"Hit ratio: {answer.HIT_RATIO_DENOMINATOR}."
+    if lines := policies.rows(document):
+        yield f"## {policies.TITLE}"
+        yield table(policies.columns(document), lines)
     if document.timed == "sql" and (lines := kinds.rows(document)):
         yield f"## {kinds.title(document)}"
         yield table(kinds.columns(document), lines)

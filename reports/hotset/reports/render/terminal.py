@@ -14,7 +14,7 @@ from rich.text import Text
 from ..analysis import answer, caveats, headlines, kinds, power, predicted, prices, published, units
 from ..analysis.answer import ArmFigures
 from ..analysis.breakdown import device_use, server_io, time_use
-from ..analysis.comparison import curve, highest
+from ..analysis.comparison import curve, highest, policies
 from ..model import words
 from ..model.document import Repeat, RunDocument
 from .tables import ListingRow
@@ -60,6 +60,10 @@ def _print_arms(document: RunDocument, console: Console) -> None:
 
 def _print_workloads(document: RunDocument, console: Console) -> None:
     """What a workload shows besides: its kinds, highest rates, curves and queries."""
+    if lines := policies.rows(document):
+        console.print()
+        columns = policies.columns(document)
+        console.print(_plain_table(policies.TITLE, columns, lines, columns[:1]))
     if document.timed == "sql" and (lines := kinds.rows(document)):
         console.print()
         console.print(_kinds_table(document, lines))

@@ -12,24 +12,28 @@ from typing import Any
 
 import altair as alt
 
+from ..model.document import POLICY_ARMS
+
 ROW_PX = 54
 LABEL_ROOM = 1.22  # of the longest bar, so that its figure fits beside it on a phone
 SHORT = "format(datum.value, '~s')"  # 2k; an axis's own format rounds 500 to "1k" beside 10k
-COLOURS = {
+COLOURS: dict[str, str] = {
     "baseline": "var(--baseline)",
     "accelerated": "var(--accelerated)",
     "all-flash": "var(--all-flash)",
     "split-disks": "var(--split-disks)",
     "in-memory": "var(--in-memory)",
     "flash-volume": "var(--flash-volume)",
+    **{name: f"var(--{name})" for name in POLICY_ARMS},
 }
-DASHES = {
+DASHES: dict[str, list[int]] = {
     "baseline": [6, 3],
     "accelerated": [1, 0],
     "all-flash": [2, 2],
     "split-disks": [10, 4],
     "in-memory": [8, 2, 2, 2],
     "flash-volume": [4, 2, 1, 2],
+    **{name: [1, 0] for name in POLICY_ARMS},
 }
 QUERY_BAR_PX, QUERY_GAP_PX = 8, 8
 SHARE_PX = 26

@@ -30,6 +30,7 @@ from hotset.cachelayer.tiers.base import TierKind, TierSpec, WriteMode
 from hotset.cachelayer.tiers.policies import Policy
 from hotset.cachelayer.warmup.fill import Method
 from hotset.reports.model.document import (
+    POLICY_ARMS,
     ArmName,
     Prices,
     Published,
@@ -277,7 +278,8 @@ class Spec(Table):
     arms: Annotated[
         tuple[ArmName, ...], Field(json_schema_extra={"minItems": 1, "uniqueItems": True})
     ] = ("baseline", "accelerated", "all-flash")
-    """What is measured, each name once."""
+    """What is measured, each name once. The name of a policy (`hotset`, `smq`, `lru`, `sieve`,
+    `s3-fifo`, `arc`) is as `accelerated`, with that policy of hotset's own engine."""
     machine: MachineTable = MachineTable()
     storage: StorageTable
     flash: FlashTable
@@ -319,6 +321,16 @@ class Spec(Table):
         """In the order in which they are run."""
         tables: dict[Workload, object] = {"tpcc": self.tpcc, "sql": self.sql, "tpch": self.tpch}
         return tuple(name for name, table in tables.items() if table is not None)
+
+    @property
+    def tier_wanted(self) -> TierChoice:
+        """The kind of tier, as far as its policy and policies as arms leave a choice."""
+        return "userspace" if self.policy_arms else self.tier.wanted
+
+    @property
+    def policy_arms(self) -> list[ArmName]:
+        """The arms that are a policy of hotset's own engine."""
+        return [arm for arm in self.arms if arm in POLICY_ARMS]
 
     @property
     def placements(self) -> tuple[tuple[Workload, ...], ...]:
@@ -400,7 +412,12 @@ class Spec(Table):
 
     @model_validator(mode="after")
     def _machine_has_the_tier(self) -> Self:
-        labs.check(self.machine.kind, self.tier.wanted)
+        if self.policy_arms and self.tier.kind not in ("auto", "userspace"):
+            raise ValueError(
+                f"arms: {', '.join(self.policy_arms)}: policies as arms are of hotset's own engine:"
+                f" set tier.kind to 'userspace', not {self.tier.kind!r}"
+            )
+        labs.check(self.machine.kind, self.tier_wanted)
         return self
 
     @model_validator(mode="after")

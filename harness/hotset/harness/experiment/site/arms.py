@@ -8,6 +8,7 @@ split-disks   several slow disks     slow storage                  the asked sha
 in-memory     slow storage           slow storage                  all of it
 flash-volume  slow storage           flash volume                  the asked share
 accelerated   tier over slow storage flash volume                  the asked share
+hotset, smq … the same, with this policy of hotset's own engine
 all-flash     flash                  flash volume                  the asked share
 ============  =====================  ============================  ================
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeAlias
 
@@ -31,6 +32,7 @@ from hotset.cachelayer.block.io_counters import LOG, ORIGIN, KernelDevice, Sourc
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.testbed.backend import SavedDisk
 from hotset.cachelayer.tiers.base import Tier, Warmup
+from hotset.cachelayer.tiers.policies import POLICIES, Policy
 from hotset.cachelayer.warmup import database_blocks, reading
 from hotset.cachelayer.warmup.fill import fill
 from hotset.reports.model.document import ArmName, Workload
@@ -130,6 +132,15 @@ def accelerated(site: Site, workloads: Workloads) -> Iterator[Placed]:
         yield Placed(server, _below(site, tier), tier, warmed)
 
 
+def _with_policy(policy: Policy) -> Callable[[Site, Workloads], AbstractContextManager[Placed]]:
+    """The arm of a policy."""
+
+    def arm(site: Site, workloads: Workloads) -> AbstractContextManager[Placed]:
+        return accelerated(replace(site, tier=replace(site.tier, policy=policy)), workloads)
+
+    return arm
+
+
 @contextmanager
 def cold(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """As `accelerated`, the cache empty."""
@@ -164,6 +175,7 @@ ARMS: dict[ArmName, Callable[[Site, Workloads], AbstractContextManager[Placed]]]
     "in-memory": in_memory,
     "flash-volume": flash_volume,
     "accelerated": accelerated,
+    **{policy: _with_policy(policy) for policy in POLICIES},
     "all-flash": all_flash,
 }
 

@@ -145,7 +145,7 @@ def _run(
     archive, wanted = Archive.default(), _read(file, request.set, context)
     limits = wanted.limits(request.threshold or ())
     check_output(request.junit, "junit")
-    doctor.require(lab.choose(wanted.machine.kind, wanted.tier.wanted))
+    doctor.require(lab.choose(wanted.machine.kind, wanted.tier_wanted))
     command = ("hotset", *words, *(word for one in request.set for word in ("--set", one)))
     document = runner.run(
         wanted,
