@@ -52,10 +52,10 @@ def shown(outcomes: tuple[workload.Outcome, ...]) -> str:
 
 
 def test_a_plan_that_turns_within_a_run_is_told(indexed: PostgresDatabase) -> None:
-    steady = workload.run(indexed, OPTIONS, Reporter(quiet=True))
+    steady = workload.Runs(Reporter(quiet=True)).run(indexed, OPTIONS)
     assert (steady.cause, steady.flips) == (None, ())
     assert "PLAN_CHANGED" not in shown((steady,))
-    outcome = workload.run(indexed, OPTIONS, DropsAnIndex(indexed))
+    outcome = workload.Runs(DropsAnIndex(indexed)).run(indexed, OPTIONS)
     assert [one.what for one in outcome.flips] == ["a customer's latest order"]
     line = "PLAN_CHANGED: order-status, a customer's latest order: "
     assert line in shown((outcome,))

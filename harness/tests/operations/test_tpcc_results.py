@@ -12,6 +12,7 @@ from hotset.harness.benchmarks import tpcc as workload
 from hotset.harness.benchmarks import tpcc_metrics
 from hotset.harness.benchmarks.tpcc import Outcome
 from hotset.harness.operations.benchmarks.tpcc import RunOutcome
+from hotset.harness.terminal.progress import Reporter
 from hotset.tpcc.window.record import KindResult, Latency, RunOptions, RunResult
 
 NO_LATENCY = Latency(*[None] * 8, histogram=None)
@@ -34,7 +35,7 @@ STOOD_STILL = RunResult(
 def test_a_window_without_a_transaction_is_shown_in_every_form(windows: int) -> None:
     limits = tpcc_metrics.limits(["p95<20ms"])
     outcomes = [
-        workload.judged(
+        workload.Runs(Reporter(quiet=True)).judged(
             Outcome(replace(STOOD_STILL, options=replace(STOOD_STILL.options, users=users))), limits
         )
         for users in range(1, windows + 1)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hotset.cachelayer.common.errors import RequestError
-from hotset.reports.model import words
 from hotset.tpcc import driver, schema
 from hotset.tpcc.data import consistency
 from hotset.tpcc.data.consistency import ConditionResult
@@ -16,7 +15,7 @@ from hotset.tpcc.data.load import LoadResult, load
 from hotset.tpcc.database import Aborted, Database, DatabaseError
 from hotset.tpcc.window import plans
 from hotset.tpcc.window.plans import Flip
-from hotset.tpcc.window.record import RunFailed, RunOptions, RunResult
+from hotset.tpcc.window.record import RunOptions, RunResult
 
 from ..databases.connect import SqlDatabase
 from ..databases.time_use import TimeSampler, readings
@@ -26,8 +25,8 @@ from ..hammerdb.process.failures import HammerdbRefused
 from ..hammerdb.process.progress import observer
 from ..terminal.live import following
 from ..terminal.progress import Reporter
-from ..thresholds import Threshold
-from . import tpcc_metrics, window
+from ..thresholds import Threshold, Values
+from . import runs, tpcc_metrics, window
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,29 +93,78 @@ def options(*, rate: str | None, **named: Any) -> RunOptions:  # noqa: ANN401 - 
     return window.options(RunOptions, rate, **named)
 
 
-def run(database: SqlDatabase, options: RunOptions, report: Reporter) -> Outcome:
-    """Run hotset's own driver; a run that fails leaves what it measured until then."""
-    before = _plans(database)
-    try:
-        with TimeSampler(readings(database)) as sampler:
-            result = _drive(database, options, report)
-    except RunFailed as failure:
-        return _failed(failure)
-    flips = plans.flips(before, _plans(database), result.steadiness)
-    return Outcome(result, time_use=window.time_use(sampler, result), flips=tuple(flips))
+class Runs(runs.Runs[RunOptions, Outcome]):
+    """By hotset's own driver."""
+
+    suite = "hotset.tpcc.run"
+
+    def __init__(
+        self, report: Reporter, *, check: bool = False, numbers: Sequence[int] = consistency.ALL
+    ) -> None:
+        """:param check: check these conditions after a run."""
+        super().__init__(Outcome, report)
+        self._numbers = numbers if check else ()
+
+    def drive(self, database: Database, options: RunOptions) -> RunResult:
+        title = f"TPC-C, {options.users} users, {options.warehouses} warehouses"
+        with following(self._report, options, title) as observe:
+            return driver.run(database, options, observe)
+
+    def limits(self, texts: Sequence[str]) -> list[Threshold]:
+        return tpcc_metrics.limits(texts)
+
+    def values(self, result: RunResult) -> Values:
+        return tpcc_metrics.values(result)
+
+    def rate(self, result: RunResult) -> str:
+        return f"{result.nopm:,.0f} NOPM"
+
+    def checked(self, outcome: Outcome, database: Database) -> Outcome:
+        """With the conditions that its database has to keep, where they are wanted."""
+        if not self._numbers or outcome.cause is not None:
+            return outcome
+        return replace(outcome, conditions=tuple(check(database, self._report, self._numbers)))
+
+    def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
+        """With the plans that changed."""
+        before = _plans(database)
+        outcome = super().run(database, options)
+        if outcome.result is None or outcome.cause is not None:
+            return outcome
+        flips = plans.flips(before, _plans(database), outcome.result.steadiness)
+        return replace(outcome, flips=tuple(flips))
+
+    def find_rate(
+        self, database: SqlDatabase, options: RunOptions, limits: Sequence[Threshold]
+    ) -> Outcome:
+        if options.rate_per_s is not None or options.think_time:
+            raise RequestError("a search sets the rate itself: leave rate and think times out")
+        return super().find_rate(database, options, limits)
 
 
-def _drive(database: Database, options: RunOptions, report: Reporter) -> RunResult:
-    title = f"TPC-C, {options.users} users, {options.warehouses} warehouses"
-    with following(report, options, title) as observe:
-        return driver.run(database, options, observe)
+class HammerdbRuns(Runs):
+    """By HammerDB, whose result is whole or none."""
 
+    def __init__(self, report: Reporter, *, check: bool = False) -> None:
+        super().__init__(report, check=check, numbers=HAMMERDB_KEEPS)
 
-def _failed(failure: RunFailed) -> Outcome:
-    """With what there is of the window."""
-    partial = failure.partial
-    assert partial is None or isinstance(partial, RunResult)
-    return Outcome(partial, failure.cause)
+    def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
+        title = f"HammerDB, {options.users} users, {options.warehouses} warehouses"
+        if options.rate_per_s is not None:
+            raise HammerdbRefused(_NO_RATE)
+        with (
+            kept.task(self._report, "tpcc-run", title) as folder,
+            TimeSampler(readings(database)) as sampler,
+        ):
+            observe = observer(self._report)
+            result = hammerdb.run(database, options, folder, observe=observe)
+        return Outcome(result, time_use=window.time_use(sampler, result))
+
+    def run_until_steady(self, *_: object) -> Outcome:
+        raise HammerdbRefused("HammerDB does not tell its run by seconds: use hotset's own driver")
+
+    def find_rate(self, *_: object) -> Outcome:
+        raise HammerdbRefused(_NO_RATE)
 
 
 def _plans(database: Database) -> dict[plans.Statement, str]:
@@ -125,74 +173,6 @@ def _plans(database: Database) -> dict[plans.Statement, str]:
         return plans.shapes(database)
     except DatabaseError:
         return {}
-
-
-def run_curve(
-    each_users: Sequence[int],
-    options: RunOptions,
-    drive: Callable[[RunOptions], Outcome],
-    say: Callable[[str], None],
-) -> Iterator[Outcome]:
-    """A run for each number of users; one that fails is the last.
-
-    :param drive: runs one, by either driver.
-    """
-
-    def say_it(outcome: Outcome) -> None:
-        if (result := outcome.result) is not None:
-            say(f"{words.plural(result.options.users, 'user')}: {result.nopm:,.0f} NOPM")
-
-    def failed(cause: str) -> Outcome:
-        return Outcome(None, cause)
-
-    return window.curve(each_users, options, drive, failed, say_it)
-
-
-def run_until_steady(
-    database: SqlDatabase,
-    options: RunOptions,
-    limit_s: float,
-    report: Reporter,
-    driver_name: str = "hotset",
-) -> Outcome:
-    """Windows one after the other until one is steady or ``limit_s`` are over; the last counts.
-
-    :raises RequestError: the window is too short to be judged, or HammerDB is to drive.
-    """
-    if driver_name != "hotset":
-        raise HammerdbRefused("HammerDB does not tell its run by seconds: use hotset's own driver")
-    return window.until_steady(lambda one: run(database, one, report), options, limit_s, report)
-
-
-def find_rate(
-    database: Database,
-    options: RunOptions,
-    limits: Sequence[Threshold],
-    report: Reporter,
-    driver_name: str = "hotset",
-) -> Outcome:
-    """Search for the highest rate of transactions at which all limits hold.
-
-    :raises RequestError: the options give a rate or think times already, or HammerDB is to drive.
-    """
-    if driver_name != "hotset":
-        raise HammerdbRefused(_NO_RATE)
-    if options.rate_per_s is not None or options.think_time:
-        raise RequestError("a search sets the rate itself: leave rate and think times out")
-
-    def one(options: RunOptions) -> RunResult:
-        return _drive(database, options, report)
-
-    try:
-        found = window.find_rate(one, options, tpcc_metrics.missed(limits), report)
-    except RunFailed as failure:
-        return _failed(failure)
-    return Outcome(found.highest.result if found.highest else None, found=found)
-
-
-def judged(outcome: Outcome, wanted: Sequence[Threshold]) -> Outcome:
-    """The outcome with a verdict on each threshold, where there is a result to judge."""
-    return window.judged(outcome, wanted, tpcc_metrics.values)
 
 
 def require(outcome: Outcome) -> None:
@@ -204,26 +184,6 @@ def require(outcome: Outcome) -> None:
     if outcome.cause is None:
         consistency.require(list(outcome.conditions or ()))
     window.require(outcome)
-
-
-def run_by_hammerdb(database: SqlDatabase, options: RunOptions, report: Reporter) -> Outcome:
-    """Run HammerDB, whose result is whole or none."""
-    title = f"HammerDB, {options.users} users, {options.warehouses} warehouses"
-    if options.rate_per_s is not None:
-        raise HammerdbRefused(_NO_RATE)
-    with (
-        kept.task(report, "tpcc-run", title) as folder,
-        TimeSampler(readings(database)) as sampler,
-    ):
-        result = hammerdb.run(database, options, folder, observe=observer(report))
-    return Outcome(result, time_use=window.time_use(sampler, result))
-
-
-def checked(
-    outcome: Outcome, database: Database, report: Reporter, numbers: Sequence[int] = consistency.ALL
-) -> Outcome:
-    """The outcome with the conditions."""
-    return replace(outcome, conditions=tuple(check(database, report, numbers)))
 
 
 def check(

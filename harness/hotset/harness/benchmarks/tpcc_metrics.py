@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from hotset.tpcc.transactions import Kind
 from hotset.tpcc.window.record import RunResult
@@ -30,8 +30,3 @@ def limits(texts: Sequence[str]) -> list[Threshold]:
     found = [parse(text) for text in each]
     require_known(found, METRICS)
     return found
-
-
-def missed(limits: Sequence[Threshold]) -> Callable[[RunResult], str]:
-    """Says of a result which limits it missed; empty where it met all."""
-    return window.missed(limits, values)

@@ -52,11 +52,6 @@ def _run(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def junit_xml(points: Sequence[Outcome]) -> str:
-    """The thresholds as JUnit XML, by number of users."""
-    return window_report.junit_xml(points, "hotset.tpcc.run")
-
-
 _CURVE_COLUMNS = ("users", "nopm", "tpm", *window_report.CURVE_COLUMNS)
 
 
@@ -101,9 +96,12 @@ def table(points: Sequence[Outcome]) -> RenderableType:
     )
 
 
-def curve_figures(points: Sequence[Outcome]) -> dict[str, str]:
-    """The values that one asks for first, and each number of users'."""
-    return window_report.curve_figures(points, _nopm, "NOPM")
+def figures(points: Sequence[Outcome]) -> dict[str, str]:
+    """The values that one asks for first; of a curve, each number of users'."""
+    if len(points) > 1:
+        return window_report.curve_figures(points, _nopm, "NOPM")
+    run = points[0].result
+    return {} if run is None else {"NOPM": f"{run.nopm:,.0f}", **window_report.figures(run)}
 
 
 def _nopm(result: RunResult) -> float:

@@ -1,19 +1,17 @@
-"""Windows of a workload, whichever it is: what each comes to, judged, repeated, searched."""
+"""Windows of a workload, whichever it is: what each comes to, and a search over several."""
 
 from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from hotset.cachelayer.common.errors import RequestError
-from hotset.reports.model import words
 from hotset.reports.model.document import ServerIo, TimeUse
-from hotset.tpcc.window import search, steady
+from hotset.tpcc.window import search
 from hotset.tpcc.window.record import Latency, RunFailed, WindowOptions, WindowResult
 from hotset.tpcc.window.search import FoundRate, Trial
 
@@ -22,7 +20,7 @@ from ..databases.connect import SqlDatabase
 from ..databases.postgres import copies
 from ..databases.postgres.client import PostgresDatabase
 from ..databases.time_use import TimeSampler
-from ..errors import ThresholdError, foreseen
+from ..errors import ThresholdError
 from ..terminal.progress import Reporter
 from ..thresholds import Threshold, Values, Verdict, judge
 from .server import ServerUse, Watch
@@ -146,61 +144,6 @@ def options(kind: Callable[..., Options], rate: str | None, **named: Any) -> Opt
         raise RequestError(str(error)) from None
 
 
-def curve(
-    each_users: Sequence[int],
-    options: Options,
-    drive: Callable[[Options], AnyOutcome],
-    failed: Callable[[str], AnyOutcome],
-    say: Callable[[AnyOutcome], None],
-) -> Iterator[AnyOutcome]:
-    """A run for each number of users; one that fails is the last.
-
-    :param drive: runs one.
-    :param failed: an outcome without a result, of this cause.
-    """
-    for number, users in enumerate(each_users):
-        # A seed of its own: the same rows again would be in memory.
-        try:
-            outcome = drive(replace(options, users=users, seed=options.seed + number))
-        except Exception as error:
-            # What was measured before is a result all the same.
-            if not number or not foreseen(error):
-                raise
-            outcome = failed(f"with {words.plural(users, 'user')}: {error}")
-        yield outcome
-        if outcome.result is None or outcome.cause is not None:
-            return
-        say(outcome)
-
-
-def until_steady(
-    drive: Callable[[Options], AnyOutcome], options: Options, limit_s: float, report: Reporter
-) -> AnyOutcome:
-    """Windows one after the other until one is steady or ``limit_s`` are over; the last counts.
-
-    :raises RequestError: the window is too short to be judged.
-    """
-    if options.duration_s < steady.LEAST_S:
-        raise RequestError(
-            f"duration {options.duration_s:g} s: whether a window is steady shows from"
-            f" {steady.LEAST_S:g} s on",
-            field="duration",
-        )
-    deadline = time.monotonic() + limit_s
-    while True:
-        outcome = drive(options)
-        result = outcome.result
-        if outcome.cause is not None or result is None or not result.not_steady:
-            return outcome
-        left_s = deadline - time.monotonic()
-        if left_s < options.duration_s:
-            report.say(f"not steady after {limit_s:g} s; the last window counts")
-            return outcome
-        kinds = ", ".join(one.of for one in result.not_steady)
-        report.say(f"not steady ({kinds}); again, for at most {left_s:.0f} s more")
-        options = replace(options, rampup_s=0, seed=options.seed + 1)
-
-
 def require_one_number(each_users: Sequence[int]) -> None:
     """:raises RequestError: a search for a rate is to have several numbers of users."""
     if len(each_users) > 1:
@@ -285,15 +228,6 @@ def missed(
         return "; ".join(str(one) for one in verdicts if one.value is not None and not one.met)
 
     return say
-
-
-def judged(
-    outcome: AnyOutcome, wanted: Sequence[Threshold], values: Callable[[Any], Values]
-) -> AnyOutcome:
-    """The outcome with a verdict on each threshold, where there is a result to judge."""
-    if outcome.result is None:
-        return outcome
-    return replace(outcome, verdicts=tuple(judge(wanted, values(outcome.result))))
 
 
 def failure(

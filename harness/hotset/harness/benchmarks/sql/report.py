@@ -18,7 +18,6 @@ from .. import window_report
 from .run import Outcome
 from .users import SqlWorkload
 
-SUITE = "hotset.sql.run"
 _SECOND = (
     "second",
     "transactions",

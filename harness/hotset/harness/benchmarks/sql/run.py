@@ -1,21 +1,20 @@
-"""Runs of SQL scripts: one window, several until one is steady, a search for a rate, a curve."""
+"""Runs of SQL scripts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from hotset.cachelayer.common.errors import RequestError
 from hotset.reports.model import words
 from hotset.tpcc import driver
-from hotset.tpcc.window.record import RunFailed, WindowOptions, WindowResult
+from hotset.tpcc.window.record import WindowOptions, WindowResult
 
-from ...databases.time_use import TimeSampler, readings
+from ...databases.connect import SqlDatabase
 from ...terminal.live import following
 from ...terminal.progress import Reporter
-from ...thresholds import Threshold, parse, require_known
-from .. import window
+from ...thresholds import Threshold, Values, parse, require_known
+from .. import runs, window
 from .users import SqlWorkload
 
 Outcome: TypeAlias = window.Outcome[WindowResult]
@@ -29,74 +28,32 @@ def options(*, rate: str | None, **named: float) -> WindowOptions:
     return window.options(WindowOptions, rate, **named)
 
 
-def run(workload: SqlWorkload, report: Reporter) -> Outcome:
-    """One window; a run that fails leaves what it measured until then."""
-    try:
-        with TimeSampler(readings(workload.database)) as sampler:
-            result = _drive(workload, report)
-    except RunFailed as failure:
-        return window.Outcome(failure.partial, failure.cause)
-    return window.Outcome(result, time_use=window.time_use(sampler, result))
+class Runs(runs.Runs[WindowOptions, Outcome]):
+    """By hotset's own driver."""
 
+    suite = "hotset.sql.run"
 
-def _drive(workload: SqlWorkload, report: Reporter) -> WindowResult:
-    names = ", ".join(workload.kinds)
-    title = f"{names}, {words.plural(workload.options.users, 'user')}"
-    with following(report, workload.options, title) as observe:
-        return driver.run_workload(workload, observe)
+    def __init__(self, workload: SqlWorkload, report: Reporter) -> None:
+        super().__init__(window.Outcome, report)
+        self._workload = workload
 
+    def check(self) -> None:
+        self._workload.check()
 
-def run_until_steady(workload: SqlWorkload, limit_s: float, report: Reporter) -> Outcome:
-    """Windows one after the other until one is steady or ``limit_s`` are over; the last counts.
+    def drive(self, database: SqlDatabase, options: WindowOptions) -> WindowResult:
+        workload = replace(self._workload, database=database, options=options)
+        title = f"{', '.join(workload.kinds)}, {words.plural(options.users, 'user')}"
+        with following(self._report, options, title) as observe:
+            return driver.run_workload(workload, observe)
 
-    :raises RequestError: the window is too short to be judged.
-    """
+    def limits(self, texts: Sequence[str]) -> list[Threshold]:
+        return limits(texts, self._workload.kinds)
 
-    def one(options: WindowOptions) -> Outcome:
-        return run(replace(workload, options=options), report)
+    def values(self, result: WindowResult) -> Values:
+        return values(result)
 
-    return window.until_steady(one, workload.options, limit_s, report)
-
-
-def find_rate(workload: SqlWorkload, limits: Sequence[Threshold], report: Reporter) -> Outcome:
-    """Search for the highest rate of transactions at which all limits hold.
-
-    :raises RequestError: the options give a rate already.
-    """
-    if workload.options.rate_per_s is not None:
-        raise RequestError("a search sets the rate itself: leave the rate out", field="rate")
-
-    def one(options: WindowOptions) -> WindowResult:
-        return _drive(replace(workload, options=options), report)
-
-    try:
-        found = window.find_rate(one, workload.options, window.missed(limits, values), report)
-    except RunFailed as failure:
-        return window.Outcome(failure.partial, failure.cause)
-    return window.Outcome(found.highest.result if found.highest else None, found=found)
-
-
-def curve(
-    each_users: Sequence[int],
-    workload: SqlWorkload,
-    drive: Callable[[SqlWorkload], Outcome],
-    report: Reporter,
-) -> Iterator[Outcome]:
-    """A run for each number of users; one that fails is the last."""
-
-    def say(outcome: Outcome) -> None:
-        if (result := outcome.result) is not None:
-            users = words.plural(result.options.users, "user")
-            report.say(f"{users}: {result.tpm / 60:,.1f} TPS")
-
-    def one(options: WindowOptions) -> Outcome:
-        return drive(replace(workload, options=options))
-
-    return window.curve(each_users, workload.options, one, _failed, say)
-
-
-def _failed(cause: str) -> Outcome:
-    return window.Outcome(None, cause)
+    def rate(self, result: WindowResult) -> str:
+        return f"{result.tpm / 60:,.1f} TPS"
 
 
 def values(result: WindowResult) -> dict[str, float | None]:
@@ -112,8 +69,3 @@ def limits(texts: Sequence[str], kinds: Sequence[str]) -> list[Threshold]:
     found = [parse(text) for text in texts]
     require_known(found, ("tps", *window.metrics(kinds)))
     return found
-
-
-def judged(outcome: Outcome, wanted: Sequence[Threshold]) -> Outcome:
-    """The outcome with a verdict on each threshold, where there is a result to judge."""
-    return window.judged(outcome, wanted, values)

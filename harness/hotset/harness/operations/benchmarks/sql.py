@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,23 +12,20 @@ from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.render.plain import csv_text
 
 from ...jobs.lock import Lock
-from ..base import fields, places, records
+from ..base import fields, records
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.remote import Names
 from ..base.result import Result
 from ..base.rights import Right
+from .windows import Report, Windows, measured
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from pydantic import BaseModel
     from rich.console import Console
 
-    from ...benchmarks.sql.run import Outcome
     from ...benchmarks.sql.suggest import Suggested
     from ...benchmarks.sql.users import SqlWorkload
-    from ...terminal.progress import Reporter
 
 
 class Run(Request):
@@ -114,10 +111,7 @@ class Run(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class RunOutcome(Result):
-    """A run, or a curve: a run for each number of users."""
-
-    points: tuple[Outcome, ...]
+class RunOutcome(Windows):
     workload: SqlWorkload
 
     @classmethod
@@ -144,25 +138,11 @@ class RunOutcome(Result):
 
         return report.document(self.points, self.workload)
 
-    def show(self, console: Console) -> None:
+    @property
+    def report(self) -> Report:
         from ...benchmarks.sql import report
 
-        console.print(report.table(self.points))
-
-    def csv(self) -> str:
-        from ...benchmarks.sql import report
-
-        return report.csv(self.points)
-
-    def failure(self) -> Exception | None:
-        from ...benchmarks import window
-
-        return window.failure(self.points, window.require)
-
-    def figures(self) -> Mapping[str, str]:
-        from ...benchmarks.sql import report
-
-        return report.figures(self.points)
+        return report
 
 
 @operation(
@@ -184,15 +164,12 @@ def run(request: Run, context: Context) -> RunOutcome:
     Exit code 4: the run failed, and still prints what it measured; 5: a threshold was missed, or no
     rate meets the limits.
     """
-    from ...benchmarks import server, window
+    from ...benchmarks.sql import report, script, users
     from ...benchmarks.sql import run as runs
-    from ...benchmarks.sql import script, users
     from ...databases import connect
-    from .report import check_output
 
-    each_users = fields.each_users(request.users)
     options = runs.options(
-        users=each_users[0],
+        users=fields.each_users(request.users)[0],
         rampup_s=request.rampup,
         duration_s=request.duration,
         seed=request.seed,
@@ -204,66 +181,11 @@ def run(request: Run, context: Context) -> RunOutcome:
     script.require_set([one.read() for one in sources], defined)
     database = connect.database(request.engine, request.dsn, fields.secret(request.password))
     workload = users.SqlWorkload(database, sources, options, defined, request.protocol)
-    thresholds = runs.limits(request.threshold or [], workload.kinds)
-    check_output(request.output)
-    check_output(request.junit, "junit")
-    workload.check()
-    points: list[Outcome] = []
-    with (
-        places.maybe_machine(request.sample) as there,
-        server.watched(there, context.report.say) as watch,
-    ):
-        for outcome in _measured(request, each_users, workload, context.report):
-            points.append(runs.judged(window.seen(outcome, watch), thresholds))
-            _write(points, workload, request)
-    return RunOutcome(tuple(points), workload)
-
-
-def _measured(
-    request: Run, each_users: list[int], workload: SqlWorkload, report: Reporter
-) -> Iterator[Outcome]:
-    """The run, or the runs of a curve, each as it ends."""
-    from ...benchmarks import window
-    from ...benchmarks.sql import run as runs
-
-    limits = runs.limits(request.find_rate or [], workload.kinds)
-    steady = request.until_steady
-    limit_s = window.seconds(steady, "until_steady") if steady else None
-    if limits:
-        window.require_one_number(each_users)
-
-    def drive(workload: SqlWorkload) -> Outcome:
-        if not request.fresh:
-            return drive_on(workload)
-        with window.copy_of(workload.database, report) as copy:
-            return drive_on(replace(workload, database=copy))
-
-    def drive_on(workload: SqlWorkload) -> Outcome:
-        if limits:
-            return runs.find_rate(workload, limits, report)
-        if limit_s is not None:
-            return runs.run_until_steady(workload, limit_s, report)
-        return runs.run(workload, report)
-
-    if len(each_users) == 1:
-        yield drive(workload)
-        return
-    yield from runs.curve(each_users, workload, drive, report)
-
-
-def _write(points: list[Outcome], workload: SqlWorkload, request: Run) -> None:
-    """What was measured until now; a later failure loses none of it."""
-    import json
-
-    from ...benchmarks import window_report
-    from ...benchmarks.sql import report
-
-    if request.output is not None:
-        text = json.dumps(report.document(points, workload), indent=1)
-        request.output.write_text(text + "\n", encoding="utf-8")
-    if request.junit is not None:
-        xml = window_report.junit_xml(points, report.SUITE)
-        request.junit.write_text(xml, encoding="utf-8")
+    by, say = runs.Runs(workload, context.report), context.report
+    found = measured(
+        request, by, database, options, say, lambda points: report.document(points, workload)
+    )
+    return RunOutcome(found, workload)
 
 
 class Suggest(Request):
@@ -321,14 +243,12 @@ class Suggestions(Result):
         }
 
     def show(self, console: Console) -> None:
-        from rich.table import Table
         from rich.text import Text
 
+        from ...benchmarks import window_report
         from ...benchmarks.sql import suggest
 
-        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-        for name in _COLUMNS:
-            table.add_column(name, justify="left" if name == "script" else "right")
+        table = window_report.empty_table(_COLUMNS, _COLUMNS[1:])
         for one in self.found.scripts:
             numbers = (f"{one.weight}", f"{one.calls:,}", f"{one.mean_ms:.3f}")
             table.add_row(one.file, *numbers, f"{one.time_share:.1%}", f"{one.guessed}")

@@ -12,23 +12,19 @@ from hotset.tpcc.data import consistency
 from hotset.tpcc.data.consistency import ConditionResult, Violated
 
 from ...jobs.lock import Lock
-from ..base import fields, places, records
+from ..base import fields, records
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Lines, Result
 from ..base.rights import Needs, Right
+from .windows import Report, Windows, measured
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from pydantic import BaseModel
     from rich.console import Console
 
-    from hotset.tpcc.window.record import RunOptions
-
     from ...benchmarks.tpcc import Outcome
     from ...databases.connect import SqlDatabase
-    from ...terminal.progress import Reporter
 
 Warehouses = Annotated[
     int, Field(ge=1, le=1_000_000, description="Warehouses, about 105 MB each."), Cli(short="-w")
@@ -150,11 +146,7 @@ class Run(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class RunOutcome(Result):
-    """A run, or a curve: a run for each number of users."""
-
-    points: tuple[Outcome, ...]
-
+class RunOutcome(Windows):
     @classmethod
     def record(cls) -> type[BaseModel]:
         from hotset.tpcc.window.plans import Flip
@@ -179,30 +171,16 @@ class RunOutcome(Result):
 
         return tpcc_report.document(self.points)
 
-    def show(self, console: Console) -> None:
+    @property
+    def report(self) -> Report:
         from ...benchmarks import tpcc_report
 
-        console.print(tpcc_report.table(self.points))
+        return tpcc_report
 
-    def csv(self) -> str:
-        from ...benchmarks import tpcc_report
+    def require(self, outcome: Outcome) -> None:
+        from ...benchmarks import tpcc
 
-        return tpcc_report.csv(self.points)
-
-    def failure(self) -> Exception | None:
-        from ...benchmarks import tpcc, window
-
-        return window.failure(self.points, tpcc.require)
-
-    def figures(self) -> Mapping[str, str]:
-        from ...benchmarks import tpcc_report, window_report
-
-        if len(self.points) > 1:
-            return tpcc_report.curve_figures(self.points)
-        run = self.points[0].result
-        if run is None:
-            return {}
-        return {"NOPM": f"{run.nopm:,.0f}", **window_report.figures(run)}
+        tpcc.require(outcome)
 
 
 @operation(
@@ -221,13 +199,11 @@ def run(request: Run, context: Context) -> RunOutcome:
     A run that fails, or leaves the database inconsistent, ends with exit code 4 and still prints
     what it measured. Exit code 5: a threshold was missed, or no rate meets the limits.
     """
-    from ...benchmarks import server, tpcc_metrics, window
     from ...benchmarks import tpcc as workload
-    from .report import check_output
+    from ...benchmarks import tpcc_report
 
-    each_users = fields.each_users(request.users)
     options = workload.options(
-        users=each_users[0],
+        users=fields.each_users(request.users)[0],
         warehouses=request.warehouses,
         rampup_s=request.rampup,
         duration_s=request.duration,
@@ -236,71 +212,10 @@ def run(request: Run, context: Context) -> RunOutcome:
         think_time=request.think_time,
         rate=request.rate,
     )
-    thresholds = tpcc_metrics.limits(request.threshold or [])
-    database, report = _database(request), context.report
-    check_output(request.output)
-    check_output(request.junit, "junit")
-    points: list[Outcome] = []
-    with (
-        places.maybe_machine(request.sample) as there,
-        server.watched(there, context.report.say) as watch,
-    ):
-        for outcome in _measured(request, options, each_users, database, report):
-            points.append(workload.judged(window.seen(outcome, watch), thresholds))
-            _write(points, request)
-    if not request.fresh:
-        points[-1] = _checked(points[-1], request, database, report)
-        _write(points, request)
-    return RunOutcome(tuple(points))
-
-
-def _checked(outcome: Outcome, request: Run, database: SqlDatabase, report: Reporter) -> Outcome:
-    """With the conditions that its database has to keep, where they are wanted."""
-    from ...benchmarks import tpcc as workload
-
-    if not request.check or outcome.cause is not None:
-        return outcome
-    hammerdb = request.driver == "hammerdb"
-    numbers = workload.HAMMERDB_KEEPS if hammerdb else consistency.ALL
-    return workload.checked(outcome, database, report, numbers)
-
-
-def _measured(
-    request: Run,
-    options: RunOptions,
-    each_users: list[int],
-    database: SqlDatabase,
-    report: Reporter,
-) -> Iterator[Outcome]:
-    """The run, or the runs of a curve, each as it ends."""
-    from ...benchmarks import tpcc as workload
-    from ...benchmarks import tpcc_metrics, window
-
-    limits = tpcc_metrics.limits(request.find_rate or [])
-    steady = request.until_steady
-    limit_s = window.seconds(steady, "until_steady") if steady else None
-    if limits:
-        window.require_one_number(each_users)
-
-    def drive(options: RunOptions) -> Outcome:
-        if not request.fresh:
-            return drive_on(database, options)
-        with window.copy_of(database, report) as copy:
-            return _checked(drive_on(copy, options), request, copy, report)
-
-    def drive_on(where: SqlDatabase, options: RunOptions) -> Outcome:
-        if limits:
-            return workload.find_rate(where, options, limits, report, request.driver)
-        if limit_s is not None:
-            return workload.run_until_steady(where, options, limit_s, report, request.driver)
-        if request.driver == "hammerdb":
-            return workload.run_by_hammerdb(where, options, report)
-        return workload.run(where, options, report)
-
-    if len(each_users) == 1:
-        yield drive(options)
-        return
-    yield from workload.run_curve(each_users, options, drive, report.say)
+    by = workload.HammerdbRuns if request.driver == "hammerdb" else workload.Runs
+    runs, report = by(context.report, check=request.check), context.report
+    found = measured(request, runs, _database(request), options, report, tpcc_report.document)
+    return RunOutcome(found)
 
 
 class Check(Request):
@@ -389,19 +304,6 @@ def _database(request: Build | Run | Check | Drop) -> SqlDatabase:
     from ...databases import connect
 
     return connect.database(request.engine, request.dsn, fields.secret(request.password))
-
-
-def _write(points: list[Outcome], request: Run) -> None:
-    """What was measured until now; a later failure loses none of it."""
-    import json
-
-    from ...benchmarks import tpcc_report
-
-    if request.output is not None:
-        text = json.dumps(tpcc_report.document(points), indent=1)
-        request.output.write_text(text + "\n", encoding="utf-8")
-    if request.junit is not None:
-        request.junit.write_text(tpcc_report.junit_xml(points), encoding="utf-8")
 
 
 def _conditions() -> Any:  # noqa: ANN401 - a type

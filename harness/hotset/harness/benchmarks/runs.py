@@ -1,0 +1,144 @@
+"""How a workload is run on a database of yours: once, until it is steady, at the highest rate that
+meets limits, with several numbers of users. What differs by workload and driver is abstract."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Generic
+
+from hotset.cachelayer.common.errors import RequestError
+from hotset.reports.model import words
+from hotset.tpcc.window import steady
+from hotset.tpcc.window.record import RunFailed
+
+from ..databases.connect import SqlDatabase
+from ..databases.time_use import TimeSampler, readings
+from ..errors import foreseen
+from ..terminal.progress import Reporter
+from ..thresholds import Threshold, Values, judge
+from . import window
+from .window import AnyOutcome, Options
+
+
+class Runs(ABC, Generic[Options, AnyOutcome]):
+    """A workload by a driver."""
+
+    suite: ClassVar[str]
+    """Of its thresholds in JUnit XML."""
+
+    def __init__(self, outcome: Callable[..., AnyOutcome], report: Reporter) -> None:
+        """:param outcome: what a run is kept as."""
+        self._outcome = outcome
+        self._report = report
+
+    @abstractmethod
+    def drive(self, database: SqlDatabase, options: Options) -> Any:  # noqa: ANN401 - a WindowResult
+        """
+        :raises RunFailed: it has no result, or not the whole of it.
+        """
+
+    @abstractmethod
+    def limits(self, texts: Sequence[str]) -> list[Threshold]:
+        """
+        :raises ThresholdFormError: one cannot be read or names no metric of this workload.
+        """
+
+    @abstractmethod
+    def values(self, result: Any) -> Values:  # noqa: ANN401 - of `drive`
+        """What limits can name."""
+
+    @abstractmethod
+    def rate(self, result: Any) -> str:  # noqa: ANN401 - of `drive`
+        """Its throughput, for people."""
+
+    def check(self) -> None:
+        """Have the server read what is not hotset's own."""
+
+    def checked(self, outcome: AnyOutcome, database: SqlDatabase) -> AnyOutcome:  # noqa: ARG002
+        """With what is to be checked on a database that nothing runs on any more."""
+        return outcome
+
+    def run(self, database: SqlDatabase, options: Options) -> AnyOutcome:
+        """One window; a run that fails leaves what it measured until then."""
+        try:
+            with TimeSampler(readings(database)) as sampler:
+                result = self.drive(database, options)
+        except RunFailed as failure:
+            return self._outcome(failure.partial, failure.cause)
+        return self._outcome(result, time_use=window.time_use(sampler, result))
+
+    def run_until_steady(
+        self, database: SqlDatabase, options: Options, limit_s: float
+    ) -> AnyOutcome:
+        """Windows one after the other until one is steady or ``limit_s`` are over; the last counts.
+
+        :raises RequestError: the window is too short to be judged.
+        """
+        if options.duration_s < steady.LEAST_S:
+            raise RequestError(
+                f"duration {options.duration_s:g} s: whether a window is steady shows from"
+                f" {steady.LEAST_S:g} s on",
+                field="duration",
+            )
+        deadline = time.monotonic() + limit_s
+        while True:
+            outcome = self.run(database, options)
+            result = outcome.result
+            if outcome.cause is not None or result is None or not result.not_steady:
+                return outcome
+            left_s = deadline - time.monotonic()
+            if left_s < options.duration_s:
+                self._report.say(f"not steady after {limit_s:g} s; the last window counts")
+                return outcome
+            kinds = ", ".join(one.of for one in result.not_steady)
+            self._report.say(f"not steady ({kinds}); again, for at most {left_s:.0f} s more")
+            options = replace(options, rampup_s=0, seed=options.seed + 1)
+
+    def find_rate(
+        self, database: SqlDatabase, options: Options, limits: Sequence[Threshold]
+    ) -> AnyOutcome:
+        """Search for the highest rate of transactions at which all limits hold.
+
+        :raises RequestError: the options give a rate already.
+        """
+        if options.rate_per_s is not None:
+            raise RequestError("a search sets the rate itself: leave the rate out", field="rate")
+
+        missed = window.missed(limits, self.values)
+        try:
+            found = window.find_rate(
+                lambda one: self.drive(database, one), options, missed, self._report
+            )
+        except RunFailed as failure:
+            return self._outcome(failure.partial, failure.cause)
+        return self._outcome(found.highest.result if found.highest else None, found=found)
+
+    def curve(
+        self, each_users: Sequence[int], options: Options, drive: Callable[[Options], AnyOutcome]
+    ) -> Iterator[AnyOutcome]:
+        """A run for each number of users; one that fails is the last.
+
+        :param drive: runs one.
+        """
+        for number, users in enumerate(each_users):
+            # A seed of its own: the same rows again would be in memory.
+            try:
+                outcome = drive(replace(options, users=users, seed=options.seed + number))
+            except Exception as error:
+                # What was measured before is a result all the same.
+                if not number or not foreseen(error):
+                    raise
+                outcome = self._outcome(None, f"with {words.plural(users, 'user')}: {error}")
+            yield outcome
+            if outcome.result is None or outcome.cause is not None:
+                return
+            self._report.say(f"{words.plural(users, 'user')}: {self.rate(outcome.result)}")
+
+    def judged(self, outcome: AnyOutcome, wanted: Sequence[Threshold]) -> AnyOutcome:
+        """The outcome with a verdict on each threshold, where there is a result to judge."""
+        if outcome.result is None:
+            return outcome
+        return replace(outcome, verdicts=tuple(judge(wanted, self.values(outcome.result))))

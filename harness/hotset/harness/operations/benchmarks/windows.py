@@ -1,0 +1,171 @@
+"""What `tpcc run` and `sql run` have in common: a window or a curve of them, kept as each ends."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..base import fields, places
+from ..base.result import Result
+from .report import check_output
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console, RenderableType
+
+    from ...benchmarks.runs import Runs
+    from ...benchmarks.window import AnyOutcome, Options
+    from ...databases.connect import SqlDatabase
+    from ...terminal.progress import Reporter
+
+
+class Report(Protocol):
+    """The texts of a workload's windows."""
+
+    def table(self, points: Sequence[Any]) -> RenderableType: ...
+
+    def csv(self, points: Sequence[Any]) -> str: ...
+
+    def figures(self, points: Sequence[Any]) -> Mapping[str, str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Windows(Result):
+    """A run, or a curve: a run for each number of users.
+
+    :ivar points: the `window.Outcome` of each.
+    """
+
+    points: tuple[Any, ...]
+
+    @property
+    @abstractmethod
+    def report(self) -> Report: ...
+
+    def require(self, outcome: Any) -> None:  # noqa: ANN401 - one of the points
+        """Raises what it amounts to, where that is a failure."""
+        from ...benchmarks import window
+
+        window.require(outcome)
+
+    def show(self, console: Console) -> None:
+        console.print(self.report.table(self.points))
+
+    def csv(self) -> str:
+        return self.report.csv(self.points)
+
+    def failure(self) -> Exception | None:
+        from ...benchmarks import window
+
+        return window.failure(self.points, self.require)
+
+    def figures(self) -> Mapping[str, str]:
+        return self.report.figures(self.points)
+
+
+class Request(Protocol):
+    """The fields that say which windows there are and where they are written."""
+
+    users: str
+    find_rate: list[str] | None
+    until_steady: str | None
+    fresh: bool
+    threshold: list[str] | None
+    junit: Path | None
+    sample: str | None
+    output: Path | None
+
+
+def measured(
+    request: Request,
+    runs: Runs[Options, AnyOutcome],
+    database: SqlDatabase,
+    options: Options,
+    report: Reporter,
+    document: Callable[[Sequence[AnyOutcome]], Mapping[str, Any]],
+) -> tuple[AnyOutcome, ...]:
+    """The run, or the runs of a curve, each judged, and written as it ends: a later failure loses
+    none of it.
+
+    :param document: what is written of those there are.
+    """
+    from ...benchmarks import server, window
+
+    thresholds = runs.limits(request.threshold or [])
+    check_output(request.output)
+    check_output(request.junit, "junit")
+    runs.check()
+    points: list[AnyOutcome] = []
+    with (
+        places.maybe_machine(request.sample) as there,
+        server.watched(there, report.say) as watch,
+    ):
+        for outcome in _each(request, runs, database, options, report):
+            points.append(runs.judged(window.seen(outcome, watch), thresholds))
+            _write(points, document, runs.suite, request)
+    if not request.fresh:
+        points[-1] = runs.checked(points[-1], database)
+        _write(points, document, runs.suite, request)
+    return tuple(points)
+
+
+def _each(
+    request: Request,
+    runs: Runs[Options, AnyOutcome],
+    database: SqlDatabase,
+    options: Options,
+    report: Reporter,
+) -> Iterator[AnyOutcome]:
+    from ...benchmarks import window
+
+    each_users = fields.each_users(request.users)
+    drive = _drive(request, runs)
+    if request.find_rate:
+        window.require_one_number(each_users)
+
+    def one(options: Options) -> AnyOutcome:
+        if not request.fresh:
+            return drive(database, options)
+        with window.copy_of(database, report) as copy:
+            return runs.checked(drive(copy, options), copy)
+
+    if len(each_users) == 1:
+        yield one(options)
+    else:
+        yield from runs.curve(each_users, options, one)
+
+
+def _drive(
+    request: Request, runs: Runs[Options, AnyOutcome]
+) -> Callable[[SqlDatabase, Options], AnyOutcome]:
+    """What one point of the curve takes."""
+    from ...benchmarks import window
+
+    limits = runs.limits(request.find_rate or [])
+    steady = request.until_steady
+    limit_s = window.seconds(steady, "until_steady") if steady else None
+    if limits:
+        return lambda database, options: runs.find_rate(database, options, limits)
+    if limit_s is not None:
+        return lambda database, options: runs.run_until_steady(database, options, limit_s)
+    return runs.run
+
+
+def _write(
+    points: Sequence[AnyOutcome],
+    document: Callable[[Sequence[AnyOutcome]], Mapping[str, Any]],
+    suite: str,
+    request: Request,
+) -> None:
+    from ...benchmarks import window_report
+
+    if request.output is not None:
+        text = json.dumps(document(points), indent=1)
+        request.output.write_text(text + "\n", encoding="utf-8")
+    if request.junit is not None:
+        xml = window_report.junit_xml(points, suite)
+        request.junit.write_text(xml, encoding="utf-8")
