@@ -28,10 +28,22 @@ from .window import Outcome, Result, WindowTime
 _DIGITS = 2
 COUNTS = ("committed", "rolled back", "retries", "failed")
 _LATENCIES = ("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max")
+
 Points = Sequence[Outcome[Result]]
 """The runs of a curve, or one."""
 Rate = Callable[[Result], float]
 """What a curve draws: a throughput."""
+
+
+def empty_table(columns: Sequence[str], numbers: Sequence[str]) -> Table:
+    """:param numbers: the columns that hold some; the others are text, the first in one line."""
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
+    for name in columns:
+        if name in numbers:
+            table.add_column(name, justify="right")
+        else:
+            table.add_column(name, no_wrap=name == columns[0])
+    return table
 
 
 def curve_document(
@@ -65,11 +77,8 @@ def curve_table(points: Points[Result], rate: Rate[Result], unit: str) -> Render
     drawn = _drawn(points, rate)
     if not drawn:
         return Text("no run of the curve has a result")
-    found = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-    for name in ("users", unit, "p50 ms", "p95 ms", "p99 ms", "failed"):
-        found.add_column(name, justify="right")
-    found.add_column("throughput")
-    found.add_column("most time")
+    numbers = ("users", unit, "p50 ms", "p95 ms", "p99 ms", "failed")
+    found = empty_table((*numbers, "throughput", "most time"), numbers)
     for outcome, bar in zip(_measured(points), curve.text_bars(drawn), strict=True):
         result = outcome.result
         assert result is not None
@@ -156,10 +165,7 @@ def by_kind(
     result: WindowResult, shown: Callable[[str], str] = str, counts: Sequence[str] = COUNTS
 ) -> Table:
     """What became of each kind's transactions."""
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-    table.add_column("", no_wrap=True)
-    for name in counts:
-        table.add_column(name, justify="right")
+    table = empty_table(("", *counts), counts)
     for name, kind in result.kinds.items():
         table.add_row(shown(name), *_counts([kind], counts))
     if len(result.kinds) > 1:
@@ -169,10 +175,8 @@ def by_kind(
 
 def latencies(result: WindowResult, shown: Callable[[str], str] = str) -> Table:
     """Of each kind and all, in milliseconds."""
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-    table.add_column("latency, ms", no_wrap=True)
-    for name in _LATENCIES:
-        table.add_column(name.replace("_", "."), justify="right")
+    names = [name.replace("_", ".") for name in _LATENCIES]
+    table = empty_table(("latency, ms", *names), names)
     for name, kind in result.kinds.items():
         table.add_row(shown(name), *_milliseconds(kind.latency_ms))
     if len(result.kinds) > 1:
@@ -210,9 +214,8 @@ def server_text(use: ServerUse) -> list[RenderableType]:
     )
     if not window.devices:
         return [cpu]
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-    for name in ("device", *device_use.LINE_COLUMNS):
-        table.add_column(name, justify="left" if name in ("device", "") else "right")
+    numbers = [name for name in device_use.LINE_COLUMNS if name]
+    table = empty_table(("device", *device_use.LINE_COLUMNS), numbers)
     for one in window.devices:
         reads, writes = device_use.two_lines(device_use.cells(device_record(one)))
         table.add_row(one.name, *reads)
@@ -249,10 +252,7 @@ def time_document(time: WindowTime) -> dict[str, Any]:
 
 def search(found: FoundRate[Result]) -> list[RenderableType]:
     """The rates that were tried, and the highest that held."""
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-    table.add_column("rate", justify="right")
-    table.add_column("done", justify="right")
-    table.add_column("")
+    table = empty_table(("rate", "done", ""), ("rate", "done"))
     for trial in sorted(found.trials, key=lambda trial: trial.rate_per_s):
         rates = (f"{trial.rate_per_s:,.1f}/s", f"{trial.reached_per_s:,.1f}/s")
         table.add_row(*rates, Text(trial.missed or "holds"))

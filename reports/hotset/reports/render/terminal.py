@@ -346,13 +346,7 @@ def _plain_table(
     title: str, columns: Sequence[str], lines: Iterable[tuple[str, ...]], names: Sequence[str]
 ) -> Table:
     """:param names: the columns that hold text; the last column wraps where there is no room."""
-    table = Table(
-        title=title,
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
+    table = _titled(title)
     for column in columns:
         justify: JustifyMethod = "left" if column in names else "right"
         last = column == columns[-1]
@@ -363,9 +357,7 @@ def _plain_table(
 
 
 def _queries_table(document: RunDocument) -> Table:
-    labels = answer.conditions(document)
-    title = "TPROC-H, mean seconds" + (f" ({', '.join(labels)})" if labels else "")
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = _titled("TPROC-H, mean seconds", answer.conditions(document), wide=True)
     for column in power.columns(document):
         table.add_column(column, justify="left" if column == "query" else "right", no_wrap=True)
     lines = power.rows(document)
@@ -376,37 +368,27 @@ def _queries_table(document: RunDocument) -> Table:
 
 
 def _predicted_table(lines: list[tuple[str, ...]]) -> Table:
-    title = "Predicted and measured"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in predicted.COLUMNS:
-        table.add_column(column.replace(" ", "\n"), justify="left" if column == "arm" else "right")
-    for line in lines:
-        table.add_row(*line)
-    return table
+    columns = [column.replace(" ", "\n") for column in predicted.COLUMNS]
+    return _filled(_titled("Predicted and measured", wide=True), columns, lines)
 
 
 def _published_table(document: RunDocument, lines: list[tuple[str, ...]]) -> Table:
     source = document.experiment.published.source if document.experiment.published else ""
-    labels = answer.conditions(document)
-    title = f"Compared with {source}" + (f" ({', '.join(labels)})" if labels else "")
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in published.COLUMNS:
-        table.add_column(
-            column.replace(" ", "\n"), justify="left" if column == "value" else "right"
-        )
-    for line in lines:
-        table.add_row(*line)
-    return table
+    table = _titled(f"Compared with {source}", answer.conditions(document), wide=True)
+    return _filled(table, [column.replace(" ", "\n") for column in published.COLUMNS], lines)
 
 
 def _prices_table(document: RunDocument) -> Table:
     currency = document.prices.currency if document.prices else ""
-    table = Table(
-        title=f"Prices in {currency}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
-    )
-    for column in prices.columns(document):
-        table.add_column(column, justify="left" if column == "arm" else "right")
-    for line in prices.rows(document):
+    table = _titled(f"Prices in {currency}", wide=True)
+    return _filled(table, prices.columns(document), prices.rows(document))
+
+
+def _filled(table: Table, columns: Sequence[str], lines: Iterable[tuple[str, ...]]) -> Table:
+    """The first column is a name, the others are figures."""
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    for line in lines:
         table.add_row(*line)
     return table
 
