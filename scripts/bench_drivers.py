@@ -31,7 +31,9 @@ from pathlib import Path
 from hotset.harness.databases.postgres.client import PostgresDatabase
 from hotset.harness.environment import PASSWORD
 from hotset.reports.analysis.stats import ratio_with_interval
-from hotset.reports.model.document import Arm, ArmName, Repeat
+from hotset.reports.model.base import ArmName
+from hotset.reports.model.document import Arm
+from hotset.reports.model.windows import Repeat
 
 GO_TPC = "github.com/pingcap/go-tpc"
 GO_TPC_VERSION = "v1.0.12"

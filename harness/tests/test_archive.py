@@ -19,8 +19,9 @@ from hotset.harness.archive import DOCUMENT, REPORT, Archive, NoSuchRunError
 from hotset.harness.experiment.file.spec import Spec, SpecError, read
 from hotset.harness.experiment.journal import Journal
 from hotset.harness.wording import of_command_line
-from hotset.reports.model.document import Repeat, RunDocument, WarmUpRepeat
+from hotset.reports.model.document import RunDocument, WarmUpRepeat
 from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.model.windows import Repeat
 from tests import documents
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)

@@ -9,35 +9,39 @@ from typing import Any
 import numpy as np
 
 from hotset.reports.analysis import caveats, stats
+from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import (
     CACHED_ARMS,
     Arm,
-    ArmName,
-    Arrived,
-    Calibration,
-    Counters,
-    Database,
-    DeviceUse,
-    DirectionUse,
-    Experiment,
     HighestRate,
-    Host,
-    Latency,
-    Machine,
     PowerArm,
-    PowerRun,
-    Query,
     RateTrial,
-    Repeat,
     RunDocument,
-    Second,
-    ServerIo,
-    Storage,
-    Tier,
-    TimeUse,
-    Transaction,
     WarmUp,
     WarmUpRepeat,
+)
+from hotset.reports.model.setup import (
+    Calibration,
+    Database,
+    Experiment,
+    Host,
+    Machine,
+    Storage,
+    Tier,
+)
+from hotset.reports.model.windows import (
+    Arrived,
+    Counters,
+    DeviceUse,
+    DirectionUse,
+    Latency,
+    PowerRun,
+    Query,
+    Repeat,
+    Second,
+    ServerIo,
+    TimeUse,
+    Transaction,
 )
 
 GIB = 2**30

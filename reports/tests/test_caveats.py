@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from hotset.reports.analysis import answer, caveats, stats
-from hotset.reports.model.document import Caveat, RunDocument, Steadiness, Tier
+from hotset.reports.model.document import Caveat, RunDocument
+from hotset.reports.model.setup import Tier
+from hotset.reports.model.windows import Steadiness
 from tests import documents
 
 RAW = documents.complete().model_dump()

@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from hotset.reports.analysis.comparison import compare
-from hotset.reports.model.document import PowerRun, Repeat, RunDocument
+from hotset.reports.model.document import RunDocument
+from hotset.reports.model.windows import PowerRun, Repeat
 from hotset.reports.render import terminal
 from tests import documents
 from tests.test_terminal import pinned, text_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hotset.reports.analysis.breakdown import device_use
-from hotset.reports.model.document import DirectionUse, RunDocument
+from hotset.reports.model.document import RunDocument
+from hotset.reports.model.windows import DirectionUse
 from tests import documents
 
 

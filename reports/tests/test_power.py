@@ -11,15 +11,9 @@ from typing import Any
 import pytest
 
 from hotset.reports.analysis import caveats, power, published, stats
-from hotset.reports.model.document import (
-    PowerArm,
-    PowerRun,
-    Published,
-    PublishedFigure,
-    Query,
-    RunDocument,
-    geometric_mean,
-)
+from hotset.reports.model.document import PowerArm, RunDocument
+from hotset.reports.model.setup import Published, PublishedFigure
+from hotset.reports.model.windows import PowerRun, Query, geometric_mean
 from hotset.reports.render import html, tables
 from tests import documents
 

@@ -12,7 +12,9 @@ from rich.console import Console
 from hotset.reports.analysis import prices
 from hotset.reports.analysis.breakdown import parts
 from hotset.reports.model import words
-from hotset.reports.model.document import Arm, Cost, Part, Prices, RunDocument
+from hotset.reports.model.document import Arm, Cost, RunDocument
+from hotset.reports.model.setup import Prices
+from hotset.reports.model.windows import Part
 from hotset.reports.render import charts, html, markdown, publish, terminal
 from tests import documents
 from tests.test_terminal import text_of

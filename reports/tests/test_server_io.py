@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hotset.reports.analysis.breakdown import server_io
-from hotset.reports.model.document import RunDocument, ServerIo
+from hotset.reports.model.document import RunDocument
+from hotset.reports.model.windows import ServerIo
 from tests import documents
 
 

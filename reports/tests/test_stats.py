@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotset.reports.analysis import stats
-from hotset.reports.model.document import Arm, Repeat, Second
+from hotset.reports.model.document import Arm
+from hotset.reports.model.windows import Repeat, Second
 from tests import documents
 
 WINDOW_S = 60

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from hotset.reports.analysis.breakdown import time_use
-from hotset.reports.model.document import ArmName, RunDocument, TimeUse
+from hotset.reports.model.base import ArmName
+from hotset.reports.model.document import RunDocument
+from hotset.reports.model.windows import TimeUse
 from tests import documents
 
 weights = st.lists(st.floats(0.001, 1), min_size=7, max_size=7)

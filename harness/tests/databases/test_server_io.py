@@ -11,7 +11,7 @@ from hotset.harness.databases import server_io
 from hotset.harness.databases.postgres.client import PostgresDatabase
 from hotset.harness.databases.server_io import PostgresIo, SqlServerIo, between
 from hotset.harness.databases.time_use import TimeSampler, readings
-from hotset.reports.model.document import ServerIo
+from hotset.reports.model.windows import ServerIo
 from hotset.tpcc.database import Aborted, Row
 
 NAMES = server_io._COUNTED

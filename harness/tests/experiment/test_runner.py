@@ -28,7 +28,8 @@ from hotset.harness.experiment.sequence import Turn, order
 from hotset.harness.experiment.site import base_image
 from hotset.harness.experiment.site.calibrate import Line
 from hotset.harness.terminal.progress import Reporter
-from hotset.reports.model.document import ArmName, Repeat
+from hotset.reports.model.base import ArmName
+from hotset.reports.model.windows import Repeat
 from hotset.tpcc.data.consistency import ConditionResult, Violated
 from hotset.tpcc.data.record import LoadFailed
 from hotset.tpcc.window.record import WindowOptions

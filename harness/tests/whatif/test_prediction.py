@@ -7,7 +7,8 @@ import pytest
 from hotset.cachelayer.common.errors import RequestError
 from hotset.harness.whatif.demands import Demands, SetUp, solved
 from hotset.harness.whatif.prediction import parsed_iops, predict
-from hotset.reports.model.document import Repeat, RunDocument
+from hotset.reports.model.document import RunDocument
+from hotset.reports.model.windows import Repeat
 
 from .published import CARD, NAS, published
 

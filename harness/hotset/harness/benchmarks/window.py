@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from hotset.cachelayer.common.errors import RequestError
-from hotset.reports.model.document import ServerIo, TimeUse
+from hotset.reports.model.windows import ServerIo, TimeUse
 from hotset.tpcc.window import search
 from hotset.tpcc.window.record import Latency, RunFailed, WindowOptions, WindowResult
 from hotset.tpcc.window.search import FoundRate, Trial

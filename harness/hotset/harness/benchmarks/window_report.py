@@ -16,7 +16,7 @@ from hotset.cachelayer.stats.sampler import Window
 from hotset.reports.analysis.breakdown import device_use, server_io, time_use
 from hotset.reports.analysis.caveats import unsteadiness
 from hotset.reports.analysis.comparison import curve
-from hotset.reports.model.document import DeviceUse, Steadiness
+from hotset.reports.model.windows import DeviceUse, Steadiness
 from hotset.reports.model.words import percent, plural
 from hotset.tpcc.window.record import KindResult, Latency, WindowResult
 from hotset.tpcc.window.search import FoundRate

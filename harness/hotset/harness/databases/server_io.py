@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from hotset.reports.model.document import ServerIo
+from hotset.reports.model.windows import ServerIo
 from hotset.tpcc.database import Aborted, Row
 
 from .base import Connection, number, sql

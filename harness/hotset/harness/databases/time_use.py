@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, Self, TypeVar, get_args
 
-from hotset.reports.model.document import ServerIo, TimeClass, TimeUse
+from hotset.reports.model.windows import ServerIo, TimeClass, TimeUse
 from hotset.tpcc.database import Aborted, DatabaseError
 
 from . import server_io

@@ -14,23 +14,21 @@ from hotset.cachelayer.common.errors import Remedy
 from hotset.cachelayer.hosts.base import PrerequisiteMissingError
 from hotset.cachelayer.hosts.cleanup import BusyError
 from hotset.reports.analysis import caveats
+from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import (
     Arm,
-    ArmName,
-    Experiment,
     Factor,
     Failure,
     HighestRate,
     Phase,
     PowerArm,
-    PowerRun,
-    Repeat,
     RunDocument,
-    Script,
     WarmUp,
     WarmUpRepeat,
     Workload,
 )
+from hotset.reports.model.setup import Experiment, Script
+from hotset.reports.model.windows import PowerRun, Repeat
 
 from ..archive import REPORT, Archive
 from ..errors import ThresholdError

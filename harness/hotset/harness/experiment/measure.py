@@ -9,7 +9,7 @@ from typing import Any
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.stats.sampler import Sampler, Window
-from hotset.reports.model import document
+from hotset.reports.model import document, windows
 from hotset.tpcc.window.record import (
     KindResult,
     Latency,
@@ -40,10 +40,10 @@ class Measured:
     result: WindowResult
     window: Window
     seconds: list[Window | None]
-    time: document.TimeUse | None
-    time_series: list[document.TimeUse | None]
+    time: windows.TimeUse | None
+    time_series: list[windows.TimeUse | None]
     time_missing: str
-    server_io: document.ServerIo | None
+    server_io: windows.ServerIo | None
     server_io_missing: str
 
 
@@ -144,16 +144,16 @@ def _sampled(site: Site, placed: Placed) -> Sampler:
 
 def power_record(
     number: int, result: PowerResult, window: Window, others: float
-) -> document.PowerRun:
+) -> windows.PowerRun:
     """A power run as it stands in the result document.
 
     :param others: share of this computer's CPU that was busy before the arm was set up.
     """
-    return document.PowerRun(
+    return windows.PowerRun(
         **_window(number, window, result.ended - result.started),
         others_cpu=others,
         queries=tuple(
-            document.Query(
+            windows.Query(
                 number=one.number,
                 seconds=one.seconds,
                 outcome=one.outcome,
@@ -167,7 +167,7 @@ def power_record(
 
 
 def _window(number: int, window: Window, seconds: float) -> dict[str, Any]:
-    """The fields of `document.Window`."""
+    """The fields of `windows.Window`."""
     hits = window.hits
     return {
         "repeat": number,
@@ -185,8 +185,8 @@ def _window(number: int, window: Window, seconds: float) -> dict[str, Any]:
     }
 
 
-def _devices(window: Window) -> tuple[document.DeviceUse, ...]:
-    return tuple(document.DeviceUse.model_validate(asdict(one)) for one in window.devices)
+def _devices(window: Window) -> tuple[windows.DeviceUse, ...]:
+    return tuple(windows.DeviceUse.model_validate(asdict(one)) for one in window.devices)
 
 
 def repeat_record(
@@ -194,13 +194,13 @@ def repeat_record(
     measured: Measured,
     block: Bytes,
     others: float,
-    parts: Sequence[document.Part] = (),
-) -> document.Repeat:
+    parts: Sequence[windows.Part] = (),
+) -> windows.Repeat:
     """A window of many users as it stands in the result document; ``others`` as with
     :func:`power_record`."""
     result = measured.result
     tpcc = result if isinstance(result, RunResult) else None
-    return document.Repeat(
+    return windows.Repeat(
         **_window(number, measured.window, result.window_end - result.window_start),
         others_cpu=others,
         parts=tuple(parts),
@@ -219,7 +219,7 @@ def repeat_record(
                 result.series, measured.seconds, measured.time_series, strict=True
             )
         ),
-        steadiness=tuple(document.Steadiness(**asdict(one)) for one in result.steadiness),
+        steadiness=tuple(windows.Steadiness(**asdict(one)) for one in result.steadiness),
         orders_before=tpcc.orders_before if tpcc else None,
         time=measured.time,
         time_missing=measured.time_missing,
@@ -228,18 +228,18 @@ def repeat_record(
     )
 
 
-def _arrived(result: WindowResult) -> document.Arrived | None:
+def _arrived(result: WindowResult) -> windows.Arrived | None:
     rate_per_s = result.options.rate_per_s
     if result.arrived is None or rate_per_s is None:
         return None
-    return document.Arrived(rate_per_s=rate_per_s, **asdict(result.arrived))
+    return windows.Arrived(rate_per_s=rate_per_s, **asdict(result.arrived))
 
 
-def _counters(window: Window) -> document.Counters | None:
+def _counters(window: Window) -> windows.Counters | None:
     hits, first, last = window.hits, window.first.counters, window.last.counters
     if hits is None or first is None or last is None:
         return None
-    return document.Counters(
+    return windows.Counters(
         read_hits=hits.read_hits,
         read_misses=hits.read_misses,
         write_hits=hits.write_hits,
@@ -252,8 +252,8 @@ def _counters(window: Window) -> document.Counters | None:
     )
 
 
-def _transaction(kind: KindResult) -> document.Transaction:
-    return document.Transaction(
+def _transaction(kind: KindResult) -> windows.Transaction:
+    return windows.Transaction(
         committed=kind.committed,
         rolled_back=kind.rolled_back,
         retries=sum(kind.retries.values()),
@@ -262,10 +262,10 @@ def _transaction(kind: KindResult) -> document.Transaction:
     )
 
 
-def _latency(latency: Latency, histogram: str | None = None) -> document.Latency | None:
+def _latency(latency: Latency, histogram: str | None = None) -> windows.Latency | None:
     if latency.p50 is None or latency.p95 is None or latency.p99 is None:
         return None
-    return document.Latency(
+    return windows.Latency(
         p50=latency.p50,
         p90=latency.p90,
         p95=latency.p95,
@@ -277,12 +277,12 @@ def _latency(latency: Latency, histogram: str | None = None) -> document.Latency
 
 
 def _second(
-    second: Second, sampled: Window | None, time: document.TimeUse | None, block: Bytes
-) -> document.Second:
+    second: Second, sampled: Window | None, time: windows.TimeUse | None, block: Bytes
+) -> windows.Second:
     hits = sampled.hits if sampled else None
     counters = sampled.last.counters if sampled else None
     p95 = second.latency_ms_p95
-    return document.Second(
+    return windows.Second(
         second=second.second,
         nopm=None if second.new_orders is None else second.new_orders * 60,
         tpm=second.transactions * 60,

@@ -11,7 +11,7 @@ from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.stats.sampler import Window, busy
 from hotset.cachelayer.tiers.base import Warmup
 from hotset.reports.analysis import units
-from hotset.reports.model import document, words
+from hotset.reports.model import base, document, windows, words
 from hotset.reports.model.document import Workload
 from hotset.tpcc.data import consistency
 from hotset.tpcc.window.record import WindowResult
@@ -149,7 +149,7 @@ class Recorded:
             )
 
 
-def _first_cached(spec: Spec) -> document.ArmName:
+def _first_cached(spec: Spec) -> base.ArmName:
     """The arm whose warm-ups the document tells: where policies are arms, each has its own."""
     return next(arm for arm in document.CACHED_ARMS if arm in spec.arms)
 
@@ -159,7 +159,7 @@ def _named(site: Site, workloads: Workloads) -> Workloads:
     return workloads if len(site.spec.placements) > 1 else ()
 
 
-def _skipped(record: document.Repeat) -> str:
+def _skipped(record: windows.Repeat) -> str:
     arrived = record.arrived
     return f", {arrived.skipped:,} of {arrived.due:,} skipped" if arrived else ""
 
@@ -173,7 +173,7 @@ def _check(site: Site, placed: Placed) -> None:
     consistency.require(checks.check(placed.server.database("tpcc"), site.report, numbers))
 
 
-def _hits(record: document.Window) -> str:
+def _hits(record: windows.Window) -> str:
     return f", hit ratio {record.hit_ratio:.1%}" if record.hit_ratio is not None else ""
 
 

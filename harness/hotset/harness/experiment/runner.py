@@ -16,7 +16,7 @@ from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.testbed import lab as labs
 from hotset.cachelayer.testbed.backend import ModelledBackend
 from hotset.cachelayer.testbed.lab import Lab, LabSpec
-from hotset.reports.model import document
+from hotset.reports.model import setup
 from hotset.reports.model.document import RunDocument
 
 from ..archive import Archive
@@ -137,7 +137,7 @@ def _describe(site: Site, journal: Journal) -> None:
     """Tier, storage and database as they are set up, into the record."""
     spec, tier = site.spec, site.tier
     journal.change(
-        tier=document.Tier(
+        tier=setup.Tier(
             kind=site.lab.backend.tier_kind,
             mode=tier.mode,
             policy=tier.policy,
@@ -153,10 +153,10 @@ def _describe(site: Site, journal: Journal) -> None:
     )
 
 
-def _storage(site: Site) -> document.Storage:
+def _storage(site: Site) -> setup.Storage:
     want = site.spec.storage
     if want.device is not None:
-        return document.Storage(
+        return setup.Storage(
             kind="device",
             name=want.device,
             description=site.storage.description,
@@ -164,7 +164,7 @@ def _storage(site: Site) -> document.Storage:
         )
     promise = flashdev.expected(Local(), want.model, ["--size", str(int(want.size))])
     depths = {one["queue_depth"]: one for one in promise["random_read_8k"]}
-    return document.Storage(
+    return setup.Storage(
         kind="modelled",
         name=promise["model"],
         description=(
@@ -173,15 +173,15 @@ def _storage(site: Site) -> document.Storage:
             " (before time scaling)"
         ),
         size_bytes=int(want.size),
-        expected=document.Calibration(
+        expected=setup.Calibration(
             seq_read_mb_per_s=promise["sequential_read_mb_per_s"],
             seq_write_mb_per_s=promise["sequential_write_mb_per_s"],
         ),
     )
 
 
-def _database(site: Site, spec: Spec) -> document.Database:
-    return document.Database(
+def _database(site: Site, spec: Spec) -> setup.Database:
+    return setup.Database(
         engine=spec.database.engine,
         version=site.saved.version,
         bytes=int(site.saved.size(site.saved.databases)),
@@ -196,16 +196,16 @@ def _database(site: Site, spec: Spec) -> document.Database:
     )
 
 
-def _machine(lab: Lab, slowdown: float) -> document.Machine:
+def _machine(lab: Lab, slowdown: float) -> setup.Machine:
     local = Local()
-    host = document.Host(
+    host = setup.Host(
         cpu=_cpu_name(),
         cores=os.cpu_count() or 1,
         memory_bytes=_memory_bytes(local),
         kernel=platform.release(),
     )
     machine = lab.machine
-    return document.Machine(
+    return setup.Machine(
         kind=lab.kind,
         accel=lab.accel,
         cores=int(machine.run(["nproc"]).stdout),

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from hotset.cachelayer.block.extents import Run
-from hotset.reports.model.document import CACHED_ARMS, ArmName, Workload
+from hotset.reports.model.base import ArmName
+from hotset.reports.model.document import CACHED_ARMS, Workload
 
 from . import learning, timed
 from .file.spec import Spec

@@ -11,7 +11,8 @@ from contextlib import closing
 from hotset.cachelayer.stats import attribution, region_counters
 from hotset.cachelayer.stats.heat import Reading, Tally, difference, total
 from hotset.cachelayer.testbed.modelled_tier import ModelledTier
-from hotset.reports.model.document import Part, Workload
+from hotset.reports.model.document import Workload
+from hotset.reports.model.windows import Part
 
 from ..databases import connect
 from ..databases.base import Unavailable

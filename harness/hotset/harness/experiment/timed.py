@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hotset.reports.model import words
-from hotset.reports.model.document import TimedWorkload
+from hotset.reports.model.base import TimedWorkload
 from hotset.tpcc import driver
 from hotset.tpcc.driver import Observer
 from hotset.tpcc.window.record import RunOptions, WindowOptions, WindowResult

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from hotset.reports.analysis import answer, power
 from hotset.reports.analysis.answer import ArmFigures
 from hotset.reports.analysis.comparison import highest
-from hotset.reports.model.document import ArmName, RunDocument, TimedWorkload, Verdict
+from hotset.reports.model.base import ArmName, TimedWorkload
+from hotset.reports.model.document import RunDocument, Verdict
 
 from ..thresholds import Threshold, Values, judge, parse, require_known
 

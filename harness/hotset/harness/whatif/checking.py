@@ -8,15 +8,9 @@ from itertools import islice
 from statistics import mean
 
 from hotset.cachelayer.common.errors import HotsetError, RequestError
-from hotset.reports.model.document import (
-    CACHED_ARMS,
-    Arm,
-    ArmName,
-    PredictedArm,
-    Predictions,
-    Repeat,
-    RunDocument,
-)
+from hotset.reports.model.base import ArmName
+from hotset.reports.model.document import CACHED_ARMS, Arm, PredictedArm, Predictions, RunDocument
+from hotset.reports.model.windows import Repeat
 
 from ..archive import Archive
 from .demands import FlashPromise, SetUp

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil, floor
 
-from hotset.reports.model.document import Repeat
+from hotset.reports.model.windows import Repeat
 
 from .network import Load, Solution, Station, solve, throughput
 

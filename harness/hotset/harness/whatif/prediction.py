@@ -18,7 +18,9 @@ from math import exp, log
 from statistics import mean
 
 from hotset.cachelayer.common.errors import Remedy, RequestError
-from hotset.reports.model.document import Arm, ArmName, Repeat, RunDocument
+from hotset.reports.model.base import ArmName
+from hotset.reports.model.document import Arm, RunDocument
+from hotset.reports.model.windows import Repeat
 
 from .demands import (
     Demands,

@@ -7,16 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ..model import words
-from ..model.document import (
-    CACHED_ARMS,
-    POLICY_ARMS,
-    Arm,
-    ArmName,
-    Factor,
-    Latency,
-    Repeat,
-    RunDocument,
-)
+from ..model.base import ArmName
+from ..model.document import CACHED_ARMS, POLICY_ARMS, Arm, Factor, RunDocument
+from ..model.windows import Latency, Repeat
 from . import units
 
 ARM_ORDER: tuple[ArmName, ...] = (

@@ -11,18 +11,9 @@ from collections.abc import Iterator
 from enum import Enum
 
 from ..model import words
-from ..model.document import (
-    CPU_BOUND_SHARE,
-    Arm,
-    Calibration,
-    Caveat,
-    Machine,
-    Repeat,
-    RunDocument,
-    Steadiness,
-    WarmUpFigures,
-    Window,
-)
+from ..model.document import CPU_BOUND_SHARE, Arm, Caveat, RunDocument, WarmUpFigures
+from ..model.setup import Calibration, Machine
+from ..model.windows import Repeat, Steadiness, Window
 from . import power
 
 REPEATS_WANTED = 3

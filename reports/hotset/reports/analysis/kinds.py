@@ -5,7 +5,8 @@ from __future__ import annotations
 from statistics import fmean
 
 from ..model import words
-from ..model.document import Arm, Latency, RunDocument
+from ..model.document import Arm, RunDocument
+from ..model.windows import Latency
 from . import answer, units
 
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ..model import words
-from ..model.document import ArmName, Factor, PowerArm, PowerRun, RunDocument
+from ..model.base import ArmName
+from ..model.document import Factor, PowerArm, RunDocument
+from ..model.windows import PowerRun
 from . import answer
 
 QUERIES = range(1, 23)

@@ -7,7 +7,9 @@ not a TPC price/performance metric, and the text says so wherever the values are
 from __future__ import annotations
 
 from ..model import words
-from ..model.document import CACHED_ARMS, ArmName, Cost, Prices, RunDocument
+from ..model.base import ArmName
+from ..model.document import CACHED_ARMS, Cost, RunDocument
+from ..model.setup import Prices
 from . import answer, units
 from .answer import ArmFigures
 

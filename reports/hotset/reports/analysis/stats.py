@@ -43,7 +43,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.document import Arm, Factor, PowerArm, Repeat
+from ..model.document import Arm, Factor, PowerArm
+from ..model.windows import Repeat
 
 RESAMPLES = 10_000
 BLOCK_S = 5

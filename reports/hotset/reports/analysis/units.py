@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..model import words
-from ..model.document import RunDocument, TimedWorkload
+from ..model.base import TimedWorkload
+from ..model.document import RunDocument
 
 
 class Throughput(Protocol):

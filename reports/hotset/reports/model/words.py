@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .document import Latency
+    from .windows import Latency
 
 ABSENT = "–"
 

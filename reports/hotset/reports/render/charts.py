@@ -16,7 +16,9 @@ from ..analysis.answer import ArmFigures
 from ..analysis.breakdown import device_use, parts, server_io, time_use
 from ..analysis.comparison import curve, highest
 from ..model import words
-from ..model.document import ArmName, Latency, Repeat, RunDocument, WarmUp
+from ..model.base import ArmName
+from ..model.document import RunDocument, WarmUp
+from ..model.windows import Latency, Repeat
 from . import series, vega
 from .series import MEASURES, Measure
 from .vega import Row, Spec

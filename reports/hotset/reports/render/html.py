@@ -32,8 +32,11 @@ from ..analysis import (
 from ..analysis.answer import ArmFigures
 from ..analysis.comparison import policies
 from ..model import words
-from ..model.document import POLICY_ARMS, ArmName, Calibration, Counters, RunDocument
+from ..model.base import ArmName
+from ..model.document import POLICY_ARMS, RunDocument
 from ..model.schema import SCHEMA_VERSION
+from ..model.setup import Calibration
+from ..model.windows import Counters
 from . import charts
 
 ROLES: dict[ArmName, tuple[str, str]] = {

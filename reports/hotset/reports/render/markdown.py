@@ -10,7 +10,8 @@ from ..analysis.answer import ArmFigures
 from ..analysis.breakdown import device_use, parts, server_io, time_use
 from ..analysis.comparison import curve, highest, policies
 from ..model import words
-from ..model.document import Repeat, RunDocument
+from ..model.document import RunDocument
+from ..model.windows import Repeat
 from . import charts, html
 
 _ARM_COLUMNS = ("hit ratio", "p50 ms", "p95 ms", "p99 ms", "CPU", "failed")

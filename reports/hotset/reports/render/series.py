@@ -9,7 +9,7 @@ from typing import Literal
 from ..analysis.answer import ArmFigures
 from ..analysis.breakdown.device_use import ORIGIN
 from ..model import words
-from ..model.document import Second
+from ..model.windows import Second
 from .vega import Row
 
 BIN_WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600)

@@ -16,7 +16,8 @@ from ..analysis.answer import ArmFigures
 from ..analysis.breakdown import device_use, server_io, time_use
 from ..analysis.comparison import curve, highest, policies
 from ..model import words
-from ..model.document import Repeat, RunDocument
+from ..model.document import RunDocument
+from ..model.windows import Repeat
 from .tables import ListingRow
 
 if TYPE_CHECKING:  # it calculates, and a list of runs should not wait for numpy

@@ -29,15 +29,9 @@ from hotset.cachelayer.tiers import bcache, dmcache, userspace
 from hotset.cachelayer.tiers.base import TierKind, TierSpec, WriteMode
 from hotset.cachelayer.tiers.policies import Policy
 from hotset.cachelayer.warmup.fill import Method
-from hotset.reports.model.document import (
-    POLICY_ARMS,
-    ArmName,
-    Prices,
-    Published,
-    TimedWorkload,
-    WarmupOrder,
-    Workload,
-)
+from hotset.reports.model.base import ArmName, TimedWorkload
+from hotset.reports.model.document import POLICY_ARMS, WarmupOrder, Workload
+from hotset.reports.model.setup import Prices, Published
 from hotset.tpch.schema import estimated_bytes
 
 from ...thresholds import Threshold, ThresholdFormError

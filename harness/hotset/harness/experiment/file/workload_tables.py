@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from hotset.cachelayer.common.units import Bytes
-from hotset.reports.model.document import CheckedAfter
+from hotset.reports.model.setup import CheckedAfter
 from hotset.tpcc.window.record import HIGHEST_RATE_PER_S
 from hotset.tpch import load as tpch
 

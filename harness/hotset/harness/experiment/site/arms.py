@@ -35,7 +35,8 @@ from hotset.cachelayer.tiers.base import Tier, Warmup
 from hotset.cachelayer.tiers.policies import POLICIES, Policy
 from hotset.cachelayer.warmup import database_blocks, reading
 from hotset.cachelayer.warmup.fill import fill
-from hotset.reports.model.document import ArmName, Workload
+from hotset.reports.model.base import ArmName
+from hotset.reports.model.document import Workload
 
 from ...databases.postgres.server import PostgresServer, log_size, run_settings
 from ..file.spec import IN_MEMORY_ROOM

@@ -99,7 +99,7 @@ def _json(document: RunDocument) -> str:
 def _priced(document: RunDocument, words: list[str]) -> RunDocument:
     """The document with these prices over those it has."""
     from hotset.reports.analysis import prices
-    from hotset.reports.model.document import Prices
+    from hotset.reports.model.setup import Prices
 
     given = document.prices.model_dump() if document.prices else {}
     for word in words:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from ...model import words
-from ...model.document import ArmName, DeviceUse, DirectionUse, Repeat, RunDocument
+from ...model.base import ArmName
+from ...model.document import RunDocument
+from ...model.windows import DeviceUse, DirectionUse, Repeat
 from .. import answer
 
 ORIGIN = "origin"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...model import words
-from ...model.document import Part, RunDocument
+from ...model.document import RunDocument
+from ...model.windows import Part
 
 COLUMNS = ("table", "reads", "writes", "hit ratio", "reads hit", "writes hit")
 NOTE = (

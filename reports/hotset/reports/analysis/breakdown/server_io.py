@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from ...model import words
-from ...model.document import Repeat, RunDocument, ServerIo
+from ...model.document import RunDocument
+from ...model.windows import Repeat, ServerIo
 from .. import answer
 from .device_use import few
 

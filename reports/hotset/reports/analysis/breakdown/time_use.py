@@ -7,7 +7,9 @@ from statistics import fmean
 from typing import get_args
 
 from ...model import words
-from ...model.document import ArmName, RunDocument, TimeClass, TimeUse
+from ...model.base import ArmName
+from ...model.document import RunDocument
+from ...model.windows import TimeClass, TimeUse
 from . import device_use
 
 CLASSES: tuple[TimeClass, ...] = get_args(TimeClass)

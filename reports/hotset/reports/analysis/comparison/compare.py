@@ -11,7 +11,8 @@ from typing import Literal
 from pydantic import JsonValue
 
 from ...model import words
-from ...model.document import Arm, ArmName, RunDocument, Workload
+from ...model.base import ArmName
+from ...model.document import Arm, RunDocument, Workload
 from .. import answer, power, stats, units
 from . import curve, highest
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ...model import words
-from ...model.document import Arm, ArmName, Repeat, RunDocument
+from ...model.base import ArmName
+from ...model.document import Arm, RunDocument
+from ...model.windows import Repeat
 from .. import answer, units
 from ..answer import ArmFigures
 from ..breakdown import time_use

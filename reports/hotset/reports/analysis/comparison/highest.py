@@ -5,7 +5,9 @@ from __future__ import annotations
 from statistics import fmean
 
 from ...model import words
-from ...model.document import ArmName, HighestRate, Latency, RunDocument
+from ...model.base import ArmName
+from ...model.document import HighestRate, RunDocument
+from ...model.windows import Latency
 from .. import answer
 
 TITLE = "Highest rate that meets the limits"

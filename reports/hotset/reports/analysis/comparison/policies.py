@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...model import words
-from ...model.document import POLICY_ARMS, Arm, ArmName, RunDocument
+from ...model.base import ArmName
+from ...model.document import POLICY_ARMS, Arm, RunDocument
 from .. import answer, units
 from ..answer import ArmFigures
 

@@ -1,0 +1,167 @@
+"""What an experiment ran, and on what: its file, tier, storage, machine, database."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import (
+    ConfigDict,
+    Field,
+    JsonValue,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
+
+from .base import Record
+
+CheckedAfter = Literal["load", "every-arm"]
+
+
+class PublishedFigure(Record):
+    """A figure of a published test, before and after."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    before: PositiveFloat
+    """Without the cache."""
+    after: PositiveFloat
+    """With the cache."""
+
+
+class Published(Record):
+    """What somebody else measured with the set-up that an experiment reproduces. The report puts
+    it beside the measured values."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    source: str
+    """Whose test it is, as the report names it."""
+    nopm: PublishedFigure | None = None
+    """New orders a minute."""
+    tpm: PublishedFigure | None = None
+    """Transactions a minute."""
+    queries_s: PublishedFigure | None = None
+    """Seconds of the 22 TPC-H queries together."""
+    hit_ratio: str = ""
+    """The hit ratio, as the source gives it."""
+
+
+class Prices(Record):
+    """What the parts of a set-up cost, in one currency. An arm that needs a part without a price
+    has no price itself."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    currency: Annotated[str, Field(min_length=1, max_length=8)] = "USD"
+    """Its name, as the report prints it."""
+    server: PositiveFloat
+    """The server without disks and flash."""
+    origin: PositiveFloat | None = None
+    """The slow storage with its disks."""
+    split_disk: PositiveFloat | None = None
+    """Each further slow disk of the `split-disks` arm."""
+    flash_per_gb: PositiveFloat | None = None
+    """A GB (10⁹ bytes) of flash."""
+    memory_per_gb: PositiveFloat | None = None
+    """A GB of the memory that the `in-memory` arm takes for its buffers."""
+
+
+class Script(Record):
+    """A script of one's own SQL, as it was run."""
+
+    name: str
+    weight: PositiveInt
+    text: str
+
+
+class Experiment(Record):
+    name: str
+    title: str
+    spec: dict[str, JsonValue]  # resolved: every default filled in
+    scripts: tuple[Script, ...] = ()
+    published: Published | None = None
+
+
+class Tier(Record):
+    kind: Literal["dm-cache", "bcache", "userspace"]
+    mode: Literal["writeback", "writethrough", "writearound"]
+    policy: str
+    block_bytes: PositiveInt
+    metadata_bytes: NonNegativeInt
+    cache_bytes: PositiveInt
+    volume_bytes: NonNegativeInt
+    emulated: bool
+    """Whether the flash was a model."""
+    flash: str = ""
+    """What holds cache and volume, in words."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_an_earlier_version(cls, given: object) -> object:
+        """hotset's own engine between models was a kind of its own once."""
+        if isinstance(given, dict) and given.get("kind") == "emulated":
+            return {**given, "kind": "userspace", "emulated": True}
+        return given
+
+
+class Calibration(Record):
+    """Figures of a storage device. Those of a modelled one are in model time (scaling undone)."""
+
+    seq_read_mb_per_s: PositiveFloat | None = None
+    seq_write_mb_per_s: PositiveFloat | None = None
+    rand_read_iops: PositiveFloat | None = None
+    rand_write_iops: PositiveFloat | None = None
+    rand_read_latency_us: PositiveFloat | None = None
+    rand_write_latency_us: PositiveFloat | None = None
+
+
+class Storage(Record):
+    """The slow storage (origin)."""
+
+    kind: Literal["modelled", "device"]
+    name: str
+    description: str
+    size_bytes: PositiveInt
+    measured: Calibration | None = None
+    expected: Calibration | None = None  # what the model promises; None for a device
+
+
+class Host(Record):
+    cpu: str
+    cores: PositiveInt
+    memory_bytes: PositiveInt
+    kernel: str
+
+
+class Machine(Record):
+    """Where the commands ran; `host` is what carries it (the same figures when it is local)."""
+
+    kind: Literal["vm", "uml", "local", "ssh", "image"]
+    accel: Literal["kvm", "tcg"] | None = None
+    cores: PositiveInt
+    memory_bytes: PositiveInt
+    kernel: str
+    cpu_slowdown: PositiveFloat | None = None  # guest CPU time per host CPU time, same work
+    host: Host
+
+
+class Database(Record):
+    engine: str
+    version: str
+    bytes: NonNegativeInt
+    buffers_bytes: NonNegativeInt
+    direct_io: bool = False  # the operating system's page cache is bypassed
+    warehouses: PositiveInt | None = None
+    """Of TPC-C."""
+    users: PositiveInt | None = None
+    """None where there are only the 22 queries."""
+    driver: Literal["hotset", "hammerdb"] = "hotset"
+    """What built TPC-C's database and drove its users. HammerDB tells no single seconds and no
+    latency of all transactions together."""
+    tpch_scale: PositiveFloat | None = None
+    """Scale factor of the TPC-H database beside it; `bytes` is of both."""
+    tpch_bytes: NonNegativeInt = 0
+    # When TPC-C's consistency conditions were checked, and held; None if never.
+    checked_after: CheckedAfter | None = None

@@ -1,0 +1,307 @@
+"""What was measured in a window: throughput, latency, where the time went, what devices did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import exp, fsum, log
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
+
+from .base import Record, Share
+
+# How far a stated hit ratio may lie from hits / (hits + misses) of the same window: rounding only.
+HIT_RATIO_TOLERANCE = 0.005
+# How far shares of time may be from 1 in sum: rounding only.
+TIME_TOLERANCE = 0.01
+TimeClass = Literal["cpu", "data_read", "data_write", "log", "lock", "client", "other"]
+
+
+def geometric_mean(seconds: Iterable[float]) -> float:
+    """Of positive times; one of zero counts as a microsecond, the clock's own doubt.
+
+    >>> round(geometric_mean([1, 100]), 6)
+    10.0
+    """
+    logs = [log(max(one, 1e-6)) for one in seconds]
+    return exp(fsum(logs) / len(logs))
+
+
+class Latency(Record):
+    """Percentiles; what the driver does not tell is None."""
+
+    p50: NonNegativeFloat
+    p90: NonNegativeFloat | None = None
+    p95: NonNegativeFloat
+    p99: NonNegativeFloat
+    p99_9: NonNegativeFloat | None = None
+    p99_99: NonNegativeFloat | None = None
+    histogram: str | None = None
+    """All of them: an HDR histogram of microseconds in its own text (V2, deflated, base64)."""
+
+
+class Counters(Record):
+    """Differences of the cached device's counters between the window's end and its start.
+
+    `dirty_blocks` and `used_blocks` are levels, not events: their differences may be negative.
+    What the kind of tier does not count is None (bcache: writes, promotions, demotions).
+    """
+
+    read_hits: NonNegativeInt
+    read_misses: NonNegativeInt
+    write_hits: NonNegativeInt | None
+    write_misses: NonNegativeInt | None
+    promotions: NonNegativeInt | None
+    demotions: NonNegativeInt | None
+    dirty_blocks: int
+    used_blocks: int
+    bypassed: NonNegativeInt
+
+    def hit_ratio(self) -> float | None:
+        """hits / (hits + misses), as far as they are counted; None when nothing reached the
+        device."""
+        hits = self.read_hits + (self.write_hits or 0)
+        total = hits + self.read_misses + (self.write_misses or 0)
+        return hits / total if total else None
+
+
+class TimeUse(Record):
+    """Where the users' time went, as shares of it: sampled sessions of the database."""
+
+    cpu: Share
+    """Running, or waiting for a CPU."""
+    data_read: Share
+    data_write: Share
+    log: Share
+    """Writing and flushing the log."""
+    lock: Share
+    client: Share
+    """The network and the client: the server waits for its user."""
+    other: Share
+    sessions: NonNegativeFloat
+    """How many there were, on average."""
+
+    @model_validator(mode="after")
+    def _shares_add_up(self) -> Self:
+        total = fsum(getattr(self, name) for name in get_args(TimeClass))
+        if abs(total - 1) > TIME_TOLERANCE:
+            raise ValueError(f"the shares of time add up to {total:.3f}, not 1")
+        return self
+
+
+class ServerIo(Record):
+    """What the database server itself counted in a while; None: it does not count that. The data
+    files' pages that were read passed by the server's buffers; the log is apart."""
+
+    seconds: PositiveFloat
+    reads: NonNegativeInt | None = None
+    read_bytes: NonNegativeInt | None = None
+    read_ms: NonNegativeInt | None = None
+    """What readers waited."""
+    writes: NonNegativeInt | None = None
+    write_bytes: NonNegativeInt | None = None
+    write_ms: NonNegativeInt | None = None
+    fsyncs: NonNegativeInt | None = None
+    """Of data files."""
+    log_bytes: NonNegativeInt | None = None
+    log_writes: NonNegativeInt | None = None
+    log_syncs: NonNegativeInt | None = None
+
+
+class DirectionUse(Record):
+    """Reads or writes of a device in a while. Latencies: None where no request ended, the 99th
+    percentile also where it is not counted."""
+
+    iops: NonNegativeFloat
+    mb_per_s: NonNegativeFloat
+    latency_ms_mean: NonNegativeFloat | None = None
+    latency_ms_p99: NonNegativeFloat | None = None
+    queue: NonNegativeFloat
+    """How many were under way, on average."""
+
+
+class DeviceUse(Record):
+    """What went through a device in a while."""
+
+    name: str
+    """What it is to the database: ``origin``, ``flash cache``, ``flash volume``, ``log``, …"""
+    counted_by: Literal["engine", "kernel"]
+    read: DirectionUse
+    write: DirectionUse
+    utilisation: Share
+    """Of the time, with at least one request under way."""
+
+    @property
+    def queue(self) -> float:
+        """Reads and writes under way, on average."""
+        return self.read.queue + self.write.queue
+
+
+class Transaction(Record):
+    """One kind of transaction in one window."""
+
+    committed: NonNegativeInt
+    rolled_back: NonNegativeInt = 0  # by specification (TPC-C's 1 % of new orders)
+    retries: NonNegativeInt = 0
+    failed: dict[str, NonNegativeInt] = Field(default_factory=dict)  # cause → how many
+    latency_ms: Latency | None = None
+
+
+class Second(Record):
+    """One second of the window; every second is present, idle ones with zeros."""
+
+    second: NonNegativeInt  # since the window began
+    nopm: NonNegativeFloat | None = None  # new orders of this second × 60; None but in TPC-C
+    tpm: NonNegativeFloat
+    failed: NonNegativeInt = 0
+    latency_ms_p95: NonNegativeFloat | None = None
+    hit_ratio: Share | None = None
+    server_cpu: Share | None = None
+    time: TimeUse | None = None
+    dirty_bytes: NonNegativeInt | None = None
+    devices: tuple[DeviceUse, ...] = ()
+
+    @property
+    def rate(self) -> float:
+        """As `Repeat.rate`."""
+        return self.tpm / 60 if self.nopm is None else self.nopm
+
+
+class Part(Record):
+    """Requests to the cached device for one table, index or file; ratios of what is counted."""
+
+    name: str
+    reads: NonNegativeInt
+    writes: NonNegativeInt
+    hit_ratio: Share | None = None
+    read_hit_ratio: Share | None = None
+    write_hit_ratio: Share | None = None
+
+
+class Steadiness(Record):
+    """Whether a series stayed steady over the fifths of a window, as SNIA's PTS defines it: from
+    round to round 20 % of the average, the fitted line 10 %. Shares are of the average."""
+
+    of: str
+    """``all``, or a kind of transaction."""
+    measure: Literal["tpm", "latency_ms"]
+    rounds: tuple[NonNegativeFloat, ...]
+    excursion: NonNegativeFloat
+    slope: float
+    second: NonNegativeInt
+    """Where the round begins that lies furthest from the average."""
+    steady: bool
+
+
+class Window(Record):
+    """What the machine and the tier did while one arm was measured."""
+
+    repeat: PositiveInt
+    hit_ratio: Share | None = None
+    read_hit_ratio: Share | None = None
+    write_hit_ratio: Share | None = None
+    server_cpu: Share
+    server_user: Share | None = None
+    server_system: Share | None = None
+    server_iowait: Share
+    server_steal: Share = 0  # what a hypervisor gave to others; server_cpu counts it as busy
+    others_cpu: Share = 0  # of this computer's CPU, busy before the arm was set up
+    duration_s: PositiveFloat
+    counters: Counters | None = None
+    devices: tuple[DeviceUse, ...] = ()
+
+    @model_validator(mode="after")
+    def _hit_ratio_comes_from_the_counters(self) -> Self:
+        if self.hit_ratio is None:
+            return self
+        counted = self.counters.hit_ratio() if self.counters else None
+        if counted is None:
+            raise ValueError("hit_ratio without counters of hits and misses it could come from")
+        if abs(counted - self.hit_ratio) > HIT_RATIO_TOLERANCE:
+            raise ValueError(f"hit_ratio {self.hit_ratio} is not the counters' {counted:.4f}")
+        return self
+
+
+class Arrived(Record):
+    """What became of the transactions that were due in a window with a given rate."""
+
+    rate_per_s: PositiveFloat
+    due: NonNegativeInt
+    late: NonNegativeInt
+    """Started more than a millisecond after they were due, as no user was free."""
+    skipped: NonNegativeInt
+    """Given up without a start."""
+
+
+class Repeat(Window):
+    """One measured window in one arm, after its ramp-up."""
+
+    users: PositiveInt | None = None
+    """None in documents before version 6: the database record's."""
+    nopm: NonNegativeFloat | None = None
+    """None but in TPC-C."""
+    tpm: NonNegativeFloat
+    latency_ms: Latency | None = None
+    failed: NonNegativeInt
+    retries: NonNegativeInt
+    rampup_s: NonNegativeFloat
+    arrived: Arrived | None = None
+    """Where transactions arrived at a given rate; latencies are from the time each was due."""
+    transactions: dict[str, Transaction] = Field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+    """By table, where the tier counts its regions: of the whole run, the ramp-up included."""
+    steadiness: tuple[Steadiness, ...] = ()
+    """Empty of windows too short to judge."""
+    orders_before: int | None = None
+    """Orders that runs had added to the load when the window opened: the database's age."""
+    time: TimeUse | None = None
+    time_missing: str = ""
+    """What of the users' time could not be seen, and what permits it."""
+    server_io: ServerIo | None = None
+    server_io_missing: str = ""
+    """What the server does not count or show, and what version or permission does."""
+    series: tuple[Second, ...] = ()
+
+    @property
+    def rate(self) -> float:
+        """What arms are compared by: NOPM in TPC-C, else transactions a second."""
+        return self.tpm / 60 if self.nopm is None else self.nopm
+
+
+class Query(Record):
+    """One of the 22 queries; `seconds` of one that timed out is the time it was given."""
+
+    number: Annotated[int, Field(ge=1, le=22)]
+    seconds: NonNegativeFloat
+    outcome: Literal["ok", "timed out", "failed"] = "ok"
+    rows: NonNegativeInt | None = None
+    checksum: str | None = None
+    cause: str = ""
+
+
+class PowerRun(Window):
+    """One power run of TPC-H in one arm: the queries in the order they ran."""
+
+    queries: tuple[Query, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Every query came to its end."""
+        return bool(self.queries) and all(query.outcome == "ok" for query in self.queries)
+
+    @property
+    def total_s(self) -> float:
+        """Seconds of all queries; too few where one did not finish."""
+        return sum(query.seconds for query in self.queries)
+
+    @property
+    def geometric_mean_s(self) -> float | None:
+        """Of the queries' seconds; None unless all came to their end."""
+        return geometric_mean(query.seconds for query in self.queries) if self.complete else None
