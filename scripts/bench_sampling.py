@@ -1,13 +1,17 @@
 """What sampling costs: NOPM with and without what a benchmark reads beside its users.
 
-    bench_sampling.py [--rounds 12] [--seconds 20] [--users 4] [--warehouses 4] [--publish FOLDER]
+    bench_sampling.py [--rounds 60] [--seconds 6] [--users 4] [--warehouses 4] [--publish FOLDER]
 
 One private PostgreSQL with everything in memory, where a transaction is shortest and sampling costs
-the most of it. Windows with and without sampling take turns, the order changing from round to round
-(ABBA), since the database grows. With: the users' time ten times a second and the server's
-counters, over a connection of their own; CPU, two block devices and one that the engine serves,
-once a second. A round is a pair; the interval is that of the mean of the pairs' ratios (Student's t
-of their logarithms). Nothing else should run meanwhile.
+the most of it. In one long run sampling is switched on and off, in the order on, off, off, on: what
+is compared lies side by side, so that neither the growth of the database nor a computer whose speed
+changes comes between. With: the users' time ten times a second and the server's counters, over a
+connection of their own; CPU, two block devices and one that the engine serves, once a second.
+
+Told are the ratio of NOPM, with the interval of the mean of the pairs' ratios (Student's t of their
+logarithms), and the CPU time that sampling takes, of all that there is: where the CPU is the limit,
+as here, that is what it can cost, and far more exact. The first and the last second of each turn
+count for nothing. Nothing else should run meanwhile.
 """
 
 from __future__ import annotations
@@ -16,8 +20,11 @@ import argparse
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from bench_drivers import USER, files_in, newest_server, run_quietly, say, server
@@ -30,10 +37,12 @@ from hotset.cachelayer.testbed import served_model
 from hotset.harness.databases.postgres.client import PostgresDatabase
 from hotset.harness.databases.time_use import TimeSampler, readings
 from hotset.tpcc import driver
-from hotset.tpcc.window.record import RunOptions
+from hotset.tpcc.window.record import Phase, RunOptions, RunResult, Tick
 
 RAMPUP_S = 2.0
 GOAL = 0.01
+EDGE_S = 1.0
+"""What a turn counts for nothing at its start and at its end."""
 
 
 @contextmanager
@@ -50,38 +59,122 @@ def devices(local: Local) -> Iterator[list[Source]]:
         yield [*found, ServedDevice.of(local, "flash", control)]
 
 
-def nopm(
-    database: PostgresDatabase, options: RunOptions, local: Local, sampled: list[Source] | None
-) -> float:
-    """Of one window; the samples are checked to be there."""
-    with ExitStack() as stack:
-        times = sampler = None
-        if sampled is not None:
-            sampler = stack.enter_context(Sampler(local, None, sampled))
-            times = stack.enter_context(TimeSampler(readings(database)))
-        result = driver.run(database, options)
-    if times is not None and sampler is not None:
-        start, end = result.window_start, result.window_end
-        seen = times.window(start, end), times.io_window(start, end)
-        counted = sampler.window(start, end).devices
-        if None in seen or len(counted) != len(sampled or ()):
-            sys.exit(f"bench: not everything was sampled: {times.missing} {seen} {counted}")
-    return result.nopm
+@dataclass(frozen=True)
+class Turn:
+    """Seconds of the run, with sampling or without; ``at`` is ``time.time()``. ``cpu_s``: what this
+    process, the server's session for it and the program that samples took of it."""
+
+    sampled: bool
+    start: float
+    end: float
+    cpu_s: float
+
+
+class Turns:
+    """Switches sampling on and off from the moment at which the window opens."""
+
+    def __init__(self, count: int, seconds: float, bench: Bench) -> None:
+        self._count, self._seconds, self._bench = count, seconds, bench
+        self._thread = threading.Thread(target=self._work)
+        self._failed: Exception | None = None
+        self._turns: list[Turn] = []
+
+    def observe(self, event: Tick | Phase) -> None:
+        if isinstance(event, Phase) and event.name == "measure":
+            self._thread.start()
+
+    def taken(self) -> list[Turn]:
+        """All of them, once the run is over."""
+        self._thread.join()
+        if self._failed is not None:
+            raise self._failed
+        return self._turns
+
+    def _work(self) -> None:
+        try:
+            begun = time.time()
+            for number in range(self._count):
+                until = begun + (number + 1) * self._seconds
+                self._turns.append(self._take(number % 4 in (0, 3), until))
+        except Exception as error:
+            self._failed = error
+
+    def _take(self, sampled: bool, until: float) -> Turn:
+        """The first and the last second are what switching takes."""
+        with ExitStack() as stack:
+            if sampled:
+                stack.enter_context(Sampler(self._bench.local, None, self._bench.devices))
+                times = TimeSampler(readings(self._bench.database))
+                stack.enter_context(times)
+            parties = self._bench.parties()
+            start = until - self._seconds + EDGE_S
+            time.sleep(max(0.0, start - time.time()))
+            start, before = time.time(), sum(map(cpu_s, parties))
+            time.sleep(max(0.0, until - EDGE_S - time.time()))
+            taken = Turn(sampled, start, time.time(), sum(map(cpu_s, parties)) - before)
+            if sampled and times.window(taken.start, taken.end) is None:
+                raise RuntimeError(f"not everything was sampled: {times.missing}")
+        time.sleep(max(0.0, until - time.time()))
+        return taken
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What is sampled."""
+
+    local: Local
+    database: PostgresDatabase
+    devices: list[Source]
+
+    def parties(self) -> list[Path]:
+        """Of /proc: this process, and who samples at the moment, the server's session and a
+        shell."""
+        with closing(self.database.session()) as session:
+            rows = session.query(
+                "SELECT pid FROM pg_stat_activity WHERE application_name = 'hotset monitoring'"
+            )
+        me = Path(f"/proc/{os.getpid()}")
+        children = (me / f"task/{me.name}/children").read_text().split()
+        shells = [
+            Path(f"/proc/{pid}")
+            for pid in children
+            if b"hotset-sampler" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        ]
+        return [me, *shells, *(Path(f"/proc/{pid}") for (pid,) in rows)]
+
+
+def cpu_s(process: Path) -> float:
+    """User and system seconds of it, and of the programs that it started and that have ended
+    (proc(5)); the driver ends after the turns."""
+    fields = (process / "stat").read_text().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def nopm_of(turn: Turn, result: RunResult) -> float:
+    """From its whole seconds."""
+    inside = [
+        one.new_orders or 0
+        for one in result.series
+        if turn.start <= result.window_start + one.second
+        and result.window_start + one.second + 1 <= turn.end + EDGE_S / 2
+    ]
+    return 60 * sum(inside) / len(inside)
 
 
 def main() -> None:
     """Load, take turns, and tell the ratio."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    for name, default in (("rounds", 12), ("users", 4), ("warehouses", 4)):
+    for name, default in (("rounds", 60), ("users", 4), ("warehouses", 4)):
         parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--publish", type=Path)
     arguments = parser.parse_args()
     if arguments.rounds < 2:
         parser.error("--rounds: an interval needs at least 2")
+    if arguments.seconds < 2 * EDGE_S + 2:
+        parser.error(f"--seconds: a turn needs at least {2 * EDGE_S + 2:g}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server goes with us
     local, where = Local(), computer()
-    pairs: list[tuple[float, float]] = []
     with server(newest_server()) as port, devices(local) as sampled:
         database = PostgresDatabase("127.0.0.1", port, USER, "", "bench")
         with closing(PostgresDatabase("127.0.0.1", port, USER, "", "postgres").session()) as s:
@@ -90,30 +183,43 @@ def main() -> None:
         program = str(Path(sys.executable).parent / "hotset")
         build = ["tpcc", "build", "--dsn", dsn, "--warehouses", str(arguments.warehouses)]
         run_quietly([program, *build, "--quiet"])
-        for number in range(arguments.rounds):
-            found: dict[bool, float] = {}
-            for with_it in (number % 2 == 0, number % 2 != 0):
-                options = RunOptions(
-                    users=arguments.users,
-                    warehouses=arguments.warehouses,
-                    rampup_s=RAMPUP_S,
-                    duration_s=arguments.seconds,
-                    seed=number + 1,
-                )
-                found[with_it] = nopm(database, options, local, sampled if with_it else None)
-            pairs.append((found[False], found[True]))
-            say(
-                f"round {number + 1}: {found[False]:,.0f} without, {found[True]:,.0f} with"
-                f" ({found[True] / found[False]:.3f}), load {os.getloadavg()[0]:.1f}"
-            )
-    tell(*report(pairs, arguments, where), "sampling", arguments.publish)
+        turns = Turns(2 * arguments.rounds, arguments.seconds, Bench(local, database, sampled))
+        options = RunOptions(
+            users=arguments.users,
+            warehouses=arguments.warehouses,
+            rampup_s=RAMPUP_S,
+            duration_s=2 * arguments.rounds * arguments.seconds,
+        )
+        say(f"{arguments.rounds} rounds of two turns, {options.duration_s:g} s")
+        result = driver.run(database, options, turns.observe)
+        taken = turns.taken()
+    tell(*report(pairs_of(taken, result), taken, arguments, where), "sampling", arguments.publish)
+
+
+def pairs_of(turns: list[Turn], result: RunResult) -> list[tuple[float, float]]:
+    """NOPM without sampling and with it, of two turns that lie side by side."""
+    found = []
+    for one, other in zip(turns[::2], turns[1::2], strict=True):
+        with_it, without = (one, other) if one.sampled else (other, one)
+        found.append((nopm_of(without, result), nopm_of(with_it, result)))
+    return found
+
+
+def cpu_share(turns: list[Turn]) -> float:
+    """What sampling takes of all cores' time, beyond what this process takes anyhow."""
+    rates = {}
+    for sampled in (True, False):
+        mine = [turn for turn in turns if turn.sampled is sampled]
+        rates[sampled] = sum(turn.cpu_s for turn in mine) / sum(one.end - one.start for one in mine)
+    return (rates[True] - rates[False]) / (os.cpu_count() or 1)
 
 
 def report(
-    pairs: list[tuple[float, float]], arguments: argparse.Namespace, where: str
+    pairs: list[tuple[float, float]], turns: list[Turn], arguments: argparse.Namespace, where: str
 ) -> tuple[str, dict[str, object]]:
     """As Markdown, and as numbers."""
     ratio, low, high = of_pairs(pairs)
+    share = cpu_share(turns)
     if low > 1 - GOAL:
         verdict = f"under {GOAL:.0%}, as it should be"
     elif high < 1 - GOAL:
@@ -125,13 +231,15 @@ def report(
         for number, (without, with_it) in enumerate(pairs, 1)
     )
     what = (
-        f"{arguments.users} users, {arguments.warehouses} warehouses, {files_in()}, windows of"
-        f" {arguments.seconds:g} s that take turns"
+        f"{arguments.users} users, {arguments.warehouses} warehouses, {files_in()}, turns of"
+        f" {arguments.seconds:g} s in one run"
     )
     markdown = f"""# What sampling costs
 
 NOPM with sampling is **{ratio:.4f}** of NOPM without (95 % interval {low:.4f} to {high:.4f}): it
 costs {1 - ratio:.2%}; {verdict}.
+
+Of the CPU's time it takes **{share:.2%}**.
 
 Sampled: the users' time ten times a second and the server's counters, CPU and three devices once a
 second. {what}. {where}. Again: `scripts/bench.sh sampling`.
@@ -143,6 +251,7 @@ second. {what}. {where}. Again: `scripts/bench.sh sampling`.
         "ratio": ratio,
         "low": low,
         "high": high,
+        "cpu_share": share,
         "rounds": [{"nopm_without": one, "nopm_with": other} for one, other in pairs],
         "seconds": arguments.seconds,
         "users": arguments.users,

@@ -19,12 +19,11 @@ from hotset.cachelayer.stats import attribution, histogram, tracepoints
 from hotset.cachelayer.stats.heat import NOTHING, Tally, difference, total
 from hotset.cachelayer.stats.tracepoints import NotCountedError, Traced
 from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from hotset.cachelayer.testbed.lab import Lab
 from hotset.cachelayer.tiers.bcache import Bcache
 from hotset.cachelayer.tiers.dmcache_status import parse_dmsetup_status
 from tests import lab_tiers
 from tests.lab_tiers import DEVICE, MIB, write
-from tests.own_lab import SharedLab
 
 pytestmark = pytest.mark.lab
 
@@ -39,24 +38,16 @@ POINT = 0.01
 """One percentage point: what the counts may differ by."""
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedLab]:
-    # The virtual machine: User-Mode Linux has no tracing.
-    spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(256 * MIB))
-    with SharedLab(tmp_path_factory, spec) as shared:
-        yield shared
+@pytest.fixture
+def lab(emulated_lab: Lab) -> Lab:
+    """User-Mode Linux has no tracing."""
+    return emulated_lab
 
 
 @pytest.fixture
-def lab(shared: SharedLab) -> Lab:
-    return shared.lab()
-
-
-@pytest.fixture
-def origin(lab: Lab) -> Iterator[PurePosixPath]:
+def origin(lab: Lab) -> PurePosixPath:
     """A fast disk: these tests are about counts, not about time."""
-    with lab.cleanup.part():
-        yield lab.backend.slow_disk("nas-2014", DISK, 0.1).attach(lab.cleanup)
+    return lab.backend.slow_disk("nas-2014", DISK, 0.1).attach(lab.cleanup)
 
 
 def load(machine: Machine, file: PurePosixPath, *words: str) -> int:

@@ -39,7 +39,7 @@ from hotset.cachelayer.provisioning.create import CreateRequest
 from hotset.cachelayer.provisioning.sizing import DatabaseKind, KernelKind
 from hotset.cachelayer.testbed import lab as labs
 from hotset.cachelayer.testbed.connect import opened
-from hotset.cachelayer.testbed.lab import LabSpec
+from hotset.cachelayer.testbed.lab import Lab, LabSpec
 from hotset.cachelayer.testbed.machines.guest import SSH_PORT, Guest
 from hotset.cachelayer.tiers import bcache, bcache_control, dm_tier, dmcache
 from hotset.cachelayer.tiers.base import (
@@ -206,10 +206,9 @@ def bench(machine: Machine) -> Iterator[Bench]:
 
 
 @pytest.fixture
-def bench_with_debugfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """In the virtual machine: User-Mode Linux does not show what bcache holds."""
-    spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(800 * MIB))
-    with own_lab(tmp_path_factory, spec) as lab, bench_on(lab.machine) as bench:
+def bench_with_debugfs(emulated_lab: Lab) -> Iterator[Bench]:
+    """User-Mode Linux does not show what bcache holds."""
+    with bench_on(emulated_lab.machine) as bench:
         yield bench
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,12 +22,11 @@ from hotset.cachelayer.provisioning.create import CreateRequest
 from hotset.cachelayer.provisioning.sizing import KernelKind
 from hotset.cachelayer.testbed import connect
 from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.lab import LabSpec
+from hotset.cachelayer.testbed.lab import Lab
 from hotset.cachelayer.warmup import pins
 from hotset.harness import cli
 from hotset.harness.warmup.targets import parse
 from tests.console_browser import Visitor, chromium, served
-from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab
 
@@ -66,27 +64,29 @@ class Bench:
         )
 
 
-@pytest.fixture(scope="module")
-def lab_of_both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, str]]:
-    spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(520 * MIB))
-    with own_lab(tmp_path_factory, spec) as lab:
-        for name, start, mib in ((FLASH, 0, 256), (ORIGIN, 260, 256)):
-            table = f"0 {mib * 2048} linear {labs.FLASH_DISK} {start * 2048}"
-            devicemapper.make(lab.machine, name, table)
-        lab.machine.run(["udevadm", "settle"])
-        yield lab.machine, os.environ["XDG_STATE_HOME"]
+@pytest.fixture
+def machine_with_both(emulated_lab: Lab) -> Iterator[Machine]:
+    machine = emulated_lab.machine
+    for name, start, mib in ((FLASH, 0, 256), (ORIGIN, 260, 256)):
+        table = f"0 {mib * 2048} linear {labs.FLASH_DISK} {start * 2048}"
+        devicemapper.make(machine, name, table)
+    machine.run(["udevadm", "settle"])
+    yield machine
+    for name in (FLASH, ORIGIN):
+        machine.run(["dmsetup", "remove", "--retry", name])
 
 
 @pytest.fixture(params=["dm-cache", "bcache"])
 def bench(
-    lab_of_both: tuple[Machine, str],
+    machine_with_both: Machine,
+    emulated_lab: Lab,
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> Iterator[Bench]:
     """A disk called erp with a file system, `warm` and `cold` on it."""
     kind: KernelKind = request.param
-    bench = Bench(*lab_of_both)
-    machine = bench.machine
+    machine = machine_with_both
+    bench = Bench(machine, str(emulated_lab.folder.parents[1]))
 
     @contextmanager
     def opened(_: str) -> Iterator[Machine]:

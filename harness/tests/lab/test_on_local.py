@@ -15,7 +15,8 @@ from hotset.cachelayer.hosts.base import Machine, Result
 from hotset.reports.model.document import RunDocument
 from tests.inside_guest import THERE, hotset, lab_with_hotset, remove_slow_disk, slow_disk
 
-pytestmark = pytest.mark.lab
+# One worker makes the machine, with hotset inside, for all of them.
+pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("on_local")]
 
 TINY = """
 name = "inside"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -19,7 +18,7 @@ from hotset.cachelayer.provisioning import create as creation
 from hotset.cachelayer.provisioning import lifecycle
 from hotset.cachelayer.provisioning.cache_device import Card, Disk
 from hotset.cachelayer.provisioning.create import CreateRequest
-from hotset.cachelayer.testbed.lab import Lab, LabSpec, MachineKind
+from hotset.cachelayer.testbed.lab import Lab, LabSpec
 from hotset.cachelayer.tiers.base import TierKind, hits_between
 from hotset.cachelayer.tiers.bcache import Bcache
 from hotset.cachelayer.warmup import pins
@@ -111,40 +110,37 @@ class Accelerated:
 
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
-    with ground_on(tmp_path_factory, "uml") as backend:
-        yield backend
+    spec = LabSpec("uml", 2, Bytes(1024 * MIB), Bytes(192 * MIB))
+    with own_lab(tmp_path_factory, spec) as lab:
+        yield ground_on(lab)
 
 
 @pytest.fixture
-def ground_with_debugfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
-    """The virtual machine: User-Mode Linux does not show what bcache holds."""
-    with ground_on(tmp_path_factory, "vm") as backend:
-        yield backend
+def ground_with_debugfs(emulated_lab: Lab) -> Backend:
+    """User-Mode Linux does not show what bcache holds."""
+    return ground_on(emulated_lab)
 
 
-@contextmanager
-def ground_on(factory: pytest.TempPathFactory, kind: MachineKind) -> Iterator[Backend]:
-    spec = LabSpec(kind, 2, Bytes(1024 * MIB), Bytes(192 * MIB))
-    with own_lab(factory, spec) as lab:
-        machine = lab.machine
-        slow = lab.backend.slow_disk("nas-2014", Bytes(256 * MIB), 0.1).attach(lab.cleanup)
-        machine.run(["mke2fs", "-q", "-t", "ext4", "-J", "size=4", str(slow)])
-        machine.run(["mkdir", "-p", f"{MOUNT}"])
-        machine.run(["mount", str(slow), str(MOUNT)])
-        machine.run(["mkdir", f"{MOUNT}/base"])
-        for name in "abcd":
-            machine.run(
-                [
-                    "dd",
-                    "if=/dev/urandom",
-                    f"of={MOUNT}/base/{name}",
-                    "bs=1M",
-                    "count=12",
-                    "status=none",
-                ]
-            )
-        machine.run(["umount", str(MOUNT)])
-        yield Backend(lab, devices.inspect(machine, slow).by_id[0])
+def ground_on(lab: Lab) -> Backend:
+    machine = lab.machine
+    slow = lab.backend.slow_disk("nas-2014", Bytes(256 * MIB), 0.1).attach(lab.cleanup)
+    machine.run(["mke2fs", "-q", "-t", "ext4", "-J", "size=4", str(slow)])
+    machine.run(["mkdir", "-p", f"{MOUNT}"])
+    machine.run(["mount", str(slow), str(MOUNT)])
+    machine.run(["mkdir", f"{MOUNT}/base"])
+    for name in "abcd":
+        machine.run(
+            [
+                "dd",
+                "if=/dev/urandom",
+                f"of={MOUNT}/base/{name}",
+                "bs=1M",
+                "count=12",
+                "status=none",
+            ]
+        )
+    machine.run(["umount", str(MOUNT)])
+    return Backend(lab, devices.inspect(machine, slow).by_id[0])
 
 
 def accelerated(backend: Backend, kind: TierKind, cache: int) -> Accelerated:

@@ -1,0 +1,44 @@
+"""The virtual machine for what only it can show (tracing, what bcache holds): up to a minute goes
+by until one with an emulated CPU is up, so one is shared by all tests of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.testbed import lab as labs
+from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from tests.own_lab import SharedLab
+
+GROUP = "emulated"
+"""Its tests go to one of the workers that share a run, and are begun first: they take longest."""
+MIB = 1024**2
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before pytest-xdist reads the groups."""
+    theirs = [item for item in items if "emulated_lab" in getattr(item, "fixturenames", ())]
+    for item in theirs:
+        item.add_marker(pytest.mark.xdist_group(GROUP))
+    others = [item for item in items if item not in theirs]
+    items[:] = theirs + others
+
+
+@pytest.fixture(scope="session")
+def emulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedLab]:
+    spec = LabSpec("vm", 2, Bytes(1024 * MIB), Bytes(832 * MIB))
+    with SharedLab(tmp_path_factory, spec) as shared:
+        yield shared
+
+
+@pytest.fixture
+def emulated_lab(emulated: SharedLab) -> Iterator[Lab]:
+    """With an empty flash; what a test attaches is detached after it."""
+    lab = emulated.lab()
+    with lab.cleanup.part():
+        empty = f"blkdiscard --force --zeroout {labs.FLASH_DISK}; udevadm settle"
+        lab.machine.run(["sh", "-ec", empty])
+        yield lab
