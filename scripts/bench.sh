@@ -7,7 +7,7 @@
 #   scripts/bench.sh simulator requests a second that the simulator works off: some minutes
 #   scripts/bench.sh predictions  NOPM that one run lets predict of nine others: 20 minutes
 #   scripts/bench.sh heat      what counting per region costs, in instructions: some minutes
-#   scripts/bench.sh sampling  what reading waits and devices' counters costs of NOPM: 10 minutes
+#   scripts/bench.sh sampling  what reading waits and devices' counters costs of NOPM and of the CPU: 14 minutes
 #   scripts/bench.sh watching  what the report by table and the console's overview cost: half an hour
 #   scripts/bench.sh hits      what the engine adds to a read of the flash, in µs: some minutes
 #   scripts/bench.sh fresh     how well five runs in a row agree, with --fresh and without: 12 minutes
