@@ -214,18 +214,22 @@ def cpu_share(turns: list[Turn]) -> float:
     return (rates[True] - rates[False]) / (os.cpu_count() or 1)
 
 
+def verdict_on(low: float, high: float) -> str:
+    """Of the goal, by the interval."""
+    if low > 1 - GOAL:
+        return f"under {GOAL:.0%}, as it should be"
+    if high < 1 - GOAL:
+        return f"more than the {GOAL:.0%} that it should be"
+    return f"whether it is under {GOAL:.0%} the interval does not tell: measure longer"
+
+
 def report(
     pairs: list[tuple[float, float]], turns: list[Turn], arguments: argparse.Namespace, where: str
 ) -> tuple[str, dict[str, object]]:
     """As Markdown, and as numbers."""
     ratio, low, high = of_pairs(pairs)
     share = cpu_share(turns)
-    if low > 1 - GOAL:
-        verdict = f"under {GOAL:.0%}, as it should be"
-    elif high < 1 - GOAL:
-        verdict = f"more than the {GOAL:.0%} that it should be"
-    else:
-        verdict = f"whether it is under {GOAL:.0%} the interval does not tell: measure longer"
+    verdict = verdict_on(low, high)
     rows = "\n".join(
         f"| {number} | {without:,.0f} | {with_it:,.0f} | {with_it / without:.3f} |"
         for number, (without, with_it) in enumerate(pairs, 1)
