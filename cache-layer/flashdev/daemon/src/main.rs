@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 
 use cache_core::layout::LayoutError;
 use cache_core::metadata::MetadataError;
+use cli::expect::{ExpectArgs, run_expect};
 use cli::tier_args::TierArgs;
 use cli::whatif::{MrcArgs, SimulateArgs, TraceCommand, run_mrc, run_simulate, run_trace, whole};
 use flashdev::Refusal;
@@ -22,7 +23,6 @@ use flashdev::tools::copy::{CopyOptions, Run, copy, read_runs};
 use flashdev::tools::cpu;
 use flashdev::tools::relay::{Route, relay};
 use flashdev::tools::replay::replay;
-use storage_model::expect::expect;
 use storage_model::spec::{LIBRARY, ModelError, ModelSpec, library};
 use virtual_time::TimeScale;
 use whatif::hit_ratio::SimulationError;
@@ -125,27 +125,16 @@ struct ServeArgs {
     /// Listen here for `flashdev ask`: members of an array fail and are replaced by it.
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
+    /// What a small request's way here and back takes, measured, microseconds: the device is so
+    /// much faster [default: 110 of flash, which is through a loop device; 0 of disks].
+    #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    path_us: Option<u32>,
     /// Let other users use the file, as far as its permissions go (always so for root).
     #[arg(long)]
     allow_other: bool,
     /// End when the thread that started this process ends.
     #[arg(long)]
     die_with_parent: bool,
-}
-
-#[derive(Args)]
-struct ExpectArgs {
-    #[command(flatten)]
-    model: ModelArgs,
-    /// Size of the device, bytes or with K, M, G, T (powers of 1024) [default: the model's span].
-    #[arg(long, value_parser = parse_size)]
-    size: Option<u64>,
-    /// Visit only so much of the device, from its start [default: all of it].
-    #[arg(long, value_parser = parse_size)]
-    span: Option<u64>,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Args)]
@@ -271,6 +260,7 @@ fn run_serve(args: ServeArgs) -> anyhow::Result<()> {
         control: args.control,
         durability: durability(args.volatile),
         scale: args.model.time_scale,
+        path_ns: args.path_us.map(|us| u64::from(us) * 1000),
         allow_other: args.allow_other,
         die_with_parent: args.die_with_parent,
     })
@@ -288,25 +278,6 @@ fn durability(volatile: bool) -> Durability {
         true => Durability::Volatile,
         false => Durability::Synced,
     }
-}
-
-fn run_expect(args: &ExpectArgs) -> anyhow::Result<()> {
-    let spec = ModelSpec::load(&args.model.model)?;
-    let size_bytes = args.size.unwrap_or(spec.span_bytes());
-    let span_bytes = args.span.unwrap_or(size_bytes);
-    if size_bytes < 1 << 20 || !(1 << 20..=size_bytes).contains(&span_bytes) {
-        return Err(Refusal(format!(
-            "size {size_bytes} and span {span_bytes}: the span must be at least 1M and not exceed the size"
-        ))
-        .into());
-    }
-    let expectation = expect(&spec, size_bytes, span_bytes, args.model.time_scale)?;
-    if args.json {
-        println!("{}", serde_json::to_string(&expectation)?);
-    } else {
-        println!("{expectation}");
-    }
-    Ok(())
 }
 
 fn run_copy(args: CopyArgs) -> anyhow::Result<()> {

@@ -78,6 +78,34 @@ fn expect_promises_a_flash_its_whole_latency() {
 }
 
 #[test]
+fn one_load_is_promised_for_its_time() {
+    let load = [
+        "expect",
+        "--model",
+        "dc500m",
+        "--size",
+        "1G",
+        "--load",
+        "read",
+        "--depth",
+        "32",
+        "--seconds",
+        "1",
+    ];
+    let json: serde_json::Value =
+        serde_json::from_str(&stdout(&[&load[..], &["--json"]].concat())).unwrap();
+    let iops = json["iops"].as_f64().unwrap();
+    assert!((97_800.0..98_200.0).contains(&iops), "{iops}");
+    let latency = json["latency_us_mean"].as_f64().unwrap();
+    assert!((latency * iops / 1e6 - 32.0).abs() < 0.1, "{latency}");
+    assert!(stdout(&load).contains("IOPS"));
+    let error = refusal(&["expect", "--model", "dc500m", "--depth", "2"]);
+    assert!(error.contains("--load"), "{error}");
+    let block = [&load[..], &["--block", "2G"]].concat();
+    assert!(refusal(&block).contains("block of 2147483648 bytes"));
+}
+
+#[test]
 fn a_bad_model_is_one_line_and_code_two() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(

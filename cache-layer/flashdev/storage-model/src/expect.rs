@@ -39,7 +39,7 @@ pub struct Load {
 }
 
 /// What a load saw, in device time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Requests completed.
     pub requests: usize,
@@ -54,6 +54,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    fn count(&mut self, at: Nanos, latency: Nanos) {
+        self.requests += 1;
+        self.elapsed = self.elapsed.max(at);
+        self.latency_sum += u128::from(latency);
+        self.latency_max = self.latency_max.max(latency);
+    }
+
     /// Requests per second.
     pub fn iops(&self, scale: TimeScale) -> f64 {
         self.requests as f64 / self.elapsed_s(scale)
@@ -76,83 +83,116 @@ impl Outcome {
 
 /// Runs a closed load: a new request is made at the very time one completes.
 pub fn run_closed(device: &mut impl Device, load: &Load) -> Outcome {
-    let mut addresses = Addresses::new(load);
-    let mut submitted_at: Vec<Nanos> = Vec::with_capacity(load.requests);
-    let mut submit = |device: &mut dyn Device, now: Nanos| {
+    let mut addresses = Addresses::new(load.random, load.span_bytes, load.len);
+    let mut left = load.requests;
+    closed(device, load.queue_depth, |_| {
+        left = left.checked_sub(1)?;
+        Some((load.op, addresses.next_offset(), load.len))
+    })
+}
+
+/// A closed load that lasts for a time, as fio makes it.
+#[derive(Clone, Copy, Debug)]
+pub struct TimedLoad {
+    /// How many of a hundred requests are reads.
+    pub reads_percent: u64,
+    /// Size of each request, bytes.
+    pub len: u64,
+    /// Anywhere in the span (else one after the other, reads and writes each on their own).
+    pub random: bool,
+    /// The first so many bytes of the device are visited.
+    pub span_bytes: u64,
+    /// Requests outstanding at any time.
+    pub queue_depth: usize,
+    /// No request is made later.
+    pub duration: Nanos,
+}
+
+/// Runs it on a device; those under way at the end are waited for, and count.
+pub fn run_timed(device: &mut impl Device, load: &TimedLoad) -> Outcome {
+    let addresses = || Addresses::new(load.random, load.span_bytes, load.len);
+    let (mut reads, mut writes) = (addresses(), addresses());
+    // Other numbers than the first addresses are drawn from.
+    let mut choice = 1970;
+    closed(device, load.queue_depth, |now| {
+        let is_read = splitmix64(&mut choice) % 100 < load.reads_percent;
+        let (op, offset) = match (is_read, load.random) {
+            (true, _) => (Op::Read, reads.next_offset()),
+            // One sequence of places: two alike would write where it was just read.
+            (false, true) => (Op::Write, reads.next_offset()),
+            (false, false) => (Op::Write, writes.next_offset()),
+        };
+        (now < load.duration).then_some((op, offset, load.len))
+    })
+}
+
+/// Keeps so many requests under way until `next`, asked with the time, has none: operation, offset
+/// and length.
+fn closed(
+    device: &mut impl Device,
+    queue_depth: usize,
+    mut next: impl FnMut(Nanos) -> Option<(Op, u64, u64)>,
+) -> Outcome {
+    let mut submitted_at: Vec<Nanos> = Vec::new();
+    let mut outcome = Outcome::default();
+    let mut submit = |device: &mut dyn Device, now: Nanos, submitted_at: &mut Vec<Nanos>| {
+        let (op, offset, len) = next(now)?;
         let tag = submitted_at.len() as u64;
-        let request = Request::whole(tag, load.op, addresses.next_offset(), load.len);
         submitted_at.push(now);
-        device.submit(now, request);
-        submitted_at[0]
+        device.submit(now, Request::whole(tag, op, offset, len));
+        Some(len)
     };
-    for _ in 0..load.queue_depth.min(load.requests) {
-        submit(device, 0);
+    for _ in 0..queue_depth {
+        outcome.bytes += submit(device, 0, &mut submitted_at).unwrap_or(0);
     }
-    let mut made = load.queue_depth.min(load.requests);
-    let mut finished: Vec<Completion> = Vec::with_capacity(load.requests);
-    let mut batch = Vec::new();
-    while finished.len() < load.requests {
+    let mut batch: Vec<Completion> = Vec::new();
+    while outcome.requests < submitted_at.len() {
         let Some(at) = device.next_event() else {
             panic!(
                 "the device rests with {} requests lost",
-                load.requests - finished.len()
+                submitted_at.len() - outcome.requests
             );
         };
         device.advance(at, &mut batch);
         for completion in batch.drain(..) {
-            finished.push(completion);
-            if made < load.requests {
-                submit(device, at);
-                made += 1;
-            }
+            outcome.count(
+                completion.at,
+                completion.at - submitted_at[completion.tag as usize],
+            );
+            outcome.bytes += submit(device, at, &mut submitted_at).unwrap_or(0);
         }
     }
-    summarise(load, &submitted_at, &finished)
-}
-
-fn summarise(load: &Load, submitted_at: &[Nanos], finished: &[Completion]) -> Outcome {
-    let latencies = finished
-        .iter()
-        .map(|completion| completion.at - submitted_at[completion.tag as usize]);
-    Outcome {
-        requests: load.requests,
-        bytes: load.len * load.requests as u64,
-        elapsed: finished
-            .iter()
-            .map(|completion| completion.at)
-            .max()
-            .unwrap_or(0),
-        latency_sum: latencies.clone().map(u128::from).sum(),
-        latency_max: latencies.max().unwrap_or(0),
-    }
+    outcome
 }
 
 /// The offsets of a load: the same ones on every run.
 struct Addresses {
-    load: Load,
+    random: bool,
+    len: u64,
     slots: u64,
     made: u64,
     state: u64,
 }
 
 impl Addresses {
-    fn new(load: &Load) -> Addresses {
+    fn new(random: bool, span_bytes: u64, len: u64) -> Addresses {
         Addresses {
-            load: *load,
-            slots: (load.span_bytes / load.len).max(1),
+            random,
+            len,
+            slots: (span_bytes / len).max(1),
             made: 0,
             state: 2014,
         }
     }
 
     fn next_offset(&mut self) -> u64 {
-        let slot = if self.load.random {
+        let slot = if self.random {
             splitmix64(&mut self.state) % self.slots
         } else {
             self.made % self.slots
         };
         self.made += 1;
-        slot * self.load.len
+        slot * self.len
     }
 }
 

@@ -164,6 +164,59 @@ fn the_same_load_runs_the_same_way_twice() {
     assert_eq!(run(), run());
 }
 
+#[test]
+fn a_timed_load_is_the_closed_load_of_that_time() {
+    let spec = model("dc500m");
+    let load = TimedLoad {
+        reads_percent: 100,
+        len: 4096,
+        random: true,
+        span_bytes: 1 << 30,
+        queue_depth: 32,
+        duration: 2 * NANOS_PER_S as Nanos,
+    };
+    let run = |load| run_timed(&mut spec.build(1 << 30).unwrap(), &load);
+    let reads = run(load);
+    assert_near("reads", reads.iops(TimeScale::ONE), 98_000.0, 0.002);
+    assert!(reads.elapsed >= load.duration);
+    assert!(reads.elapsed < load.duration + 2_000_000);
+    let writes = run(TimedLoad {
+        reads_percent: 0,
+        ..load
+    });
+    assert_near("writes", writes.iops(TimeScale::ONE), 70_000.0, 0.002);
+    // Together neither is held up by more than its share.
+    let mixed = run(TimedLoad {
+        reads_percent: 70,
+        ..load
+    });
+    assert!(mixed.iops(TimeScale::ONE) > writes.iops(TimeScale::ONE));
+    assert_eq!(mixed.bytes, mixed.requests as u64 * 4096);
+}
+
+#[test]
+fn a_mixed_stream_reads_and_writes_one_after_the_other_each_on_its_own() {
+    let spec = model("hdd-7200");
+    let load = |random| TimedLoad {
+        reads_percent: 70,
+        len: 1 << 20,
+        random,
+        span_bytes: 1 << 30,
+        queue_depth: 8,
+        duration: 5 * NANOS_PER_S as Nanos,
+    };
+    let rate = |random| {
+        let outcome = run_timed(&mut spec.build(1 << 30).unwrap(), &load(random));
+        outcome.mb_per_s(TimeScale::ONE)
+    };
+    assert!(
+        rate(false) > 1.2 * rate(true),
+        "{} {}",
+        rate(false),
+        rate(true)
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 

@@ -62,6 +62,8 @@ pub struct ServeOptions {
     pub durability: Durability,
     /// Real seconds per device second.
     pub scale: TimeScale,
+    /// What the way here and back takes, where that has been measured, real nanoseconds.
+    pub path_ns: Option<u64>,
     /// Let other users in, where that is not so anyhow.
     pub allow_other: bool,
     /// End when the parent process does.
@@ -147,9 +149,10 @@ enum Running {
 
 impl Running {
     fn start(backing: &Arc<Backing>, options: &ServeOptions) -> anyhow::Result<Running> {
-        let device = options
-            .spec
-            .build_served(backing.size_bytes(), options.scale)?;
+        let device =
+            options
+                .spec
+                .build_served(backing.size_bytes(), options.scale, options.path_ns)?;
         Ok(match options.spec.is_flash() {
             false => Running::Disk(Disk::start(Some(device), backing.clone(), options.scale)?),
             true => Running::Flash {

@@ -208,7 +208,7 @@ impl Tier {
             origin_blocks: layout.origin_blocks(origin_bytes)?,
             slots: layout.slots(),
         };
-        let device = |spec: &ModelSpec, bytes| spec.build_served(bytes, scale);
+        let device = |spec: &ModelSpec, bytes| spec.build_served(bytes, scale, None);
         let origin_spec = options.origin_spec.as_ref();
         let origin_device = origin_spec.map(|spec| device(spec, origin_bytes));
         let flash_spec = options.flash_spec.as_ref();

@@ -82,18 +82,25 @@ impl ModelSpec {
 
     /// The device that, served with this time scale, looks to the host as this one should.
     ///
-    /// Flash gives up what serving adds ([`SERVING_PATH_NS`]), as far as its latencies and those
-    /// on the way to it go. Disks stay as they are: it is some 1 % of an access. Serving takes
-    /// real time, so of a device at time scale 5 it is a fifth of that.
+    /// Latencies of the device and on the way to it give up what serving adds, as far as they go.
+    /// Who has measured that says it: `path_ns`, real nanoseconds. Else it is [`SERVING_PATH_NS`]
+    /// for flash, and disks stay as they are: it is some 1 % of an access. Serving takes real time,
+    /// so of a device at time scale 5 it is a fifth of that.
     ///
     /// # Errors
     /// As [`ModelSpec::build`].
-    pub fn build_served(&self, size_bytes: u64, scale: TimeScale) -> Result<Model, ModelError> {
-        let path = match self.is_flash() {
-            true => scale.to_device(SERVING_PATH_NS),
-            false => 0,
+    pub fn build_served(
+        &self,
+        size_bytes: u64,
+        scale: TimeScale,
+        path_ns: Option<u64>,
+    ) -> Result<Model, ModelError> {
+        let path_ns = match (path_ns, self.is_flash()) {
+            (Some(measured), _) => measured,
+            (None, true) => SERVING_PATH_NS,
+            (None, false) => 0,
         };
-        self.build_behind(size_bytes, path)
+        self.build_behind(size_bytes, scale.to_device(path_ns))
     }
 
     fn build_behind(&self, size_bytes: u64, path: Nanos) -> Result<Model, ModelError> {
@@ -214,7 +221,7 @@ mod tests {
         });
         let served = |model: &ModelSpec, factor| {
             let scale = TimeScale::new(factor).unwrap();
-            model.build_served(1 << 30, scale).unwrap()
+            model.build_served(1 << 30, scale, None).unwrap()
         };
         assert_eq!(completes(served(&model, 1.0), Op::Read, 4096), 50_000);
         assert_eq!(completes(served(&model, 1.0), Op::Write, 4096), 0);
@@ -231,11 +238,23 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_was_measured_is_taken_off_whatever_the_device_is() {
+        for name in ["nas-2014", "hdd-raid5-2014", "dc500m"] {
+            let model = ModelSpec::load(name).unwrap();
+            let plain = completes(model.build(1 << 30).unwrap(), Op::Write, 4096);
+            let path = Some(40_000);
+            let served = model.build_served(1 << 30, TimeScale::ONE, path).unwrap();
+            let saved = plain - completes(served, Op::Write, 4096);
+            assert!((39_000..=41_000).contains(&saved), "{name}: {saved}");
+        }
+    }
+
+    #[test]
     fn serving_takes_its_share_off_an_array_of_flash_once() {
         let model = ModelSpec::load("dc500m-raid5").unwrap();
         for op in [Op::Read, Op::Write] {
             let plain = completes(model.build(1 << 30).unwrap(), op, 4096);
-            let served = model.build_served(1 << 30, TimeScale::ONE).unwrap();
+            let served = model.build_served(1 << 30, TimeScale::ONE, None).unwrap();
             assert_eq!(completes(served, op, 4096) + SERVING_PATH_NS, plain);
         }
     }

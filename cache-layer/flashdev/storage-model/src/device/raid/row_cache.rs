@@ -3,6 +3,8 @@
 //! It is what makes a stream of writes that are no whole stripes cheap: the write that completes a
 //! row finds the row's beginning here.
 
+use std::ops::Range;
+
 use super::plan::Known;
 
 /// The rows, by most recent use.
@@ -47,6 +49,11 @@ impl RowCache {
             self.rows.remove(0);
         }
         self.rows.push((row, known));
+    }
+
+    /// Nobody knows what is in these rows now.
+    pub(super) fn forget(&mut self, rows: &Range<u64>) {
+        self.rows.retain(|(number, _)| !rows.contains(number));
     }
 
     /// Forgets everything: the members have changed.

@@ -207,6 +207,43 @@ fn one_member_of_f1_wears_out_first() {
     );
 }
 
+#[test]
+fn whole_rows_are_discarded_on_every_member_and_no_part_of_one() {
+    for (level, members, row_bytes) in [
+        (Level::Raid5, 5, 4 * 64 * KIB),
+        (Level::Raid6, 6, 4 * 64 * KIB),
+        (Level::F1, 5, 4 * 64 * KIB),
+    ] {
+        let mut raid = array(level, members, 0);
+        one(&mut raid, 0, Op::Write, 0, 8 * row_bytes);
+        let given_back = |raid: &Raid<Ssd>| -> Vec<u64> {
+            raid.devices()
+                .map(|one| one.wear().discarded_bytes)
+                .collect()
+        };
+        // From the middle of row 0 to the middle of row 6: rows 1 to 5.
+        let (from, len) = (row_bytes / 2, 6 * row_bytes);
+        assert!(!one(&mut raid, MS, Op::Discard, from, len).1, "{level}");
+        assert_eq!(given_back(&raid), vec![5 * 64 * KIB; members], "{level}");
+        // Less than a row is nothing.
+        one(&mut raid, 2 * MS, Op::Discard, from, row_bytes);
+        assert_eq!(given_back(&raid), vec![5 * 64 * KIB; members], "{level}");
+        // What was known of a row is not true any more.
+        let (took, _) = one(&mut raid, 3 * MS, Op::Write, row_bytes, 4 * KIB);
+        assert_eq!(took, 150 * US, "{level}: read first, then written");
+    }
+}
+
+#[test]
+fn a_discard_waits_for_a_write_to_its_rows() {
+    let mut raid = array(Level::Raid5, 5, 0);
+    raid.submit(0, Request::whole(1, Op::Write, 0, 4 * KIB));
+    raid.submit(0, Request::whole(2, Op::Discard, 0, 4 * 64 * KIB));
+    let done = finish(&mut raid);
+    assert_eq!(done.iter().map(|one| one.tag).collect::<Vec<_>>(), [1, 2]);
+    assert!(raid.locks.is_empty() && raid.works.is_empty());
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Io(Op, u64, u64),
@@ -215,7 +252,7 @@ enum Step {
 }
 
 fn any_steps() -> impl Strategy<Value = Vec<(Nanos, Step)>> {
-    let op = prop::sample::select(vec![Op::Read, Op::Write, Op::Write, Op::Flush]);
+    let op = prop::sample::select(vec![Op::Read, Op::Write, Op::Write, Op::Flush, Op::Discard]);
     let io = (op, 0u64..6 << 20, 1u64..600 * KIB)
         .prop_map(|(op, offset, len)| Step::Io(op, offset, len));
     let step = prop_oneof![

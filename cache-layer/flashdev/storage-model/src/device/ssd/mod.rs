@@ -90,6 +90,8 @@ pub struct Wear {
     pub host_bytes: u64,
     /// To the cells, garbage collection included, bytes.
     pub cell_bytes: u64,
+    /// Given back by the host, bytes.
+    pub discarded_bytes: u64,
 }
 
 /// A modelled flash device.
@@ -206,6 +208,7 @@ impl Device for Ssd {
             }
             Op::Flush => self.flushed_at(now),
             Op::Discard => {
+                self.wear.discarded_bytes += request.len;
                 if let Some(nand) = &mut self.nand {
                     nand.discard(request.offset, request.len);
                 }
