@@ -11,6 +11,7 @@
 #   scripts/bench.sh watching  what the report by table and the console's overview cost: half an hour
 #   scripts/bench.sh hits      what the engine adds to a read of the flash, in µs: some minutes
 #   scripts/bench.sh fresh     how well five runs in a row agree, with --fresh and without: 12 minutes
+#   scripts/bench.sh models    every device model against itself in virtual time: two hours; goes on where it ended
 #
 # What follows the name goes to the measurement, such as: sampling --publish reports/published
 # REPEATS=5 repeats each arm more often (default 3).
@@ -62,12 +63,14 @@ hits() { .venv/bin/python scripts/bench_tier.py; }
 
 fresh() { .venv/bin/python scripts/bench_fresh.py "$@"; }
 
+models() { .venv/bin/python scripts/bench_models.py "$@"; }
+
 what=${1:-userspace}
 shift $(($# > 0))
 case "$what" in
-    userspace | kernel | drivers | simulator | predictions | heat | sampling | watching | hits | fresh) "$what" "$@" ;;
+    userspace | kernel | drivers | simulator | predictions | heat | sampling | watching | hits | fresh | models) "$what" "$@" ;;
     *)
-        echo "usage: scripts/bench.sh [userspace|kernel|drivers|simulator|predictions|heat|sampling|watching|hits|fresh]" >&2
+        echo "usage: scripts/bench.sh [userspace|kernel|drivers|simulator|predictions|heat|sampling|watching|hits|fresh|models]" >&2
         exit 2
         ;;
 esac

@@ -25,10 +25,11 @@
 #   measure-array-test
 #   measure-disk-speed [TARGET]
 #   measure-disk
+#   measure-disk-model
 #   disable-disk-member SOCKET
 #   get-disk-model
 #   stop-disk SOCKET
-#   measure-disk-raffle FOLDER
+#   measure-disk-raffle [FOLDER]
 #   repair-disk-member SOCKET
 #   measure-disk-reread
 #   get-disk-array SOCKET
@@ -201,6 +202,7 @@ COMMANDS='{
     "disk arrays": "measure-array-test",
     "disk bench": "measure-disk-speed",
     "disk calibrate": "measure-disk",
+    "disk calibrate-all": "measure-disk-model",
     "disk fail": "disable-disk-member",
     "disk models": "get-disk-model",
     "disk power-cut": "stop-disk",
@@ -448,7 +450,8 @@ case $command in
         finish POST '/demo' set+ resume threshold+ -- "$@"
         ;;
     measure-array-test)
-        finish POST '/disk/arrays' size seconds# repeats# -- "$@"
+        finish POST '/disk/arrays' size seconds# repeats# search? posts# memory search_seconds# \
+            -- "$@"
         ;;
     measure-disk-speed)
         finish POST '/disk/bench' target model size repeats# seconds# read_only? yes? against \
@@ -456,6 +459,9 @@ case $command in
         ;;
     measure-disk)
         finish POST '/disk/calibrate' model time_scale# size machine -- "$@"
+        ;;
+    measure-disk-model)
+        finish POST '/disk/calibrate-all' only+ size seconds# again? -- "$@"
         ;;
     disable-disk-member)
         finish POST '/disk/fail' socket member# -- "$@"
@@ -467,7 +473,7 @@ case $command in
         finish POST '/disk/power-cut' socket -- "$@"
         ;;
     measure-disk-raffle)
-        finish POST '/disk/raffle' folder size passes# warm? seed# keep? -- "$@"
+        finish POST '/disk/raffle' folder model size passes# warm? seed# keep? -- "$@"
         ;;
     repair-disk-member)
         finish POST '/disk/replace' socket member# -- "$@"

@@ -59,6 +59,7 @@
         'Measure-HotsetArrayTest'
         'Measure-HotsetDatabase'
         'Measure-HotsetDisk'
+        'Measure-HotsetDiskModel'
         'Measure-HotsetDiskRaffle'
         'Measure-HotsetDiskReread'
         'Measure-HotsetDiskSpeed'

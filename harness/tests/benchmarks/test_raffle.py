@@ -1,13 +1,17 @@
 """The raffle: every ticket is drawn, and each read knows which layer served it."""
 
+import json
+import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.harness.benchmarks.disks import raffle
 from hotset.harness.benchmarks.disks.raffle import Draw, Pass, RaffleError
+from tests.cli_server import CommandLine
 
 SIZE = Bytes(4 * 1024**2)
 WEIGHTS = {"a": 1, "b": 3}
@@ -66,3 +70,29 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
         raffle.tickets({"a": 0}, 1)
     with pytest.raises(RaffleError, match="no such folder"):
         raffle.prepare(tmp_path / "none", ("a",), SIZE)
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
+)
+def test_a_raffle_on_a_model_shows_what_its_flash_serves(hotset: CommandLine) -> None:
+    words = ["--size", "4MiB", "--passes", "2", "--format", "json"]
+    done = hotset("disk", "raffle", "--model", "hybrid-disk-2014", *words)
+    assert done.code == 0, done.err
+    first, second = json.loads(done.out)["passes"]
+    assert first["served_by"] == second["served_by"] == "device"
+
+    def mean(one: dict[str, Any]) -> float:
+        return sum(draw["seconds"] for draw in one["draws"]) / len(one["draws"])
+
+    assert mean(second) < mean(first), "the hybrid's flash has all of it by then"
+
+
+def test_a_raffle_wants_one_place(hotset: CommandLine, tmp_path: Path) -> None:
+    for words in ([], [str(tmp_path), "--model", "hdd-7200"]):
+        done = hotset("disk", "raffle", *words)
+        assert done.code == 2
+        assert "one of them" in done.err
+    done = hotset("disk", "raffle", "--model", "hdd-7200", "--keep")
+    assert done.code == 2
+    assert "gone with it" in done.err

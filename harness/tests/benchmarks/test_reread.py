@@ -8,7 +8,8 @@ import pytest
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.local import Local
 from hotset.harness.benchmarks.disks import reread
-from hotset.harness.benchmarks.disks.raffle import Draw, Pass, RaffleError
+from hotset.harness.benchmarks.disks.mounted_model import RootError
+from hotset.harness.benchmarks.disks.raffle import Draw, Pass
 from hotset.harness.benchmarks.disks.reread import Reread
 from hotset.harness.operations.benchmarks.reread import Rereads
 from hotset.harness.terminal.progress import Reporter
@@ -37,7 +38,7 @@ def test_a_plain_disk_gains_nothing_whatever_the_page_cache_shows() -> None:
 
 def test_without_root_it_says_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(RaffleError, match="root"):
+    with pytest.raises(RootError, match="root"):
         list(reread.hold(Local(), ["hdd-7200"], Bytes(4096), 1, 1, Reporter(quiet=True)))
 
 

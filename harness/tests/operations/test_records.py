@@ -21,7 +21,10 @@ from hotset.harness.benchmarks.disks.arrays import Arrays, Cut, Failure
 from hotset.harness.benchmarks.disks.arrays import Line as ArrayLine
 from hotset.harness.benchmarks.disks.disk_bench import Cell, DiskBench, Sample
 from hotset.harness.benchmarks.disks.disk_models import ModelLine
+from hotset.harness.benchmarks.disks.fidelity import Cell as FidelityCell
 from hotset.harness.benchmarks.disks.reread import Reread
+from hotset.harness.benchmarks.disks.search import ArraySearch, Heat
+from hotset.harness.benchmarks.disks.search_engine import Searched
 from hotset.harness.experiment.site.calibrate import Line
 from hotset.harness.lab.live import Live
 from hotset.harness.monitoring.explain import Explanation
@@ -29,7 +32,7 @@ from hotset.harness.monitoring.heat_view import Cell as Stretch
 from hotset.harness.monitoring.heat_view import Hot
 from hotset.harness.operations.base import registry, run
 from hotset.harness.operations.base.result import Lines, Result
-from hotset.harness.operations.benchmarks import arrays, disk, reread
+from hotset.harness.operations.benchmarks import arrays, disk, fidelity, reread
 from hotset.harness.operations.computer import doctor, lab
 from hotset.harness.operations.tiers import heat, hit_ratio, pins, schedule, tier_views
 from hotset.harness.operations.whatif import advice as whatif_advice
@@ -91,10 +94,20 @@ RESULTS: list[Result] = [
             (ArrayLine("raid5", "SEQ1M Q1T1", "read", "MB/s", None, 1000.0),),
             (Failure("raid5", 9e4, 8e4, 1.5),),
             (Cut(False, 4096, 4096, 0),),
+            (
+                ArraySearch(
+                    "raid5",
+                    Searched(20.0, 900, 5000, 3.5, 20.5, 4000, 20, 30.0),
+                    Heat(5, 4096, 2, 512, 0.4, (5, 0), (0, 2)),
+                ),
+            ),
         )
     ),
     disk.PowerCut(Bytes(4096)),
     disk.DiskCalibration("nas-2014", 1.0, [Line("random reads", "IOPS", 100.0, 101.0)]),
+    fidelity.Fidelity(
+        [FidelityCell("dc500m", "4k", 1, "read", 2, SAMPLE, (SAMPLE,), 60, 0.5, None)]
+    ),
     doctor.Findings([examination.Finding("fio", "missing", "apt-get install fio")]),
     heat.Hottest([Hot("/srv/a", 5.0, 0.5, 4096, None, 1.0, "/srv/a")], "file"),
     heat.Strip([Stretch(0, 4096, 5.0, 1280.0, None)], 20),

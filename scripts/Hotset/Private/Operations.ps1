@@ -13,6 +13,7 @@ $script:Operations = @{
     'disk arrays'            = @{ Cmdlet = 'Measure-HotsetArrayTest'; Method = 'Post'; Path = '/api/v1/disk/arrays'; Type = 'Hotset.ArrayTest'; Items = 'lines' }
     'disk bench'             = @{ Cmdlet = 'Measure-HotsetDiskSpeed'; Method = 'Post'; Path = '/api/v1/disk/bench'; Type = 'Hotset.DiskSpeed'; Items = 'cells' }
     'disk calibrate'         = @{ Cmdlet = 'Measure-HotsetDisk'; Method = 'Post'; Path = '/api/v1/disk/calibrate'; Type = 'Hotset.DiskCalibration'; Items = 'lines' }
+    'disk calibrate-all'     = @{ Cmdlet = 'Measure-HotsetDiskModel'; Method = 'Post'; Path = '/api/v1/disk/calibrate-all'; Type = 'Hotset.DiskFidelity'; Items = 'cells' }
     'disk fail'              = @{ Cmdlet = 'Disable-HotsetDiskMember'; Method = 'Post'; Path = '/api/v1/disk/fail'; Type = 'Hotset.DiskArray'; Items = 'members' }
     'disk models'            = @{ Cmdlet = 'Get-HotsetDiskModel'; Method = 'Post'; Path = '/api/v1/disk/models'; Type = 'Hotset.DiskModel'; Items = 'models' }
     'disk power-cut'         = @{ Cmdlet = 'Stop-HotsetDisk'; Method = 'Post'; Path = '/api/v1/disk/power-cut'; Type = 'Hotset.Disk' }
@@ -174,6 +175,7 @@ $script:Completed = @{
     Model   = @(
         'Measure-HotsetDiskSpeed'
         'Measure-HotsetDisk'
+        'Measure-HotsetDiskRaffle'
         'Measure-HotsetDiskReread'
         'Start-HotsetLab'
     )

@@ -515,8 +515,8 @@ function Measure-HotsetArrayTest {
     .SYNOPSIS
     Measure models of a published test's arrays: eight hard disks, and six SSDs in their place.
     .DESCRIPTION
-    The published table beside ours, a member that fails under load, and a power cut with and
-    without power-loss protection.
+    The published table beside ours, a member that fails under load, a power cut with and without
+    power-loss protection; with -Search a full-text search on each array.
 
     It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C ends the waiting only.
@@ -529,6 +529,15 @@ function Measure-HotsetArrayTest {
     Seconds of each run. Default: 5.
     .PARAMETER Repeats
     How often each line is measured. Default: 5.
+    .PARAMETER Search
+    Also search forum posts on each array while new ones come in. Takes root, as the arrays are
+    mounted.
+    .PARAMETER Posts
+    Posts in the index that is searched. Default: 300000.
+    .PARAMETER Memory
+    Memory of the search, with what it keeps of the index. Default: 192MiB.
+    .PARAMETER SearchSeconds
+    Seconds of the search on each array. Default: 20.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
@@ -554,6 +563,16 @@ function Measure-HotsetArrayTest {
         [ValidateRange(1, 1000)]
         [Nullable[int]] $Repeats,
 
+        [switch] $Search,
+
+        [ValidateRange(1000, 100000000)]
+        [Nullable[int]] $Posts,
+
+        [string] $Memory,
+
+        [ValidateRange(1.0, 3600.0)]
+        [Nullable[double]] $SearchSeconds,
+
         [switch] $AsJob,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -566,9 +585,13 @@ function Measure-HotsetArrayTest {
         $go = $PSCmdlet.ShouldProcess($what, 'Measure models of a published test''s arrays: eight hard disks, and six SSDs in their place')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'disk arrays' -AsJob $AsJob.IsPresent -Values @{
-            size    = $Size
-            seconds = $Seconds
-            repeats = $Repeats
+            size           = $Size
+            seconds        = $Seconds
+            repeats        = $Repeats
+            search         = $Search
+            posts          = $Posts
+            memory         = $Memory
+            search_seconds = $SearchSeconds
         }
     }
 }
@@ -735,6 +758,73 @@ function Measure-HotsetDisk {
     }
 }
 
+function Measure-HotsetDiskModel {
+    <#
+    .SYNOPSIS
+    Measure every device model with fio, and compare it with what the model itself promises.
+    .DESCRIPTION
+    4k, 8k, 64k and 1M requests, 1 to 64 at a time, read, written and mixed: some two hours. A call
+    that was interrupted goes on where it ended.
+
+    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C ends the waiting only.
+
+    The token needs the right 'operate'. On the server's own command line this is "hotset disk
+    calibrate-all".
+    .PARAMETER Only
+    Only cells whose name has all of these words, such as 'dc500m 4k QD8 read' or '64k write'.
+    .PARAMETER Size
+    Size of each device. Default: 1GiB.
+    .PARAMETER Seconds
+    Seconds of a run at most; fast cells take fewer. Default: 5.
+    .PARAMETER Again
+    Measure what an earlier call has measured, too.
+    .PARAMETER AsJob
+    Returns the job at once instead of waiting for it.
+    .PARAMETER Connection
+    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
+    addresses. The server that was connected to last if left out.
+    .INPUTS
+    None
+    .OUTPUTS
+    Hotset.DiskFidelity. With -AsJob Hotset.Job.
+    .EXAMPLE
+    Measure-HotsetDiskModel
+    .LINK
+    about_Hotset
+    #>
+    [CmdletBinding(SupportsShouldProcess)]
+    [OutputType('Hotset.DiskFidelity', 'Hotset.Job')]
+    param(
+        [string[]] $Only,
+
+        [string] $Size,
+
+        [ValidateRange(2, 3600)]
+        [Nullable[int]] $Seconds,
+
+        [switch] $Again,
+
+        [switch] $AsJob,
+
+        [Parameter(ValueFromPipelineByPropertyName)]
+        [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
+        [object[]] $Connection
+    )
+    process {
+        $what = Get-HotsetSubject $Connection ''
+        $go = $PSCmdlet.ShouldProcess($what, 'Measure every device model with fio, and compare it with what the model itself promises')
+        if (-not $go) { return }
+        Invoke-HotsetJob $PSCmdlet $Connection 'disk calibrate-all' -AsJob $AsJob.IsPresent -Values @{
+            only    = $Only
+            size    = $Size
+            seconds = $Seconds
+            again   = $Again
+        }
+    }
+}
+
 function Disable-HotsetDiskMember {
     <#
     .SYNOPSIS
@@ -892,6 +982,8 @@ function Measure-HotsetDiskRaffle {
     raffle".
     .PARAMETER Folder
     A folder on the disk to test.
+    .PARAMETER Model
+    Read from a device model instead: its name or JSON file. Takes root, as it is mounted.
     .PARAMETER Size
     Size of each of the ten files. Default: 100MB.
     .PARAMETER Passes
@@ -912,15 +1004,17 @@ function Measure-HotsetDiskRaffle {
     .OUTPUTS
     Hotset.DiskRaffle. With -AsJob Hotset.Job.
     .EXAMPLE
-    Measure-HotsetDiskRaffle F:\tempdb
+    Measure-HotsetDiskRaffle
     .LINK
     about_Hotset
     #>
     [CmdletBinding(SupportsShouldProcess)]
     [OutputType('Hotset.DiskRaffle', 'Hotset.Job')]
     param(
-        [Parameter(Mandatory, Position = 0, ValueFromPipelineByPropertyName)]
+        [Parameter(Position = 0)]
         [string] $Folder,
+
+        [string] $Model,
 
         [string] $Size,
 
@@ -947,6 +1041,7 @@ function Measure-HotsetDiskRaffle {
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'disk raffle' -AsJob $AsJob.IsPresent -Values @{
             folder = $Folder
+            model  = $Model
             size   = $Size
             passes = $Passes
             warm   = $Warm

@@ -65,6 +65,12 @@ def on(machine: Machine) -> str:
     return str(path)
 
 
+def build(local: Local) -> str:
+    """Names this computer's build of the program by what is in it."""
+    here = program(local)
+    return _digest(here, here.stat().st_mtime_ns)
+
+
 @cache
 def _digest(file: Path, changed_ns: int) -> str:
     """Names a build by what is in it. ``changed_ns``: a new build is looked at anew."""

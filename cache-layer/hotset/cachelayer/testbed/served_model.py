@@ -54,11 +54,19 @@ class ServedModel:
 
 @contextmanager
 def served(
-    local: Local, model: Model, size: Bytes, time_scale: float = 1, backing: Path | None = None
+    local: Local,
+    model: Model,
+    size: Bytes,
+    time_scale: float = 1,
+    backing: Path | None = None,
+    trace: Path | None = None,
+    path_us: int | None = None,
 ) -> Iterator[ServedModel]:
     """Serve a model on a sparse file in a temporary folder; all of it is gone in the end.
 
     :param backing: what the device holds already, in a file of ``size`` that stays.
+    :param trace: where every read and write is written down, complete when the context ends.
+    :param path_us: what serving takes of a small request's time here, where it was measured.
 
     :raises RefusedError: the model is not usable, or smaller than ``size``.
     """
@@ -74,6 +82,8 @@ def served(
             words = ["serve", "--model", flashdev.model_argument(model, folder, "model")]
             words += ["--time-scale", f"{time_scale:g}", "--backing", str(backing)]
             words += ["--name", DISK_NAME, "--control", str(socket), "--volatile"]
+            words += ["--trace", str(trace)] if trace else []
+            words += [] if path_us is None else ["--path-us", str(path_us)]
             flashdev.serve(local, words, mount, folder / "log", cleanup, "modelled device")
             yield ServedModel(mount / DISK_NAME, socket)
 

@@ -10,7 +10,7 @@ import json
 import re
 import shlex
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
@@ -37,7 +37,7 @@ from ..model.document import POLICY_ARMS, RunDocument
 from ..model.schema import SCHEMA_VERSION
 from ..model.setup import Calibration
 from ..model.windows import Counters
-from . import charts
+from . import charts, disk_pages
 
 ROLES: dict[ArmName, tuple[str, str]] = {
     "baseline": ("Before", "slow storage alone"),
@@ -75,7 +75,6 @@ class Card:
 
 def render(document: RunDocument) -> str:
     """The whole page."""
-    libraries, own = _libraries(), _resource("report.js")
     template = _environment().get_template("report.html.j2")
     measured = {arm.name: arm for arm in answer.arms(document)}
     factor = document.factor()
@@ -94,7 +93,6 @@ def render(document: RunDocument) -> str:
         gaps=answer.gaps(document),
         caveats=caveats.of(document),
         figures=figures,
-        specs={panel.key: panel.spec for figure in figures for panel in figure.panels},
         counters=_counters(list(measured.values())),
         transactions=_transactions(list(measured.values())),
         unit=units.of(document),
@@ -109,12 +107,30 @@ def render(document: RunDocument) -> str:
         spec_text=json.dumps(document.experiment.spec, indent=2, ensure_ascii=False),
         embedded=without_series(document).model_dump(mode="json"),
         schema_version=SCHEMA_VERSION,
-        style=_resource("report.css"),
-        libraries=libraries,
-        script=own,
-        policy=f"{_POLICY}; script-src {_hash(libraries)} {_hash(own)}",
         words=words,
+        **_page_parts(figures),
     )
+
+
+def render_disks(page: disk_pages.Page) -> str:
+    """The page of a scenario on modelled disks."""
+    return (
+        _environment()
+        .get_template("disks.html.j2")
+        .render(page=page, embedded=page.document, conditions=(), **_page_parts(page.figures))
+    )
+
+
+def _page_parts(figures: Iterable[charts.Figure]) -> dict[str, object]:
+    """What every page with charts has: their data, the style, the scripts and leave to run them."""
+    libraries, own = _libraries(), _resource("report.js")
+    return {
+        "specs": {panel.key: panel.spec for figure in figures for panel in figure.panels},
+        "style": _resource("report.css"),
+        "libraries": libraries,
+        "script": own,
+        "policy": f"{_POLICY}; script-src {_hash(libraries)} {_hash(own)}",
+    }
 
 
 def _cards(measured: Mapping[ArmName, ArmFigures]) -> list[Card]:

@@ -52,7 +52,7 @@ def bars(
     order: list[str],
     colours: tuple[str, ...] = (),
 ) -> Spec:
-    y = alt.Y("arm:N", sort=order, title=None, axis=alt.Axis(labelLimit=150))
+    y = alt.Y("arm:N", sort=order, title=None, axis=alt.Axis(labelLimit=250))
     top = max([row["value"] for row in [*bars, *points]] or [0]) or 1
     x = alt.X(
         "value:Q",
@@ -203,6 +203,47 @@ def shares(rows: list[Row], order: list[str], what: str, value: str) -> Spec:
         base.mark_text(align="left", dx=6, fontSize=12, fill="var(--ink)").encode(
             x=x, y=y, text="label:N"
         ),
+    )
+    return _finished(layers.properties(width="container", height=SHARE_PX * len(order)))
+
+
+def by_weight(rows: list[Row], order: list[str], colours: tuple[str, ...], x_title: str) -> Spec:
+    """A line per arm over a count, a point each; both axes start at zero."""
+    x = alt.X("reads:Q", title=x_title, scale=alt.Scale(zero=True), axis=alt.Axis(grid=False))
+    y = alt.Y("value:Q", title=None, axis=alt.Axis(labelExpr=SHORT, tickCount=5, minExtent=52))
+    colour = alt.Color(
+        "arm:N",
+        scale=alt.Scale(domain=order, range=[f"var({name})" for name in colours]),
+        legend=alt.Legend(title=None, orient="top", labelFontSize=13, labelColor="var(--ink)"),
+    )
+    tooltip = [alt.Tooltip("arm:N"), alt.Tooltip("what:N"), alt.Tooltip("value:Q", format=",.1f")]
+    base = alt.Chart(alt.InlineData(values=rows))
+    layers = alt.layer(
+        base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour),
+        base.mark_point(size=50, filled=True, opacity=1).encode(
+            x=x, y=y, color=colour, tooltip=tooltip
+        ),
+    )
+    return _finished(layers.properties(width="container", height=240))
+
+
+def strips(rows: list[Row], order: list[str]) -> Spec:
+    """A row of boxes per arm, the darker the more of its requests went there."""
+    x = alt.X("strip:O", title="place, from the start", axis=alt.Axis(labels=False, ticks=False))
+    y = alt.Y("arm:N", sort=order, title=None, axis=alt.Axis(labelLimit=150))
+    # Few places have most of the requests: the square root lets the others be seen.
+    shade = alt.Opacity(
+        "share:Q", legend=None, scale=alt.Scale(type="sqrt", domainMin=0, range=[0.03, 1])
+    )
+    layers = alt.layer(
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_rect(fill="var(--accelerated)")
+        .encode(
+            x=x,
+            y=y,
+            opacity=shade,
+            tooltip=[alt.Tooltip("arm:N"), alt.Tooltip("share:Q", format=".1%")],
+        )
     )
     return _finished(layers.properties(width="container", height=SHARE_PX * len(order)))
 

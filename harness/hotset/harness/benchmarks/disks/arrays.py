@@ -6,10 +6,11 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,13 +20,15 @@ from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.testbed import served_model
 
-from . import disk_bench
+from ...terminal.progress import Reporter
+from . import disk_bench, search
 from .disk_bench import PROFILES, Direction, Sample
+from .search import ArraySearch, SearchLoad
 
 TOLERANCE = 0.15
 Unit = Literal["MB/s", "IOPS", "us"]
 _SEQUENTIAL, _RANDOM = PROFILES[1], PROFILES[3]
-_CELLS: tuple[tuple[str, Direction, Unit], ...] = (
+CELLS: tuple[tuple[str, Direction, Unit], ...] = (
     (_SEQUENTIAL.name, "read", "MB/s"),
     (_SEQUENTIAL.name, "write", "MB/s"),
     (_RANDOM.name, "read", "IOPS"),
@@ -40,12 +43,6 @@ PUBLISHED: dict[str, tuple[float | None, ...]] = {
     "dc500m-raid6": (1124.01, 1429.50, 2971.19, 6081.30, 328.07, 156.73),
     "dc500m-raid-f1": (1104.37, 1840.82, 3009.52, 6281.98, 323.34, 150.72),
     "dc500m-raid0": (None,) * 6,
-}
-_REASONS = {
-    ("hdd-raid5-2014", "read"): "the test does not say how many requests were under way: one here,"
-    " which waits for one disk at a time",
-    ("hdd-raid5-2014", "write"): "the test file fits into the memory of the modelled NAS; the test"
-    " gives the rate of the disks",
 }
 _FAILING = ("dc500m-raid5", "dc500m-raid6", "dc500m-raid-f1")
 _DRIVE = "dc500m"
@@ -105,12 +102,30 @@ class Arrays:
     lines: tuple[Line, ...]
     failures: tuple[Failure, ...]
     cuts: tuple[Cut, ...]
+    searches: tuple[ArraySearch, ...] = ()
 
 
 def measure(
-    local: Local, size: Bytes, seconds: float, repeats: int, say: Callable[[str], None]
+    local: Local,
+    size: Bytes,
+    seconds: float,
+    repeats: int,
+    load: SearchLoad | None,
+    report: Reporter,
 ) -> Arrays:
-    """The whole scenario."""
+    """The whole scenario.
+
+    :param load: of the search workload; None leaves that out.
+    """
+    say, searches = report.say, list[ArraySearch]()
+    # First, as it is refused where something is missing for it.
+    if load is not None:
+        for found in search.measure(local, search.ARRAYS, load, report):
+            searches.append(found)
+            p50, p99 = found.searched.p50_ms, found.searched.p99_ms
+            say(
+                f"{found.array}: {found.searches_per_s:,.0f} searches/s, {p50:.1f} ms, {p99:.1f} ms"
+            )
     lines = []
     for one in table(local, size, seconds, repeats):
         lines.append(one)
@@ -121,7 +136,7 @@ def measure(
         failures.append(member_fails(local, array, size, seconds))
     say(f"{_DRIVE}: the power fails under writes, with protection and without")
     cuts = tuple(power_fails(local, _DRIVE, protected, _CUT_SIZE) for protected in (True, False))
-    return Arrays(tuple(lines), tuple(failures), cuts)
+    return Arrays(tuple(lines), tuple(failures), cuts, tuple(searches))
 
 
 def table(local: Local, size: Bytes, seconds: float, repeats: int) -> Iterator[Line]:
@@ -135,11 +150,22 @@ def table(local: Local, size: Bytes, seconds: float, repeats: int) -> Iterator[L
                 local, served.file, size, seconds, repeats, directions, profiles
             ):
                 found[cell.profile, cell.direction] = cell.median
-        expected = flashdev.expected(local, array, ["--size", str(int(size))])
-        for (profile, direction, unit), value in zip(_CELLS, published, strict=True):
-            promised = expected[f"sequential_{direction}_mb_per_s"] if unit == "MB/s" else None
+        for (profile, direction, unit), value in zip(CELLS, published, strict=True):
             sample = found[profile, direction]
+            promised = promise(local, array, size, profile, direction, seconds)
             yield line(array, profile, direction, unit, value, sample, promised)
+
+
+@cache
+def promise(
+    local: Local, array: str, size: Bytes, profile: str, direction: Direction, seconds: float
+) -> Sample:
+    """What the model makes of the same load in virtual time."""
+    one = next(known for known in PROFILES if known.name == profile)
+    words = ["--size", str(int(size)), "--load", direction, "--seconds", str(max(1, int(seconds)))]
+    words += ["--block", str(one.block), "--depth", str(one.depth)]
+    found = flashdev.expected(local, array, words if one.random else [*words, "--sequential"])
+    return Sample(found["mb_per_s"], found["iops"], found["latency_us_mean"])
 
 
 def line(
@@ -149,20 +175,25 @@ def line(
     unit: Unit,
     published: float | None,
     sample: Sample,
-    promised: float | None,
+    promised: Sample,
 ) -> Line:
     """A value with the reason of its difference, if that is large.
 
     :param promised: by the model, in virtual time.
     """
-    ours = {"MB/s": sample.mb_per_s, "IOPS": sample.iops, "us": sample.latency_us}[unit]
+    ours, ideal = _in(unit, sample), _in(unit, promised)
     found = Line(array, profile, direction, unit, published, ours)
     if found.off is None or abs(found.off) <= TOLERANCE:
         return found
-    reason = _REASONS.get((array, direction), _BUSY)
-    if published and promised and abs(promised / published - 1) <= TOLERANCE:
-        reason = f"the model makes {promised:,.0f} {unit}; this computer serves it more slowly"
+    reason = _BUSY
+    if published and abs(ideal / published - 1) <= TOLERANCE:
+        shown = unit.replace("us", "µs")
+        reason = f"the model makes {ideal:,.0f} {shown}; this computer serves it more slowly"
     return Line(array, profile, direction, unit, published, ours, reason)
+
+
+def _in(unit: Unit, sample: Sample) -> float:
+    return {"MB/s": sample.mb_per_s, "IOPS": sample.iops, "us": sample.latency_us}[unit]
 
 
 def member_fails(local: Local, array: Model, size: Bytes, seconds: float) -> Failure:

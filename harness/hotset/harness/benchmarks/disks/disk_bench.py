@@ -188,8 +188,12 @@ def measure(
     seconds: float,
     profile: Profile,
     direction: Direction,
+    refill: bool = True,
 ) -> Sample:
-    """One run of fio."""
+    """One run of fio.
+
+    :param refill: new data for each write, which takes processor time; a model needs none.
+    """
     # A colon separates file names for fio; unescaped, it would make plain files of the parts.
     name = str(file).replace(":", "\\:")
     argv = [
@@ -208,7 +212,7 @@ def measure(
         f"--runtime={seconds:g}",
         "--randrepeat=0",
         "--norandommap",
-        "--refill_buffers",
+        *(["--refill_buffers"] if refill else []),
         "--output-format=json",
     ]
     return sample_of(machine.run(argv, timeout_s=seconds + 90).stdout)

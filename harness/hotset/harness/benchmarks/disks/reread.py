@@ -7,29 +7,24 @@ shows, and that a published test of hybrid disks warns of.
 
 from __future__ import annotations
 
-import os
 import shutil
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from hotset.cachelayer.block import filesystem, loop
 from hotset.cachelayer.block.flashdev import Model
 from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.cleanup import Cleanup
 from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.testbed import served_model
 
 from ...terminal.progress import Reporter
-from . import raffle
-from .raffle import Draw, Pass, RaffleError
+from . import mounted_model, raffle
+from .raffle import Draw, Pass
 
 DISKS = ("wd3200bekt", "hybrid-disk-2014", "sata-ssd-2014")
 """The plain disk, the hybrid and the SSD of the published test."""
-_FILE_SYSTEM_BYTES = 64 * 1024**2
 _GAIN = 1.2
 """A disk serves repeats faster by itself from here on: less comes from the order of the reads."""
 
@@ -92,11 +87,9 @@ def hold(
     """Read ten files of ``size`` on each of the modelled disks.
 
     :param passes: raffles without the page cache.
-    :raises RaffleError: not root, whom loop devices and mounts take.
+    :raises RootError: not root, whom loop devices and mounts take.
     """
-    if os.geteuid():
-        raise RaffleError("takes root, as it mounts the modelled disks: call it with sudo")
-    loop.require(local)
+    mounted_model.require(local)
     with tempfile.TemporaryDirectory(prefix="hotset-reread-") as name:
         folder = Path(name)
         content = folder / "content"
@@ -106,28 +99,28 @@ def hold(
             yield _on(local, folder, content, disk, passes, seed, report)
 
 
+@contextmanager
+def on_model(local: Local, model: Model, size: Bytes, report: Reporter) -> Iterator[Path]:
+    """The ten files on one model that has not read any of them.
+
+    :raises RootError: not root, whom loop devices and mounts take.
+    """
+    mounted_model.require(local)
+    with tempfile.TemporaryDirectory(prefix="hotset-raffle-") as name:
+        folder = Path(name)
+        content = folder / "content"
+        with report.task(f"writing ten files of {size}"):
+            _write(local, folder, content, size)
+        with mounted_model.mounted(local, folder, content, model) as files:
+            yield files / raffle.FOLDER
+
+
 def _write(local: Local, folder: Path, content: Path, size: Bytes) -> None:
-    """The files, in a file system that no disk has written: one that had would have some of them
-    in its cache. It is not mounted either: whoever copies the table of mounts meanwhile, as a
-    container does when it starts, would keep it from being unmounted."""
     source = folder / "source"
     source.mkdir()
     raffle.prepare(source, tuple(raffle.WEIGHTS), size)
-    total = len(raffle.WEIGHTS) * size
-    with content.open("wb") as file:
-        file.truncate(total + total // 16 + _FILE_SYSTEM_BYTES)
-    filesystem.make_of(local, PurePosixPath(content), PurePosixPath(source))
+    mounted_model.make_content(local, content, source, Bytes(len(raffle.WEIGHTS) * size))
     shutil.rmtree(source)
-
-
-@contextmanager
-def _mounted(local: Local, device: PurePosixPath, at: Path) -> Iterator[None]:
-    at.mkdir(exist_ok=True)
-    local.run(["mount", "-o", "ro", str(device), str(at)])
-    try:
-        yield
-    finally:
-        local.run(["umount", str(at)], timeout_s=600)
 
 
 def _on(
@@ -139,18 +132,14 @@ def _on(
     seed: int,
     report: Reporter,
 ) -> Reread:
-    size = Bytes(content.stat().st_size)
-    cleanup = Cleanup(folder, local)
-    with served_model.served(local, disk, size, backing=content) as served, cleanup.part():
-        device = loop.attach(local, served.file, cleanup, readonly=True)
-        with _mounted(local, device, folder / "files"):
-            place = folder / "files" / raffle.FOLDER
-            found = []
-            for number in range(passes + 1):
-                warm = number == passes
-                report.say(f"{disk}: pass {number + 1} of {passes + 1}")
-                # The last one begins without anything in memory, too.
-                for name in raffle.WEIGHTS:
-                    raffle.drop(place / name)
-                found.append(raffle.hold(place, raffle.WEIGHTS, seed, number, cold=not warm))
+    with mounted_model.mounted(local, folder, content, disk) as files:
+        place = files / raffle.FOLDER
+        found = []
+        for number in range(passes + 1):
+            warm = number == passes
+            report.say(f"{disk}: pass {number + 1} of {passes + 1}")
+            # The last one begins without anything in memory, too.
+            for name in raffle.WEIGHTS:
+                raffle.drop(place / name)
+            found.append(raffle.hold(place, raffle.WEIGHTS, seed, number, cold=not warm))
     return Reread(str(disk), tuple(found[:-1]), found[-1])

@@ -1,4 +1,4 @@
-"""Benchmarks: TPC-C, TPC-H and SQL scripts on a database, and experiments."""
+"""Benchmarks: TPC-C, TPC-H and SQL scripts on a database, modelled disks, and experiments."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _VERBS = {
     "tpcc": ("run", "build", "check"),
     "tpch": ("run", "build", "check"),
     "sql": ("run",),
+    "disk": ("reread", "arrays"),
     "experiment": ("run", "plan"),
 }
 

@@ -8,16 +8,21 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from ...jobs import store as jobs
+from ...jobs.store import Job
 from .. import passwords
 from ..web import COOKIE, Console, action, console_of, page, render, see
 from .overview import event
+from .runs import REPORT_HEADERS
 
 BACK = {"warmup": "/warmup", "tier": "/disks", "lab": "/lab"}
 """Where a job's verb belongs; others: to the benchmarks."""
+WITH_PAGE = ("disk reread", "disk arrays")
+"""Operations whose result is a page, too."""
 _RESULT_MAX = 200_000
 
 
@@ -31,10 +36,30 @@ async def _job(request: Request) -> Response:
         back=BACK.get(job.words[0], "/benchmarks"),
         figures=job.figures,
         lines=_lines(result),
-        run=_run(result),
+        report=_report_of(job, result),
         text=json.dumps(result, indent=1)[:_RESULT_MAX] if result else "",
         values=[(name, _shown(value)) for name, value in job.values.items()],
     )
+
+
+async def _report(request: Request) -> Response:
+    """The page of a scenario on modelled disks; a run's is at the run."""
+    job = await run_in_threadpool(jobs.find, request.path_params["job"])
+    result = await run_in_threadpool(jobs.result, job)
+    if not _has_page(job, result):
+        raise HTTPException(404)
+    text = await run_in_threadpool(_rendered, job, result)
+    return HTMLResponse(text, headers=REPORT_HEADERS)
+
+
+def _rendered(job: Job, result: Any) -> str:  # noqa: ANN401 - what a verb prints
+    from hotset.reports.render import disk_pages, html
+
+    return html.render_disks(disk_pages.PAGES[job.verb](result))
+
+
+def _has_page(job: Job, result: Any) -> bool:  # noqa: ANN401 - what a verb prints
+    return job.verb in WITH_PAGE and isinstance(result, dict) and "schema_version" in result
 
 
 async def _live(request: Request) -> Response:
@@ -68,9 +93,11 @@ def _lines(result: Any) -> list[str]:  # noqa: ANN401 - what a verb prints
     return [str(line) for line in lines]
 
 
-def _run(result: Any) -> str:  # noqa: ANN401 - what a verb prints
-    """The run of an experiment, which has a report."""
-    return str(result["run"]) if isinstance(result, dict) and "run" in result else ""
+def _report_of(job: Job, result: Any) -> str:  # noqa: ANN401 - what a verb prints
+    """Where the report is of an experiment's run, or of a scenario; empty where there is none."""
+    if _has_page(job, result):
+        return f"/jobs/{job.id}/report"
+    return f"/runs/{result['run']}/report" if isinstance(result, dict) and "run" in result else ""
 
 
 def _shown(value: object) -> str:
@@ -79,6 +106,7 @@ def _shown(value: object) -> str:
 
 ROUTES = [
     page("/jobs/{job}", _job),
+    page("/jobs/{job}/report", _report),
     page("/jobs/{job}/live", _live, watched=True),
     action("/jobs/{job}/cancel", _cancel),
     action("/jobs/{job}/remove", _remove),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hotset.reports.analysis.comparison.trend import Trend
 
 _TREND_RUNS = 100
-_REPORT_HEADERS = {
+REPORT_HEADERS = {
     # The page names its own two scripts by their hashes; here it is kept off the console besides.
     "Content-Security-Policy": "sandbox allow-scripts allow-popups; default-src 'none';"
     " style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src data:;"
@@ -31,7 +31,7 @@ async def _list(request: Request) -> Response:
 
 async def _report(request: Request) -> Response:
     text = await run_in_threadpool(_rendered, request.path_params["run"])
-    return HTMLResponse(text, headers=_REPORT_HEADERS)
+    return HTMLResponse(text, headers=REPORT_HEADERS)
 
 
 def _rendered(run: str) -> str:

@@ -174,7 +174,9 @@ MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "tier": ("tiers.tier", "tiers.tier_views"),
         "warmup": ("tiers.warmup", "tiers.pins", "tiers.targets", "tiers.schedule"),
         "lab": ("computer.lab",),
-        "disk": ("benchmarks.disk", "benchmarks.reread", "benchmarks.arrays"),
+        "disk": tuple(
+            f"benchmarks.{module}" for module in ("disk", "fidelity", "reread", "arrays")
+        ),
         "tpch": ("benchmarks.tpch",),
         "database": ("benchmarks.database",),
         "whatif": tuple(

@@ -16,7 +16,7 @@ from ..base import fields, records
 from ..base.context import Context
 from ..base.registry import Kind, Request, operation
 from ..base.result import Result
-from ..base.rights import Right
+from ..base.rights import Needs, Right
 from . import disk
 
 if TYPE_CHECKING:
@@ -34,6 +34,24 @@ class MeasureArrays(Request):
     repeats: Annotated[
         int, Field(ge=1, le=1000, description="How often each line is measured.")
     ] = 5
+    search: Annotated[
+        bool,
+        Field(
+            description="Also search forum posts on each array while new ones come in. Takes root,"
+            " as the arrays are mounted."
+        ),
+        Needs(Right.ADMIN),
+    ] = False
+    posts: Annotated[
+        int, Field(ge=1000, le=10**8, description="Posts in the index that is searched.")
+    ] = 300_000
+    memory: Annotated[
+        fields.Size, Field(description="Memory of the search, with what it keeps of the index.")
+    ] = "192MiB"
+    search_seconds: Annotated[
+        float, Field(ge=1, le=3600, description="Seconds of the search on each array.")
+    ] = 20.0
+    page: disk.PageFile = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +61,30 @@ class ArraysResult(Result):
     @classmethod
     def record(cls) -> type[BaseModel]:
         from ...benchmarks.disks.arrays import Cut, Failure, Line
+        from ...benchmarks.disks.search import Heat
+        from ...benchmarks.disks.search_engine import Searched
 
         return records.of(
             "DiskArrays",
             lines=records.several("DiskArrayLine", Line, off=float | None),
             failures=records.several("DiskArrayFailure", Failure),
             cuts=records.several("DiskPowerFailure", Cut),
+            searches=records.several(
+                "DiskArraySearch",
+                array=str,
+                searches_per_s=float,
+                searched=records.part("Searched", Searched),
+                heat=records.part("DiskArrayHeat", Heat),
+            ),
         )
 
     def document(self) -> dict[str, Any]:
         found = asdict(self.found)
         lines = [asdict(one) | {"off": one.off} for one in self.found.lines]
-        return {"schema_version": SCHEMA_VERSION, **found, "lines": lines}
+        searches = [
+            asdict(one) | {"searches_per_s": one.searches_per_s} for one in self.found.searches
+        ]
+        return {"schema_version": SCHEMA_VERSION, **found, "lines": lines, "searches": searches}
 
     def show(self, console: Console) -> None:
         columns, rows = self._table
@@ -79,8 +109,32 @@ class ArraysResult(Result):
                 markup=False,
             )
 
+        if self.found.searches:
+            disk.print_table(console, "searching while posts come in", *self._searches)
+
     def csv(self) -> str:
-        return csv_text(*self._table)
+        tables = [csv_text(*self._table)]
+        if self.found.searches:
+            tables.append(csv_text(*self._searches))
+        return "\n".join(tables)
+
+    @property
+    def _searches(self) -> tuple[Sequence[str], list[disk.Row]]:
+        columns = ("array", "searches/s", "p50 ms", "p99 ms", "commit ms", "reads", "writes")
+        rows: list[disk.Row] = [
+            (
+                one.array,
+                one.searches_per_s,
+                one.searched.p50_ms,
+                one.searched.p99_ms,
+                one.searched.commit_ms,
+                one.heat.reads,
+                one.heat.writes,
+                f"{one.heat.hottest_share:.0%}",
+            )
+            for one in self.found.searches
+        ]
+        return (*columns, "to the hottest tenth"), rows
 
     @property
     def _table(self) -> tuple[Sequence[str], list[disk.Row]]:
@@ -112,14 +166,19 @@ class ArraysResult(Result):
 def measure_arrays(request: MeasureArrays, context: Context) -> ArraysResult:
     """Measure models of a published test's arrays: eight hard disks, and six SSDs in their place.
 
-    The published table beside ours, a member that fails under load, and a power cut with and
-    without power-loss protection.
+    The published table beside ours, a member that fails under load, a power cut with and without
+    power-loss protection; with --search a full-text search on each array.
     """
     from hotset.cachelayer.hosts.local import Local
 
     from ...benchmarks.disks import arrays
+    from ...benchmarks.disks.search import SearchLoad
 
-    size = Bytes.parse(request.size)
-    return ArraysResult(
-        arrays.measure(Local(), size, request.seconds, request.repeats, context.report.say)
+    size, memory = Bytes.parse(request.size), Bytes.parse(request.memory)
+    load = SearchLoad(request.posts, memory, request.search_seconds) if request.search else None
+    disk.check_page(request.page)
+    result = ArraysResult(
+        arrays.measure(Local(), size, request.seconds, request.repeats, load, context.report)
     )
+    disk.write_page(request.page, "disk arrays", result)
+    return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,12 +18,12 @@ from ... import thresholds
 from ...jobs.lock import Lock
 from ..base import fields, records
 from ..base.context import Context
-from ..base.registry import Cli, Kind, Nothing, Request, operation
+from ..base.registry import Cli, Kind, Nothing, OnThisComputer, Request, operation
 from ..base.result import Result
-from ..base.rights import Right
+from ..base.rights import Needs, Right
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pydantic import BaseModel
     from rich.console import Console
@@ -38,6 +39,29 @@ if TYPE_CHECKING:
 Row = tuple[object, ...]
 _MEMORY = Bytes(2 * 1024**3)
 LabMachine = Literal["auto", "local", "image", "uml", "vm"]
+
+
+PageFile = Annotated[
+    Path | None,
+    Field(description="Also write the result here, as an HTML page that needs no network."),
+    OnThisComputer,
+]
+
+
+def check_page(page: Path | None) -> None:
+    """Before the work, not after it. Raises RequestError."""
+    from .report import check_output
+
+    check_output(page, "page")
+
+
+def write_page(page: Path | None, operation: str, result: Result) -> None:
+    """A scenario's result as a page, where one was asked for."""
+    from hotset.reports.render import disk_pages, html
+
+    if page is not None:
+        text = html.render_disks(disk_pages.PAGES[operation](result.document()))
+        page.write_text(text, encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +252,18 @@ def _benched(request: Bench, directions: Sequence[Direction], context: Context) 
 
 class Raffle(Request):
     folder: Annotated[
-        fields.WrittenFile,
+        fields.WrittenFile | None,
         Field(description="A folder on the disk to test."),
         Cli(argument=True, metavar="FOLDER"),
-    ]
+    ] = None
+    model: Annotated[
+        fields.DiskModel | None,
+        Field(
+            description="Read from a device model instead: its name or JSON file. Takes root, as"
+            " it is mounted."
+        ),
+        Needs(Right.ADMIN),
+    ] = None
     size: Annotated[fields.Size, Field(description="Size of each of the ten files.")] = "100MB"
     passes: Annotated[int, Field(ge=1, le=1000, description="How often to draw all tickets.")] = 2
     warm: Annotated[bool, Field(description="Let the page cache help after the first pass.")] = (
@@ -279,7 +311,7 @@ def _pass_table(one: Pass) -> tuple[Sequence[str], list[Row]]:
     Right.OPERATE,
     ("Measure", "HotsetDiskRaffle"),
     progress=True,
-    lock=lambda request: Lock("disk", request.folder),
+    lock=lambda request: Lock("disk", request.folder or request.model),
 )
 def hold_raffle(request: Raffle, context: Context) -> RaffleResult:
     """Draw 100 tickets for ten files and read them: which layer serves those drawn often?
@@ -289,22 +321,43 @@ def hold_raffle(request: Raffle, context: Context) -> RaffleResult:
     """
     from ...benchmarks.disks import raffle
 
-    report, size, folder = context.report, Bytes.parse(request.size), Path(request.folder)
-    names = tuple(raffle.WEIGHTS)
-    found = []
-    try:
-        with report.task(f"writing ten files of {size}"):
-            place = raffle.prepare(folder, names, size)
-        for name in names:
+    report, found = context.report, []
+    with _raffle_files(request, context) as place:
+        for name in raffle.WEIGHTS:
             raffle.drop(place / name)
         for number in range(request.passes):
             report.say(f"pass {number + 1} of {request.passes}")
             cold = not request.warm
             found.append(raffle.hold(place, raffle.WEIGHTS, request.seed, number, cold=cold))
-    finally:
-        if not request.keep:
-            raffle.remove(folder)
     return RaffleResult(found)
+
+
+@contextmanager
+def _raffle_files(request: Raffle, context: Context) -> Iterator[Path]:
+    """The ten files, in a folder of the user's or on a model."""
+    from hotset.cachelayer.hosts.local import Local
+
+    from ...benchmarks.disks import raffle, reread
+
+    report, size = context.report, Bytes.parse(request.size)
+    if (request.folder is None) == (request.model is None):
+        raise raffle.RaffleError(
+            "name a folder, or a model with --model: one of them", field="folder"
+        )
+    if request.model is not None:
+        if request.keep:
+            raise raffle.RaffleError("a model's files are gone with it", field="keep")
+        with reread.on_model(Local(), request.model, size, report) as place:
+            yield place
+    elif request.folder is not None:
+        folder = Path(request.folder)
+        try:
+            with report.task(f"writing ten files of {size}"):
+                place = raffle.prepare(folder, tuple(raffle.WEIGHTS), size)
+            yield place
+        finally:
+            if not request.keep:
+                raffle.remove(folder)
 
 
 class Served(Request):

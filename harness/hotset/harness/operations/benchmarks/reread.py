@@ -44,6 +44,7 @@ class RereadDisks(Request):
         int, Field(ge=1, le=1000, description="Passes without the page cache; one with it follows.")
     ] = 2
     seed: Annotated[fields.Seed, Field(description="Seed of the drawing order.")] = 1
+    page: disk.PageFile = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,9 @@ def reread(request: RereadDisks, context: Context) -> Rereads:
 
     from ...benchmarks.disks import reread as benchmark
 
+    disk.check_page(request.page)
     disks, size = request.model or benchmark.DISKS, Bytes.parse(request.size)
     found = benchmark.hold(Local(), disks, size, request.passes, request.seed, context.report)
-    return Rereads(list(found))
+    result = Rereads(list(found))
+    disk.write_page(request.page, "disk reread", result)
+    return result

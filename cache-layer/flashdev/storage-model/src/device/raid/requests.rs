@@ -30,8 +30,7 @@ impl<D: Device> Raid<D> {
                 self.start_or_wait(now, work, done);
             }
             (Op::Write, _) => self.start_rows(now, host, request, done),
-            // The parity of a row with trimmed units would have to follow; arrays do without.
-            (Op::Discard, _) => {}
+            (Op::Discard, _) => self.start_discard(now, host, request, done),
         }
     }
 
@@ -180,6 +179,41 @@ impl<D: Device> Raid<D> {
                 let member = &self.members[member];
                 (member.outstanding, member.position.abs_diff(offset))
             })
+    }
+
+    /// Whole rows are given up on every member, parity with data. Of a row at either end nothing
+    /// is, as in md: its parity would have to follow.
+    fn start_discard(
+        &mut self,
+        now: Nanos,
+        host: usize,
+        request: &Request,
+        done: &mut Vec<Completion>,
+    ) {
+        let row_bytes = self.spec.geometry.row_bytes();
+        let end = (request.offset + request.len) / row_bytes;
+        let rows = request.offset.div_ceil(row_bytes)..end;
+        if !rows.is_empty() {
+            let request = *request;
+            let work = self.new_work(host, Kind::Trim { rows, request });
+            self.start_or_wait(now, work, done);
+        }
+    }
+
+    pub(super) fn start_trim(&mut self, now: Nanos, work: usize) {
+        let Kind::Trim { rows, request } = self.works[work].kind.clone() else {
+            return;
+        };
+        self.cache.forget(&rows);
+        let chunk = self.spec.geometry.chunk_bytes;
+        for member in 0..self.members.len() {
+            let extent = Extent {
+                member,
+                offset: rows.start * chunk,
+                len: (rows.end - rows.start) * chunk,
+            };
+            self.command(now, work, extent, &request, Op::Discard);
+        }
     }
 
     pub(super) fn start_copies(&mut self, now: Nanos, work: usize) {

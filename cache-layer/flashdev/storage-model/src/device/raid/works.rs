@@ -32,6 +32,8 @@ pub(super) enum Kind {
         writes: Vec<Extent>,
         stage: Stage,
     },
+    /// Whole rows that are not needed any more.
+    Trim { rows: Range<u64>, request: Request },
     /// A piece of the rebuild of a member.
     Rebuild { member: usize, stage: Stage },
 }
@@ -117,6 +119,7 @@ impl<D: Device> Raid<D> {
     fn start_locked(&mut self, now: Nanos, work: usize, done: &mut Vec<Completion>) {
         match self.works[work].kind {
             Kind::Copies(_) => self.start_copies(now, work),
+            Kind::Trim { .. } => self.start_trim(now, work),
             _ => self.start_row(now, work),
         }
         self.finish_if_idle(now, work, done);
@@ -126,6 +129,7 @@ impl<D: Device> Raid<D> {
     fn rows_of(&self, work: usize) -> (Range<u64>, bool) {
         match &self.works[work].kind {
             Kind::Row { row, .. } => (*row..row + 1, false),
+            Kind::Trim { rows, .. } => (rows.clone(), false),
             Kind::Copies(request) => {
                 let row = |offset| self.spec.geometry.locate(offset).0;
                 let last = row(request.offset + request.len.max(1) - 1);
@@ -252,7 +256,9 @@ impl<D: Device> Raid<D> {
                 }
                 self.finish(now, number, done);
             }
-            Kind::Copies(_) | Kind::Direct | Kind::Read(_) => self.finish(now, number, done),
+            Kind::Copies(_) | Kind::Direct | Kind::Read(_) | Kind::Trim { .. } => {
+                self.finish(now, number, done);
+            }
         }
     }
 
@@ -270,7 +276,7 @@ impl<D: Device> Raid<D> {
         let work = self.works.remove(number);
         let locks = matches!(
             work.kind,
-            Kind::Row { .. } | Kind::Copies(_) | Kind::Rebuild { .. }
+            Kind::Row { .. } | Kind::Copies(_) | Kind::Trim { .. } | Kind::Rebuild { .. }
         );
         if work.host != NO_HOST {
             self.hosts[work.host].failed |= work.lost;

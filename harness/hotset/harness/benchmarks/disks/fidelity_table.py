@@ -1,0 +1,125 @@
+"""The cells of `disk calibrate-all` as tables: a line a model, and all cells as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hotset.reports.model.words import plural
+
+from .disk_bench import DIRECTIONS
+from .fidelity import BLOCKS, DEPTHS, TOLERANCE, TOLERANCE_MB_PER_S, Cell, Verdict
+
+_MARKS = {"within": "", "explained": "*", "off": " (!)"}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """How many of a model's cells are as they should be, and the worst of those that are."""
+
+    model: str
+    cells: int
+    within: int
+    explained: int
+    off: int
+    worst_off: float | None
+    worst_latency_off: float | None
+
+
+def summaries(cells: Sequence[Cell]) -> list[ModelSummary]:
+    """By model, in the order of the cells."""
+    return [
+        _summary(model, [one for one in cells if one.model == model])
+        for model in dict.fromkeys(one.model for one in cells)
+    ]
+
+
+def _summary(model: str, cells: Sequence[Cell]) -> ModelSummary:
+    def count(verdict: Verdict) -> int:
+        return sum(one.verdict == verdict for one in cells)
+
+    within = [one for one in cells if one.is_within]
+    return ModelSummary(
+        model,
+        len(cells),
+        count("within"),
+        count("explained"),
+        count("off"),
+        max((one.off for one in within), key=abs, default=None),
+        max((one.latency_off for one in within), key=abs, default=None),
+    )
+
+
+def sentence(cells: Sequence[Cell]) -> str:
+    """How it went, in one."""
+    off = sum(one.verdict == "off" for one in cells)
+    explained = sum(one.verdict == "explained" for one in cells)
+    return (
+        f"{len(cells) - off - explained} of {plural(len(cells), 'cell')} are within"
+        f" {TOLERANCE:.0%} of the model in IOPS and mean latency ({TOLERANCE_MB_PER_S:.0%} in MB/s"
+        f" of 1 MiB requests); {explained} more ask for more than this computer can serve, {off}"
+        " are off without a known reason."
+    )
+
+
+def markdown(cells: Sequence[Cell], command: str, computer: str) -> str:
+    """All of it, to be published."""
+    parts = [
+        "# Served device models, held against themselves",
+        sentence(cells),
+        f"`{command}`. {computer}.",
+        _overview(cells),
+        "Below, by how much the requests a second differ from the model's own in virtual time;"
+        " with requests of 1 MiB, which follow one another, that is the MB/s. Smaller ones go"
+        " anywhere; of mixed ones 70 % are reads. `*`: explained; `(!)`: off, no reason known.",
+        *(_of_model(model, cells) for model in dict.fromkeys(one.model for one in cells)),
+        _reasons(cells),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _overview(cells: Sequence[Cell]) -> str:
+    rows = [
+        f"| {one.model} | {one.cells} | {one.within} | {one.explained} | {one.off} |"
+        f" {_share(one.worst_off)} | {_share(one.worst_latency_off)} |"
+        for one in summaries(cells)
+    ]
+    head = (
+        "| model | cells | within | explained | off | worst within, IOPS | worst within, latency |"
+    )
+    return "\n".join((head, "|---|---:|---:|---:|---:|---:|---:|", *rows))
+
+
+def _of_model(model: str, cells: Sequence[Cell]) -> str:
+    found = {(one.block, one.direction, one.depth): one for one in cells if one.model == model}
+    rows = []
+    for block in BLOCKS:
+        for direction in DIRECTIONS:
+            row = [found.get((block, direction, depth)) for depth in DEPTHS]
+            if any(row):
+                shown = " | ".join(map(_shown, row))
+                rows.append(f"| {block} {direction} | {shown} |")
+    heads = " | ".join(f"QD{depth}" for depth in DEPTHS)
+    rule = "|---|" + "---:|" * len(DEPTHS)
+    return "\n".join((f"## {model}", "", f"| | {heads} |", rule, *rows))
+
+
+def _shown(cell: Cell | None) -> str:
+    return "" if cell is None else f"{cell.off:+.1%}{_MARKS[cell.verdict]}"
+
+
+def _reasons(cells: Sequence[Cell]) -> str:
+    rows = [
+        f"| {one.point.name} | {one.expected.iops:,.0f} | {one.measured.iops:,.0f} |"
+        f" {_share(one.latency_off)} | {one.reason or 'no reason known'} |"
+        for one in cells
+        if not one.is_within
+    ]
+    if not rows:
+        return ""
+    head = "| cell | model, IOPS | measured | latency | because |"
+    return "\n".join(("## Not within", "", head, "|---|---:|---:|---:|---|", *rows))
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:+.1%}"

@@ -1,0 +1,70 @@
+"""A modelled disk with files on it, mounted: for what reads and writes files. Takes root."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from hotset.cachelayer.block import filesystem, loop
+from hotset.cachelayer.block.flashdev import Model
+from hotset.cachelayer.common.errors import RequestError
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.cleanup import Cleanup
+from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.testbed import served_model
+
+_FILE_SYSTEM_BYTES = 64 * 1024**2
+
+
+class RootError(RequestError):
+    """Not root, whom loop devices and mounts take."""
+
+
+def require(local: Local) -> None:
+    """:raises RootError: not root.
+    :raises PrerequisiteMissingError: there are no loop devices.
+    """
+    if os.geteuid():
+        raise RootError("takes root, as it mounts the modelled disks: call it with sudo")
+    loop.require(local)
+
+
+def make_content(local: Local, content: Path, source: Path, size: Bytes) -> None:
+    """A file system of what is in a folder, with ``size`` for files, in a file that no disk has
+    written: one that had would have some of them in its cache. It is not mounted either: whoever
+    copies the table of mounts meanwhile, as a container does when it starts, would keep it from
+    being unmounted."""
+    with content.open("wb") as file:
+        file.truncate(size + size // 16 + _FILE_SYSTEM_BYTES)
+    filesystem.make_of(local, PurePosixPath(content), PurePosixPath(source))
+
+
+@contextmanager
+def mounted(
+    local: Local,
+    folder: Path,
+    content: Path,
+    model: Model,
+    read_only: bool = True,
+    trace: Path | None = None,
+) -> Iterator[Path]:
+    """The files of ``content``, on a model.
+
+    :param folder: of the caller's, for the mount and the journal.
+    :param trace: where every read and write is written down, complete when the context ends.
+    """
+    size, at = Bytes(content.stat().st_size), folder / "files"
+    cleanup = Cleanup(folder, local)
+    with (
+        served_model.served(local, model, size, backing=content, trace=trace) as served,
+        cleanup.part(),
+    ):
+        device = loop.attach(local, served.file, cleanup, readonly=read_only)
+        at.mkdir(exist_ok=True)
+        local.run(["mount", "-o", "ro" if read_only else "rw,noatime", str(device), str(at)])
+        try:
+            yield at
+        finally:
+            local.run(["umount", str(at)], timeout_s=600)

@@ -1,0 +1,386 @@
+"""The two scenarios on modelled disks as pages: what is read again (`disk reread`), and the arrays
+of a published test (`disk arrays`). Each is made from the JSON of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..model import words
+from . import vega
+from .charts import Figure, Panel, Table
+
+Document = Mapping[str, Any]
+_BEFORE, _AFTER, _OTHER = "--baseline", "--accelerated", "--all-flash"
+_COLOURS = ("--time-0", "--time-1", "--time-2", "--time-3", "--time-4", "--time-5", "--time-6")
+_NEAR = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a page tells."""
+
+    title: str
+    operation: str
+    headlines: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...]
+    document: Document
+
+
+def of_reread(document: Document) -> Page:
+    """What a hybrid disk gains, and what only seems to be gained."""
+    disks = document["disks"]
+    headlines = [
+        f"{one['disk']} reads {one['gain']:.1f} times as fast what it has read before; with the"
+        f" page cache it seems to be {one['seeming_gain']:.1f} times."
+        for one in sorted(disks, key=lambda one: -one["gain"])
+    ]
+    return Page(
+        "What modelled disks gain when files are read again",
+        "disk reread",
+        tuple(headlines),
+        (_again(disks), _seeming(disks), _by_weight(disks)),
+        tuple(_draws(one) for one in disks),
+        (
+            "Ten files are read as often as a hundred tickets name them. Without the page cache"
+            " each file is dropped from memory before it is read, so that the disk serves it.",
+            "A benchmark that reads fresh data once shows no gain of a hybrid disk: its flash holds"
+            " nothing of it yet.",
+            "With the page cache every disk seems to gain: memory serves what is read again.",
+        ),
+        document,
+    )
+
+
+def _again(disks: list[Document]) -> Figure:
+    lines = [
+        (f"{one['disk']}, {name}", one[key], colour)
+        for one in disks
+        for name, key, colour in (
+            ("first", "first_mb_per_s", _BEFORE),
+            ("again", "again_mb_per_s", _AFTER),
+        )
+    ]
+    return _bars(
+        "again",
+        "Without the page cache: the disk itself",
+        "MB/s of each file's first read, and of all later ones.",
+        "MB/s",
+        lines,
+        Table(
+            "First read and later ones",
+            ("disk", "first MB/s", "again MB/s", "gain"),
+            tuple(
+                (
+                    one["disk"],
+                    *(f"{one[key]:,.1f}" for key in ("first_mb_per_s", "again_mb_per_s")),
+                    words.factor(one["gain"]),
+                )
+                for one in disks
+            ),
+        ),
+    )
+
+
+def _seeming(disks: list[Document]) -> Figure:
+    lines = [
+        (f"{one['disk']}, {name}", one[key], colour)
+        for one in disks
+        for name, key, colour in (
+            ("the disk's own", "gain", _AFTER),
+            ("with page cache", "seeming_gain", _OTHER),
+        )
+    ]
+    rows = tuple(
+        (
+            one["disk"],
+            words.factor(one["gain"]),
+            words.factor(one["seeming_gain"]),
+            f"{one['page_cache_mb_per_s']:,.0f}",
+        )
+        for one in disks
+    )
+    return _bars(
+        "seeming",
+        "The trap: the page cache makes every disk look like a hybrid",
+        "How many times as fast later reads are as the first one.",
+        "times",
+        lines,
+        Table("Gain", ("disk", "own", "with page cache", "MB/s with page cache"), rows),
+    )
+
+
+def _by_weight(disks: list[Document]) -> Figure:
+    """Files that are named often, and how fast they are read on the mean."""
+    rows = [
+        {"arm": one["disk"], "reads": reads, "value": mean, "what": f"file {name}"}
+        for one in disks
+        for name, reads, mean in _files(one["cold"])
+    ]
+    order = [one["disk"] for one in disks]
+    spec = vega.by_weight(rows, order, _COLOURS[: len(order)], "how often a file was drawn")
+    said = ", ".join(order)
+    return Figure(
+        "weight",
+        "Mean MB/s of a file by how often it was drawn, without the page cache",
+        "A disk that keeps what it has read is the faster the more often a file is read.",
+        (Panel("weight", spec, f"Line chart of MB/s by number of reads for {said}."),),
+        Table(
+            "Files",
+            ("disk", "file", "reads", "mean MB/s"),
+            tuple(
+                (one["disk"], name, str(reads), f"{mean:,.1f}")
+                for one in disks
+                for name, reads, mean in _files(one["cold"])
+            ),
+        ),
+    )
+
+
+def _files(passes: list[Document]) -> list[tuple[str, int, float]]:
+    """Name, reads and mean MB/s, by number of reads."""
+    speeds: dict[str, list[float]] = {}
+    for draw in (draw for one in passes for draw in one["draws"]):
+        speeds.setdefault(draw["name"], []).append(draw["bytes"] / 1e6 / draw["seconds"])
+    found = [(name, len(each), sum(each) / len(each)) for name, each in speeds.items()]
+    return sorted(found, key=lambda one: one[1])
+
+
+def _draws(disk: Document) -> Table:
+    """Which layer served each pass."""
+    rows = tuple(
+        (
+            f"pass {one['number'] + 1}",
+            "without" if one["dropped"] else "with",
+            one["served_by"],
+            str(sum(draw["major_faults"] for draw in one["draws"])),
+        )
+        for one in (*disk["cold"], disk["warm"])
+    )
+    return Table(
+        f"{disk['disk']}: who served the reads",
+        ("pass", "page cache", "served by", "major page faults"),
+        rows,
+    )
+
+
+def of_arrays(document: Document) -> Page:
+    """The published arrays beside ours, failures, and the search workload."""
+    searches = document["searches"]
+    figures = [_published(document["lines"]), _failures(document["failures"])]
+    if searches:
+        figures += [_searches(searches), _heat(searches)]
+    return Page(
+        "Hard disks in a NAS, and SSDs in their place",
+        "disk arrays",
+        tuple(_array_headlines(document)),
+        tuple(figures),
+        (_cuts(document["cuts"]),),
+        (
+            "The published values are of a NAS with eight hard disks in RAID 5, and of six Kingston"
+            " DC500M in their place (2020), measured with CrystalDiskMark 7, one request at a"
+            " time.",
+            "RAID F1 is RAID 5 with uneven parity, so that the members do not wear out together.",
+            "Without power-loss protection a drive loses what it has answered and not yet written"
+            " to its cells. What was flushed is never lost.",
+            *(
+                (
+                    "The search has little memory for its index, and takes in new posts while it"
+                    " answers. Heat tells where on the array its requests went.",
+                )
+                if searches
+                else ()
+            ),
+        ),
+        document,
+    )
+
+
+def _array_headlines(document: Document) -> list[str]:
+    known = [one for one in document["lines"] if one["off"] is not None]
+    near = sum(abs(one["off"]) <= _NEAR for one in known)
+    said = [f"{near} of {len(known)} published values are met within {words.percent(_NEAR, 0)}."]
+    searches = document["searches"]
+    if len(searches) > 1:
+        slow, fast = searches[0], min(searches[1:], key=lambda one: one["searched"]["p99_ms"])
+        said.insert(
+            0,
+            f"99 of 100 searches are answered within {fast['searched']['p99_ms']:,.0f} ms on"
+            f" {fast['array']}, within {slow['searched']['p99_ms']:,.0f} ms on {slow['array']}.",
+        )
+    return said
+
+
+def _published(lines: list[Document]) -> Figure:
+    """The table alone: its values are of three units."""
+    rows = tuple(
+        (
+            one["array"],
+            one["profile"],
+            one["direction"],
+            words.ABSENT if one["published"] is None else f"{one['published']:,.0f}",
+            f"{one['ours']:,.0f}",
+            one["unit"].replace("us", "µs"),
+            words.ABSENT if one["off"] is None else f"{one['off']:+.0%}",
+            one["reason"],
+        )
+        for one in lines
+    )
+    columns = ("array", "profile", "direction", "published", "ours", "unit", "off", "because")
+    caption = "Beyond 15 % the reason is named."
+    return Figure(
+        "published", "Published and ours", caption, (), Table("Every value", columns, rows)
+    )
+
+
+def _failures(failures: list[Document]) -> Figure:
+    lines = [
+        (f"{one['array']}, {name}", one[key], colour)
+        for one in failures
+        for name, key, colour in (
+            ("all members", "before_iops", _BEFORE),
+            ("one failing", "during_iops", _AFTER),
+        )
+    ]
+    rows = tuple(
+        (
+            one["array"],
+            f"{one['before_iops']:,.0f}",
+            f"{one['during_iops']:,.0f}",
+            "later" if one["rebuilt_s"] is None else f"{one['rebuilt_s']:.1f} s",
+        )
+        for one in failures
+    )
+    return _bars(
+        "failures",
+        "A member fails under load",
+        "4 KiB random reads a second, 32 at a time; a hot spare takes the member's place.",
+        "reads/s",
+        lines,
+        Table("Failures", ("array", "before", "while it fails", "rebuilt after"), rows),
+    )
+
+
+def _cuts(cuts: list[Document]) -> Table:
+    return Table(
+        "The power fails under writes",
+        ("power-loss protection", "answered and lost", "flushed and lost"),
+        tuple(
+            (
+                "with" if one["protected"] else "without",
+                words.size(one["lost_bytes"]),
+                words.size(one["flushed_lost_bytes"]),
+            )
+            for one in cuts
+        ),
+    )
+
+
+def _searches(searches: list[Document]) -> Figure:
+    lines = [
+        (f"{one['array']}, {name}", one["searched"][key], colour)
+        for one in searches
+        for name, key, colour in (("p50", "p50_ms", _OTHER), ("p99", "p99_ms", _AFTER))
+    ]
+    rows = tuple(
+        (
+            one["array"],
+            *(f"{one['searched'][key]:,.1f}" for key in ("p50_ms", "p99_ms", "commit_ms")),
+            f"{one['searches_per_s']:,.0f}",
+            f"{one['searched']['added']:,}",
+        )
+        for one in searches
+    )
+    columns = ("array", "p50 ms", "p99 ms", "commit ms", "searches/s", "posts added")
+    return _bars(
+        "searches",
+        "A full-text search while posts come in",
+        "Milliseconds from a question to the posts that were found.",
+        "ms",
+        lines,
+        Table("Searches", columns, rows),
+    )
+
+
+def _heat(searches: list[Document]) -> Figure:
+    """Where the requests went, array beside array."""
+    rows = [
+        {"arm": one["array"], "strip": place, "share": (read + written) / max(1, _requests(one))}
+        for one in searches
+        for place, (read, written) in enumerate(
+            zip(one["heat"]["read_strips"], one["heat"]["write_strips"], strict=True)
+        )
+    ]
+    order = [one["array"] for one in searches]
+    said = ", ".join(
+        f"{one['array']} {words.percent(one['heat']['hottest_share'], 0)}" for one in searches
+    )
+    return Figure(
+        "heat",
+        "Heat: where the requests of the search went",
+        "A box is one part of 64 of the array; the darker, the more of its requests went there.",
+        (
+            Panel(
+                "heat",
+                vega.strips(rows, order),
+                f"Heat by place. Share of the requests to the hottest tenth: {said}.",
+            ),
+        ),
+        _search_table(searches),
+    )
+
+
+def _requests(search: Document) -> int:
+    return int(search["heat"]["reads"] + search["heat"]["writes"])
+
+
+def _search_table(searches: list[Document]) -> Table:
+    rows = tuple(
+        (
+            one["array"],
+            f"{one['heat']['reads']:,}",
+            words.size(one["heat"]["read_bytes"]),
+            f"{one['heat']['writes']:,}",
+            words.size(one["heat"]["written_bytes"]),
+            words.percent(one["heat"]["hottest_share"], 0),
+        )
+        for one in searches
+    )
+    return Table(
+        "Heat: requests of the search to each array",
+        ("array", "reads", "read", "writes", "written", "to the hottest tenth"),
+        rows,
+    )
+
+
+def _bars(
+    key: str,
+    title: str,
+    caption: str,
+    unit: str,
+    lines: list[tuple[str, float, str]],
+    table: Table,
+) -> Figure:
+    rows = [{"arm": name, "value": value, "label": _short(value)} for name, value, _ in lines]
+    order = [name for name, _, _ in lines]
+    spec = vega.bars(rows, [], unit, order, tuple(colour for _, _, colour in lines))
+    said = words.listed([f"{name} {_short(value)} {unit}" for name, value, _ in lines])
+    return Figure(key, title, caption, (Panel(key, spec, f"Bar chart: {said}."),), table)
+
+
+def _short(value: float) -> str:
+    """
+    >>> _short(2.04), _short(66593.1)
+    ('2.0', '66,593')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+PAGES: Mapping[str, Callable[[Document], Page]] = {
+    "disk reread": of_reread,
+    "disk arrays": of_arrays,
+}
+"""By the operation whose result it is."""
