@@ -152,17 +152,7 @@ def power_record(
     return windows.PowerRun(
         **_window(number, window, result.ended - result.started),
         others_cpu=others,
-        queries=tuple(
-            windows.Query(
-                number=one.number,
-                seconds=one.seconds,
-                outcome=one.outcome,
-                rows=one.rows,
-                checksum=one.checksum,
-                cause=one.cause,
-            )
-            for one in result.queries
-        ),
+        queries=tuple(windows.Query(**asdict(one)) for one in result.queries),
     )
 
 
