@@ -4,11 +4,23 @@
 //! A transaction's latency counts from the moment it was due, whether or not a user was free then:
 //! otherwise a slow second would hide how many waited in it (coordinated omission).
 
+use serde::Deserialize;
+
 use crate::mersenne::Mersenne;
-use crate::options::ArrivalOptions;
 
 /// One that starts later than this after it was due is late.
 const LATE_S: f64 = 0.001;
+
+/// An open load: transactions are due by a Poisson process.
+#[derive(Deserialize)]
+pub struct ArrivalOptions {
+    /// Transactions a second, of all users together.
+    pub rate_per_s: f64,
+    /// How long a transaction may wait for a free user before it is given up.
+    pub patience_s: f64,
+    /// The seed of each thread's arrivals, as 32-bit words, the lowest first.
+    pub seeds: Vec<Vec<u32>>,
+}
 
 /// The arrivals for one thread's users.
 pub struct Arrivals {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use crate::arrivals::Arrivals;
+use crate::arrivals::{ArrivalOptions, Arrivals};
 
 /// A run, as the parent wants it. Times are in seconds.
 #[derive(Deserialize)]
@@ -96,17 +96,6 @@ pub struct UserOptions {
     pub warehouse: u32,
     /// Its home district.
     pub district: u32,
-}
-
-/// An open load: transactions are due by a Poisson process.
-#[derive(Deserialize)]
-pub struct ArrivalOptions {
-    /// Transactions a second, of all users together.
-    pub rate_per_s: f64,
-    /// How long a transaction may wait for a free user before it is given up.
-    pub patience_s: f64,
-    /// The seed of each thread's arrivals, as 32-bit words, the lowest first.
-    pub seeds: Vec<Vec<u32>>,
 }
 
 /// When users start and stop starting transactions: seconds of CLOCK_MONOTONIC.

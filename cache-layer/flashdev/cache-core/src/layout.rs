@@ -10,7 +10,11 @@
 //! Of each, a generation uses the one whose number is its parity, so a checkpoint never writes to
 //! what is valid: table, superblock and journal of the generation before.
 
-use crate::policy::{Block, Slot};
+/// A block of the origin: byte offset / block size.
+pub type Block = u32;
+
+/// A block's place in the CACHE: 0 up to the capacity.
+pub type Slot = u32;
 
 /// Every part of the flash is a multiple of this, bytes.
 pub const PAGE_BYTES: u64 = 4096;

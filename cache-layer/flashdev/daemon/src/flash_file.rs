@@ -12,7 +12,7 @@ use nix::fcntl::{FallocateFlags, FcntlArg, Flock, FlockArg, fallocate, fcntl};
 use parking_lot::RwLock;
 
 use crate::Refusal;
-use crate::backing::{DIRECT_ALIGN, PageBuffer, open_direct};
+use crate::direct_io::{DIRECT_ALIGN, PageBuffer, open_direct};
 
 /// A stretch of the flash, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@
 
 pub mod backing;
 pub mod control_socket;
+pub mod direct_io;
 pub mod flash_file;
 pub mod fuse;
 pub mod real_time;

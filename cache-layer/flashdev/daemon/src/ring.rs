@@ -15,7 +15,7 @@ use io_uring::{IoUring, opcode, squeue};
 use parking_lot::Mutex;
 use slab::Slab;
 
-use crate::backing::PageBuffer;
+use crate::direct_io::PageBuffer;
 
 /// Places for I/Os that are handed in but not taken by the kernel yet.
 const SUBMISSIONS: u32 = 256;
@@ -265,7 +265,7 @@ impl Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backing::open_direct;
+    use crate::direct_io::open_direct;
     use std::sync::mpsc::channel;
 
     const PAGE: usize = 4096;

@@ -45,14 +45,9 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::layout::Mask;
+pub use crate::layout::{Block, Slot};
 use shares::{Shares, Usage};
 use virtual_time::Nanos;
-
-/// A block of the origin: byte offset / block size.
-pub type Block = u32;
-
-/// A block's place in the CACHE: 0 up to the capacity.
-pub type Slot = u32;
 
 /// One request, or the part of it that lies in one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

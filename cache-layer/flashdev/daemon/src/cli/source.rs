@@ -8,7 +8,6 @@ use whatif::trace::{self, Trace};
 use whatif::workload::tpcc::{Load, WAREHOUSES_MOST};
 use whatif::workload::tpch::Scans;
 
-use super::whatif::{parse_duration, parse_rate_per_minute, parse_scale_factor};
 use crate::parse_size;
 
 /// TPC-C's.
@@ -115,4 +114,25 @@ fn parsed<L: Args>(text: &str, words: &str) -> Result<L, Refusal> {
             let reason = said.join(" ").replace("error: ", "").replace("--", "");
             Refusal(format!("trace `{text}`: {reason}"))
         })
+}
+
+pub(super) fn parse_duration(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.1..=1e6).contains(&seconds) => Ok(seconds),
+        _ => Err("give 0.1 to 1000000 seconds".to_owned()),
+    }
+}
+
+fn parse_rate_per_minute(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(tpm) if (1.0..=1e9).contains(&tpm) => Ok(tpm),
+        _ => Err("give 1 to 10^9 transactions a minute".to_owned()),
+    }
+}
+
+fn parse_scale_factor(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(scale) if (0.01..=100_000.0).contains(&scale) => Ok(scale),
+        _ => Err("give a scale factor from 0.01 to 100000".to_owned()),
+    }
 }

@@ -23,7 +23,7 @@ use whatif::trace::binary::Writer;
 use whatif::trace::foreign::{self, Format};
 use whatif::trace::{self, Request, STDIN, Summary, Trace, TraceError};
 
-use super::source::{self, TpccLoad, TpchLoad};
+use super::source::{self, TpccLoad, TpchLoad, parse_duration};
 use crate::parse_size;
 
 /// Requests between two looks at the clock.
@@ -482,27 +482,6 @@ impl Iterator for Told {
             }
         }
         next
-    }
-}
-
-pub(super) fn parse_duration(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (0.1..=1e6).contains(&seconds) => Ok(seconds),
-        _ => Err("give 0.1 to 1000000 seconds".to_owned()),
-    }
-}
-
-pub(super) fn parse_rate_per_minute(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(tpm) if (1.0..=1e9).contains(&tpm) => Ok(tpm),
-        _ => Err("give 1 to 10^9 transactions a minute".to_owned()),
-    }
-}
-
-pub(super) fn parse_scale_factor(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(scale) if (0.01..=100_000.0).contains(&scale) => Ok(scale),
-        _ => Err("give a scale factor from 0.01 to 100000".to_owned()),
     }
 }
 

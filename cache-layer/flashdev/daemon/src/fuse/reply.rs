@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
 use nix::fcntl::FallocateFlags;
 
-use crate::backing::PageBuffer;
+use crate::direct_io::PageBuffer;
 
 /// What came of a request: the bytes of a read; none for anything else.
 pub(crate) type Outcome = io::Result<PageBuffer>;

@@ -232,7 +232,7 @@ impl<R> InFlight<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backing::PageBuffer;
+    use crate::direct_io::PageBuffer;
 
     fn no_bytes() -> Outcome {
         Ok(PageBuffer::empty())

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::in_flight::{Counters, InFlight};
-use crate::backing::PageBuffer;
+use crate::direct_io::PageBuffer;
 use crate::fuse::reply::{Outcome, Reply};
 use storage_model::device::{Completion, Device, Op, Request};
 use virtual_time::{Nanos, TimeScale};

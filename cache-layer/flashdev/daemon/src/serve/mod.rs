@@ -17,7 +17,8 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::Refusal;
-use crate::backing::{Backing, DIRECT_ALIGN, Durability};
+use crate::backing::{Backing, Durability};
+use crate::direct_io::DIRECT_ALIGN;
 use crate::fuse::daemon::Daemon;
 use crate::fuse::file_system::ServedFile;
 use crate::fuse::mount;

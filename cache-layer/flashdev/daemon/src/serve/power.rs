@@ -11,7 +11,8 @@ use std::time::Duration;
 use nix::fcntl::FallocateFlags;
 use parking_lot::{Condvar, Mutex};
 
-use crate::backing::{Backing, PageBuffer};
+use crate::backing::Backing;
+use crate::direct_io::PageBuffer;
 use crate::fuse::reply::{Handler, Outcome, Reply};
 
 /// How long requests under way are waited for, real time.

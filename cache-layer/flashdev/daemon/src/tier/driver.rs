@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use slab::Slab;
 
 use super::Tier;
-use crate::backing::{DIRECT_ALIGN, PageBuffer};
+use crate::direct_io::{DIRECT_ALIGN, PageBuffer};
 use crate::fuse::reply::{Handler, Outcome, Reply};
 use cache_core::engine::{
     Action, Buffer, BufferId, Device, Direction, Engine, Errno, Health, IoId, JobId, Request,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::Serialize;
 
-use crate::backing::PageBuffer;
+use crate::direct_io::PageBuffer;
 use crate::tools::copy::{Run, open};
 
 /// What a comparison found.

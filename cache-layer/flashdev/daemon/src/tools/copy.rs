@@ -18,7 +18,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use crate::Refusal;
-use crate::backing::{DIRECT_ALIGN, PageBuffer};
+use crate::direct_io::{DIRECT_ALIGN, PageBuffer};
 
 /// Bytes read and written at a time: several stripes of an array.
 const PIECE_BYTES: u64 = 4 << 20;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde::Serialize;
 
-use crate::backing::PageBuffer;
+use crate::direct_io::PageBuffer;
 use virtual_time::TimeScale;
 use whatif::trace::Request;
 

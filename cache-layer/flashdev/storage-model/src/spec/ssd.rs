@@ -166,11 +166,6 @@ impl SsdFields {
         }
     }
 
-    /// What may be written to it over its warranty, bytes; 0 = not known.
-    pub fn endurance_bytes(&self) -> f64 {
-        self.drive_writes_per_day * 365.0 * self.warranty_years * self.capacity_bytes as f64
-    }
-
     /// The device holding a file of this size.
     pub(super) fn spec(&self, size_bytes: u64) -> SsdSpec {
         SsdSpec {

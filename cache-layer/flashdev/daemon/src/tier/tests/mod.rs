@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::run::{Files, TierOptions};
 use super::{Mode, Tier};
-use crate::backing::{Durability, PageBuffer};
+use crate::backing::Durability;
+use crate::direct_io::PageBuffer;
 use crate::flash_file::Part;
 use crate::fuse::reply::wait_for;
 use cache_core::layout::Layout;
