@@ -4,7 +4,7 @@
 #   scripts/bench.sh           hotset's own engine, on this computer's kernel: about half an hour
 #   scripts/bench.sh drivers   TPC-C drivers (hotset, go-tpc, HammerDB): a quarter of an hour
 #   scripts/bench.sh kernel    the kernel's dm-cache and bcache, in a virtual machine if need be: as long again
-#   scripts/bench.sh simulator requests a second that the simulator works off: some minutes
+#   scripts/bench.sh simulator the simulator's speed beside libCacheSim's, and by its goals: some minutes
 #   scripts/bench.sh predictions  NOPM that one run lets predict of nine others: 20 minutes
 #   scripts/bench.sh heat      what counting per region costs, in instructions: some minutes
 #   scripts/bench.sh sampling  what reading waits and devices' counters costs of NOPM and of the CPU: 14 minutes
@@ -49,9 +49,9 @@ kernel() {
 
 drivers() { .venv/bin/python scripts/bench_drivers.py --repeats "$repeats"; }
 
-simulator() { (cd cache-layer/flashdev && cargo bench --locked -p whatif); }
+simulator() { .venv/bin/python scripts/bench_simulator.py "$@"; }
 
-predictions() { .venv/bin/python scripts/bench_predictions.py; }
+predictions() { .venv/bin/python scripts/bench_predictions.py "$@"; }
 
 heat() { .venv/bin/python scripts/bench_heat.py; }
 

@@ -3,25 +3,28 @@
 //! Hit ratios on a trace in memory: Zipf's law with exponent 0.9, 4 million requests of 400,000
 //! blocks, a cache of a tenth of them, 20,000 requests a second; the curve of all cache sizes of the
 //! same, exact and of samples. Time simulated: 8 KiB requests of a cached gigabyte, one in four of
-//! them a write, by 16 users. Words after `--` name what to measure: `-- lru curve`.
+//! them a write, by 16 users. Words after `--` name what to measure: `-- lru curve`. With `--trace FILE`,
+//! in which a block is a byte, and `--slots N` the same of that trace; with `--json` a line of JSON for
+//! each.
 
 use std::hint::black_box;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cache_core::engine::{CacheConfig, Engine, Mode, Pace};
 use cache_core::layout::Layout;
 use cache_core::policy::{self, Access, Block, Geometry, PolicyKind};
-use clap::ValueEnum;
+use clap::{Parser, ValueEnum};
 use nix::time::{ClockId, clock_gettime};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use storage_model::spec::ModelSpec;
 use virtual_time::Nanos;
 use whatif::curve::Reader;
-use whatif::hit_ratio::{simulate, warm_blocks};
+use whatif::hit_ratio::{accesses, simulate, warm_blocks};
 use whatif::policies::Kind;
 use whatif::timed::{Arrivals, simulate_timed};
-use whatif::trace::Request;
+use whatif::trace::{self, Request};
 
 const BLOCKS: u32 = 400_000;
 const REQUESTS: usize = 4_000_000;
@@ -34,29 +37,77 @@ const BLOCK_BYTES: u64 = 64 << 10;
 const CACHED_BYTES: u64 = 1 << 30;
 const TIMED_REQUESTS: u64 = 200_000;
 
+#[derive(Parser)]
+struct Args {
+    /// What to measure; all if nothing is named.
+    names: Vec<String>,
+    #[arg(long, requires = "slots")]
+    trace: Option<PathBuf>,
+    #[arg(long)]
+    slots: Option<u32>,
+    #[arg(long, default_value_t = ROUNDS)]
+    rounds: u32,
+    #[arg(long)]
+    json: bool,
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// What was found of one.
+struct Found {
+    name: String,
+    /// Millions of requests a second.
+    rate: f64,
+    /// Of which thing the result is, and the result.
+    result: (&'static str, f64),
+}
+
+impl Args {
+    fn wants(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|one| name.contains(one))
+    }
+
+    fn tell(&self, found: &Found) {
+        let Found {
+            name,
+            rate,
+            result: (what, result),
+        } = found;
+        match self.json {
+            true => println!("{{\"name\": \"{name}\", \"rate\": {rate}, \"{what}\": {result}}}"),
+            false => println!("{name:14} {rate:8.2} M requests/s, {what} {result:.4}"),
+        }
+    }
+}
+
 fn main() {
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|word| word != "--bench")
-        .collect();
-    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|one| name.contains(one));
-    let trace = zipf();
+    let args = Args::parse();
+    let (trace, slots) = match &args.trace {
+        Some(file) => (read(file), args.slots.expect("clap requires it")),
+        None => (zipf(), BLOCKS / 10),
+    };
     for &kind in Kind::value_variants() {
         let name = kind.name();
         // bcache looks at whole requests, which this trace has none of.
-        if is_wanted(&name) && kind != Kind::Bcache {
-            let mut miss_ratio = 0.0;
-            let rate = best(REQUESTS, || {
-                miss_ratio = black_box(simulate(kind, BLOCKS / 10, &[], &trace)).miss_ratio;
+        if args.wants(&name) && kind != Kind::Bcache {
+            let mut misses = 0;
+            let rate = best(args.rounds, trace.len(), || {
+                misses = black_box(simulate(kind, slots, &[], &trace)).misses;
             });
-            println!("{name:9} {rate:8.1} M requests/s, miss ratio {miss_ratio:.4}");
+            let result = ("miss ratio", misses as f64 / trace.len() as f64);
+            args.tell(&Found { name, rate, result });
         }
     }
-    if is_wanted("curve") {
-        let blocks: Vec<Block> = trace.iter().map(|access| access.block).collect();
-        let exact = curve("exact curve", 1.0, &blocks, None);
-        curve("curve 1/10", 0.1, &blocks, Some(exact));
-        curve("curve 1/100", 0.01, &blocks, Some(exact));
+    let blocks: Vec<Block> = trace.iter().map(|access| access.block).collect();
+    for (name, share) in [
+        ("exact curve", 1.0),
+        ("curve 1/10", 0.1),
+        ("curve 1/100", 0.01),
+    ] {
+        if args.wants(name) {
+            args.tell(&curve(name, share, &blocks, slots, args.rounds));
+        }
     }
     drop(trace);
     for (name, model, cached) in [
@@ -64,39 +115,47 @@ fn main() {
         ("flash alone", "pcie-flash-2014", false),
         ("nas-2014 alone", "nas-2014", false),
     ] {
-        if is_wanted(name) {
+        if args.wants(name) {
             let trace = timed_trace();
             let mut iops = 0.0;
-            let rate = best(trace.len(), || iops = timed(model, cached, &trace));
-            println!("{name:14} {rate:8.2} M requests/s, {iops:.0} IOPS simulated");
+            let rate = best(args.rounds, trace.len(), || {
+                iops = timed(model, cached, &trace);
+            });
+            let (name, result) = (name.to_owned(), ("IOPS simulated", iops));
+            args.tell(&Found { name, rate, result });
         }
     }
 }
 
-/// The hit ratio of a tenth, beside which those of samples are.
-fn curve(name: &str, share: f64, blocks: &[Block], exact: Option<f64>) -> f64 {
+fn read(file: &Path) -> Vec<Access> {
+    let requests = trace::read(file).expect("a trace");
+    accesses(&requests, 1).expect("blocks of a byte")
+}
+
+/// The hit ratio of so many slots, beside which those of samples are.
+fn curve(name: &str, share: f64, blocks: &[Block], slots: u32, rounds: u32) -> Found {
     let mut ratio = 0.0;
-    let rate = best(blocks.len(), || {
+    let rate = best(rounds, blocks.len(), || {
         let mut reader = Reader::new(share);
         reader.read(black_box(blocks));
-        let found = reader.curve(1, &[u64::from(BLOCKS / 10)]);
+        let found = reader.curve(1, &[u64::from(slots)]);
         ratio = found.points[0].hit_ratio;
     });
-    let off = exact.map_or(String::new(), |exact| {
-        format!(", off by {:+.4}", ratio - exact)
-    });
-    println!("{name:11} {rate:8.1} M requests/s, hit ratio {ratio:.4}{off}");
-    ratio
+    Found {
+        name: name.to_owned(),
+        rate,
+        result: ("hit ratio", ratio),
+    }
 }
 
 /// Millions a second.
-fn best(requests: usize, mut run: impl FnMut()) -> f64 {
+fn best(rounds: u32, requests: usize, mut run: impl FnMut()) -> f64 {
     let rate = |_| {
         let began = on_core();
         run();
         requests as f64 / (on_core() - began).as_secs_f64() / 1e6
     };
-    (0..ROUNDS).map(rate).fold(0.0, f64::max)
+    (0..rounds).map(rate).fold(0.0, f64::max)
 }
 
 fn on_core() -> Duration {

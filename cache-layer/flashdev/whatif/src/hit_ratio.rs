@@ -4,19 +4,21 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::policies::{
-    Bcache, BcacheSettings, Clock, Fifo, Kind, Lirs, Textbook, TinyLfu, TwoQueues,
-};
+use crate::policies::{Bcache, BcacheSettings, Clock, Fifo, Kind, Lirs, TinyLfu, TwoQueues};
 use crate::trace::{Request, TraceError};
 use cache_core::engine::Mode;
 use cache_core::policy::{
-    Access, Arc, Block, DemandFill, Geometry, HOTTEST, Hotset, Lru, Mapping, Policy, PolicyKind,
-    S3Fifo, Sieve, Slot, Smq, Work,
+    Access, Arc, AtOnce, Block, Geometry, HOTTEST, Hotset, Lru, Mapping, Policy, PolicyKind,
+    S3Fifo, Sieve, Slot, Smq, Textbook, Work,
 };
+use fixedbitset::FixedBitSet;
 use virtual_time::{NANOS_PER_S, Nanos};
 
 /// A gap between two requests from which on the cache counts as idle: dm-cache's, one second.
 const IDLE_AFTER: Nanos = NANOS_PER_S as Nanos;
+
+/// Accesses that are looked at together, before each is simulated.
+const AHEAD: usize = 64;
 
 /// First block number that a trace may not have: policies keep tables over all blocks below.
 const BLOCK_LIMIT: u64 = 1 << 28;
@@ -288,22 +290,36 @@ fn outcome(
     warm: &[Mapping],
     trace: &mut impl Iterator<Item = Access>,
 ) -> Outcome {
+    let Geometry {
+        origin_blocks: blocks,
+        slots,
+    } = geometry;
     let Some(live) = kind.live() else {
         return match kind {
-            Kind::Fifo => textbook::<Fifo>(geometry, mode, trace),
-            Kind::Clock => textbook::<Clock>(geometry, mode, trace),
-            Kind::TwoQueues => textbook::<TwoQueues>(geometry, mode, trace),
-            Kind::Lirs => textbook::<Lirs>(geometry, mode, trace),
-            Kind::TinyLfu => textbook::<TinyLfu>(geometry, mode, trace),
+            Kind::Fifo => textbook(Fifo::new(blocks, slots), mode, blocks, trace),
+            Kind::Clock => textbook(Clock::new(blocks, slots), mode, blocks, trace),
+            Kind::TwoQueues => textbook(TwoQueues::new(blocks, slots), mode, blocks, trace),
+            Kind::Lirs => textbook(Lirs::new(blocks, slots), mode, blocks, trace),
+            Kind::TinyLfu => textbook(TinyLfu::new(blocks, slots), mode, blocks, trace),
             _ => unreachable!("{kind:?} looks at whole requests"),
         };
     };
+    macro_rules! at_once {
+        ($replacement:ty) => {
+            textbook(
+                AtOnce::<$replacement>::new(geometry, warm),
+                mode,
+                blocks,
+                trace,
+            )
+        };
+    }
     match live {
         PolicyKind::Hotset => drive(Hotset::new(geometry), mode, warm, trace),
-        PolicyKind::Lru => drive(DemandFill::<Lru>::new(geometry), mode, warm, trace),
-        PolicyKind::Sieve => drive(DemandFill::<Sieve>::new(geometry), mode, warm, trace),
-        PolicyKind::S3Fifo => drive(DemandFill::<S3Fifo>::new(geometry), mode, warm, trace),
-        PolicyKind::Arc => drive(DemandFill::<Arc>::new(geometry), mode, warm, trace),
+        PolicyKind::Lru => at_once!(Lru),
+        PolicyKind::Sieve => at_once!(Sieve),
+        PolicyKind::S3Fifo => at_once!(S3Fifo),
+        PolicyKind::Arc => at_once!(Arc),
         PolicyKind::Smq => drive(Smq::new(geometry), mode, warm, trace),
     }
 }
@@ -388,38 +404,48 @@ impl<P: Policy> Driven<P> {
 }
 
 /// An algorithm that says itself what comes and goes.
-fn textbook<T: Textbook>(
-    geometry: Geometry,
+fn textbook(
+    mut policy: impl Textbook,
     mode: Mode,
+    origin_blocks: u32,
     trace: &mut impl Iterator<Item = Access>,
 ) -> Outcome {
     let mut outcome = Outcome::default();
-    let mut policy = T::new(geometry.origin_blocks, geometry.slots);
-    let mut dirty = vec![false; geometry.origin_blocks as usize];
-    for access in trace {
-        let touch = policy.touch(access.block);
-        outcome.count(touch.hit, access.write);
-        outcome.promotions += u64::from(touch.came);
-        outcome.flash_writes += u64::from(touch.came);
-        if let Some(left) = touch.left {
-            outcome.demotions += 1;
-            let was_dirty = std::mem::replace(&mut dirty[left as usize], false);
-            outcome.write_backs += u64::from(was_dirty);
+    let mut dirty = FixedBitSet::with_capacity(origin_blocks as usize);
+    let mut next = Vec::with_capacity(AHEAD);
+    loop {
+        next.clear();
+        next.extend(trace.by_ref().take(AHEAD));
+        if next.is_empty() {
+            return outcome.with_ratio();
         }
-        if touch.hit && access.write {
-            outcome.flash_writes += 1;
-            let back = mode == Mode::Writeback;
-            outcome.absorbed += u64::from(back);
-            dirty[access.block as usize] |= back;
+        policy.prepare(next.iter().map(|access: &Access| access.block));
+        for access in &next {
+            let touch = policy.touch(access.block);
+            outcome.count(touch.hit, access.write);
+            outcome.promotions += u64::from(touch.came);
+            outcome.flash_writes += u64::from(touch.came);
+            if let Some(left) = touch.left {
+                outcome.demotions += 1;
+                outcome.write_backs += u64::from(dirty.contains(left as usize));
+                dirty.remove(left as usize);
+            }
+            if touch.hit && access.write {
+                outcome.flash_writes += 1;
+                let back = mode == Mode::Writeback;
+                outcome.absorbed += u64::from(back);
+                dirty.set(access.block as usize, back);
+            }
         }
     }
-    outcome.with_ratio()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cache_core::policy::DemandFill;
     use clap::ValueEnum;
+    use proptest::prelude::*;
     use rand_xoshiro::SplitMix64;
     use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
@@ -510,6 +536,69 @@ mod tests {
     fn an_empty_trace_has_no_misses() {
         for kind in [Kind::S3Fifo, Kind::Smq] {
             assert_eq!(simulate(kind, 10, &[], &[]), Outcome::default());
+        }
+    }
+
+    /// The engine's own policy, whose work is done at once, against the algorithm alone.
+    fn both<R>(
+        policy: impl Policy,
+        algorithm: impl Fn(&[Mapping]) -> AtOnce<R>,
+        warm: &[Mapping],
+        mode: Mode,
+        trace: &[Access],
+    ) -> [Outcome; 2]
+    where
+        AtOnce<R>: Textbook,
+    {
+        let whole = drive(policy, mode, warm, &mut trace.iter().copied());
+        let alone = algorithm(warm);
+        [
+            whole,
+            textbook(alone, mode, BLOCKS, &mut trace.iter().copied()),
+        ]
+    }
+
+    const BLOCKS: u32 = 40;
+
+    proptest! {
+        #[test]
+        fn data_that_moves_at_once_leaves_nothing_out(
+            slots in 1..12u32,
+            warmed in 0..12u32,
+            back: bool,
+            drawn in prop::collection::vec((prop_oneof![0..6u32, 0..BLOCKS], any::<bool>(), 0..2u64), 0..400),
+        ) {
+            let geometry = Geometry { origin_blocks: BLOCKS, slots };
+            let mode = if back { Mode::Writeback } else { Mode::Writethrough };
+            let warm: Vec<Mapping> = (0..warmed.min(slots))
+                .map(|slot| Mapping {
+                    block: slot * 3,
+                    slot,
+                    dirty: false,
+                    heat: if slot % 2 == 0 { HOTTEST } else { 0 },
+                    missing: 0,
+                })
+                .collect();
+            let mut now = 0;
+            let trace: Vec<Access> = drawn
+                .into_iter()
+                .map(|(block, write, wait)| {
+                    now += wait * IDLE_AFTER;
+                    Access { now, block, write, whole: false }
+                })
+                .collect();
+            macro_rules! same {
+                ($replacement:ty) => {
+                    let made = |warm: &[Mapping]| AtOnce::<$replacement>::new(geometry, warm);
+                    let engines = DemandFill::<$replacement>::new(geometry);
+                    let [whole, alone] = both(engines, made, &warm, mode, &trace);
+                    prop_assert_eq!(whole, alone);
+                };
+            }
+            same!(Lru);
+            same!(Sieve);
+            same!(S3Fifo);
+            same!(Arc);
         }
     }
 

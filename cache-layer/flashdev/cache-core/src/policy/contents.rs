@@ -41,6 +41,17 @@ pub(super) trait Replacement: Send {
 
     /// How much a block is worth, 0 to [`HOTTEST`]; from half of it on it is `hot` when loaded.
     fn heat(&self, slot: Slot) -> u8;
+
+    /// Something of what [`Replacement::touch`] is going to change, so that it is in the processor's
+    /// cache by then.
+    fn peek(&self, slot: Slot) -> u32 {
+        self.heat(slot).into()
+    }
+
+    /// Which slot [`Replacement::evict`] looks at first, if that is known.
+    fn next_victim(&self) -> Option<Slot> {
+        None
+    }
 }
 
 /// What is in the cache, what decides among it, and the work that changes it.

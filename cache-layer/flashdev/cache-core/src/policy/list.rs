@@ -38,6 +38,13 @@ impl Links {
         some(self.0[index as usize].newer)
     }
 
+    /// Something of an index's links, and of those of its neighbours.
+    pub(super) fn peek(&self, index: u32) -> u32 {
+        let Link { older, newer } = self.0[index as usize];
+        let of = |index: u32| self.0.get(index as usize).map_or(0, |link| link.older);
+        of(older) ^ of(newer)
+    }
+
     fn at(&mut self, index: u32) -> &mut Link {
         &mut self.0[index as usize]
     }

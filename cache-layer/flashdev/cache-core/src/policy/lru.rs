@@ -44,4 +44,12 @@ impl Replacement for Lru {
     fn heat(&self, _slot: Slot) -> u8 {
         0
     }
+
+    fn next_victim(&self) -> Option<Slot> {
+        self.order.front()
+    }
+
+    fn peek(&self, slot: Slot) -> u32 {
+        self.links.peek(slot)
+    }
 }

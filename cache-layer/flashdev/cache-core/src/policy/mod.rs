@@ -33,7 +33,7 @@ mod slots;
 mod smq;
 
 pub use arc::Arc;
-pub use demand::DemandFill;
+pub use demand::{AtOnce, DemandFill, Textbook, Touch};
 pub use hotset::Hotset;
 pub use lru::Lru;
 pub use nothing::Nothing;

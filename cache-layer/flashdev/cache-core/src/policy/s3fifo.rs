@@ -173,6 +173,10 @@ impl Replacement for S3Fifo {
         self.push(slot, hot || overflows, 0);
     }
 
+    fn next_victim(&self) -> Option<Slot> {
+        self.small.front()
+    }
+
     /// In quarters: a block in the small queue by its touches, one in main at least half.
     fn heat(&self, slot: Slot) -> u8 {
         let entry = self.entries[slot as usize];

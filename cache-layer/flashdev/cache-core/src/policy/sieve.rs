@@ -58,6 +58,10 @@ impl Replacement for Sieve {
         self.queue.push_back(&mut self.links, slot);
     }
 
+    fn next_victim(&self) -> Option<Slot> {
+        self.hand.or(self.queue.front())
+    }
+
     fn heat(&self, slot: Slot) -> u8 {
         if self.visited[slot as usize] {
             HOTTEST

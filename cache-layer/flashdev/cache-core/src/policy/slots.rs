@@ -215,6 +215,14 @@ impl Slots {
         self.used -= 1;
     }
 
+    /// A block leaves its slot at once, where nothing has an owner. Its place is not read: of a block
+    /// that has to go, the processor's cache does not have it.
+    pub fn vacate(&mut self, block: Block) {
+        debug_assert!(self.owners.is_none() && self.leaving_count == 0);
+        self.places[block as usize] = ABSENT;
+        self.used -= 1;
+    }
+
     // Owners.
 
     /// From now on blocks have these owners; victims that were set aside stay so.

@@ -1,9 +1,7 @@
 //! CLOCK, or second chance: Corbato, "A paging experiment with the Multics system", 1968.
 
-use cache_core::policy::Block;
 use cache_core::policy::list::{Links, List};
-
-use super::{Textbook, Touch};
+use cache_core::policy::{Block, Textbook, Touch};
 
 /// CLOCK: FIFO, but what was touched since the hand passed goes round once more.
 pub struct Clock {
@@ -13,8 +11,9 @@ pub struct Clock {
     slots: u32,
 }
 
-impl Textbook for Clock {
-    fn new(origin_blocks: u32, slots: u32) -> Clock {
+impl Clock {
+    /// An empty cache of at least one slot, for blocks below `origin_blocks`.
+    pub fn new(origin_blocks: u32, slots: u32) -> Clock {
         Clock {
             links: Links::new(origin_blocks),
             ring: List::EMPTY,
@@ -22,7 +21,9 @@ impl Textbook for Clock {
             slots,
         }
     }
+}
 
+impl Textbook for Clock {
     fn touch(&mut self, block: Block) -> Touch {
         if self.links.is_linked(block) {
             self.used[block as usize] = true;

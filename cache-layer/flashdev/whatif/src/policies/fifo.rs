@@ -1,9 +1,7 @@
 //! First in, first out.
 
-use cache_core::policy::Block;
 use cache_core::policy::list::{Links, List};
-
-use super::{Textbook, Touch};
+use cache_core::policy::{Block, Textbook, Touch};
 
 /// FIFO: a queue in order of arrival.
 pub struct Fifo {
@@ -12,15 +10,18 @@ pub struct Fifo {
     slots: u32,
 }
 
-impl Textbook for Fifo {
-    fn new(origin_blocks: u32, slots: u32) -> Fifo {
+impl Fifo {
+    /// An empty cache of at least one slot, for blocks below `origin_blocks`.
+    pub fn new(origin_blocks: u32, slots: u32) -> Fifo {
         Fifo {
             links: Links::new(origin_blocks),
             queue: List::EMPTY,
             slots,
         }
     }
+}
 
+impl Textbook for Fifo {
     fn touch(&mut self, block: Block) -> Touch {
         if self.links.is_linked(block) {
             return Touch::HIT;

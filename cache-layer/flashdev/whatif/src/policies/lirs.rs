@@ -3,10 +3,8 @@
 //! their last touch, the queue Q holds the resident blocks that are not LIR. One slot in a hundred is
 //! for those, as in the paper.
 
-use cache_core::policy::Block;
 use cache_core::policy::list::{Links, List};
-
-use super::{Textbook, Touch};
+use cache_core::policy::{Block, Textbook, Touch};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -95,8 +93,9 @@ impl Lirs {
     }
 }
 
-impl Textbook for Lirs {
-    fn new(origin_blocks: u32, slots: u32) -> Lirs {
+impl Lirs {
+    /// An empty cache of at least one slot, for blocks below `origin_blocks`.
+    pub fn new(origin_blocks: u32, slots: u32) -> Lirs {
         Lirs {
             states: vec![State::Absent; origin_blocks as usize],
             stack_links: Links::new(origin_blocks),
@@ -108,7 +107,9 @@ impl Textbook for Lirs {
             slots,
         }
     }
+}
 
+impl Textbook for Lirs {
     fn touch(&mut self, block: Block) -> Touch {
         match self.states[block as usize] {
             State::Lir => {

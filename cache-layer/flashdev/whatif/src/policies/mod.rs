@@ -8,7 +8,7 @@ mod lirs;
 mod tiny_lfu;
 mod two_queues;
 
-use cache_core::policy::{Block, PolicyKind};
+use cache_core::policy::PolicyKind;
 use clap::ValueEnum;
 
 pub use bcache::{Bcache, Settings as BcacheSettings};
@@ -75,53 +75,17 @@ impl Kind {
     }
 }
 
-/// What a touch has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Touch {
-    /// The block was there.
-    pub hit: bool,
-    /// It was not, and is now.
-    pub came: bool,
-    /// A block that had to go; the new one itself, if it was not let in.
-    pub left: Option<Block>,
-}
-
-impl Touch {
-    const HIT: Touch = Touch {
-        hit: true,
-        came: false,
-        left: None,
-    };
-
-    fn came(left: Option<Block>) -> Touch {
-        Touch {
-            hit: false,
-            came: true,
-            left,
-        }
-    }
-}
-
-/// A replacement algorithm of the textbook: data moves in no time.
-pub trait Textbook {
-    /// An empty cache of at least one slot, for blocks below `origin_blocks`.
-    fn new(origin_blocks: u32, slots: u32) -> Self;
-
-    /// A request touches a block.
-    fn touch(&mut self, block: Block) -> Touch;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cache_core::policy::{Block, Textbook};
     use proptest::prelude::*;
     use std::collections::HashSet;
 
     const BLOCKS: u32 = 30;
 
     /// What comes and goes is what hits.
-    fn check<T: Textbook>(slots: u32, blocks: &[Block]) {
-        let mut policy = T::new(BLOCKS, slots);
+    fn check(mut policy: impl Textbook, slots: u32, blocks: &[Block]) {
         let mut there = HashSet::new();
         for &block in blocks {
             let touch = policy.touch(block);
@@ -142,8 +106,7 @@ mod tests {
         }
     }
 
-    fn misses<T: Textbook>(slots: u32, blocks: impl IntoIterator<Item = Block>) -> usize {
-        let mut policy = T::new(1 << 16, slots);
+    fn misses(mut policy: impl Textbook, blocks: impl IntoIterator<Item = Block>) -> usize {
         let touches = blocks.into_iter().map(|block| policy.touch(block));
         touches.filter(|touch| !touch.hit).count()
     }
@@ -152,11 +115,11 @@ mod tests {
         #[test]
         fn what_comes_and_goes_is_what_hits(slots in 1..9u32,
                                             blocks in prop::collection::vec(0..BLOCKS, 0..300)) {
-            check::<Fifo>(slots, &blocks);
-            check::<Clock>(slots, &blocks);
-            check::<TwoQueues>(slots, &blocks);
-            check::<Lirs>(slots, &blocks);
-            check::<TinyLfu>(slots, &blocks);
+            check(Fifo::new(BLOCKS, slots), slots, &blocks);
+            check(Clock::new(BLOCKS, slots), slots, &blocks);
+            check(TwoQueues::new(BLOCKS, slots), slots, &blocks);
+            check(Lirs::new(BLOCKS, slots), slots, &blocks);
+            check(TinyLfu::new(BLOCKS, slots), slots, &blocks);
         }
 
         #[test]
@@ -194,8 +157,8 @@ mod tests {
     #[test]
     fn lirs_keeps_most_of_a_loop() {
         let round = || (0..10_000u32).map(|at| at % 110);
-        assert_eq!(misses::<Fifo>(100, round()), 10_000);
-        let lirs = misses::<Lirs>(100, round());
+        assert_eq!(misses(Fifo::new(1 << 16, 100), round()), 10_000);
+        let lirs = misses(Lirs::new(1 << 16, 100), round());
         assert!(lirs < 2000, "{lirs}");
     }
 
@@ -207,13 +170,13 @@ mod tests {
         let mixed = || (0..20_000u32).map(one);
         let scan = 10_000;
         for (name, misses) in [
-            ("2q", misses::<TwoQueues>(100, mixed())),
-            ("lirs", misses::<Lirs>(100, mixed())),
-            ("w-tinylfu", misses::<TinyLfu>(100, mixed())),
+            ("2q", misses(TwoQueues::new(1 << 16, 100), mixed())),
+            ("lirs", misses(Lirs::new(1 << 16, 100), mixed())),
+            ("w-tinylfu", misses(TinyLfu::new(1 << 16, 100), mixed())),
         ] {
             assert!(misses < scan + 1000, "{name}: {misses}");
         }
-        let fifo = misses::<Fifo>(100, mixed());
+        let fifo = misses(Fifo::new(1 << 16, 100), mixed());
         assert!(fifo > scan + 2000, "{fifo}");
     }
 }

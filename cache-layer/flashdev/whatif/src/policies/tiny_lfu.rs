@@ -3,10 +3,8 @@
 //! of which 80 % are protected, and between them a count of touches that ages: who leaves the window
 //! gets a place behind it only if it was touched more often than who would have to go.
 
-use cache_core::policy::Block;
 use cache_core::policy::list::{Links, List};
-
-use super::{Textbook, Touch};
+use cache_core::policy::{Block, Textbook, Touch};
 
 const ROWS: usize = 4;
 const MOST: u8 = 15;
@@ -83,8 +81,9 @@ impl TinyLfu {
     }
 }
 
-impl Textbook for TinyLfu {
-    fn new(origin_blocks: u32, slots: u32) -> TinyLfu {
+impl TinyLfu {
+    /// An empty cache of at least one slot, for blocks below `origin_blocks`.
+    pub fn new(origin_blocks: u32, slots: u32) -> TinyLfu {
         let window_most = (slots / 100).max(1);
         let main_most = slots - window_most;
         TinyLfu {
@@ -99,7 +98,9 @@ impl Textbook for TinyLfu {
             sketch: Sketch::new(slots),
         }
     }
+}
 
+impl Textbook for TinyLfu {
     fn touch(&mut self, block: Block) -> Touch {
         self.sketch.add(block);
         match self.segments[block as usize] {

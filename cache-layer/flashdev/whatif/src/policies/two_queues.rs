@@ -2,10 +2,8 @@
 //! algorithm", VLDB 1994: the full version, in its names, with a quarter of the slots for A1in and a
 //! memory of half as many blocks as there are slots for A1out.
 
-use cache_core::policy::Block;
 use cache_core::policy::list::{Links, List};
-
-use super::{Textbook, Touch};
+use cache_core::policy::{Block, Textbook, Touch};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Queue {
@@ -58,8 +56,9 @@ impl TwoQueues {
     }
 }
 
-impl Textbook for TwoQueues {
-    fn new(origin_blocks: u32, slots: u32) -> TwoQueues {
+impl TwoQueues {
+    /// An empty cache of at least one slot, for blocks below `origin_blocks`.
+    pub fn new(origin_blocks: u32, slots: u32) -> TwoQueues {
         TwoQueues {
             links: Links::new(origin_blocks),
             queues: vec![Queue::None; origin_blocks as usize],
@@ -71,7 +70,9 @@ impl Textbook for TwoQueues {
             k_out: (slots / 2).max(1),
         }
     }
+}
 
+impl Textbook for TwoQueues {
     fn touch(&mut self, block: Block) -> Touch {
         match self.queues[block as usize] {
             Queue::Am => {
