@@ -533,9 +533,9 @@ function Measure-HotsetArrayTest {
     Also search forum posts on each array while new ones come in. Takes root, as the arrays are
     mounted.
     .PARAMETER Posts
-    Posts in the index that is searched. Default: 300000.
+    Posts in the index that is searched. Default: 500000.
     .PARAMETER Memory
-    Memory of the search, with what it keeps of the index. Default: 192MiB.
+    Memory of the search, with what it keeps of the index. Default: 128MiB.
     .PARAMETER SearchSeconds
     Seconds of the search on each array. Default: 20.
     .PARAMETER AsJob

@@ -2,8 +2,8 @@
 direction: fio on the served file, beside the same load on the same model in virtual time.
 
 Each cell begins with a device that has done nothing before, on both sides, so that caches which
-fill in the meantime fill alike. What is off is measured twice more and the median counts: a
-computer that others use as well has its hiccups.
+fill in the meantime fill alike. What is off without a known reason is measured twice more and the
+median counts: a computer that others use as well has its hiccups.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -89,7 +89,7 @@ class Cell:
     """A point measured.
 
     :ivar seconds: of each run.
-    :ivar runs: one, or three where the first was off.
+    :ivar runs: one, and up to two more where it was off for no known reason.
     :ivar path_us: what serving took of a small request's time on this computer.
     :ivar busy: the processors' share of time in work while the last one ran.
     :ivar ceiling: what this computer serves of such a load without a model; only asked for where
@@ -321,16 +321,15 @@ class _Bench:
         if needed < seconds:
             seconds, expected = needed, self._expected(point, needed)
         named = (point.model, point.block, point.depth, point.direction, seconds, expected)
-        runs: list[Sample] = []
-        while len(runs) <= _REPEATS:
-            sample, busy = self._run(point.model, point, seconds)
-            runs.append(sample)
-            cell = Cell(*named, tuple(runs), self.path_us, busy)
-            if len(runs) == 1 and cell.is_within:
-                return cell
+        sample, busy = self._run(point.model, point, seconds)
+        cell = Cell(*named, (sample,), self.path_us, busy)
         if cell.is_within:
             return cell
-        return Cell(*named, tuple(runs), self.path_us, busy, self._ceiling(point))
+        cell = replace(cell, ceiling=self._ceiling(point))
+        while cell.verdict == "off" and len(cell.runs) <= _REPEATS:
+            sample, busy = self._run(point.model, point, seconds)
+            cell = replace(cell, runs=(*cell.runs, sample), busy=busy)
+        return cell
 
     def _expected(self, point: Point, seconds: int) -> Sample:
         words = ["--size", str(int(self._size)), "--load", point.direction]

@@ -30,14 +30,14 @@ REGION_BYTES = 1024**2
 STRIPS = 64
 _HOTTEST_SHARE = 0.1
 _INDEX = "index"
-_MEMORY = Bytes(192 * 1024**2)
+_MEMORY = Bytes(128 * 1024**2)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchLoad:
     """What is searched, by how many, and how many posts a second come in."""
 
-    posts: int = 300_000
+    posts: int = 500_000
     memory: Bytes = _MEMORY
     seconds: float = 20.0
     users: int = 8

@@ -44,10 +44,10 @@ class MeasureArrays(Request):
     ] = False
     posts: Annotated[
         int, Field(ge=1000, le=10**8, description="Posts in the index that is searched.")
-    ] = 300_000
+    ] = 500_000
     memory: Annotated[
         fields.Size, Field(description="Memory of the search, with what it keeps of the index.")
-    ] = "192MiB"
+    ] = "128MiB"
     search_seconds: Annotated[
         float, Field(ge=1, le=3600, description="Seconds of the search on each array.")
     ] = 20.0
