@@ -606,7 +606,7 @@ def test_the_unit_is_the_very_commands(bench: Bench, kind: KernelKind) -> None:
     bench.sh(f"sh {script} stop; dd if=/dev/urandom of={by_id(ORIGIN)} bs=4k seek=9 count=1")
     with pytest.raises(CommandError, match="was written to while the tier was down"):
         bench.sh(f"sh {script} start")
-    systemd_unit.remove(machine, bench.found()[1])
+    systemd_unit.remove(machine, *bench.found())
     bench.sh(f"! test -e {path}; ! test -e {script}")
 
 
@@ -635,6 +635,51 @@ def test_the_mount_of_a_tier_waits_for_its_unit(bench: Bench) -> None:
         assert bench.sh("tail -n 1 /etc/fstab") == f"UUID={uuid} /srv/db ext4 noatime 0 2"
     finally:
         bench.sh("mv /run/fstab /etc/fstab")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_origin_without_a_file_system(bench: Bench, kind: KernelKind) -> None:
+    """What a database of its own volume manager uses: no UUID, no superblock says whose it is."""
+    machine = bench.machine
+    origin = by_id(ORIGIN)
+    bench.sh(
+        f"wipefs -aq {origin}; dd if=/dev/urandom of={origin} bs=64k count=128 oflag=direct"
+        f" status=none; udevadm settle; ! blkid -p {origin}"
+    )
+
+    def data(device: PurePosixPath) -> str:
+        return bench.sh(f"head -c {8 * MIB} {device} | md5sum")
+
+    before = data(origin)
+    bench.sh("cp /etc/fstab /run/fstab; echo 'UUID= /srv/no ext4 noauto 0 0' >> /etc/fstab")
+    try:
+        bench.create(kind)
+        assert "hotset" not in bench.sh("cat /etc/fstab")
+    finally:
+        bench.sh("mv /run/fstab /etc/fstab")
+    device = bench.found()[1].device
+    assert data(device) == before
+    bench.soil()
+    now = bench.sh(f"md5sum < {device}")
+    bench.crash()
+    lifecycle.activate(machine, *bench.found(), print)
+    assert bench.sh(f"md5sum < {device}") == now
+    assert bench.sh(f"test -e {origin} && readlink -f {origin}").startswith("/dev/dm-")
+    # Within what is looked at, and behind it: as long as the machine is up, its writes are counted.
+    for at in (4, 2000):
+        bench.soil()
+        now = bench.sh(f"md5sum < {device}")
+        lifecycle.deactivate(machine, *bench.found(), print)
+        write = f"of={origin} bs=4k count=1 seek={at} oflag=direct conv=notrunc status=none"
+        bench.sh(f"dd if={origin} of=/run/kept bs=4k count=1 skip={at}; dd if=/dev/urandom {write}")
+        with pytest.raises(lifecycle.OriginChangedError, match="was written to"):
+            lifecycle.activate(machine, *bench.found(), print)
+        bench.sh(f"dd if=/run/kept {write}")
+        lifecycle.keep_flash(machine, *bench.found())
+        lifecycle.activate(machine, *bench.found(), print)
+        assert bench.sh(f"md5sum < {device}") == now
+    lifecycle.detach(machine, *bench.found(), False, False, lambda _: None, print)
+    assert bench.sh(f"md5sum < {origin}") == now
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -304,6 +305,38 @@ def test_an_engine_that_is_killed_under_load_loses_nothing_that_was_synced(site:
     site.unmount()
     assert "started again" in site.sh("cat /run/hotset/engine/shop/log")
     assert site.machine.run(["e2fsck", "-fn", "/dev/hotset/shop"], check=False).rc == 0
+
+
+def test_an_engine_that_was_killed_is_said_to_be_started_again(site: Site) -> None:
+    site.create("shop")
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    sums = [site.file("data")]
+    os.kill(site.engine_pid("shop"), 9)
+    seen = list[DiskState]()
+
+    def is_back() -> bool:
+        seen.append(site.inspect("shop"))
+        return seen[-1].report.state == "active" and len(seen) > 1
+
+    wait_until(is_back)
+    states = [one.report.state for one in seen]
+    assert "restarting" in states
+    assert "inactive" not in states
+    notes = [note for one in seen if one.report.state == "restarting" for note in one.report.notes]
+    assert all(
+        re.match(r"its cache engine ended [0-3] s ago and is started again", one) for one in notes
+    )
+    site.unmount()
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    assert site.sums("data") == sums
+    site.unmount()
+    # Whoever takes the disk down meanwhile is obeyed.
+    os.kill(site.engine_pid("shop"), 9)
+    wait_until(lambda: site.inspect("shop").report.state == "restarting")
+    site.deactivate("shop")
+    time.sleep(2)
+    assert site.inspect("shop").report.state == "inactive"
+    assert site.sh("ls /run/hotset/engine/shop/pid 2> /dev/null || :") == ""
 
 
 def test_after_a_kill_under_load_what_was_cached_hits_within_a_minute(site: Site) -> None:

@@ -389,7 +389,6 @@ def test_a_unit_is_started_at_once_and_what_systemd_refuses_is_an_error() -> Non
     there = server(**{"test -d /run/systemd": 0})
     path = systemd_unit.install(there, CARD, disk())
     assert [line for line in there.commands if line.startswith("systemctl")] == [
-        "systemctl daemon-reload",
         f"systemctl enable {path.name}",
         f"systemctl start {path.name}",
     ]

@@ -61,6 +61,8 @@ def on(machine: Machine) -> str:
         machine.run(["mkdir", "-p", str(path.parent)])
         # A copy that breaks off must not be taken for the program.
         machine.put(here, path.with_suffix(".new"), 0o755)
+        # Nor one that a power cut leaves empty: it is what the next boot starts.
+        machine.run(["sync", str(path.with_suffix(".new"))])
         machine.run(["mv", "-f", str(path.with_suffix(".new")), str(path)])
     return str(path)
 

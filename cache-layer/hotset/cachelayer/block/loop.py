@@ -20,6 +20,13 @@ sequence() {
 """A function for shell scripts: the kernel's number of what a device's name stands for now (since
 Linux 5.15), never given again before the next start of the computer."""
 
+TELL_SYSTEMD = """\
+tell_systemd() {
+    [ ! -d /run/systemd/system ] || timeout 30 udevadm trigger --action=change --settle "$1"
+} 2> /dev/null"""
+"""A function for shell scripts, for after a device got its name in /dev/hotset or lost it: nothing
+else has udev look again."""
+
 # $1: the name; $2: the device or file; $3: the first byte. The kernel gives the number of a device
 # that was detached to whoever asks next: a name counts only while the same file is behind it.
 _OURS = """
@@ -32,10 +39,12 @@ ours() {
 """
 # $4: the size.
 _ATTACH_PART = f"""{_OURS}
+{TELL_SYSTEMD}
 ! ours "$@" || exit 0
 mkdir -p "${{1%/*}}" || exit 1
 loop=$(losetup --find --show --direct-io=on --offset "$3" --sizelimit "$4" "$2") || exit 1
 ln -sfn "$loop" "$1"
+tell_systemd "$loop"
 """
 _IS_ATTACHED = f"""{_OURS}
 ours "$@"

@@ -137,6 +137,7 @@ def _mount_at_boot(machine: Machine, disk: Disk, say: Say) -> None:
     systemd_unit.install(machine, cards.find(machine, disk.name)[0], disk)
     for line in fstab.rewrite(machine, disk, systemd_unit.name_of(disk.name)):
         say(f"{fstab.PATH}: {line}")
+    systemd_unit.reload(machine)
 
 
 def _check_kind(card: Card | None, wanted: CreateRequest) -> None:
@@ -202,7 +203,7 @@ def _check_fstab(machine: Machine, wanted: CreateRequest, yes: bool) -> list[fst
         unit = systemd_unit.name_of(wanted.disk)
         device = cards.device_of(wanted.kind, wanted.disk)
         raise CardError(
-            fstab.advice(entries, device, unit),
+            fstab.advice(entries, device, unit, origins.is_remote(machine, wanted.origin)),
             Remedy("change that", parameters={"yes": True}),
             field="origin",
         )
@@ -225,7 +226,7 @@ def _reserved(machine: Machine, disk: Disk, wanted: CreateRequest, say: Say) -> 
 
 
 def _make(machine: Machine, card: Card, disk: Disk, say: Say) -> Disk:
-    udev.keep_others_away(machine, disk)
+    udev.prepare(machine, disk)
     card = cards.save(machine, card.with_disk(replace(disk, phase="creating")))
     state.write(machine, card, disk, TierRecord("active"))
     tier = cards.tier_for(machine, card, disk)

@@ -119,7 +119,7 @@ def activate(
     if disk.reserve:
         # First: nobody writes to it any more once it is looked at.
         reservation.take(machine, disk.origin, by_force=break_reservation)
-    udev.keep_others_away(machine, disk)
+    udev.prepare(machine, disk)
     left = left_of(machine, card, disk)
     try:
         why_empty = _outdated(machine, tier, disk, left)
@@ -349,7 +349,7 @@ def detach(
     # So that no old superblock is found there by what comes next.
     devicemapper.wipe(machine, card.flash, disk.metadata)
     devicemapper.wipe(machine, card.flash, disk.cache)
-    _forget(machine, disk, say)
+    _forget(machine, card, disk, say)
     reservation.give_back(machine, disk.origin)
     card = cards.save(machine, card.without(disk.name))
     say(f"{disk.origin} is a plain disk again: mount it instead of {disk.device}")
@@ -366,7 +366,7 @@ def _detach_dead(
         cards.require_ours(machine, card)
     # First of all: whenever this flash is seen again, its writes are older than the origin's.
     abandoned.add(machine, card, disk)
-    _forget(machine, disk, say)
+    _forget(machine, card, disk, say)
     reservation.give_back(machine, disk.origin)
     card = card.without(disk.name)
     stuck = None
@@ -399,13 +399,16 @@ def _forget_counting(machine: Machine, tier: KernelTier, disk: Disk) -> None:
         tracepoints.end(machine, disk.name)
 
 
-def _forget(machine: Machine, disk: Disk, say: Say) -> None:
+def _forget(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
     """What the machine was told of a disk that is no more."""
     pins.forget(machine, disk.name)
-    systemd_unit.remove(machine, disk)
+    systemd_unit.remove(machine, card, disk)
     udev.show_origin(machine, disk)
-    for line in fstab.restore(machine, disk):
+    restored = fstab.restore(machine, disk)
+    for line in restored:
         say(f"/etc/fstab: {line}")
+    if restored:
+        systemd_unit.reload(machine)
 
 
 def _write_back(

@@ -23,7 +23,7 @@ from ..hosts.base import Machine
 TierKind = Literal["dm-cache", "bcache", "userspace"]
 WarmupMethod = Literal["offline", "insert", "read"]
 WriteMode = Literal["writeback", "writethrough"]
-State = Literal["active", "inactive", "degraded", "failed"]
+State = Literal["active", "inactive", "restarting", "degraded", "failed"]
 
 
 class TierFailedError(HotsetError):
@@ -101,8 +101,9 @@ class FlushStalledError(TierFailedError):
 class Report:
     """How a tier is now.
 
-    ``active``: it works. ``inactive``: its devices do not stand. ``degraded``: it answers, but not
-    as it was asked for (read-only metadata, no cache behind it). ``failed``: it has no figures.
+    ``active``: it works. ``inactive``: its devices do not stand. ``restarting``: nor do they, and
+    whoever watches over it starts it again. ``degraded``: it answers, but not as it was asked for
+    (read-only metadata, no cache behind it). ``failed``: it has no figures.
     ``counters`` is None unless the tier answers; ``tunables`` are what the kernel says they are;
     ``notes`` are whole sentences that say what is wrong and what to do.
     """

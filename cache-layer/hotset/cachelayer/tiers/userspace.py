@@ -153,8 +153,10 @@ class Userspace(PlacedTier, EngineTier):
         path = service.script_of(name)
         self.machine.replace(service.script(name, self.identity, words), path, 0o700)
         if self._has_systemd():
-            self.machine.replace(service.unit(name), service.unit_of(name))
-            self.machine.run(["systemctl", "daemon-reload"])
+            unit, there = service.unit(name), ["cat", str(service.unit_of(name))]
+            if self.machine.run(there, check=False).stdout != unit:
+                self.machine.replace(unit, service.unit_of(name))
+                self.machine.run(["systemctl", "daemon-reload"])
         return path
 
     def engine_words(self, spec: TierSpec) -> list[str]:
@@ -269,7 +271,7 @@ class Userspace(PlacedTier, EngineTier):
     def report(self) -> Report:
         """How it is now; never raises for a tier that failed."""
         if not self.is_active():
-            return Report("inactive", None)
+            return self._report_ended()
         try:
             now = engine.serving(self.machine, self.control)
             division = self._division_in_words()
@@ -284,6 +286,16 @@ class Userspace(PlacedTier, EngineTier):
         note = _NOTES.get(now.state)
         notes = (note,) if note else ()
         return Report("degraded" if note else "active", now.counters, tunables, notes)
+
+    def _report_ended(self) -> Report:
+        restarting = self._script("restarting")
+        if restarting.rc:
+            return Report("inactive", None)
+        note = (
+            f"its cache engine ended {restarting.stdout.strip()} s ago and is started again. What"
+            " had the disk open sees errors until it opens it anew: mount it again"
+        )
+        return Report("restarting", None, (), (note,))
 
     def _division_in_words(self) -> tuple[tuple[str, str], ...]:
         """Nothing of an engine that cannot divide its cache."""
@@ -382,7 +394,7 @@ class Userspace(PlacedTier, EngineTier):
         if self.machine.run(["test", "-e", str(script)], check=False).rc == 0:
             self.machine.run(["sh", str(script), "stop"], timeout_s=_STOP_TIMEOUT_S)
 
-    def _script(self, verb: Literal["attached", "detach"]) -> Result:
+    def _script(self, verb: Literal["attached", "detach", "restarting"]) -> Result:
         """Ask what starts the engine; one that was never installed says no."""
         script = str(service.script_of(self.place.name))
         return self.machine.run(["sh", script, verb], check=False)

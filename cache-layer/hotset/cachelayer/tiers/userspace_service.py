@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from ..block.loop import FOLDER as DEVICES
-from ..block.loop import SEQUENCE
+from ..block.loop import SEQUENCE, TELL_SYSTEMD
 
 RUNTIME = PurePosixPath("/run/hotset/engine")
 SCRIPTS = PurePosixPath("/etc/hotset/engine")
@@ -58,6 +58,7 @@ def script(disk: str, identity: str, engine: Sequence[str]) -> str:
         folder=RUNTIME / disk,
         devices=DEVICES,
         sequence=SEQUENCE,
+        tell_systemd=TELL_SYSTEMD,
         given_up=given_up_of(identity),
         given_up_folder=GIVEN_UP,
         unit=unit_of(disk).name,
@@ -81,6 +82,7 @@ run() {{
     exec {engine} --mount "$mount" --control "$folder/control" "$@"
 }}
 {sequence}
+{tell_systemd}
 # Those over what is served, but for those that go when whoever has them open closes them: by the
 # mount's device number as long as it stands, which the kernel no longer tells when the engine is
 # dead, and by what was noted. No path would do, since containers of one kernel see each other's
@@ -111,6 +113,8 @@ attach() {{
     loop=$(losetup --find --show --direct-io=on "$mount/data") || return 1
     echo "$loop $(sequence "$loop")" > "$folder/attached"
     ln -sfn "$loop" "$device"
+    rm -f "$folder/ended-at"
+    tell_systemd "$loop"
 }}
 detach() {{
     rm -f "$device"
@@ -118,19 +122,33 @@ detach() {{
     # One at a time: what another has just detached is somebody else's by now.
     (
         flock 9
-        for loop in $(loops); do losetup --detach "$loop"; done
+        for loop in $(loops); do losetup --detach "$loop"; tell_systemd "$loop"; done
         rm -f "$folder/attached"
     ) 9> "$folder/detaching"
 }}
 release() {{
+    # Told by systemd, of an engine that is started again.
+    [ "${{SERVICE_RESULT:-success}}" = success ] || date +%s > "$folder/ended-at"
     detach
     umount -l "$mount" 2> /dev/null
     rm -f "$folder/control"
+}}
+# Says how many seconds ago the engine ended, if it is about to be started again.
+restarting() {{
+    read -r since 2> /dev/null < "$folder/ended-at" || return 1
+    if [ -d /run/systemd/system ]; then
+        case $(systemctl is-active {unit}) in activating|deactivating) ;; *) return 1 ;; esac
+    else
+        read -r watching 2> /dev/null < "$folder/supervisor" || return 1
+        grep -qzx supervise "/proc/$watching/cmdline" 2> /dev/null || return 1
+    fi
+    echo $(($(date +%s) - since))
 }}
 check() {{
     run --check
 }}
 supervise() {{
+    echo $$ > "$folder/supervisor"
     while :; do
         release
         (run) >> "$log" 2>&1 &
@@ -140,20 +158,22 @@ supervise() {{
         [ ! -e "$mount/data" ] || {{ attach >> "$log" 2>&1 && ready=1; }}
         wait "$engine"
         ended=$?
-        release
         # 0: it was told to end, 2: it refuses what it was given.
-        case $ended in 0|2) break ;; esac
+        case $ended in 0|2) ready= ;; esac
+        [ -z "$ready" ] || date +%s > "$folder/ended-at"
+        release
         [ -n "$ready" ] || break
         echo "the engine ended with code $ended: it is started again" >> "$log"
         sleep 1
+        [ ! -e "$folder/stop" ] || break
     done
-    rm -f "$folder/pid"
+    rm -f "$folder/pid" "$folder/supervisor" "$folder/ended-at"
     echo "$ended" > "$folder/ended"
 }}
 start() {{
     ! works || return 0
     mkdir -p "$folder"
-    rm -f "$folder/ended"
+    rm -f "$folder/ended" "$folder/stop"
     : > "$log"
     if [ -d /run/systemd/system ]; then
         systemctl reset-failed {unit} 2> /dev/null
@@ -176,12 +196,14 @@ stop() {{
         return
     fi
     detach
-    engine=$(cat "$folder/pid" 2> /dev/null || echo none)
-    kill -TERM "$engine" 2> /dev/null
-    while [ -e "/proc/$engine/exe" ]; do sleep 0.05; done
-    # Whoever watches over it tidies up, unless that was killed as well.
+    # Whoever watches over it tidies up, unless that was killed as well, and starts no other.
+    [ ! -d "$folder" ] || : > "$folder/stop"
     n=0
-    while [ -e "$folder/pid" ] && [ $n -lt 40 ]; do n=$((n + 1)); sleep 0.05; done
+    while read -r engine 2> /dev/null < "$folder/pid" && [ $n -lt 40 ]; do
+        kill -TERM "$engine" 2> /dev/null
+        while [ -e "/proc/$engine/exe" ]; do sleep 0.05; done
+        n=$((n + 1)); sleep 0.05
+    done
     release
     rm -f "$folder/pid"
 }}

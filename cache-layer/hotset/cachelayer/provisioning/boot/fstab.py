@@ -33,12 +33,16 @@ class Entry:
     spec: str
     options: str
 
-    def through(self, device: PurePosixPath, unit: str) -> str:
-        """The line that mounts the tier instead, once its unit has made it."""
-        requires = f"x-systemd.requires={unit}"
-        options = self.options if requires in self.options else f"{self.options},{requires}"
+    def through(self, device: PurePosixPath, unit: str, remote: bool) -> str:
+        """The line that mounts the tier instead, once its unit has made it.
+
+        :param remote: the unit waits for the network; a mount that does not would be in its way.
+        """
+        there = self.options.split(",")
+        wanted = [f"x-systemd.requires={unit}", *["_netdev"] * remote]
         words = re.split(r"(\s+)", self.line.strip())
-        words[0], words[6] = str(device), options
+        words[0] = str(device)
+        words[6] = ",".join((*there, *(one for one in wanted if one not in there)))
         return "".join(words)
 
 
@@ -72,9 +76,9 @@ def rewrite(machine: Machine, disk: Disk, unit: str) -> list[str]:
     The old line stays above as a comment, for :func:`restore`.
     """
     lines = machine.run(["cat", str(PATH)], check=False).stdout.splitlines()
-    changed = list[str]()
+    changed, remote = list[str](), identity.is_remote(machine, disk.origin)
     for entry in reversed(mounting(machine, disk.origin)):
-        new = entry.through(disk.device, unit)
+        new = entry.through(disk.device, unit, remote)
         lines[entry.number - 1 : entry.number] = [f"{_mark(disk)}{entry.line}", new]
         changed.insert(0, new)
     if changed:
@@ -102,10 +106,12 @@ def restore(machine: Machine, disk: Disk) -> list[str]:
     return found
 
 
-def advice(found: list[Entry], device: PurePosixPath, unit: str) -> str:
-    """What is wrong with entries, and how they have to read."""
+def advice(found: list[Entry], device: PurePosixPath, unit: str, remote: bool) -> str:
+    """What is wrong with entries, and how they have to read; ``remote`` as of
+    :meth:`Entry.through`."""
     shown = "; ".join(
-        f"line {one.number}, `{one.line.strip()}`, should read `{one.through(device, unit)}`"
+        f"line {one.number}, `{one.line.strip()}`, should read"
+        f" `{one.through(device, unit, remote)}`"
         for one in found
     )
     return f"{PATH} mounts the origin, which has old data while the tier is down: {shown}"

@@ -26,11 +26,10 @@ from ..state import TierRecord
 
 FOLDER = PurePosixPath("/etc/systemd/system")
 SCRIPTS = PurePosixPath("/etc/hotset/boot")
-_REMOTE = frozenset(("iscsi", "fc", "fcoe", "nvme-tcp", "tcp", "rdma"))
 
 _START_LIMIT_S, _STOP_LIMIT_S = 900, 300
-"""The start reads the metadata of a large cache, and the origin's fingerprint; the stop writes the
-metadata."""
+"""The start reads the metadata of a large cache, and the origin's
+fingerprint; the stop writes the metadata."""
 
 
 def name_of(disk: str) -> str:
@@ -52,11 +51,13 @@ def install(machine: Machine, card: Card, disk: Disk) -> PurePosixPath:
 
     :raises CommandError: systemd does not take it.
     """
-    remote = any(one.get("tran") in _REMOTE for one in origin.chain(machine, disk.origin))
+    remote = origin.is_remote(machine, disk.origin)
     machine.replace(script(machine, card, disk), script_of(disk), 0o700)
     machine.replace(text(disk, card, remote), path_of(disk))
+    for path, lines in _waits(card, disk).items():
+        machine.replace(lines, path)
     if _runs(machine):
-        machine.run(["systemctl", "daemon-reload"])
+        # Which has it read its files anew, too.
         machine.run(["systemctl", "enable", path_of(disk).name])
         machine.run(["systemctl", "start", path_of(disk).name])
     return path_of(disk)
@@ -67,7 +68,7 @@ def installed(machine: Machine, disk: Disk) -> bool:
     return machine.run(["test", "-e", str(path_of(disk))], check=False).rc == 0
 
 
-def remove(machine: Machine, disk: Disk) -> None:
+def remove(machine: Machine, card: Card, disk: Disk) -> None:
     """Take the unit away, if there is one."""
     path = path_of(disk)
     if not installed(machine, disk):
@@ -77,6 +78,16 @@ def remove(machine: Machine, disk: Disk) -> None:
         # Stopped, too: systemd would otherwise hold it to be at work until the next boot.
         machine.run(["systemctl", "stop", path.name], check=False)
     machine.run(["rm", "-f", str(path), str(script_of(disk))])
+    waits = list(_waits(card, disk))
+    machine.run(["rm", "-f", *map(str, waits)])
+    folders = [str(one.parent) for one in waits]
+    machine.run(["rmdir", "--ignore-fail-on-non-empty", *folders], check=False)
+    reload(machine)
+
+
+def reload(machine: Machine) -> None:
+    """Have systemd read its files and /etc/fstab anew: what is mounted by an entry of before goes
+    down without a thought of the unit."""
     if _runs(machine):
         machine.run(["systemctl", "daemon-reload"])
 
@@ -201,6 +212,7 @@ DefaultDependencies=no
 {f"RequiresMountsFor={files}{chr(10)}" if files else ""}\
 After={f"{devices} {after}".strip()}
 Before={before} shutdown.target
+Wants={before}
 Conflicts=shutdown.target
 
 [Service]
@@ -215,6 +227,21 @@ ExecStop=/bin/sh {script_of(disk)} stop
 [Install]
 WantedBy={wanted}
 """
+
+
+def _waits(card: Card, disk: Disk) -> dict[PurePosixPath, str]:
+    """What systemd is to know of the devices that the unit makes: a mount's 90 s for its device
+    begin once that has ended, and nobody waits for a device when it has failed."""
+    unit, volume = name_of(disk.name), card.volume_slice.path
+    head = f"# Written by hotset.\n[Unit]\nAfter={unit}\n"
+    waits = {disk.device: f"{head}Requires={unit}\n"}
+    if card.volume:
+        # Another disk of the card makes it as well.
+        waits[volume] = head
+    return {
+        FOLDER / f"{device_unit(device)}.d" / f"hotset-{disk.name}.conf": lines
+        for device, lines in waits.items()
+    }
 
 
 def _quoted(path: PurePosixPath) -> str:

@@ -1,5 +1,5 @@
 """Rules that keep others off what is hotset's own: the inner devices, and an origin's file system
-while its tier is down.
+while its tier is down. And one that has systemd know the devices of tiers in user space.
 
 Inner devices have a device-mapper UUID with a prefix of ours, as LVM's and Stratis' have one of
 theirs; the flags are those that the device mapper's own rules (lvm2) look at. Without a rule the
@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import PurePosixPath
 
+from ...block import loop
 from ...block.devicemapper import PRIVATE
 from ...hosts.base import Machine, PrerequisiteMissingError
 from ..cache_device import Disk
@@ -28,16 +29,24 @@ ENV{{DM_UDEV_DISABLE_SUBSYSTEM_RULES_FLAG}}="1", ENV{{DM_UDEV_DISABLE_OTHER_RULE
 ENV{{ID_FS_TYPE}}="hotset", ENV{{SYSTEMD_READY}}="0", ENV{{UDISKS_IGNORE}}="1"
 """
 
+_LOOPS = FOLDER / "99-hotset.rules"
+_LOOP_RULES = f"""\
+# Written by hotset: what it calls a loop device is a device to systemd, for which a mount can wait.
+SUBSYSTEM=="block", KERNEL=="loop[0-9]*", TEST=="{loop.FOLDER}", \
+PROGRAM=="/usr/bin/find {loop.FOLDER} -lname $devnode", RESULT=="?*", ENV{{SYSTEMD_ALIAS}}+="%c"
+"""
+
 _HIDE = (
     'SYMLINK-="disk/by-uuid/$env{ID_FS_UUID_ENC}", SYMLINK-="disk/by-label/$env{ID_FS_LABEL_ENC}",'
     ' ENV{UDISKS_IGNORE}="1"'
 )
 
 
-def keep_others_away(machine: Machine, disk: Disk) -> None:
-    """Have the rule for inner devices; before the first of them is made."""
+def prepare(machine: Machine, disk: Disk) -> None:
+    """Have the rules for a disk's own devices; before the first of them is made."""
     if disk.kind == "userspace":
-        return  # it has none
+        _write(machine, _LOOPS, _LOOP_RULES)
+        return
     for path in _INNER:
         _write(machine, path, _INNER_RULES)
 

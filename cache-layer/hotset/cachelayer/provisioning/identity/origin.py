@@ -24,6 +24,8 @@ from .owner import boot_id
 _HEAD = Bytes(1024**2)
 _PIECE = 64 * 1024
 _TIMEOUT_S = 900.0
+_REMOTE = frozenset(("iscsi", "fcoe", "nvme-tcp", "tcp", "rdma"))
+"""Transports that need the network to be up; Fibre Channel is there before that."""
 
 # $1: the device; then pairs of first and number of pieces of 64 KiB.
 PROGRAM = """
@@ -100,6 +102,11 @@ def identify(machine: Machine, origin: PurePosixPath) -> OriginId:
 def kind(machine: Machine, device: PurePosixPath) -> str:
     """As lsblk calls it: ``disk``, ``part``, ``mpath``, ``lvm`` …"""
     return _lsblk(machine, device, "--nodeps").get("type") or "unknown"
+
+
+def is_remote(machine: Machine, device: PurePosixPath) -> bool:
+    """Whether it comes over the network, and so not before that is up."""
+    return any(one.get("tran") in _REMOTE for one in chain(machine, device))
 
 
 def chain(machine: Machine, device: PurePosixPath) -> list[dict[str, Any]]:

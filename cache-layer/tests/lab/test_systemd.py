@@ -1,0 +1,301 @@
+"""Tiers on a server that systemd runs: what stands between a boot and the data."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import pytest
+
+from hotset.cachelayer.block import label
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.provisioning import cache_device, lifecycle
+from hotset.cachelayer.provisioning import create as creation
+from hotset.cachelayer.provisioning.cache_device import Card, Disk
+from hotset.cachelayer.provisioning.create import CreateRequest
+from hotset.cachelayer.tiers.base import TierKind
+from hotset.cachelayer.tiers.userspace import Userspace
+from tests.systemd_server import FLASH_MIB, MIB, Server, server
+
+pytestmark = pytest.mark.lab
+
+BEHIND = 56 * 16
+"""The first block of 64 KiB behind the file system of an origin."""
+SPARE = 512
+"""A byte of the origin that no ext4 uses, and its fingerprint covers."""
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A disk of the server with its file system in /etc/fstab."""
+
+    server: Server
+    kind: TierKind
+    number: int
+
+    @property
+    def name(self) -> str:
+        return self.kind.replace("-", "")
+
+    @property
+    def flash(self) -> PurePosixPath:
+        return PurePosixPath(f"/dev/disk/by-id/lab-flash{self.number}")
+
+    @property
+    def origin(self) -> PurePosixPath:
+        return PurePosixPath(f"/dev/disk/by-id/lab-origin{self.number}")
+
+    @property
+    def folder(self) -> str:
+        return f"/srv/{self.name}"
+
+    @property
+    def mount(self) -> str:
+        return f"srv-{self.name}.mount"
+
+    @property
+    def unit(self) -> str:
+        return f"hotset-tier-{self.name}.service"
+
+    @property
+    def found(self) -> tuple[Card, Disk]:
+        return cache_device.find(self.server.machine, self.name)
+
+    @property
+    def device(self) -> PurePosixPath:
+        return cache_device.device_of(self.kind, self.name)
+
+    @property
+    def files(self) -> str:
+        return f"$(find {self.folder} -type f | sort)"
+
+    @property
+    def line(self) -> str:
+        """Of /etc/fstab, before the disk is accelerated."""
+        return f"UUID={self.uuid} {self.folder} ext4 defaults,nofail 0 2"
+
+    @property
+    def uuid(self) -> str:
+        return f"5f3c9f4e-7a0e-4d8e-9d53-0a1f1c7f4b1{self.number}"
+
+    def lay_out(self) -> None:
+        """A plain disk with a file on it."""
+        self.server.sh(
+            f"mke2fs -q -F -t ext4 -U {self.uuid} {self.origin} 56M; mkdir -p {self.folder};"
+            f" sed -i '\\: {self.folder} :d' /etc/fstab; echo '{self.line}' >> /etc/fstab;"
+            f" mount {self.origin} /mnt; dd if=/dev/urandom of=/mnt/before bs=64k count=32;"
+            " umount /mnt; udevadm settle; systemctl daemon-reload"
+        )
+
+    def accelerate(self) -> None:
+        sizes = (Bytes(64 * MIB), Bytes(8 * MIB))
+        wanted = CreateRequest(self.name, self.flash, self.origin, self.kind, "oltp", *sizes)
+        creation.create(self.server.machine, wanted, True, lambda _: None)
+
+    def write(self, file: str) -> None:
+        of = f"of={self.folder}/{file}"
+        self.server.sh(f"dd if=/dev/urandom {of} bs=64k count=32 conv=fsync status=none")
+
+    def soil(self) -> None:
+        """Write what the origin alone does not have, not soon either."""
+        if self.kind == "dm-cache":
+            self.server.sh(f"dmsetup message {self.device.name} 0 migration_threshold 0")
+        self.server.sh(
+            f"dd if=/dev/urandom of={self.device} bs=64k seek={BEHIND} count=64 oflag=direct"
+            " status=none"
+        )
+        assert self.behind(self.origin) != self.behind(self.device)
+
+    def behind(self, device: PurePosixPath) -> str:
+        return self.server.sh(
+            f"dd if={device} bs=64k skip={BEHIND} count=64 iflag=direct status=none | md5sum"
+        )
+
+    def sums(self) -> list[str]:
+        """Of all that was written."""
+        files = self.server.sh(f"echo 3 > /proc/sys/vm/drop_caches; md5sum {self.files}")
+        return [*files.splitlines(), self.behind(self.device)]
+
+    def mounted(self) -> str:
+        """The device that is mounted; empty: none."""
+        return self.server.sh(f"findmnt --noheadings --output SOURCE {self.folder} || :")
+
+    def is_mounted(self) -> bool:
+        device = self.server.sh(f"readlink -f {self.device}")
+        return self.mounted() != "" and self.server.sh(f"readlink -f {self.mounted()}") == device
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with server(tmp_path_factory) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def shops(machine: Server) -> Iterator[list[Shop]]:
+    """One of each kind, mounted; what they hold is on the flash in part."""
+    words = Userspace.engine_words
+    with pytest.MonkeyPatch.context() as patch:
+        # Else it writes everything back as soon as it is idle.
+        never = ["--dirty-target", "100"]
+        patch.setattr(Userspace, "engine_words", lambda *given: [*words(*given), *never])
+        kinds: tuple[TierKind, ...] = ("dm-cache", "bcache", "userspace")
+        found = [Shop(machine, kind, number) for number, kind in enumerate(kinds, 1)]
+        for one in found:
+            one.lay_out()
+            one.accelerate()
+            machine.sh(f"mount {one.folder}")
+            one.soil()
+        yield found
+
+
+def test_the_mount_requires_the_tier(shops: list[Shop]) -> None:
+    machine = shops[0].server
+    for one in shops:
+        assert machine.asked(one.unit, "UnitFileState", "ActiveState") == ["enabled", "active"]
+        known = ("What", "Requires", "After", "NeedDaemonReload")
+        what, requires, after, stale = machine.asked(one.mount, *known)
+        assert stale == "no"
+        assert machine.sh(f"readlink -f {what}") == machine.sh(f"readlink -f {one.device}")
+        assert one.unit in requires.split()
+        assert one.unit in after.split()
+        assert one.is_mounted()
+
+
+@pytest.mark.parametrize("ending", ["power_cut", "shut_down"])
+def test_a_boot_brings_back_what_was_written(shops: list[Shop], ending: str) -> None:
+    machine = shops[0].server
+    for one in shops:
+        one.write(ending)
+    before = [one.sums() for one in shops]
+    getattr(machine, ending)()
+    left = [left_on_flash(one) for one in shops]
+    assert left == ["active" if ending == "power_cut" else "dirty"] * len(shops)
+    machine.boot()
+    assert machine.sh("systemctl --failed --plain --no-legend") == ""
+    for one in shops:
+        assert one.is_mounted()
+        times = [
+            int(machine.asked(unit, "ActiveEnterTimestampMonotonic")[0])
+            for unit in (one.unit, one.mount)
+        ]
+        assert times == sorted(times)
+    assert [one.sums() for one in shops] == before
+
+
+def left_on_flash(one: Shop) -> str:
+    """How the tier was left, as its flash says while the machine is off."""
+    place = dict(word.split("=") for word in label.record_place(0).split())
+    with one.server.flashes.open("rb") as file:
+        start = (1 + (one.number - 1) * FLASH_MIB) * MIB
+        file.seek(start + int(place["bs"]) * int(place["skip"]))
+        return file.read(int(place["bs"])).decode().split()[2]
+
+
+def test_what_must_not_be_mounted_is_not_and_the_machine_boots(shops: list[Shop]) -> None:
+    """Somebody wrote to an origin, a flash is gone, another one belongs to another host by now."""
+    machine = shops[0].server
+    before = [one.sums() for one in shops]
+    machine.shut_down()
+    at = MIB + SPARE
+    spoil = [
+        (machine.origins, at, b"somebody was here"),
+        (machine.flashes, 446 + 16, bytes(16)),
+        *[(machine.flashes, *found) for found in other_host(shops[2])],
+    ]
+    kept = [(file, place, overwritten(file, place, words)) for file, place, words in spoil]
+    machine.boot()
+    for one in shops:
+        assert one.mounted() == ""
+        assert machine.asked(one.unit, "ActiveState")[0] in ("failed", "inactive")
+        assert machine.asked(one.mount, "ActiveState") == ["inactive"]
+        assert machine.sh(f"readlink -e /dev/disk/by-uuid/{one.uuid} || :") == ""
+    said = machine.sh("journalctl --boot --no-pager --unit 'hotset-tier-*'")
+    assert "was written to while the tier was down" in said
+    assert "is not this machine's any more" in said
+    machine.shut_down()
+    for file, place, words in kept:
+        overwritten(file, place, words)
+    machine.boot()
+    assert [one.sums() for one in shops] == before
+
+
+def other_host(one: Shop) -> list[tuple[int, bytes]]:
+    """Where its flash says whose it is, and what it would say of somebody else's."""
+    start = (1 + (one.number - 1) * FLASH_MIB) * MIB
+    with one.server.flashes.open("rb") as file:
+        file.seek(start)
+        text = file.read(MIB)
+    found = [(start + at.start(1), b"0" * 32) for at in re.finditer(rb'"host":"(\w{32})"', text)]
+    assert len(found) == 2
+    return found
+
+
+def overwritten(file: object, place: int, words: bytes) -> bytes:
+    """Write to a disk of a machine that is off; returns what was there."""
+    descriptor = os.open(str(file), os.O_RDWR)
+    try:
+        before = os.pread(descriptor, len(words), place)
+        os.pwrite(descriptor, words, place)
+    finally:
+        os.close(descriptor)
+    return before
+
+
+def test_an_engine_that_is_killed_or_hangs_is_back(shops: list[Shop]) -> None:
+    one = shops[2]
+    machine, engine = one.server, f"hotset-engine-{one.name}.service"
+    before = one.sums()
+    drop_in = f"/run/systemd/system/{engine}.d"
+    machine.sh(
+        f"mkdir -p {drop_in}; printf '[Service]\\nWatchdogSec=2\\n' > {drop_in}/lab.conf;"
+        " systemctl daemon-reload"
+    )
+    for signal in ("KILL", "STOP"):
+        pid, times = machine.asked(engine, "MainPID", "NRestarts")
+        machine.sh(f"kill -{signal} {pid}")
+        back = [str(int(times) + 1), "active"]
+        wait_until(lambda: machine.asked(engine, "NRestarts", "ActiveState") == back)  # noqa: B023
+        assert machine.asked(engine, "MainPID") != [pid]
+        # Whoever has the old device sees errors, never old data. What was mounted at boot, systemd
+        # unmounts by itself.
+        read = ["dd", f"if={one.folder}/before", "of=/dev/null", "iflag=direct", "bs=64k"]
+        assert machine.machine.run(read, check=False).rc
+        machine.sh(f"umount -q {one.folder} || :; mount {one.folder}")
+        assert one.is_mounted()
+        assert one.sums() == before
+    machine.sh(f"rm -r {drop_in}; systemctl daemon-reload")
+
+
+def wait_until(ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not ready():
+        assert time.monotonic() < deadline, "it does not come to be"
+        time.sleep(0.2)
+
+
+def test_a_disk_that_is_given_back_leaves_no_unit(shops: list[Shop]) -> None:
+    machine = shops[0].server
+    sums = {one.name: machine.sh(f"md5sum {one.files}") for one in shops}
+    for one in shops:
+        machine.sh(f"umount {one.folder}")
+        card, _ = one.found
+        lifecycle.destroy(machine.machine, card, True, lambda _: lambda _: None, lambda _: None)
+    assert machine.sh("systemctl list-units --all --plain --no-legend 'hotset-*'") == ""
+    assert machine.sh("systemctl list-unit-files --no-legend 'hotset-*' || :") == ""
+    assert machine.sh("find /etc/systemd /run/systemd/generator -name '*hotset*'") == ""
+    assert machine.sh("find /etc/hotset/boot /etc/hotset/engine -type f") == ""
+    for one in shops:
+        assert machine.sh(f"grep ' {one.folder} ' /etc/fstab") == one.line
+        machine.sh(f"systemctl daemon-reload; mount {one.folder}")
+        assert one.mounted() == machine.sh(f"readlink -f {one.origin}")
+        assert machine.sh(f"md5sum {one.files}") == sums[one.name]
+        # As the next test expects it.
+        machine.sh(f"umount {one.folder}")
+        one.accelerate()
+        machine.sh(f"mount {one.folder}")
+        one.soil()
