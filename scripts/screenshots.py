@@ -96,7 +96,8 @@ def _take_runs(page: Page) -> None:
     page.get_by_label("Disk").select_option(index=1)
     page.get_by_label("Price of a GiB").fill("0.20")
     page.get_by_role("button", name="Show").click()
-    expect(page.get_by_role("columnheader", name="Price")).to_be_visible()
+    # What a disk needs is worked out from its counts.
+    expect(page.get_by_role("columnheader", name="Price")).to_be_visible(timeout=60_000)
     _keep(page, "sizing")
 
 
