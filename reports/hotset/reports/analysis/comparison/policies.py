@@ -17,7 +17,7 @@ def columns(document: RunDocument) -> tuple[str, ...]:
     """The heads of `rows`."""
     unit = units.of(document).short
     compared = tuple(f"of {name}" for name in _references(document))
-    return ("policy", unit, "lowest", "highest", "hit ratio", "p95 ms", *compared)
+    return ("policy", unit, "hit ratio", "p95 ms", *compared)
 
 
 def rows(document: RunDocument) -> list[tuple[str, ...]]:
@@ -26,7 +26,7 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
     return [
         (
             one.name,
-            *(words.count(rate) for rate in (one.rate, one.rate_min, one.rate_max)),
+            words.count(one.rate),
             words.percent(one.hit_ratio),
             words.latencies(one.latency_ms)[1],
             *(_ratio(document.arm(one.name), arm) for arm in references.values()),
