@@ -243,7 +243,7 @@ def report(
 NOPM with sampling is **{ratio:.4f}** of NOPM without (95 % interval {low:.4f} to {high:.4f}): it
 costs {1 - ratio:.2%}; {verdict}.
 
-Of the CPU's time it takes **{share:.2%}**.
+Of the CPU's time it takes **{share:.2%}**, without what the served device needs to answer.
 
 Sampled: the users' time ten times a second and the server's counters, CPU and three devices once a
 second. {what}. {where}. Again: `scripts/bench.sh sampling`.

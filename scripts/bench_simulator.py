@@ -201,7 +201,10 @@ def ours(bench: Path, trace: Trace, *names: str, rounds: int = 1) -> dict[str, t
 
 def beside(pairs: dict[str, list[tuple[float, float]]]) -> Iterator[Goal]:
     for name, each in pairs.items():
-        yield Goal(f"{name}, by libCacheSim's rate", "times", TIMES_GOAL, of_pairs(each)[0])
+        # The lower end of the interval: the goal has to be met beyond chance.
+        yield Goal(
+            f"{name}, by libCacheSim's rate, at least", "times", TIMES_GOAL, of_pairs(each)[1]
+        )
 
 
 def alone(bench: Path, trace: Trace) -> list[Goal]:

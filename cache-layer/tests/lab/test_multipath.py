@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.common.waiting import wait_until
 from hotset.cachelayer.hosts.base import Machine
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.provisioning import cache_device, lifecycle
@@ -134,4 +135,5 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
             with pytest.raises(CardError, match="is accelerated already, as disk oltp"):
                 lun.create("second", PurePosixPath(name))
     lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
-    assert lun.leads_to() == lun.sh(f"readlink -e {lun.origin}")
+    # udev makes the name anew, which a busy machine takes its time for.
+    assert wait_until(lambda: lun.leads_to() == lun.sh(f"readlink -e {lun.origin}"), 30)

@@ -307,7 +307,9 @@ def test_an_engine_that_is_killed_under_load_loses_nothing_that_was_synced(site:
     assert site.machine.run(["e2fsck", "-fn", "/dev/hotset/shop"], check=False).rc == 0
 
 
-def test_an_engine_that_was_killed_is_said_to_be_started_again(site: Site) -> None:
+def test_an_engine_that_was_killed_is_said_to_be_restarting(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
     site.create("shop")
     site.mount(PurePosixPath("/dev/hotset/shop"))
     sums = [site.file("data")]
@@ -322,10 +324,11 @@ def test_an_engine_that_was_killed_is_said_to_be_started_again(site: Site) -> No
     states = [one.report.state for one in seen]
     assert "restarting" in states
     assert "inactive" not in states
-    notes = [note for one in seen if one.report.state == "restarting" for note in one.report.notes]
-    assert all(
-        re.match(r"its cache engine ended [0-3] s ago and is started again", one) for one in notes
-    )
+    for one in seen:
+        if one.report.state == "restarting":
+            ended, old = one.report.notes
+            assert re.match(r"its cache engine ended [0-3] s ago and is being restarted", ended)
+            assert "OLD data" in old
     site.unmount()
     site.mount(PurePosixPath("/dev/hotset/shop"))
     assert site.sums("data") == sums
@@ -333,10 +336,25 @@ def test_an_engine_that_was_killed_is_said_to_be_started_again(site: Site) -> No
     # Whoever takes the disk down meanwhile is obeyed.
     os.kill(site.engine_pid("shop"), 9)
     wait_until(lambda: site.inspect("shop").report.state == "restarting")
+    capsys.readouterr()
     site.deactivate("shop")
+    said = capsys.readouterr().out
+    assert "nothing changed" not in said
+    assert "OLD data" in said
     time.sleep(2)
     assert site.inspect("shop").report.state == "inactive"
     assert site.sh("ls /run/hotset/engine/shop/pid 2> /dev/null || :") == ""
+    # Whoever activates it meanwhile gets one engine, not two.
+    site.activate("shop")
+    os.kill(site.engine_pid("shop"), 9)
+    wait_until(lambda: site.inspect("shop").report.state == "restarting")
+    site.activate("shop")
+    time.sleep(2)
+    assert site.inspect("shop").report.state == "active"
+    assert len(site.sh("pgrep --full -- '[-]-control /run/hotset/engine/shop'").split()) == 1
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    assert site.sums("data") == sums
+    site.unmount()
 
 
 def test_after_a_kill_under_load_what_was_cached_hits_within_a_minute(site: Site) -> None:

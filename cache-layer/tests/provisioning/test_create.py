@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -19,7 +19,7 @@ from hotset.cachelayer.provisioning import create as creation
 from hotset.cachelayer.provisioning.boot import fstab
 from hotset.cachelayer.provisioning.cache_device import CardError
 from hotset.cachelayer.provisioning.create import CreateRequest
-from hotset.cachelayer.provisioning.identity import reservation
+from hotset.cachelayer.provisioning.identity import origin, reservation
 from hotset.cachelayer.provisioning.sizing import Choice, ChoiceError, DatabaseKind, KernelKind
 from hotset.cachelayer.provisioning.state import TierRecord
 from tests.fake_machine import FakeMachine
@@ -235,6 +235,33 @@ def test_a_device_that_a_killed_creation_made_is_not_thrown_away_with_what_was_w
     creation.create(there, WANTED, False, lambda _: None)
     assert not [line for line in made(there) if "dmsetup remove" in line]
     assert cards.find(there, "oltp")[1].phase == "ready"
+
+
+@pytest.mark.parametrize("phase", ["creating", "ready"])
+def test_a_creation_that_was_cut_short_before_its_last_step_still_changes_fstab(
+    phase: Literal["creating", "ready"],
+) -> None:
+    """Else the next boot mounts the origin, whose data are old, past the tier."""
+    active = {
+        "dmsetup ls": "hotset-oltp\t(252:3)\n",
+        "blkid --probe --output export": "UUID=1234-abcd\nTYPE=ext4\n",
+    }
+    there = cut_short(**active) if phase == "creating" else with_card(**active)
+    there.files["/etc/fstab"] = (FSTAB, 0o644)
+    seen(there, "/dev/sdz1", {"maj:min": "65:145", "wwn": "0x5000c500ffffffff"})
+    with pytest.raises(CardError, match="line 2"):
+        creation.create(there, WANTED, False, lambda _: None)
+    creation.create(there, WANTED, True, lambda _: None)
+    assert "/dev/mapper/hotset-oltp /srv/db ext4" in there.files["/etc/fstab"][0]
+    assert "/etc/systemd/system/hotset-tier-oltp.service" in there.files
+
+
+@pytest.mark.parametrize(("carried_by", "remote"), [("pcie\n", False), ("tcp\nrdma\n", True)])
+def test_an_nvme_disk_is_remote_if_the_network_carries_it(carried_by: str, remote: bool) -> None:
+    """lsblk calls them all nvme."""
+    there = server(**{"sh -c": carried_by})
+    seen(there, str(ORIGIN), {"name": "nvme1n1", "maj:min": "259:1", "tran": "nvme"})
+    assert origin.is_remote(there, ORIGIN) is remote
 
 
 def test_a_creation_that_was_killed_before_etc_knew_of_it_starts_over() -> None:

@@ -382,7 +382,12 @@ def test_the_unit_names_its_devices_and_carries_the_commands() -> None:
     plain = systemd_unit.text(disk(), CARD, remote=False)
     # systemd's own for a oneshot is none: a flash that hangs would hold the boot for ever.
     assert "\nTimeoutStartSec=900\n" in plain
-    assert "Before=local-fs-pre.target shutdown.target\n" in plain
+    assert "Before=local-fs-pre.target shutdown.target\nWants=local-fs-pre.target\n" in plain
+    # A file lies on a mount, which is after that target: systemd would find a circle.
+    on_files = systemd_unit.text(
+        replace(disk(), origin=PurePosixPath("/data/origin.img")), CARD, remote=False
+    )
+    assert "Before=local-fs.target shutdown.target\nConflicts=" in on_files
 
 
 def test_a_unit_is_started_at_once_and_what_systemd_refuses_is_an_error() -> None:
@@ -408,13 +413,15 @@ def test_a_unit_follows_a_resize_and_goes_with_the_disk() -> None:
     ended = [
         "systemctl disable hotset-tier-data.service",
         "systemctl stop hotset-tier-data.service",
-        f"rm -f {path} /etc/hotset/boot/data.sh",
+        # Last of the files: by it a removal that was cut short is known.
+        f"rm -f /etc/hotset/boot/data.sh {path}",
         "systemctl daemon-reload",
     ]
     assert [line for line in there.commands if line in ended][-4:] == ended
+    assert [line for line in there.commands if line.startswith("rm -f /etc/")][-1] == ended[2]
 
 
-@pytest.mark.parametrize("killed_at", ["dd if=/dev/zero", "rm -f /etc/systemd"])
+@pytest.mark.parametrize("killed_at", ["dd if=/dev/zero", "rm -f /etc/hotset/boot"])
 def test_a_detach_that_was_cut_short_is_ended_by_the_next(killed_at: str) -> None:
     """All of it is on the origin by then: what is left of the flash is never used again."""
     there = server(

@@ -42,9 +42,13 @@ def test_the_median_of_several_runs_counts() -> None:
 def test_a_reason_is_something_measured() -> None:
     slow = cell(0.5)
     assert slow.reason == ""
-    near = replace(slow, ceiling=Sample(440.0, 110_000.0, 290.0))
+    ceiling = Sample(440.0, 110_000.0, 290.0)
+    near = replace(cell(0.85), ceiling=ceiling)
     assert near.verdict == "explained"
     assert "serves 110,000 such requests" in near.reason
+    assert replace(slow, ceiling=ceiling).verdict == "off", "it serves twice as many"
+    above = replace(slow, ceiling=Sample(220.0, 55_000.0, 580.0))
+    assert above.verdict == "explained", "more than that cannot be had here"
     far = replace(slow, ceiling=Sample(2000.0, 500_000.0, 64.0))
     assert far.verdict == "off"
     assert "97% busy" in cell(0.5, busy=0.97).reason

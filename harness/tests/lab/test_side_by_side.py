@@ -87,7 +87,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         for name in DISKS:
             disk = slow_disk(machine, name, 96)
             machine.run(["mke2fs", "-q", "-F", "-t", "ext4", str(disk), "48M"])
-        yield Server(machine, os.environ["XDG_STATE_HOME"])
+        server = Server(machine, os.environ["XDG_STATE_HOME"])
+        for name in DISKS:
+            server.sh(
+                f"mkdir -p /srv/{name}; mount {origin_of(name)} /srv/{name}; cd /srv/{name};"
+                f" dd if=/dev/urandom of=data bs=1M count=16 status=none; cd /; umount /srv/{name}"
+            )
+        yield server
         for name in DISKS:
             remove_slow_disk(machine, name)
 
@@ -140,11 +146,6 @@ def test_a_lock_that_was_taken_by_another_way_holds(server: Server, way: str) ->
 def test_both_ways_at_once_on_one_card(server: Server) -> None:
     """Created, written to, warmed up by two timers, taken down, given back: each time two at once,
     one by either way."""
-    mount = "mkdir -p /srv/{0}; mount {1} /srv/{0}"
-    for disk in DISKS:
-        server.sh(f"{mount.format(disk, origin_of(disk))}; cd /srv/{disk}; rm -f data")
-        server.sh(f"cd /srv/{disk}; dd if=/dev/urandom of=data bs=1M count=16 status=none")
-        server.sh(f"umount /srv/{disk}")
     for turn in range(ROUNDS):
         ways = (LOCAL, SSH) if turn % 2 else (SSH, LOCAL)
 

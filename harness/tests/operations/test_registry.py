@@ -117,6 +117,7 @@ def samples(found: Operation, odd: bool) -> dict[str, Any]:
     known |= {"hit_ratio": [0.5, 1.0], "storage_iops": "1:126", "users": "1,2,4"}
     sizes = {"cache", "volume", "block", "size", "log_size", "rate", "origin_rate"}
     sizes |= {"buffer", "id_size", "read_rate", "sequential_cutoff", "guarantee", "limit"}
+    sizes |= {"memory"}
     for name, field in found.fields.items():
         kind = FieldKind.of(field)
         if name in known and kind.base in (str, float):

@@ -22,10 +22,12 @@ Linux 5.15), never given again before the next start of the computer."""
 
 TELL_SYSTEMD = """\
 tell_systemd() {
-    [ ! -d /run/systemd/system ] || timeout 30 udevadm trigger --action=change --settle "$1"
+    [ ! -d /run/systemd/system ] || timeout 30 udevadm trigger --action=change --settle "$1" ||
+        :
 } 2> /dev/null"""
 """A function for shell scripts, for after a device got its name in /dev/hotset or lost it: nothing
-else has udev look again."""
+else has udev look again. It never fails: a container may have systemd without udev, and what was
+attached works all the same."""
 
 # $1: the name; $2: the device or file; $3: the first byte. The kernel gives the number of a device
 # that was detached to whoever asks next: a name counts only while the same file is behind it.

@@ -78,6 +78,8 @@ def create(
     _check_kind(card, wanted)
     there = _existing(machine, card, wanted)
     if there is not None and card is not None:
+        # The creation may have been cut short after the disk was ready.
+        _mount_if_active(machine, card, there, wanted, yes, say)
         _say_nothing_changed(machine, card, there, say)
         return there
     if card is not None:
@@ -85,7 +87,9 @@ def create(
         left = next((one for one in card.disks if one.name == wanted.disk), None)
         if left is not None:
             if _finished(machine, card, left, say):
-                return replace(left, phase="ready")
+                disk = replace(left, phase="ready")
+                _mount_if_active(machine, card, disk, wanted, yes, say)
+                return disk
             card = _without_the_cut(machine, card, left)
             # What was left is gone now.
             origin, device = _inspect(machine, wanted)
@@ -131,6 +135,16 @@ def _say_nothing_changed(machine: Machine, card: Card, disk: Disk, say: Say) -> 
         say(
             f"disk {disk.name} is set up as requested, but not active: activate it; nothing changed"
         )
+
+
+def _mount_if_active(
+    machine: Machine, card: Card, disk: Disk, wanted: CreateRequest, yes: bool, say: Say
+) -> None:
+    """The last step of a creation, if /etc/fstab would still mount the origin."""
+    if not cards.tier_for(machine, card, disk).is_active():
+        return
+    if _check_fstab(machine, wanted, yes):
+        _mount_at_boot(machine, disk, say)
 
 
 def _mount_at_boot(machine: Machine, disk: Disk, say: Say) -> None:

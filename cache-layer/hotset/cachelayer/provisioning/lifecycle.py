@@ -64,7 +64,9 @@ def inspect(machine: Machine, card: Card, disk: Disk) -> DiskState:
     if disk.phase != "ready":
         state_ = "failed"
         notes.append(_unfinished(disk))
-    elif report.state == "inactive" and may_be_dirty(disk, left_of(machine, card, disk, answers)):
+    elif report.state in ("inactive", "restarting") and may_be_dirty(
+        disk, left_of(machine, card, disk, answers)
+    ):
         notes.append(
             f"{disk.origin} alone may hold OLD data (writes are held back on the flash): do not"
             " mount it, activate the disk first"
@@ -111,15 +113,18 @@ def activate(
         raise CardError(f"disk {disk.name}: {_unfinished(disk)}", field="disk")
     cards.require_ours(machine, card)
     tier = cards.tier_for(machine, card, disk)
+    udev.prepare(machine, disk)
     if tier.is_active():
         mended = tier.settle()
         say(f"{disk.device} is active{f'; {mended}' if mended else ': nothing changed'}")
         return
+    if tier.report().state == "restarting":
+        # Else two engines would write to one flash.
+        tier.discard()
     card, disk = _with_origin(machine, card, disk)
     if disk.reserve:
         # First: nobody writes to it any more once it is looked at.
         reservation.take(machine, disk.origin, by_force=break_reservation)
-    udev.prepare(machine, disk)
     left = left_of(machine, card, disk)
     try:
         why_empty = _outdated(machine, tier, disk, left)
@@ -197,8 +202,7 @@ def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
     cards.require_ours(machine, card)
     tier = cards.tier_for(machine, card, disk)
     if not tier.is_active():
-        tier.discard()
-        say(f"{disk.device} is not active: nothing changed")
+        _stay_down(machine, card, disk, tier, say)
         return
     _unused(machine, disk)
     tier.deactivate()
@@ -206,6 +210,19 @@ def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
     reservation.give_back(machine, disk.origin)
     say(f"{disk.device} is down; its cache stays as it is on the flash")
     if not clean:
+        say(f"{disk.origin} alone holds OLD data now: do not mount it")
+
+
+def _stay_down(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say) -> None:
+    """An engine that ended is not started again; nothing changes for a disk that was down."""
+    was = tier.report().state
+    tier.discard()
+    if was != "restarting":
+        say(f"{disk.device} is not active: nothing changed")
+        return
+    reservation.give_back(machine, disk.origin)
+    say(f"{disk.device} is down: its cache engine had ended, and is not started again")
+    if may_be_dirty(disk, left_of(machine, card, disk)):
         say(f"{disk.origin} alone holds OLD data now: do not mount it")
 
 

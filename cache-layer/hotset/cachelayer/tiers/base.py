@@ -101,9 +101,9 @@ class FlushStalledError(TierFailedError):
 class Report:
     """How a tier is now.
 
-    ``active``: it works. ``inactive``: its devices do not stand. ``restarting``: nor do they, and
-    whoever watches over it starts it again. ``degraded``: it answers, but not as it was asked for
-    (read-only metadata, no cache behind it). ``failed``: it has no figures.
+    ``active``: it works. ``inactive``: its devices are not there. ``restarting``: they are not, and
+    its engine, which ended by itself, is being restarted. ``degraded``: it answers, but not as it
+    was asked for (read-only metadata, no cache behind it). ``failed``: it has no figures.
     ``counters`` is None unless the tier answers; ``tunables`` are what the kernel says they are;
     ``notes`` are whole sentences that say what is wrong and what to do.
     """

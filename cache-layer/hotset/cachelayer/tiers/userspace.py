@@ -292,8 +292,9 @@ class Userspace(PlacedTier, EngineTier):
         if restarting.rc:
             return Report("inactive", None)
         note = (
-            f"its cache engine ended {restarting.stdout.strip()} s ago and is started again. What"
-            " had the disk open sees errors until it opens it anew: mount it again"
+            f"its cache engine ended {restarting.stdout.strip()} s ago and is being restarted."
+            " Programs that had the disk open get errors: once it is active, unmount its file"
+            " system and mount it again"
         )
         return Report("restarting", None, (), (note,))
 

@@ -173,7 +173,7 @@ supervise() {{
 start() {{
     ! works || return 0
     mkdir -p "$folder"
-    rm -f "$folder/ended" "$folder/stop"
+    rm -f "$folder/ended" "$folder/stop" "$folder/ended-at"
     : > "$log"
     if [ -d /run/systemd/system ]; then
         systemctl reset-failed {unit} 2> /dev/null
@@ -190,6 +190,10 @@ start() {{
         sleep 0.05
     done
 }}
+# The engine's child before it is the engine does not count: its number is read anew.
+is_engine() {{
+    tr '\\0' '\\n' 2> /dev/null < "/proc/$1/cmdline" | grep -qxF "$folder/control"
+}}
 stop() {{
     if [ -d /run/systemd/system ]; then
         systemctl stop {unit}
@@ -200,8 +204,8 @@ stop() {{
     [ ! -d "$folder" ] || : > "$folder/stop"
     n=0
     while read -r engine 2> /dev/null < "$folder/pid" && [ $n -lt 40 ]; do
-        kill -TERM "$engine" 2> /dev/null
-        while [ -e "/proc/$engine/exe" ]; do sleep 0.05; done
+        ! is_engine "$engine" || kill -TERM "$engine" 2> /dev/null
+        while is_engine "$engine"; do sleep 0.05; done
         n=$((n + 1)); sleep 0.05
     done
     release

@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from enum import Enum
 
 from ..model import words
-from ..model.document import CPU_BOUND_SHARE, Arm, Caveat, RunDocument, WarmUpFigures
+from ..model.document import (
+    CACHED_ARMS,
+    CPU_BOUND_SHARE,
+    Arm,
+    Caveat,
+    RunDocument,
+    WarmUpFigures,
+)
 from ..model.setup import Calibration, Machine
 from ..model.windows import Repeat, Steadiness, Window
 from . import power
@@ -197,9 +204,9 @@ def _of_factor(document: RunDocument) -> Iterator[Caveat]:
     elif factor is not None and not factor.significant:
         interval = words.interval(factor.ci_low, factor.ci_high)
         yield Code.NOT_SIGNIFICANT.fill(interval=interval)
-    accelerated = document.arm("accelerated")
-    if accelerated is not None:
-        cpu = max(repeat.server_cpu for repeat in accelerated.repeats)
+    cached = [arm for name in CACHED_ARMS if (arm := document.arm(name)) is not None]
+    if cached:
+        cpu = max(repeat.server_cpu for arm in cached for repeat in arm.repeats)
         if cpu > CPU_BOUND_SHARE or (factor is not None and factor.cpu_bound):
             yield Code.CPU_BOUND.fill(cpu=words.percent(cpu, 0))
 

@@ -77,11 +77,12 @@ def remove(machine: Machine, card: Card, disk: Disk) -> None:
         machine.run(["systemctl", "disable", path.name], check=False)
         # Stopped, too: systemd would otherwise hold it to be at work until the next boot.
         machine.run(["systemctl", "stop", path.name], check=False)
-    machine.run(["rm", "-f", str(path), str(script_of(disk))])
     waits = list(_waits(card, disk))
     machine.run(["rm", "-f", *map(str, waits)])
     folders = [str(one.parent) for one in waits]
     machine.run(["rmdir", "--ignore-fail-on-non-empty", *folders], check=False)
+    # Last: by the unit's file the next removal knows that something is left.
+    machine.run(["rm", "-f", str(script_of(disk)), str(path)])
     reload(machine)
 
 
@@ -197,12 +198,13 @@ def text(disk: Disk, card: Card, remote: bool) -> str:
 
     :param remote: the origin comes over the network, so it is ready after that.
     """
-    before = "remote-fs-pre.target" if remote else "local-fs-pre.target"
     after = "network-online.target iscsi.service" if remote else "systemd-udevd.service"
     wanted = "remote-fs.target" if remote else "local-fs.target"
     below = (card.flash, disk.origin)
     devices = " ".join(device_unit(one) for one in below if one.is_relative_to("/dev"))
     files = " ".join(_quoted(one) for one in below if not one.is_relative_to("/dev"))
+    # Mounts come after local-fs-pre.target, and so would the one that such a file lies on.
+    before = wanted if files else wanted.replace("fs.target", "fs-pre.target")
     return f"""\
 # Written by hotset; `hotset tier activate {disk.name} --unit` writes it anew.
 [Unit]
@@ -212,7 +214,7 @@ DefaultDependencies=no
 {f"RequiresMountsFor={files}{chr(10)}" if files else ""}\
 After={f"{devices} {after}".strip()}
 Before={before} shutdown.target
-Wants={before}
+{"" if files else f"Wants={before}{chr(10)}"}\
 Conflicts=shutdown.target
 
 [Service]

@@ -26,6 +26,11 @@ _PIECE = 64 * 1024
 _TIMEOUT_S = 900.0
 _REMOTE = frozenset(("iscsi", "fcoe", "nvme-tcp", "tcp", "rdma"))
 """Transports that need the network to be up; Fibre Channel is there before that."""
+_NVME_TRANSPORTS = """
+disk=$(lsblk --noheadings --nodeps --output PKNAME "/dev/$1" | head -n 1)
+at=/sys/block/${disk:-$1}/device
+cat "$at/transport" "$at"/nvme*/transport 2> /dev/null
+"""
 
 # $1: the device; then pairs of first and number of pieces of 64 KiB.
 PROGRAM = """
@@ -106,7 +111,18 @@ def kind(machine: Machine, device: PurePosixPath) -> str:
 
 def is_remote(machine: Machine, device: PurePosixPath) -> bool:
     """Whether it comes over the network, and so not before that is up."""
-    return any(one.get("tran") in _REMOTE for one in chain(machine, device))
+    return any(_transport(machine, one) in _REMOTE for one in chain(machine, device))
+
+
+def _transport(machine: Machine, one: dict[str, Any]) -> str:
+    """What carries a disk, as lsblk says it. NVMe disks are all "nvme" to lsblk: of them as the
+    kernel says it, of several paths one that is remote."""
+    name, said = str(one.get("name") or ""), str(one.get("tran") or "")
+    if not name.startswith("nvme"):
+        return said
+    # With native multipath a disk belongs to a subsystem, and that to controllers.
+    found = machine.run(["sh", "-c", _NVME_TRANSPORTS, "hotset", name], check=False).stdout.split()
+    return next((word for word in found if word in _REMOTE), said)
 
 
 def chain(machine: Machine, device: PurePosixPath) -> list[dict[str, Any]]:

@@ -100,7 +100,10 @@ def _kernel_arguments(spec: VmSpec) -> str:
 
 
 def _disk_argv(disk: Disk) -> list[str]:
-    mode = ",readonly=on" if disk.readonly else ",discard=unmap,detect-zeroes=unmap"
+    # What is only read may be read by others at once; User-Mode Linux locks it by another kind of
+    # lock, which QEMU takes for a writer's.
+    only_read = ",readonly=on,file.locking=off"
+    mode = only_read if disk.readonly else ",discard=unmap,detect-zeroes=unmap"
     device = f"virtio-blk-pci,drive={disk.serial},serial={disk.serial}"
     return [
         *("-object", f"iothread,id=io-{disk.serial}"),

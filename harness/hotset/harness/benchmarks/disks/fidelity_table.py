@@ -54,11 +54,13 @@ def sentence(cells: Sequence[Cell]) -> str:
     """How it went, in one."""
     off = sum(one.verdict == "off" for one in cells)
     explained = sum(one.verdict == "explained" for one in cells)
+    at_ceiling = sum(one.verdict == "explained" and one.is_at_ceiling for one in cells)
     return (
         f"{len(cells) - off - explained} of {plural(len(cells), 'cell')} are within"
         f" {TOLERANCE:.0%} of the model in IOPS and mean latency ({TOLERANCE_MB_PER_S:.0%} in MB/s"
-        f" of 1 MiB requests); {explained} more ask for more than this computer can serve, {off}"
-        " are off without a known reason."
+        f" of 1 MiB requests); {at_ceiling} more ask for more than this computer can serve,"
+        f" {explained - at_ceiling} were too slow while its processors were busy, and {off} are off"
+        " without a known reason."
     )
 
 

@@ -36,15 +36,22 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
 
 
 def headline(document: RunDocument) -> str:
-    """The fastest policy in a sentence; empty where there were not several."""
+    """The fastest policy in a sentence, if one is; empty where there were not several."""
     ranked = _ranked(document)
     if len(ranked) < 2:
         return ""
-    best, unit = ranked[0], units.of(document).short
-    others = words.listed([f"{one.name} {words.count(one.rate)}" for one in ranked[1:]])
+    unit = units.of(document).short
+    rates = words.listed([f"{one.name} {words.count(one.rate)}" for one in ranked])
+    best, second = (document.arm(one.name) for one in ranked[:2])
+    if best is None or second is None:
+        return ""
+    ratio = _interval(best, second)
+    many = words.count(len(ranked))
+    if ratio is None or ratio[1] <= 1:
+        return f"Of {many} cache policies none was clearly the fastest: {rates} {unit}."
     return (
-        f"Of {words.count(len(ranked))} cache policies {best.name} did most:"
-        f" {words.count(best.rate)} {unit}; {others}."
+        f"Of {many} cache policies {best.name} was the fastest, {words.factor(ratio[0])} as fast as"
+        f" {second.name} (95 % interval {words.interval(*ratio[1:])}): {rates} {unit}."
     )
 
 
@@ -60,12 +67,17 @@ def _references(document: RunDocument) -> dict[ArmName, Arm]:
 
 
 def _ratio(arm: Arm | None, reference: Arm) -> str:
-    from .. import stats
-
     if arm is None or arm.name == reference.name:
         return words.ABSENT
+    found = _interval(arm, reference)
+    return f"{words.factor(found[0])} ({words.interval(*found[1:])})" if found else words.ABSENT
+
+
+def _interval(arm: Arm, reference: Arm) -> tuple[float, float, float] | None:
+    """The ratio, from, to; None where there is none."""
+    from .. import stats
+
     try:
-        ratio, low, high = stats.ratio_with_interval(arm, reference)
+        return stats.ratio_with_interval(arm, reference)
     except stats.NoFactor:
-        return words.ABSENT
-    return f"{words.factor(ratio)} ({words.interval(low, high)})"
+        return None
