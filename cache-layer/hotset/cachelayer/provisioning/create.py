@@ -78,7 +78,6 @@ def create(
     _check_kind(card, wanted)
     there = _existing(machine, card, wanted)
     if there is not None and card is not None:
-        # The creation may have been cut short after the disk was ready.
         _mount_if_active(machine, card, there, wanted, yes, say)
         _say_nothing_changed(machine, card, there, say)
         return there
@@ -87,9 +86,8 @@ def create(
         left = next((one for one in card.disks if one.name == wanted.disk), None)
         if left is not None:
             if _finished(machine, card, left, say):
-                disk = replace(left, phase="ready")
-                _mount_if_active(machine, card, disk, wanted, yes, say)
-                return disk
+                left = replace(left, phase="ready")
+                return _mount_if_active(machine, card, left, wanted, yes, say)
             card = _without_the_cut(machine, card, left)
             # What was left is gone now.
             origin, device = _inspect(machine, wanted)
@@ -139,12 +137,12 @@ def _say_nothing_changed(machine: Machine, card: Card, disk: Disk, say: Say) -> 
 
 def _mount_if_active(
     machine: Machine, card: Card, disk: Disk, wanted: CreateRequest, yes: bool, say: Say
-) -> None:
-    """The last step of a creation, if /etc/fstab would still mount the origin."""
-    if not cards.tier_for(machine, card, disk).is_active():
-        return
-    if _check_fstab(machine, wanted, yes):
+) -> Disk:
+    """The last step of a creation, which may have been cut short before it: /etc/fstab would still
+    mount the origin."""
+    if cards.tier_for(machine, card, disk).is_active() and _check_fstab(machine, wanted, yes):
         _mount_at_boot(machine, disk, say)
+    return disk
 
 
 def _mount_at_boot(machine: Machine, disk: Disk, say: Say) -> None:
