@@ -28,14 +28,19 @@ def limited(limit: Bytes) -> Iterator[Path]:
     """
     folder, name = _made()
     try:
-        (folder / name).write_text(str(int(limit)))
+        _set(folder / name, limit)
         yield folder / "cgroup.procs"
-    except PermissionError as error:
-        raise _missing(error) from None
     finally:
         with suppress(OSError):
             wait_until(lambda: not (folder / "cgroup.procs").read_text(), _EMPTY_LIMIT_S)
             folder.rmdir()
+
+
+def _set(file: Path, limit: Bytes) -> None:
+    try:
+        file.write_text(str(int(limit)))
+    except PermissionError as error:
+        raise _missing(error) from None
 
 
 def join(group: Path) -> None:

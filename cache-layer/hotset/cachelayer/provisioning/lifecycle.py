@@ -421,11 +421,10 @@ def _forget(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
     pins.forget(machine, disk.name)
     systemd_unit.remove(machine, card, disk)
     udev.show_origin(machine, disk)
-    restored = fstab.restore(machine, disk)
-    for line in restored:
+    for line in fstab.restore(machine, disk):
         say(f"/etc/fstab: {line}")
-    if restored:
-        systemd_unit.reload(machine)
+    # Always: a removal before this one may have been cut short just before it.
+    systemd_unit.reload(machine)
 
 
 def _write_back(

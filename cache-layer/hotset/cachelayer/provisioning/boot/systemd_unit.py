@@ -69,7 +69,7 @@ def installed(machine: Machine, disk: Disk) -> bool:
 
 
 def remove(machine: Machine, card: Card, disk: Disk) -> None:
-    """Take the unit away, if there is one."""
+    """Take the unit away, if there is one; :func:`reload` ends it."""
     path = path_of(disk)
     if not installed(machine, disk):
         return
@@ -83,7 +83,6 @@ def remove(machine: Machine, card: Card, disk: Disk) -> None:
     machine.run(["rmdir", "--ignore-fail-on-non-empty", *folders], check=False)
     # Last: by the unit's file the next removal knows that something is left.
     machine.run(["rm", "-f", str(script_of(disk)), str(path)])
-    reload(machine)
 
 
 def reload(machine: Machine) -> None:

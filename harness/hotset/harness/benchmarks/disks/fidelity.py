@@ -261,10 +261,11 @@ def measure(
     if len(missing) < len(wanted):
         report.say(f"{len(wanted) - len(missing)} cells were measured before")
     yield from (cell for one in wanted if (cell := kept.get(one)) is not None)
-    with _backing(size) as backing, report.task(f"{len(missing)} cells"):
+    if not missing:
+        return
+    with _backing(size, report) as backing, report.task(f"{len(missing)} cells"):
         bench = _Bench(local, backing, size, seconds)
-        if missing:
-            report.say(f"serving takes {bench.path_us} us of a small request's time here")
+        report.say(f"serving takes {bench.path_us} us of a small request's time here")
         for one in missing:
             cell = bench.measure(one)
             kept.add(cell)
@@ -285,11 +286,16 @@ def _progress(cell: Cell, measured: Measured) -> str:
 
 
 @contextmanager
-def _backing(size: Bytes) -> Iterator[Path]:
+def _backing(size: Bytes, report: Reporter) -> Iterator[Path]:
     """The devices' content: in memory where there is room, so that no disk of this computer's is
     measured."""
     room = os.statvfs(_MEMORY) if _MEMORY.is_dir() else None
     fits = room is not None and room.f_bavail * room.f_frsize > 2 * size
+    if not fits:
+        report.say(
+            f"{_MEMORY} has no room for twice {size}: the devices' content lies on a disk of this"
+            " computer, which is measured as well"
+        )
     with tempfile.TemporaryDirectory(
         prefix="hotset-fidelity-", dir=_MEMORY if fits else None
     ) as name:
