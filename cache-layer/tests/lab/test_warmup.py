@@ -169,7 +169,8 @@ def test_an_origin_that_changes_meanwhile_is_noticed(backend: Backend) -> None:
             write.start()
 
     with pytest.raises(WarmupFailedError, match=r"128 sectors were written to it") as refused:
-        offline.fill(tier, runs((2200, 500)), 5, write_past_the_tier, rate=Bytes(16 * MIB))
+        # 8 s: on a busy computer the write takes its time.
+        offline.fill(tier, runs((2200, 500)), 5, write_past_the_tier, rate=Bytes(4 * MIB))
     write.join()
     assert "is active again" in str(refused.value.__notes__)
     assert extents.count(tier.resident()) == 0, "block 1050 was cached and is stale now"
