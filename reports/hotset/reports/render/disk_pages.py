@@ -3,7 +3,7 @@ of a published test (`disk arrays`). Each is made from the JSON of its result.""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,14 +56,11 @@ def of_reread(document: Document) -> Page:
 
 
 def _again(disks: list[Document]) -> Figure:
-    lines = [
-        (f"{one['disk']}, {name}", one[key], colour)
-        for one in disks
-        for name, key, colour in (
-            ("first", "first_mb_per_s", _BEFORE),
-            ("again", "again_mb_per_s", _AFTER),
-        )
-    ]
+    lines = _lines(
+        ((one["disk"], one) for one in disks),
+        ("first", "first_mb_per_s", _BEFORE),
+        ("again", "again_mb_per_s", _AFTER),
+    )
     return _bars(
         "again",
         "Without the page cache: the disk itself",
@@ -86,14 +83,11 @@ def _again(disks: list[Document]) -> Figure:
 
 
 def _seeming(disks: list[Document]) -> Figure:
-    lines = [
-        (f"{one['disk']}, {name}", one[key], colour)
-        for one in disks
-        for name, key, colour in (
-            ("the disk's own", "gain", _AFTER),
-            ("with page cache", "seeming_gain", _OTHER),
-        )
-    ]
+    lines = _lines(
+        ((one["disk"], one) for one in disks),
+        ("the disk's own", "gain", _AFTER),
+        ("with page cache", "seeming_gain", _OTHER),
+    )
     rows = tuple(
         (
             one["disk"],
@@ -237,14 +231,11 @@ def _published(lines: list[Document]) -> Figure:
 
 
 def _failures(failures: list[Document]) -> Figure:
-    lines = [
-        (f"{one['array']}, {name}", one[key], colour)
-        for one in failures
-        for name, key, colour in (
-            ("all members", "before_iops", _BEFORE),
-            ("one failing", "during_iops", _AFTER),
-        )
-    ]
+    lines = _lines(
+        ((one["array"], one) for one in failures),
+        ("all members", "before_iops", _BEFORE),
+        ("one failing", "during_iops", _AFTER),
+    )
     rows = tuple(
         (
             one["array"],
@@ -280,11 +271,11 @@ def _cuts(cuts: list[Document]) -> Table:
 
 
 def _searches(searches: list[Document]) -> Figure:
-    lines = [
-        (f"{one['array']}, {name}", one["searched"][key], colour)
-        for one in searches
-        for name, key, colour in (("p50", "p50_ms", _OTHER), ("p99", "p99_ms", _AFTER))
-    ]
+    lines = _lines(
+        ((one["array"], one["searched"]) for one in searches),
+        ("p50", "p50_ms", _OTHER),
+        ("p99", "p99_ms", _AFTER),
+    )
     rows = tuple(
         (
             one["array"],
@@ -354,6 +345,17 @@ def _search_table(searches: list[Document]) -> Table:
         ("array", "reads", "read", "writes", "written", "to the hottest tenth"),
         rows,
     )
+
+
+def _lines(
+    named: Iterable[tuple[str, Document]], *bars: tuple[str, str, str]
+) -> list[tuple[str, float, str]]:
+    """The bars of each by turns; ``bars``: label, key of the value, colour."""
+    return [
+        (f"{name}, {label}", values[key], colour)
+        for name, values in named
+        for label, key, colour in bars
+    ]
 
 
 def _bars(

@@ -28,8 +28,8 @@ FOLDER = PurePosixPath("/etc/systemd/system")
 SCRIPTS = PurePosixPath("/etc/hotset/boot")
 
 _START_LIMIT_S, _STOP_LIMIT_S = 900, 300
-"""The start reads the metadata of a large cache, and the origin's
-fingerprint; the stop writes the metadata."""
+"""The start reads the metadata of a large cache, and the origin's fingerprint; the stop writes the
+metadata."""
 
 
 def name_of(disk: str) -> str:
