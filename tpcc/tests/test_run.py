@@ -324,10 +324,10 @@ def test_workers_do_not_outlive_their_parent(
         left = workers(parent.pid)
         assert left
         parent.send_signal(death)
-        parent.wait(timeout=5)
+        parent.wait(timeout=30)
         if death == signal.SIGINT:
             assert b"KeyboardInterrupt" in parent.stderr.read()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while any(_alive(pid) for pid in left):
         assert time.monotonic() < deadline, "a worker outlived its parent"
         time.sleep(0.05)
@@ -356,7 +356,7 @@ def test_a_killed_server_fails_the_run_at_once(
     try:
         with pytest.raises(RunFailed) as failure:
             run(driven(database, driver), replace(OPTIONS, duration_s=60), kill)
-        assert time.monotonic() - killed_at < 5
+        assert time.monotonic() - killed_at < 30, "of the 60 s it was to run"
         assert failure.value.partial is not None
         assert failure.value.partial.tpm > 0
         assert workers(os.getpid()) == []

@@ -76,7 +76,7 @@ def test_a_run_prints_and_writes_everything(tpcc: Tpcc, tmp_path: Path) -> None:
     printed = json.loads(done.out)
     assert printed == json.loads(file.read_text())
     assert (printed["schema_version"], printed["state"]) == (SCHEMA_VERSION, "complete")
-    assert printed["result"]["nopm"] > 100
+    assert printed["result"]["nopm"] > 0
     assert len(printed["result"]["series"]) == 2
     assert printed["result"]["options"]["all_warehouses"] is True
     assert [one["holds"] for one in printed["conditions"]] == [True] * 12

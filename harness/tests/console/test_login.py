@@ -392,4 +392,4 @@ def test_the_first_page_is_small_and_quick(client: TestClient) -> None:
         begun = time.monotonic()
         first_page(client)
         took.append(time.monotonic() - begun)
-    assert min(took) < 0.2, "the machine may be busy, the page may not be slow"
+    assert min(took) < 1, "the machine may be busy, the page may not be slow"
