@@ -32,7 +32,6 @@ from bench_drivers import SERVER, USER, files_in, newest_server, run_quietly, sa
 from bench_results import computer, tell
 from hotset.harness.databases.postgres.client import PostgresDatabase
 
-RAMPUP_S = 3
 MEMORY_BYTES = 256 << 20
 READS = 1 << 23
 ROUNDS = 20
@@ -76,13 +75,11 @@ def run(
     dsn: str,
     arguments: argparse.Namespace,
     processor: Processor,
-    seed: int,
     fresh: bool,
 ) -> Run:
     argv = [program, "tpcc", "run", "--dsn", dsn, "-u", str(arguments.users)]
     argv += ["-w", str(arguments.warehouses), "--duration", f"{arguments.seconds:g}"]
-    argv += ["--rampup", str(RAMPUP_S), "--seed", str(seed), "--no-check", "--format", "json"]
-    argv += ["--quiet", *(["--fresh"] if fresh else [])]
+    argv += ["--no-check", "--format", "json", "--quiet", *(["--fresh"] if fresh else [])]
     before = processor.speed()
     done = subprocess.run(
         argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
@@ -119,7 +116,7 @@ def main() -> None:
         for fresh in (True, False):
             found[fresh] = []
             for number in range(1, arguments.runs + 1):
-                one = run(program, dsn, arguments, processor, number, fresh)
+                one = run(program, dsn, arguments, processor, fresh)
                 found[fresh].append(one)
                 how = "--fresh" if fresh else "in a row"
                 told = " ".join(("", *one.said))
