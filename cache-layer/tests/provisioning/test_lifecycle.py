@@ -15,8 +15,8 @@ from hotset.cachelayer.hosts.base import CommandError
 from hotset.cachelayer.provisioning import adopt, lifecycle, state
 from hotset.cachelayer.provisioning import cache_device as cards
 from hotset.cachelayer.provisioning import resize as resizing
-from hotset.cachelayer.provisioning.boot import systemd_unit
-from hotset.cachelayer.provisioning.cache_device import Card, CardError, Disk
+from hotset.cachelayer.provisioning.boot import systemd_unit, udev
+from hotset.cachelayer.provisioning.cache_device import Card, CardError, Disk, Inventory
 from hotset.cachelayer.provisioning.identity.origin import OriginId, OriginState
 from hotset.cachelayer.provisioning.lifecycle import TierRefusedError
 from hotset.cachelayer.provisioning.state import TierRecord, Word
@@ -24,7 +24,7 @@ from hotset.cachelayer.tiers.base import MetadataDamagedError, WriteMode
 from hotset.cachelayer.warmup import pins
 from hotset.cachelayer.warmup.pins import Preferences
 from tests.fake_machine import FakeMachine
-from tests.provisioning.test_cache_device import CARD, disk, part
+from tests.provisioning.test_cache_device import CARD, SECOND, disk, part
 from tests.tiers.test_dmcache import LINE
 
 MIB = 2**20
@@ -326,6 +326,46 @@ def test_a_detached_disk_leaves_nothing_that_could_be_found_again() -> None:
     blanked = [line for line in there.commands if line.startswith("dd if=/dev/zero")]
     assert [f"seek={at}" in line for line, at in zip(blanked, (17, 22), strict=True)] == [True] * 2
     assert "rmdir /sys/kernel/tracing/instances/hotset-data" in there.commands, "its heat"
+
+
+def test_rules_of_udev_go_with_the_last_card_that_needs_them() -> None:
+    there = server(**{"dmsetup status": LINE.replace(" 12 33 ", " 12 0 "), "test -e /etc/udev": 0})
+    loops = replace(SECOND, devices="loop", disks=(replace(disk("dwh", 100), kind="userspace"),))
+    cards.save(there, CARD)
+    for one in (*CARD.disks, *loops.disks):
+        udev.prepare(there, one)
+
+    def rules() -> list[str]:
+        return sorted(path for path in there.files if path.startswith("/etc/udev/rules.d/"))
+
+    folder = "/etc/udev/rules.d"
+    inner = [f"{folder}/11-dm-hotset.rules", f"{folder}/56-dm-hotset.rules"]
+    of_loops = f"{folder}/99-hotset.rules"
+    assert rules() == [*inner, of_loops]
+    udev.forget(there, Inventory((CARD, replace(loops, disks=())), ()))
+    assert rules() == [*inner, of_loops], "a volume is a loop device, too"
+    udev.forget(there, Inventory((CARD,), ("card2 cannot be read",)))
+    assert rules() == [*inner, of_loops]
+    udev.forget(there, Inventory((CARD,)))
+    assert rules() == inner
+    card, one = cards.find(there, "data")
+    lifecycle.detach(there, card, one, False, False, nothing, nothing)
+    assert rules() == []
+    assert there.commands[-1] == "udevadm control --reload"
+
+
+def test_a_volume_that_no_boot_makes_any_more_is_named_where_fstab_mounts_it() -> None:
+    there = server(**{"dmsetup status": LINE.replace(" 12 33 ", " 12 0 ")})
+    lines = "/dev/sda1 / ext4 rw 0 1\n/dev/mapper/hotset-volume /srv/log ext4 rw 0 2\n"
+    there.files["/etc/fstab"] = (lines, 0o644)
+    both = replace(CARD, disks=(*CARD.disks, disk("dwh", 100)))
+    said: list[str] = []
+    rest = lifecycle.detach(there, both, both.disks[1], False, False, nothing, said.append)
+    assert not [line for line in said if "fstab" in line], "the other disk's unit makes it"
+    lifecycle.detach(there, rest, rest.disks[0], False, False, nothing, said.append)
+    (line,) = [line for line in said if "fstab" in line]
+    assert "mounts /dev/mapper/hotset-volume on /srv/log" in line
+    assert there.files["/etc/fstab"][0] == lines, "it is the user's"
 
 
 def known() -> Disk:

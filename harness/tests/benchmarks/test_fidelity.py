@@ -100,6 +100,23 @@ def test_a_slice_is_measured_kept_and_not_measured_again(tmp_path: Path) -> None
 
 
 @needs_fuse
+def test_a_device_is_so_much_faster_than_its_model_as_serving_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a request's way took longer than the device does, all of whose time is the way's."""
+    plain, model = fidelity.plain, tmp_path / "slow.json"
+    model.write_text(json.dumps(plain(40_000)))
+    monkeypatch.setattr(fidelity, "plain", lambda latency_us: plain(latency_us + 50_000))
+    for name, value in {"_PATH_RUNS": 1, "_REPEATS": 0, "_SECONDS_MIN": 1}.items():
+        monkeypatch.setattr(fidelity, name, value)
+    wanted, kept = [Point(str(model), "4k", 1, "read")], Kept(Local(), tmp_path / "kept", SIZE, 1)
+    (found,) = fidelity.measure(Local(), wanted, SIZE, 1, kept, Reporter(quiet=True))
+    assert found.path_us > 40_000
+    assert found.expected.latency_us > 39_000
+    assert found.measured.latency_us < found.expected.latency_us / 2
+
+
+@needs_fuse
 def test_the_command_tells_cells_and_models(hotset: CommandLine, tmp_path: Path) -> None:
     words = ["--only", "hdd-7200 8k QD4 read", "--seconds", "2", "--size", "256MiB"]
     words += ["--kept", str(tmp_path / "kept"), "--format", "json"]

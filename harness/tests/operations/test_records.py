@@ -40,6 +40,7 @@ from hotset.harness.operations.whatif import caches as whatif_caches
 from hotset.harness.operations.whatif import check as whatif_check
 from hotset.harness.operations.whatif import models as whatif
 from hotset.harness.operations.whatif import traces as whatif_traces
+from hotset.harness.warmup.schedule import Row
 from hotset.harness.whatif.advice import Size, Wear
 from hotset.harness.whatif.caches import Cache as SimulatedCache
 from hotset.harness.whatif.caches import Curve, CurvePoint, Outcome, TraceFigures
@@ -124,7 +125,7 @@ RESULTS: list[Result] = [
     hit_ratio.Hits(
         HitReport("shop", "dm-cache", "total", None, 5.0, "reads", (ROW,), ROW, ("a note",))
     ),
-    schedule.Schedules([("shop-boot", "at boot", "hotset warmup run heat")]),
+    schedule.Schedules([Row("shop-boot", "boot", "done", "today", "hotset warmup run heat")]),
     PREDICTED,
     whatif.FlashNeeds("shop", Bytes(2**20), [Need(0.5, Bytes(2**30), 0.2)], None),
     whatif.FlashNeeds("shop", Bytes(2**20), [Need(0.5, Bytes(2**30), 0.2)], PREDICTED),

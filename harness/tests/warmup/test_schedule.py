@@ -17,6 +17,7 @@ import pytest
 from hotset.cachelayer.hosts import locks
 from hotset.cachelayer.hosts.base import PrerequisiteMissingError
 from hotset.cachelayer.provisioning import cache_device as cards
+from hotset.cachelayer.provisioning.boot import fstab
 from hotset.cachelayer.testbed import connect
 from hotset.harness.databases.connect import DsnError
 from hotset.harness.operations.base import registry
@@ -88,6 +89,32 @@ def test_a_timer_runs_a_service_of_its_name() -> None:
         " --password-file /etc/hotset/pw"
     )
     assert "Install" not in parsed(service), "the timer starts it, not the boot"
+
+
+@pytest.mark.parametrize("occasion", ["at", "on_boot", "on_shutdown"])
+def test_a_schedule_waits_for_its_disk_wherever_that_is_mounted(occasion: str) -> None:
+    """A mount with `nofail` is in no target's order; a time that was missed is made up for as early
+    as a boot gets to it."""
+    none = replace(TIMED, targets=(), at=None)
+    occasions: dict[str, ScheduleRequest] = {
+        "at": TIMED,
+        "on_boot": replace(none, on_boot=True),
+        "on_shutdown": replace(none, on_shutdown=True),
+    }
+    wanted = occasions[occasion]
+    mounts = [PurePosixPath("/srv/pg"), PurePosixPath("/srv/my-log")]
+    after = parsed(schedule.units(wanted, "pg", PROGRAM, mounts)[0])["Unit"]["After"].split()
+    assert {"hotset-tier-pg.service", "srv-pg.mount", "srv-my\\x2dlog.mount"} <= set(after)
+    # Which comes after the database server.
+    assert ("multi-user.target" in after) == (occasion == "at")
+
+
+def test_the_places_are_those_of_fstab() -> None:
+    machine = FakeMachine()
+    machine.files["/etc/fstab"] = ("/dev/mapper/hotset-pg /srv/my\\040pg ext4 nofail 0 2\n", 0o644)
+    found = fstab.folders(machine, PurePosixPath("/dev/mapper/hotset-pg"))
+    assert found == [PurePosixPath("/srv/my pg")]
+    assert fstab.folders(machine, PurePosixPath("/dev/mapper/hotset-other")) == []
 
 
 def test_what_is_saved_at_shutdown_is_restored_at_boot() -> None:
@@ -225,19 +252,78 @@ def there() -> FakeMachine:
     return FakeMachine({"ls /etc/systemd/system": names, **texts})
 
 
+SHOWN = """\
+Id=hotset-warmup-pg-shutdown.service
+ActiveState=active
+Result=success
+ExecMainExitTimestampMonotonic=17
+ExecMainExitTimestamp=Mon 2026-11-23 06:00:00 UTC
+
+Id=hotset-warmup-pg-timed.service
+ActiveState={state}
+Result={result}
+ExecMainExitTimestampMonotonic={ended}
+ExecMainExitTimestamp={at}
+"""
+AT = "Mon 2026-11-23 07:00:09 UTC"
+
+
+@pytest.mark.parametrize(
+    ("state", "result", "at", "told"),
+    [
+        ("inactive", "success", "", ("", "")),
+        ("activating", "success", AT, ("running", "")),
+        ("inactive", "success", AT, ("done", AT)),
+        ("failed", "exit-code", AT, ("failed", AT)),
+        ("failed", "resources", "", ("failed", "")),
+    ],
+)
+def test_schedules_tell_how_their_last_run_came_out(
+    state: str, result: str, at: str, told: tuple[str, str]
+) -> None:
+    machine = there()
+    shown = SHOWN.format(state=state, result=result, at=at, ended=18 if at else 0)
+    saved = "2026-11-22 23:05:10.123456789 +0100\n"
+    machine.answers |= {"systemctl show": shown, "stat": saved}
+    down, timed = schedule.rows(machine, schedule.installed(machine))
+    assert (timed.last, timed.ended) == told
+    # Of the snapshot, not of the command that is run at the start.
+    assert (down.last, down.ended) == ("done", "2026-11-22 23:05:10 +0100")
+    machine.answers |= {"systemctl show": 1, "stat": 1}
+    assert {one.last for one in schedule.rows(machine, schedule.installed(machine))} == {""}
+
+
 def test_schedules_are_listed_and_removed() -> None:
-    rows = schedule.rows(schedule.installed(there()))
-    assert [(name, when) for name, when, _ in rows] == [
+    rows = schedule.rows(there(), schedule.installed(there()))
+    assert [(one.name, one.when) for one in rows] == [
         ("pg-shutdown", "shutdown"),
         ("pg-timed", "Mon..Fri 07:00"),
     ]
-    assert rows[1][2].startswith(f"{PROGRAM} warmup run /srv/pg/base")
+    assert rows[1].command.startswith(f"{PROGRAM} warmup run /srv/pg/base")
     machine = there()
     gone = ["hotset-warmup-pg-timed.timer", "hotset-warmup-pg-timed.service"]
     assert schedule.remove(machine, "pg-timed") == gone
     assert f"systemctl disable --now {' '.join(gone)}" in machine.commands
     with pytest.raises(ScheduleError, match="there are: pg-shutdown, pg-timed"):
         schedule.remove(there(), "nightly")
+
+
+STAMP = "/var/lib/systemd/timers/stamp-hotset-warmup-pg-timed.timer"
+
+
+def test_a_schedule_of_a_name_that_is_taken_begins_anew() -> None:
+    """Nothing is left of when the other one ran: systemd would think that a time was missed."""
+    folder = "/etc/systemd/system/hotset-warmup-pg-timed"
+    machine = FakeMachine({f"ls {folder}": f"{folder}.service\n{folder}.timer\n"})
+    schedule.install(machine, schedule.units(TIMED, "pg", PROGRAM), enable=True)
+    (removed,) = [line for line in machine.commands if line.startswith("rm -f")]
+    assert set(removed.split()[2:]) == {f"{folder}.timer", f"{folder}.service", STAMP}
+    stopped = machine.commands.index(
+        "systemctl disable --now hotset-warmup-pg-timed.timer hotset-warmup-pg-timed.service"
+    )
+    assert stopped < machine.commands.index(removed)
+    assert machine.commands[-1] == "systemctl enable --now hotset-warmup-pg-timed.timer"
+    assert f"{folder}.timer" in machine.files
 
 
 @pytest.mark.parametrize(
@@ -271,5 +357,10 @@ def test_the_schedules_of_a_disk_end_with_it(
     found = registry.find(f"tier {operation}")
     found.function(found.request(**asked), context)
     (removed,) = [line for line in machine.commands if "rm -f /etc/systemd/system/hotset-w" in line]
-    assert {Path(path).name for path in removed.split()[2:]} == {one.name for one in of_this}
+    stamps = {f"stamp-{one.name}" for one in of_this if one.name.endswith(".timer")}
+    assert {Path(path).name for path in removed.split()[2:]} == {
+        *(one.name for one in of_this),
+        *stamps,
+    }
+    assert stamps
     assert any(line.endswith("rm -f /var/lib/hotset/data.snapshot") for line in machine.commands)

@@ -4797,8 +4797,11 @@ function Register-HotsetWarmupSchedule {
 function Get-HotsetWarmupSchedule {
     <#
     .SYNOPSIS
-    List the schedules on a machine, and the command of each.
+    List the schedules on a machine: when each runs, how its last run came out, its command.
     .DESCRIPTION
+    Of runs before the machine's last start systemd knows nothing, but for the snapshot that a
+    shutdown saved.
+
     The token needs the right 'read'. On the server's own command line this is "hotset warmup
     schedule list".
     .PARAMETER Machine

@@ -42,7 +42,7 @@ def mounts(machine: Machine) -> list[Mount]:
     for line in machine.run(["cat", "/proc/self/mountinfo"]).stdout.splitlines():
         before, _, after = line.partition(" - ")
         _, _, device, _, folder, *_ = before.split(" ")
-        found.append(Mount(device, PurePosixPath(_unescaped(folder)), after.split(" ")[0]))
+        found.append(Mount(device, PurePosixPath(unescaped(folder)), after.split(" ")[0]))
     return found
 
 
@@ -98,10 +98,10 @@ def _stat(machine: Machine, device: PurePosixPath) -> list[int]:
     return [int(word) for word in machine.run(["cat", path]).stdout.split()]
 
 
-def _unescaped(folder: str) -> str:
+def unescaped(folder: str) -> str:
     """The kernel writes space, tab, newline and backslash as octal.
 
-    >>> _unescaped("/srv/my\\\\040data")
+    >>> unescaped("/srv/my\\\\040data")
     '/srv/my data'
     """
     for code in ("040", "011", "012", "134"):

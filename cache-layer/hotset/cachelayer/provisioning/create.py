@@ -284,6 +284,7 @@ def _give_back(machine: Machine, card: Card, disk: Disk) -> None:
         cards.remove_volume(machine, card)
         card = replace(card, volume=())
     cards.save(machine, card)
+    udev.forget(machine, cards.inventory(machine))
 
 
 def _check_name(name: str) -> None:

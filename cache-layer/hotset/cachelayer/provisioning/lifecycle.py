@@ -369,6 +369,7 @@ def detach(
     _forget(machine, card, disk, say)
     reservation.give_back(machine, disk.origin)
     card = cards.save(machine, card.without(disk.name))
+    udev.forget(machine, cards.inventory(machine))
     say(f"{disk.origin} is a plain disk again: mount it instead of {disk.device}")
     return card
 
@@ -399,6 +400,7 @@ def _detach_dead(
     if stuck or not answers:
         card = cards.save_without_flash(machine, card)
     if stuck is None:
+        udev.forget(machine, cards.inventory(machine))
         say(f"{disk.origin} is a plain disk again: mount it instead of {disk.device}")
         return card
     raise TierRefusedError(
@@ -423,6 +425,14 @@ def _forget(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
     udev.show_origin(machine, disk)
     for line in fstab.restore(machine, disk):
         say(f"/etc/fstab: {line}")
+    if [one.name for one in card.disks] == [disk.name]:
+        volume = card.volume_slice.path
+        for folder in fstab.folders(machine, volume):
+            say(
+                f"/etc/fstab mounts {volume} on {folder}, and no disk is left whose unit makes it"
+                " at boot: remove that line, or the next boot waits for it, and without `nofail`"
+                " ends in emergency mode"
+            )
     # Always: a removal before this one may have been cut short just before it.
     systemd_unit.reload(machine)
 
@@ -502,6 +512,7 @@ def destroy(
         cards.save(machine, bare)
     else:
         cards.forget(machine, bare)
+    udev.forget(machine, cards.inventory(machine))
     say(f"the card {card.name} is gone: {card.flash} is free")
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Literal
 
 from hotset.cachelayer.common.errors import RequestError
 from hotset.cachelayer.common.units import Bytes
@@ -23,6 +24,11 @@ from .targets import parse
 
 SNAPSHOTS = PurePosixPath("/var/lib/hotset")
 PREFIX = "hotset-warmup-"
+_STAMPS = PurePosixPath("/var/lib/systemd/timers")
+"""Where systemd keeps when each timer fired last; a later timer of that name would fire at once
+as it seems to have missed its time."""
+Last = Literal["", "running", "done", "failed"]
+_NEVER: tuple[Last, str] = ("", "")
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
 _FIELD = r"(?:\*|\d{1,4}(?:\.\.\d{1,4})?(?:/\d{1,4})?)(?:[,/]\d{1,4}(?:\.\.\d{1,4})?)*"
@@ -73,6 +79,18 @@ class Unit:
     @property
     def path(self) -> PurePosixPath:
         return FOLDER / self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A schedule as it is listed. ``last``: how its last run came out, ``ended`` when, both empty
+    where it has not run since the machine started."""
+
+    name: str
+    when: str
+    last: Last
+    ended: str
+    command: str
 
 
 def calendar(text: str) -> str:
@@ -136,19 +154,27 @@ def check(wanted: ScheduleRequest) -> None:
         connect.database(wanted.engine, wanted.dsn)
 
 
-def units(wanted: ScheduleRequest, disk: str, program: str) -> list[Unit]:
+def units(
+    wanted: ScheduleRequest, disk: str, program: str, mounts: Sequence[PurePosixPath] = ()
+) -> list[Unit]:
     """The units of a schedule.
 
     :param program: hotset's full path on the machine.
+    :param mounts: where /etc/fstab mounts the disk.
     """
     name = wanted.name or f"{disk}-{wanted.occasion}"
     command = " ".join(quoted(word) for word in (program, *_words(wanted, disk)))
+    # Nothing else waits for a mount with `nofail`.
+    disks = [systemd_unit.name_of(disk), *(systemd_unit.unit_of(one, "mount") for one in mounts)]
     if wanted.at is not None:
         what = f"warm up disk {disk}"
         timer = _timer(name, what, calendar(wanted.at))
-        return [_service(name, what, f"ExecStart={command}\n"), timer]
+        # A time that passed while the machine was off is made up for while that starts: databases
+        # come first, too.
+        order = f"After=multi-user.target {' '.join(disks)}\n"
+        return [_service(name, what, f"ExecStart={command}\n", order), timer]
     # Devices and mounts come up before it; at shutdown they go down after it.
-    order = f"After=local-fs.target remote-fs.target {systemd_unit.name_of(disk)}\n"
+    order = f"After=local-fs.target remote-fs.target {' '.join(disks)}\n"
     if wanted.on_boot:
         what = f"cache what disk {disk} had cached when the machine went down"
         needs = f"{order}ConditionPathExists={_snapshot(disk)}\n"
@@ -234,11 +260,12 @@ def check_program(machine: Machine, path: str) -> str:
 
 
 def install(machine: Machine, wanted: Sequence[Unit], *, enable: bool) -> None:
-    """Write the units and have systemd know them.
+    """Write the units and have systemd know them, in the place of a schedule of the same name.
 
     :raises ScheduleError: systemd finds fault with a unit.
     :raises PrerequisiteMissingError: systemd does not run there.
     """
+    _end_earlier(machine, wanted[0].name.rpartition(".")[0])
     for unit in wanted:
         put_text(machine, unit.text, unit.path)
     if _has_systemd_analyze(machine):
@@ -263,6 +290,14 @@ def install(machine: Machine, wanted: Sequence[Unit], *, enable: bool) -> None:
             )
 
 
+def _end_earlier(machine: Machine, stem: str) -> None:
+    names = [f"{stem}.{kind}" for kind in ("timer", "service")]
+    there = machine.run(["ls", *(str(FOLDER / name) for name in names)], check=False).stdout
+    found = [name for name in names if str(FOLDER / name) in there.split()]
+    if found:
+        _end(machine, found)
+
+
 def check_calendar(machine: Machine, at: str) -> None:
     """Ask systemd, where it is at hand.
 
@@ -285,20 +320,50 @@ def installed(machine: Machine) -> list[Unit]:
     return [Unit(name, machine.run(["cat", str(FOLDER / name)]).stdout) for name in found]
 
 
-def rows(found: Sequence[Unit]) -> list[tuple[str, str, str]]:
-    """Name, occasion and command of each schedule."""
+def rows(machine: Machine, found: Sequence[Unit]) -> list[Row]:
+    """What there is to tell of each schedule."""
     timers = {unit.name: unit for unit in found if unit.name.endswith(".timer")}
+    services = [unit for unit in found if unit.name not in timers]
+    outcomes = _outcomes(machine, [unit.name for unit in services])
     listed = []
-    for unit in found:
-        if unit.name in timers:
-            continue
+    for unit in services:
         stem = unit.name.removesuffix(".service")
         timer = timers.get(f"{stem}.timer")
         key = "ExecStop" if _value(unit, "ExecStop") else "ExecStart"
         occasion = "shutdown" if key == "ExecStop" else "boot"
         when = _value(timer, "OnCalendar") if timer else occasion
-        listed.append((stem.removeprefix(PREFIX), when, _value(unit, key)))
+        last, ended = outcomes.get(unit.name, _NEVER)
+        if key == "ExecStop":
+            last, ended = _saved(machine, _disk_of(unit))
+        listed.append(Row(stem.removeprefix(PREFIX), when, last, ended, _value(unit, key)))
     return listed
+
+
+def _outcomes(machine: Machine, services: Sequence[str]) -> dict[str, tuple[Last, str]]:
+    """How the last run of each came out since the machine's start, and when it ended."""
+    if not services:
+        return {}
+    keys = "Id,ActiveState,Result,ExecMainExitTimestampMonotonic,ExecMainExitTimestamp"
+    shown = machine.run(["systemctl", "show", f"--property={keys}", *services], check=False).stdout
+    found = dict[str, tuple[Last, str]]()
+    for block in shown.split("\n\n"):
+        said = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        ended = said.get("ExecMainExitTimestamp", "")
+        if said.get("ActiveState") in ("activating", "reloading"):
+            found[said["Id"]] = ("running", "")
+        elif said.get("ExecMainExitTimestampMonotonic", "0") != "0":
+            found[said["Id"]] = ("done" if said.get("Result") == "success" else "failed", ended)
+        elif said.get("ActiveState") == "failed":
+            found[said["Id"]] = ("failed", "")
+    return found
+
+
+def _saved(machine: Machine, disk: str) -> tuple[Last, str]:
+    """As of :func:`_outcomes`; systemd forgets at the start what it did at the shutdown."""
+    saved = machine.run(["stat", "--format=%y", str(_snapshot(disk))], check=False)
+    # To the second, as systemd tells its times.
+    at = re.sub(r"\.\d+", "", saved.stdout.strip())
+    return ("done", at) if saved.rc == 0 else _NEVER
 
 
 def _value(unit: Unit, key: str) -> str:
@@ -327,7 +392,7 @@ def end_for(machine: Machine, disk: str) -> list[str]:
     """End the schedules of a disk that is no more, which would fail from now on, and remove its
     snapshot, which is of no use to the next disk of its name; returns the units' names."""
     there = installed(machine)
-    mine = {unit.name.rpartition(".")[0] for unit in there if _works_on(unit, disk)}
+    mine = {unit.name.rpartition(".")[0] for unit in there if _disk_of(unit) == disk}
     found = [unit.name for unit in there if unit.name.rpartition(".")[0] in mine]
     if found:
         # Timers first: none begins while its service ends.
@@ -336,11 +401,11 @@ def end_for(machine: Machine, disk: str) -> list[str]:
     return found
 
 
-def _works_on(unit: Unit, disk: str) -> bool:
-    """By the command that :func:`_words` made."""
+def _disk_of(unit: Unit) -> str:
+    """By the command that :func:`_words` made; empty for a timer."""
     command = _value(unit, "ExecStop") or _value(unit, "ExecStart")
     named = re.search(r" --disk (\S+)| warmup snapshot (\S+) --output ", command)
-    return named is not None and disk in named.groups()
+    return (named[1] or named[2]) if named else ""
 
 
 def _end(machine: Machine, units: Sequence[str]) -> None:
@@ -350,7 +415,8 @@ def _end(machine: Machine, units: Sequence[str]) -> None:
 
 
 def _delete(machine: Machine, names: Sequence[str]) -> None:
-    machine.run(["rm", "-f", *(str(FOLDER / name) for name in names)])
+    stamps = [_STAMPS / f"stamp-{name}" for name in names if name.endswith(".timer")]
+    machine.run(["rm", "-f", *map(str, (*(FOLDER / name for name in names), *stamps))])
 
 
 def _has_systemd_analyze(machine: Machine) -> bool:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from ...block.usage import unescaped
 from ...hosts.base import Machine
 from ..cache_device import Disk
 from ..identity import origin as identity
@@ -31,6 +32,7 @@ class Entry:
     number: int
     line: str
     spec: str
+    folder: PurePosixPath
     options: str
 
     def through(self, device: PurePosixPath, unit: str, remote: bool) -> str:
@@ -56,7 +58,8 @@ def entries(text: str) -> list[Entry]:
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if len(words) >= 4 and not words[0].startswith("#"):
-            found.append(Entry(number, line, words[0], words[3]))
+            folder = PurePosixPath(unescaped(words[1]))
+            found.append(Entry(number, line, words[0], folder, words[3]))
     return found
 
 
@@ -68,6 +71,12 @@ def mounting(machine: Machine, origin: PurePosixPath) -> list[Entry]:
         return []
     tags, shown = _tags(machine, origin), identity.shown(machine, origin)
     return [one for one in there if _leads_to(machine, one.spec, shown, tags)]
+
+
+def folders(machine: Machine, device: PurePosixPath) -> list[PurePosixPath]:
+    """Where an accelerated device or a card's volume is mounted by its name."""
+    text = machine.run(["cat", str(PATH)], check=False).stdout
+    return [one.folder for one in entries(text) if one.spec == str(device)]
 
 
 def rewrite(machine: Machine, disk: Disk, unit: str) -> list[str]:

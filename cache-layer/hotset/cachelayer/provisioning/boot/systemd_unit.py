@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import PurePosixPath
+from typing import Literal
 
 from ...block import label, loop
 from ...block.devicemapper import UNIT, device_size, mapper_path, uuid_of
@@ -256,9 +257,14 @@ def _quoted(path: PurePosixPath) -> str:
 
 
 def device_unit(path: PurePosixPath) -> str:
-    """The name of a device's unit (systemd-escape --path --suffix=device).
+    """The name of a device's unit."""
+    return unit_of(path, "device")
 
-    >>> device_unit(PurePosixPath("/dev/disk/by-id/wwn-0x5"))
+
+def unit_of(path: PurePosixPath, kind: Literal["device", "mount"]) -> str:
+    """The name of a path's unit (systemd-escape --path --suffix=KIND).
+
+    >>> unit_of(PurePosixPath("/dev/disk/by-id/wwn-0x5"), "device")
     'dev-disk-by\\\\x2did-wwn\\\\x2d0x5.device'
     """
     escaped = "".join(
@@ -269,7 +275,7 @@ def device_unit(path: PurePosixPath) -> str:
         else "".join(f"\\x{byte:02x}" for byte in one.encode())
         for one in str(path).strip("/")
     )
-    return f"{escaped}.device"
+    return f"{escaped}.{kind}"
 
 
 def _dm_cache(

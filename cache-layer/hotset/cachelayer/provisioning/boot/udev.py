@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from ...block import loop
 from ...block.devicemapper import PRIVATE
 from ...hosts.base import Machine, PrerequisiteMissingError
-from ..cache_device import Disk
+from ..cache_device import Disk, Inventory
 from ..identity import origin as identity
 from ..identity.origin import Shown
 
@@ -87,6 +87,24 @@ def show_origin(machine: Machine, disk: Disk) -> None:
         machine.run(["rm", "-f", str(origin_rules(disk.name))])
         _udevadm(machine, "control", "--reload")
         _again(machine, disk)
+
+
+def forget(machine: Machine, inventory: Inventory) -> None:
+    """Take away the rules that none of the machine's cards needs any more."""
+    if inventory.problems:
+        return  # a card that cannot be read may need them
+    needed = {
+        path
+        for card in inventory.cards
+        for path in ([_LOOPS] if card.devices == "loop" else _INNER if card.disks else [])
+    }
+    rules = [path for path in (_LOOPS, *_INNER) if path not in needed]
+    there = [
+        str(one) for one in rules if machine.run(["test", "-e", str(one)], check=False).rc == 0
+    ]
+    if there:
+        machine.run(["rm", "-f", *there])
+        _udevadm(machine, "control", "--reload")
 
 
 def origin_rules(disk: str) -> PurePosixPath:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -14,6 +14,9 @@ from ..base.context import Context
 from ..base.registry import Cli, Kind, OnThisComputer, Request, operation
 from ..base.result import Lines, Text
 from ..base.rights import Right
+
+if TYPE_CHECKING:
+    from ...warmup.schedule import Row
 
 
 class Add(Request):
@@ -70,6 +73,7 @@ def add(request: Add, context: Context) -> Lines:
     --password-file, a path on that machine.
     """
     from hotset.cachelayer.provisioning import cache_device
+    from hotset.cachelayer.provisioning.boot import fstab
 
     from ...warmup import schedule
     from ...warmup.schedule import ScheduleRequest
@@ -93,7 +97,8 @@ def add(request: Add, context: Context) -> Lines:
             hotset = schedule.program_on(there)
         else:
             hotset = schedule.check_program(there, request.program)
-        units = schedule.units(wanted, found.name, hotset)
+        mounts = fstab.folders(there, found.device)
+        units = schedule.units(wanted, found.name, hotset, mounts)
         if wanted.at is not None:
             schedule.check_calendar(there, schedule.calendar(wanted.at))
         if request.dry_run:
@@ -110,30 +115,40 @@ class Listing(Request):
 
 @dataclass(frozen=True, slots=True)
 class Schedules(Text):
-    """Name, occasion and command of each."""
+    """Name, occasion, last run and command of each."""
 
-    rows: list[tuple[str, str, str]]
+    rows: list[Row]
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        return records.of(
-            "Schedules",
-            schedules=records.several("Schedule", name=str, when=str, command=str),
-        )
+        from ...warmup.schedule import Row
+
+        return records.of("Schedules", schedules=records.several("Schedule", Row))
 
     def text(self, form: str) -> str:
+        from ...warmup.schedule import Row
         from ...warmup.text import SCHEMA_VERSION
 
-        return listing("schedules", SCHEMA_VERSION, ("name", "when", "command"), self.rows, form)
+        columns, rows = Row.__slots__, [astuple(one) for one in self.rows]
+        return listing("schedules", SCHEMA_VERSION, columns, rows, form)
 
 
 @operation("warmup schedule list", Kind.QUERY, Right.READ, ("Get", "HotsetWarmupSchedule"))
-def list_schedules(request: Listing, context: Context) -> Schedules:  # noqa: ARG001
-    """List the schedules on a machine, and the command of each."""
+def list_schedules(request: Listing, context: Context) -> Schedules:
+    """List the schedules on a machine: when each runs, how its last run came out, its command.
+
+    Of runs before the machine's last start systemd knows nothing, but for the snapshot that a
+    shutdown saved.
+    """
     from ...warmup import schedule
 
     with places.machine(request.machine) as there:
-        return Schedules(schedule.rows(schedule.installed(there)))
+        rows = schedule.rows(there, schedule.installed(there))
+    for one in rows:
+        if one.last == "failed":
+            unit = f"{schedule.PREFIX}{one.name}"
+            context.note(f"{one.name} failed: `journalctl --unit {unit}` there says why")
+    return Schedules(rows)
 
 
 class Remove(Request):
