@@ -123,6 +123,16 @@ def test_commands_and_files_travel(lab: Lab, tmp_path: Path) -> None:
     assert (seen, whole.stdout, whole.stderr) == (["1", "2"], "1\n2\n", "oops\n")
 
 
+def test_who_follows_a_command_may_use_the_machine_meanwhile(lab: Lab) -> None:
+    machine, seen = lab.machine, list[str]()
+
+    def ask(line: str) -> None:
+        seen.append(machine.run(["cat"], stdin=f"{line}!\n", timeout_s=30).stdout)
+
+    machine.run(["sh", "-c", "echo 1; echo 2"], timeout_s=60, on_line=ask)
+    assert seen == ["1!\n", "2!\n"]
+
+
 @pytest.mark.parametrize("mode", ["writeback", "writethrough"])
 def test_offline_fill_makes_every_read_a_hit(
     lab: Lab, origin: PurePosixPath, mode: WriteMode

@@ -69,7 +69,8 @@ class Command:
     :ivar stdin: text for its standard input; the place for secrets, which never go into argv.
     :ivar timeout_s: it is killed after so long.
     :ivar user: run as this user (None: the machine's own, root where the tier needs it).
-    :ivar on_line: called with each line of standard output as it comes (progress).
+    :ivar on_line: called with each line of standard output as it comes (progress), by whoever runs
+        the command; it may use the machine.
     """
 
     argv: tuple[str, ...]

@@ -13,6 +13,7 @@ import shlex
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     import asyncssh
 
 T = TypeVar("T")
+Outcome = tuple[int | None, str, str]
+"""Exit code (None: the machine went away), standard output, standard error."""
 _NOT_FOUND = 127
 _CONNECT_TIMEOUT_S = 20.0
 
@@ -88,7 +91,11 @@ class Remote(Machine):
         line = _line(declared(command.argv, command.user))
         try:
             # The outer limit guards a link that is gone.
-            rc, out, err = self._wait(self._finish(line, command), command.timeout_s + 15)
+            limit_s = command.timeout_s + 15
+            if command.on_line is None:
+                rc, out, err = self._wait(self._finish(line, command), limit_s)
+            else:
+                rc, out, err = self._follow(line, command, command.on_line, limit_s)
         except TimeoutError:
             raise CommandTimeoutError(self.kind, command.argv, command.timeout_s) from None
         if rc is None:
@@ -153,26 +160,50 @@ class Remote(Machine):
             self._wait(self._connection.wait_closed(), 5)
         self._stop_loop()
 
-    async def _finish(self, line: str, command: Command) -> tuple[int | None, str, str]:
-        """Exit code (None: the machine went away), standard output, standard error."""
-        if command.on_line is None:
-            process = await self._start(line, command.stdin or "")
-            try:
-                done = await process.wait(timeout=command.timeout_s)
-            except BaseException:
-                # Without this it would go on over there. (Its traps run, as on this computer.)
-                process.terminate()
-                process.close()
-                raise
-            return done.exit_status, str(done.stdout or ""), str(done.stderr or "")
+    async def _finish(self, line: str, command: Command) -> Outcome:
+        process = await self._start(line, command.stdin or "")
+        try:
+            done = await process.wait(timeout=command.timeout_s)
+        except BaseException:
+            # Without this it would go on over there. (Its traps run, as on this computer.)
+            process.terminate()
+            process.close()
+            raise
+        return done.exit_status, str(done.stdout or ""), str(done.stderr or "")
+
+    def _follow(
+        self, line: str, command: Command, on_line: Callable[[str], None], limit_s: float
+    ) -> Outcome:
+        """As :meth:`_finish`. Lines are handed out here, not in the connection's thread: whoever
+        gets one may use the machine."""
+        said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        work = asyncio.run_coroutine_threadsafe(
+            self._read_lines(line, command.timeout_s, said), self._loop
+        )
+        work.add_done_callback(lambda _: said.put(None))
         lines = []
-        async with asyncio.timeout(command.timeout_s), await self._start(line) as process:
+        try:
+            while (one := said.get(timeout=limit_s)) is not None:
+                lines.append(one)
+                on_line(one.rstrip("\n"))
+        except queue.Empty:
+            work.cancel()
+            raise TimeoutError from None
+        except BaseException:
+            work.cancel()
+            raise
+        rc, err = self._outcome(work, limit_s)
+        return rc, "".join(lines), err
+
+    async def _read_lines(
+        self, line: str, timeout_s: float, said: queue.SimpleQueue[str | None]
+    ) -> tuple[int | None, str]:
+        async with asyncio.timeout(timeout_s), await self._start(line) as process:
             # asyncssh hands out one empty string at the end.
-            while said := await process.stdout.readline():
-                lines.append(said)
-                command.on_line(said.rstrip("\n"))
+            while one := await process.stdout.readline():
+                said.put(one)
             done = await process.wait()
-        return done.exit_status, "".join(lines), str(done.stderr or "")
+        return done.exit_status, str(done.stderr or "")
 
     async def _start(
         self, command: str, stdin: str | None = None
@@ -208,9 +239,11 @@ class Remote(Machine):
             await sftp.get(str(source), str(target))
 
     def _wait(self, work: Coroutine[object, object, T], timeout_s: float) -> T:
+        return self._outcome(asyncio.run_coroutine_threadsafe(work, self._loop), timeout_s)
+
+    def _outcome(self, future: Future[T], timeout_s: float) -> T:
         import asyncssh
 
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(timeout_s)
         except (asyncssh.DisconnectError, asyncssh.ChannelOpenError, ConnectionError) as error:
