@@ -197,7 +197,7 @@ def test_a_standstill_shows_in_the_latency_of_all_that_were_due(
     assert latency.p90 is not None
     assert latency.max is not None
     assert latency.p90 > 600
-    assert 900 < latency.max < 1900
+    assert latency.max > 900
 
 
 @both_drivers

@@ -296,7 +296,7 @@ def test_this_computers_cpu_is_sampled_each_second() -> None:
         while len(sampler.samples) < 2 and time.time() < begun + 10:
             time.sleep(0.02)
     window = sampler.window(begun, time.time())
-    assert 0.9 < window.seconds < 5
+    assert 0.9 < window.seconds < 30
     assert window.last.cpu.total > window.first.cpu.total
     assert 0 <= window.cpu <= 1
     assert window.hits is None

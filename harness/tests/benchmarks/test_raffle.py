@@ -4,7 +4,6 @@ import json
 import os
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -46,6 +45,19 @@ def test_a_dropped_file_comes_from_the_device(tmp_path: Path) -> None:
     assert cold.major_faults > 0
 
 
+def test_a_device_that_counts_says_what_its_flash_served() -> None:
+    def served_by(*shares: float | None, memory: float = 0.0) -> str:
+        draws = tuple(Draw("a", 1, 1_000_000, memory, 0, share) for share in shares)
+        return Pass(0, False, draws).served_by
+
+    assert served_by(None, None) == "device"
+    assert served_by(0.0, 0.0) == "platters"
+    assert served_by(1.0, 1.0) == "flash"
+    assert served_by(0.0, 1.0) == served_by(0.5) == "flash and platters"
+    assert served_by(1.0, memory=1.0) == "page cache"
+    assert served_by(1.0, memory=0.5) == "both"
+
+
 def test_files_are_written_once_and_removed_and_nobody_elses(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("the user's own")
     place = raffle.prepare(tmp_path, ("a",), SIZE)
@@ -80,12 +92,11 @@ def test_a_raffle_on_a_model_shows_what_its_flash_serves(hotset: CommandLine) ->
     done = hotset("disk", "raffle", "--model", "hybrid-disk-2014", *words)
     assert done.code == 0, done.err
     first, second = json.loads(done.out)["passes"]
-    assert first["served_by"] == second["served_by"] == "device"
-
-    def mean(one: dict[str, Any]) -> float:
-        return sum(draw["seconds"] for draw in one["draws"]) / len(one["draws"])
-
-    assert mean(second) < mean(first), "the hybrid's flash has all of it by then"
+    assert first["draws"][0]["from_flash"] < 0.05, "nobody has read it before"
+    assert first["served_by"] == "flash and platters"
+    assert second["served_by"] == "flash", "it has all of it by then"
+    plain = hotset("disk", "raffle", "--model", "hdd-7200", "--passes", "1", *words[:2], *words[4:])
+    assert json.loads(plain.out)["passes"][0]["served_by"] == "device"
 
 
 def test_a_raffle_wants_one_place(hotset: CommandLine, tmp_path: Path) -> None:

@@ -36,12 +36,22 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Reads:
+    """How many reads a hybrid disk's flash has served, and how many the disk behind it."""
+
+    flash: int
+    disk: int
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceState:
-    """What a served device has to tell. ``members`` is empty where it has no array."""
+    """What a served device has to tell. ``members`` is empty where it has no array; ``reads`` is
+    None where no flash is in front of a disk."""
 
     members: tuple[Member, ...]
     spares: int
     volatile: Bytes
+    reads: Reads | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,4 +161,7 @@ def parse(loaded: dict[str, Any]) -> DeviceState:
         else:
             ((state, share),) = one.items()
             members.append(Member(number, state, float(share)))
-    return DeviceState(tuple(members), int(array["spares"]), Bytes(int(loaded["volatile_bytes"])))
+    volatile, reads = Bytes(int(loaded["volatile_bytes"])), loaded.get("reads")
+    return DeviceState(
+        tuple(members), int(array["spares"]), volatile, Reads(**reads) if reads else None
+    )

@@ -359,6 +359,12 @@ mod tests {
         let (first, again) = (read(32 << 20), read(32 << 20));
         assert!(first > 5.0, "{first} ms");
         assert!((0.25..0.3).contains(&again), "{again} ms");
+        let each_block_once = (32 << 20) >> 16;
+        let reads = disk.status().reads.expect("it is a hybrid disk");
+        assert_eq!(
+            (reads.flash, reads.disk),
+            (each_block_once, each_block_once)
+        );
     }
 
     #[test]

@@ -37,6 +37,18 @@ pub struct DeviceStatus {
     /// Each flash device in the tree.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wear: Vec<Wear>,
+    /// Of the first hybrid disk in the tree, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads: Option<Reads>,
+}
+
+/// Who served the reads of a hybrid disk, in requests as its cache cuts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Reads {
+    /// The flash.
+    pub flash: u64,
+    /// The disk behind it.
+    pub disk: u64,
 }
 
 impl Node {
@@ -67,6 +79,7 @@ impl Node {
         DeviceStatus {
             array: self.array().map(Raid::status),
             wear,
+            reads: self.reads(),
         }
     }
 
@@ -80,6 +93,22 @@ impl Node {
             Node::Hybrid(hybrid) => {
                 hybrid.flash().collect_wear(wear);
                 hybrid.disk().collect_wear(wear);
+            }
+        }
+    }
+
+    fn reads(&self) -> Option<Reads> {
+        match self {
+            Node::Hdd(_) | Node::Ssd(_) => None,
+            Node::Raid(raid) => raid.devices().find_map(Node::reads),
+            Node::Cached(cached) => cached.far().reads(),
+            Node::Linked(linked) => linked.far().reads(),
+            Node::Hybrid(hybrid) => {
+                let counted = hybrid.engine().counters();
+                Some(Reads {
+                    flash: counted.read_hits,
+                    disk: counted.read_misses,
+                })
             }
         }
     }

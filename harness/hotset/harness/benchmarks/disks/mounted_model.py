@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from hotset.cachelayer.block import filesystem, loop
@@ -14,12 +15,21 @@ from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.cleanup import Cleanup
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.testbed import served_model
+from hotset.cachelayer.testbed.served_model import ServedModel
 
 _FILE_SYSTEM_BYTES = 64 * 1024**2
 
 
 class RootError(RequestError):
     """Not root, whom loop devices and mounts take."""
+
+
+@dataclass(frozen=True, slots=True)
+class MountedModel:
+    """``files``: where its files are; ``device``: that they lie on."""
+
+    files: Path
+    device: ServedModel
 
 
 def require(local: Local) -> None:
@@ -49,7 +59,7 @@ def mounted(
     model: Model,
     read_only: bool = True,
     trace: Path | None = None,
-) -> Iterator[Path]:
+) -> Iterator[MountedModel]:
     """The files of ``content``, on a model.
 
     :param folder: of the caller's, for the mount and the journal.
@@ -65,6 +75,6 @@ def mounted(
         at.mkdir(exist_ok=True)
         local.run(["mount", "-o", "ro" if read_only else "rw,noatime", str(device), str(at)])
         try:
-            yield at
+            yield MountedModel(at, served)
         finally:
             local.run(["umount", str(at)], timeout_s=600)

@@ -3,8 +3,8 @@
 A hundred tickets name ten files, some more often than others; they are drawn without putting back,
 and the named file is read and timed. A cache makes the often read ones fast on the mean. Which
 cache it was, the times alone do not tell: the page cache shows the same curve over any disk. So
-each read tells the share of its bytes that were in memory before (mincore) and the major page
-faults while it was read.
+each read tells the share of its bytes that were in memory before (mincore), the major page
+faults while it was read, and, of a modelled hybrid disk, how much its flash served.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ import random
 import resource
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from hotset.cachelayer.common.errors import RequestError
 from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.testbed.served_model import Reads
 
-Layer = Literal["page cache", "device", "both"]
+Layer = Literal["page cache", "device", "both", "flash", "platters", "flash and platters"]
+"""``device``: one that does not tell more; ``both``: the page cache and the device."""
+Counted = Callable[[], Reads | None]
+"""What a device's flash and the disk behind it have served so far; None of other devices."""
 # The tickets of the published test, as far as it names them (a 4, d 10, f 24, j 2); the others
 # fill up to a hundred.
 WEIGHTS = {
@@ -44,19 +48,29 @@ _PIECE = 1024**2
 _ALL, _NONE = 0.99, 0.01
 
 
+def nothing_counted() -> None:
+    """Of a device that does not tell what it serves from where."""
+
+
 class RaffleError(RequestError):
     """The raffle cannot be held as asked; the message says what would do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One ticket: ``in_memory`` is the share of the file that the page cache held before."""
+    """One ticket.
+
+    :ivar in_memory: the share of the file that the page cache held before.
+    :ivar from_flash: the share of the device's reads that its flash served; None where the device
+        does not tell, or served nothing.
+    """
 
     name: str
     seconds: float
     bytes: int
     in_memory: float
     major_faults: int
+    from_flash: float | None = None
 
     @property
     def mb_per_s(self) -> float:
@@ -66,18 +80,26 @@ class Draw:
     def layer(self) -> Layer:
         if self.in_memory >= _ALL:
             return "page cache"
-        return "device" if self.in_memory <= _NONE else "both"
+        if self.in_memory > _NONE:
+            return "both"
+        if self.from_flash is None:
+            return "device"
+        if self.from_flash >= _ALL:
+            return "flash"
+        return "platters" if self.from_flash <= _NONE else "flash and platters"
 
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """All reads of one file: mean MB/s, as the published test has it, and by which layer."""
+    """All reads of one file: mean MB/s, as the published test has it, and by which layer:
+    ``from_page_cache`` in reads, ``from_flash`` as the mean share of what the device served."""
 
     name: str
     reads: int
     mb_per_s_mean: float
     first_mb_per_s: float
     from_page_cache: int
+    from_flash: float | None
     major_faults: int
 
 
@@ -101,16 +123,20 @@ class Pass:
     @property
     def served_by(self) -> Layer:
         layers = {one.layer for one in self.draws}
-        return layers.pop() if len(layers) == 1 else "both"
+        if len(layers) == 1:
+            return layers.pop()
+        return "both" if layers & {"page cache", "both"} else "flash and platters"
 
 
 def _result(name: str, draws: Sequence[Draw]) -> FileResult:
+    shares = [one.from_flash for one in draws if one.from_flash is not None]
     return FileResult(
         name,
         len(draws),
         sum(one.mb_per_s for one in draws) / len(draws),
         draws[0].mb_per_s,
         sum(one.layer == "page cache" for one in draws),
+        sum(shares) / len(shares) if shares else None,
         sum(one.major_faults for one in draws),
     )
 
@@ -187,25 +213,43 @@ def in_memory(file: Path) -> float:
         return sum(one & 1 for one in vector) / pages
 
 
-def hold(folder: Path, weights: dict[str, int], seed: int, number: int, cold: bool) -> Pass:
+def hold(
+    folder: Path,
+    weights: dict[str, int],
+    seed: int,
+    number: int,
+    cold: bool,
+    counted: Counted = nothing_counted,
+) -> Pass:
     """Draw all tickets once.
 
     :param cold: the files are taken out of the page cache first, and after each read: what is
         read again then comes from the device. Else the page cache does its work.
+    :param counted: asked between the reads.
     """
     order = tickets(weights, seed + number)
     if cold:
         for name in weights:
             drop(folder / name)
-    return Pass(number, cold, tuple(_draws(folder, order, cold)))
+    return Pass(number, cold, tuple(_draws(folder, order, cold, counted)))
 
 
-def _draws(folder: Path, order: Sequence[str], cold: bool) -> Iterator[Draw]:
+def _draws(folder: Path, order: Sequence[str], cold: bool, counted: Counted) -> Iterator[Draw]:
+    before = counted()
     for name in order:
         file = folder / name
-        yield _read(file)
+        draw, after = _read(file), counted()
+        yield replace(draw, from_flash=_share(before, after))
+        before = after
         if cold:
             drop(file)
+
+
+def _share(before: Reads | None, after: Reads | None) -> float | None:
+    if before is None or after is None:
+        return None
+    flash, disk = after.flash - before.flash, after.disk - before.disk
+    return flash / (flash + disk) if flash + disk else None
 
 
 def _read(file: Path) -> Draw:

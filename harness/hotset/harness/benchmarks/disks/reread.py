@@ -18,10 +18,12 @@ from pathlib import Path
 from hotset.cachelayer.block.flashdev import Model
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.testbed import served_model
 
 from ...terminal.progress import Reporter
 from . import mounted_model, raffle
-from .raffle import Draw, Pass
+from .mounted_model import MountedModel
+from .raffle import Counted, Draw, Pass
 
 DISKS = ("wd3200bekt", "hybrid-disk-2014", "sata-ssd-2014")
 """The plain disk, the hybrid and the SSD of the published test."""
@@ -68,6 +70,14 @@ class Reread:
         return self.gain >= _GAIN
 
 
+@dataclass(frozen=True, slots=True)
+class TenFiles:
+    """Where they are, and what tells who serves them."""
+
+    folder: Path
+    counted: Counted
+
+
 def _again(passes: Sequence[Pass]) -> Iterator[Draw]:
     """What was read before, in these passes."""
     seen: set[str] = set()
@@ -100,7 +110,7 @@ def hold(
 
 
 @contextmanager
-def on_model(local: Local, model: Model, size: Bytes, report: Reporter) -> Iterator[Path]:
+def on_model(local: Local, model: Model, size: Bytes, report: Reporter) -> Iterator[TenFiles]:
     """The ten files on one model that has not read any of them.
 
     :raises RootError: not root, whom loop devices and mounts take.
@@ -111,8 +121,17 @@ def on_model(local: Local, model: Model, size: Bytes, report: Reporter) -> Itera
         content = folder / "content"
         with report.task(f"writing ten files of {size}"):
             _write(local, folder, content, size)
-        with mounted_model.mounted(local, folder, content, model) as files:
-            yield files / raffle.FOLDER
+        with mounted_model.mounted(local, folder, content, model) as mounted:
+            yield _ten_files(local, mounted)
+
+
+def _ten_files(local: Local, mounted: MountedModel) -> TenFiles:
+    def counted() -> served_model.Reads | None:
+        return served_model.status(local, mounted.device.socket).reads
+
+    # A device that has nothing to tell is not asked before each read.
+    tells = counted() is not None
+    return TenFiles(mounted.files / raffle.FOLDER, counted if tells else raffle.nothing_counted)
 
 
 def _write(local: Local, folder: Path, content: Path, size: Bytes) -> None:
@@ -132,14 +151,15 @@ def _on(
     seed: int,
     report: Reporter,
 ) -> Reread:
-    with mounted_model.mounted(local, folder, content, disk) as files:
-        place = files / raffle.FOLDER
-        found = []
+    with mounted_model.mounted(local, folder, content, disk) as mounted:
+        files, found = _ten_files(local, mounted), []
         for number in range(passes + 1):
             warm = number == passes
             report.say(f"{disk}: pass {number + 1} of {passes + 1}")
             # The last one begins without anything in memory, too.
             for name in raffle.WEIGHTS:
-                raffle.drop(place / name)
-            found.append(raffle.hold(place, raffle.WEIGHTS, seed, number, cold=not warm))
+                raffle.drop(files.folder / name)
+            found.append(
+                raffle.hold(files.folder, raffle.WEIGHTS, seed, number, not warm, files.counted)
+            )
     return Reread(str(disk), tuple(found[:-1]), found[-1])

@@ -117,7 +117,7 @@ def _on(
 ) -> ArraySearch:
     trace = folder / "trace"
     with (
-        mounted_model.mounted(local, folder, content, array, False, trace) as files,
+        mounted_model.mounted(local, folder, content, array, False, trace) as mounted,
         memory_limit.limited(load.memory) as group,
         ProcessPoolExecutor(
             1,
@@ -128,7 +128,7 @@ def _on(
     ):
         searched = pool.submit(
             search_engine.run,
-            files / _INDEX,
+            mounted.files / _INDEX,
             load.seconds,
             load.users,
             load.posts_per_s,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ...benchmarks.disks.disk_bench import Change, Direction, DiskBench
     from ...benchmarks.disks.disk_models import ModelLine
     from ...benchmarks.disks.raffle import Pass
+    from ...benchmarks.disks.reread import TenFiles
     from ...experiment.site.calibrate import Line
     from ...thresholds import Verdict
 
@@ -301,7 +302,15 @@ class RaffleResult(Result):
 
 
 def _pass_table(one: Pass) -> tuple[Sequence[str], list[Row]]:
-    columns = ("file", "reads", "mean MB/s", "first MB/s", "from page cache", "major faults")
+    columns = (
+        "file",
+        "reads",
+        "mean MB/s",
+        "first MB/s",
+        "from page cache",
+        "share from flash",
+        "major faults",
+    )
     return columns, [astuple(file) for file in one.files]
 
 
@@ -322,18 +331,18 @@ def hold_raffle(request: Raffle, context: Context) -> RaffleResult:
     from ...benchmarks.disks import raffle
 
     report, found = context.report, []
-    with _raffle_files(request, context) as place:
+    with _raffle_files(request, context) as files:
         for name in raffle.WEIGHTS:
-            raffle.drop(place / name)
+            raffle.drop(files.folder / name)
         for number in range(request.passes):
             report.say(f"pass {number + 1} of {request.passes}")
-            cold = not request.warm
-            found.append(raffle.hold(place, raffle.WEIGHTS, request.seed, number, cold=cold))
+            held = raffle.WEIGHTS, request.seed, number, not request.warm
+            found.append(raffle.hold(files.folder, *held, files.counted))
     return RaffleResult(found)
 
 
 @contextmanager
-def _raffle_files(request: Raffle, context: Context) -> Iterator[Path]:
+def _raffle_files(request: Raffle, context: Context) -> Iterator[TenFiles]:
     """The ten files, in a folder of the user's or on a model."""
     from hotset.cachelayer.hosts.local import Local
 
@@ -347,14 +356,14 @@ def _raffle_files(request: Raffle, context: Context) -> Iterator[Path]:
     if request.model is not None:
         if request.keep:
             raise raffle.RaffleError("a model's files are gone with it", field="keep")
-        with reread.on_model(Local(), request.model, size, report) as place:
-            yield place
+        with reread.on_model(Local(), request.model, size, report) as files:
+            yield files
     elif request.folder is not None:
         folder = Path(request.folder)
         try:
             with report.task(f"writing ten files of {size}"):
                 place = raffle.prepare(folder, tuple(raffle.WEIGHTS), size)
-            yield place
+            yield reread.TenFiles(place, raffle.nothing_counted)
         finally:
             if not request.keep:
                 raffle.remove(folder)
