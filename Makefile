@@ -79,7 +79,7 @@ docs: .venv/.synced
 screenshots: build
 	uv run --no-sync python scripts/screenshots.py
 
-build: $(PROGRAMS) .venv/.synced
+build: $(PROGRAMS) .venv/.compiled
 
 # A crate's program is remade when any file of the crate is newer.
 define rule
@@ -93,6 +93,11 @@ image: .venv/.synced
 	@uv run --no-sync hotset lab image
 
 .venv/.synced: pyproject.toml uv.lock
+	uv sync --quiet --locked --all-extras
+	touch $@
+
+# Whoever may not write there would compile what is imported at every start. A demo does not wait for it.
+.venv/.compiled: .venv/.synced
 	uv sync --quiet --locked --all-extras --compile-bytecode
 	touch $@
 
@@ -106,7 +111,7 @@ setup-test:
 
 # Packages, the image and the programs side by side. apt takes one caller at a time, so the parts come
 # one after the other; the image takes longest, so what it needs comes first.
-ready: build image $(READY_PARTS:%=setup-%)
+ready: $(PROGRAMS) image $(READY_PARTS:%=setup-%)
 ifdef READY_PARTS
 .venv/.synced: | setup-python
 image: | setup-image

@@ -56,6 +56,12 @@ def test_the_userland_is_the_images_and_the_kernel_this_computers(machine: Chroo
     assert machine.run(["sh", "-c", "echo $$ $HOME"]).stdout.split()[1] == "/root"
 
 
+def test_the_server_has_no_cluster_until_one_is_made(machine: Chroot) -> None:
+    kept = machine.run(["find", "/var/lib/postgresql", "/etc/postgresql", "-mindepth", "1"])
+    assert kept.stdout == ""
+    assert machine.run(["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb"]).stdout != ""
+
+
 def test_commands_and_files_travel(machine: Chroot, tmp_path: Path) -> None:
     assert machine.run(["cat"], stdin="a 'b' $HOME\n").stdout == "a 'b' $HOME\n"
     put_text(machine, "text", SENT, 0o600)

@@ -31,6 +31,8 @@ _HOST_KEYS = ("/etc/apt/trusted.gpg.d", "/usr/share/keyrings/debian-archive-keyr
 _SLIM = ("doc", "man", "locale", "info", "lintian")
 _INITRAMFS = "MODULES=list\nCOMPRESS=zstd\nFSTYPE=ext4\n"
 _INITRAMFS_MODULES = "virtio_pci\nvirtio_blk\next4\n"
+_UPDATE_INITRAMFS = "update_initramfs=no\nbackup_initramfs=no\n"
+_CREATE_CLUSTER = "create_main_cluster = false\n"
 _LIBRARY = ("ld-linux-x86-64.so.2", "libc.so.6")
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.pgp"
 _SSHD = "PermitRootLogin prohibit-password\nPasswordAuthentication no\nUseDNS no\nUsePAM no\n"
@@ -87,7 +89,8 @@ def packages() -> list[str]:
 def recipe_key() -> str:
     """Hash over everything that makes the image what it is."""
     recipe = (_RECIPE / "hotset-init").read_text()
-    parts = [_INITRAMFS, _INITRAMFS_MODULES, _SSHD, str(_ROOT_SIZE), recipe]
+    settings = [_INITRAMFS, _INITRAMFS_MODULES, _UPDATE_INITRAMFS, _CREATE_CLUSTER, _SSHD]
+    parts = [*settings, str(_ROOT_SIZE), recipe]
     parts += _recipe_argv(Path("work"), Path("root"), "root")
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
@@ -164,6 +167,8 @@ def _write_inputs(work: Path) -> None:
     (work / "sshd.conf").write_text(_SSHD)
     (work / "initramfs.conf").write_text(_INITRAMFS)
     (work / "initramfs.modules").write_text(_INITRAMFS_MODULES)
+    (work / "update-initramfs.conf").write_text(_UPDATE_INITRAMFS)
+    (work / "createcluster.conf").write_text(_CREATE_CLUSTER)
     shutil.copy(_RECIPE / "hotset-init", work / "hotset-init")
 
 
@@ -210,14 +215,22 @@ def _recipe_argv(work: Path, root: Path, mode: str) -> list[str]:
     # Named: mmdebstrap finds Debian's keys by itself only on Debian, or where gpg is installed.
     argv += [f"--keyring={keys}" for keys in _HOST_KEYS]
     argv += [f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in _SLIM]
+    # A build that is cut short is thrown away: no file of it has to be safe from a power cut.
+    # What the hooks upload stays, where a package has a file of that name.
+    argv += ["--dpkgopt=force-unsafe-io", "--dpkgopt=force-confold"]
     return [
         *argv,
         '--aptopt=APT::Install-Recommends "false"',
         f"--include={','.join(packages())}",
-        # before the kernel's package makes its initrd
+        # Before the packages: the kernel's makes its initrd, once, and PostgreSQL's no cluster.
         f"--essential-hook=mkdir -p {into}/etc/initramfs-tools/conf.d",
         f"--essential-hook=upload {work}/initramfs.conf /etc/initramfs-tools/conf.d/hotset",
         f"--essential-hook=upload {work}/initramfs.modules /etc/initramfs-tools/modules",
+        f"--essential-hook=upload {work}/update-initramfs.conf"
+        " /etc/initramfs-tools/update-initramfs.conf",
+        f"--essential-hook=mkdir -p {into}/etc/postgresql-common",
+        f"--essential-hook=upload {work}/createcluster.conf"
+        " /etc/postgresql-common/createcluster.conf",
         f"--customize-hook=upload {work}/hotset-init /usr/sbin/hotset-init",
         f"--customize-hook=chmod 755 {into}/usr/sbin/hotset-init",
         f"--customize-hook=upload {work}/sshd.conf /etc/ssh/sshd_config.d/hotset.conf",
@@ -229,9 +242,6 @@ def _recipe_argv(work: Path, root: Path, mode: str) -> list[str]:
         # Bash takes twice as long to begin, which on an emulated CPU every command would pay for.
         f"--customize-hook=chroot {into} usermod --shell /bin/sh root",
         f"--customize-hook=echo exec bash >> {into}/root/.profile",
-        # the cluster that the package makes is not ours
-        f"--customize-hook=rm -rf {into}/var/lib/postgresql/17 {into}/etc/postgresql/17",
-        f"--customize-hook=chroot {into} update-initramfs -u",
         f"--customize-hook=sync-out /boot {work}/boot",
         *(
             f"--customize-hook=download /usr/lib/x86_64-linux-gnu/{name} {work}/library/{name}"
