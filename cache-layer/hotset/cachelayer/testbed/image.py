@@ -222,15 +222,7 @@ def _recipe_argv(work: Path, root: Path, mode: str) -> list[str]:
         *argv,
         '--aptopt=APT::Install-Recommends "false"',
         f"--include={','.join(packages())}",
-        # Before the packages: the kernel's makes its initrd, once, and PostgreSQL's no cluster.
-        f"--essential-hook=mkdir -p {into}/etc/initramfs-tools/conf.d",
-        f"--essential-hook=upload {work}/initramfs.conf /etc/initramfs-tools/conf.d/hotset",
-        f"--essential-hook=upload {work}/initramfs.modules /etc/initramfs-tools/modules",
-        f"--essential-hook=upload {work}/update-initramfs.conf"
-        " /etc/initramfs-tools/update-initramfs.conf",
-        f"--essential-hook=mkdir -p {into}/etc/postgresql-common",
-        f"--essential-hook=upload {work}/createcluster.conf"
-        " /etc/postgresql-common/createcluster.conf",
+        *_settings_hooks(work, into),
         f"--customize-hook=upload {work}/hotset-init /usr/sbin/hotset-init",
         f"--customize-hook=chmod 755 {into}/usr/sbin/hotset-init",
         f"--customize-hook=upload {work}/sshd.conf /etc/ssh/sshd_config.d/hotset.conf",
@@ -250,6 +242,20 @@ def _recipe_argv(work: Path, root: Path, mode: str) -> list[str]:
         f"--customize-hook=download {_KEYRING} {work}/debian-archive-keyring.gpg",
         SUITE,
         str(root),
+    ]
+
+
+def _settings_hooks(work: Path, into: str) -> list[str]:
+    """What packages find set: the kernel's makes its initrd, once, PostgreSQL's no cluster."""
+    return [
+        f"--essential-hook=mkdir -p {into}/etc/initramfs-tools/conf.d",
+        f"--essential-hook=upload {work}/initramfs.conf /etc/initramfs-tools/conf.d/hotset",
+        f"--essential-hook=upload {work}/initramfs.modules /etc/initramfs-tools/modules",
+        f"--essential-hook=upload {work}/update-initramfs.conf"
+        " /etc/initramfs-tools/update-initramfs.conf",
+        f"--essential-hook=mkdir -p {into}/etc/postgresql-common",
+        f"--essential-hook=upload {work}/createcluster.conf"
+        " /etc/postgresql-common/createcluster.conf",
     ]
 
 
