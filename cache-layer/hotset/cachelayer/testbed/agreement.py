@@ -33,6 +33,8 @@ _REPLAY_LIMIT_S = 500.0
 _BLOCK = Bytes(64 * 1024)
 _PAGE = Bytes(8 * 1024)
 _ORIGIN = "hotset-agreement"
+_REPLAY_TASKS = 64
+"""Threads of ``flashdev replay``, which take turns."""
 LATE_MS_MAX = 200.0
 """A replay whose requests were later on average shows another load than the trace."""
 
@@ -188,6 +190,7 @@ def at_once(local: Local, load: Load) -> Hits:
         *("--cache-blocks", str(load.cache // load.block)),
         *("--block", str(int(load.block))),
         *("--bucket", str(int(bcache.bucket_bytes(load.cache))), "--sequential-cutoff", "0"),
+        *("--tasks", str(_REPLAY_TASKS)),
         *("--trace", str(load.trace)),
         "--json",
     ]

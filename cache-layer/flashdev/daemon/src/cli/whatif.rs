@@ -186,6 +186,10 @@ pub(crate) struct SimulateArgs {
     /// as congested. 0: it never is.
     #[arg(long, value_name = "US", default_value = "0")]
     flash_us: u64,
+    /// Of bcache: so many tasks make the requests in turn, each filling a bucket of its own: a
+    /// database's sessions.
+    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    tasks: u32,
     /// The trace; - for standard input; or a load that is made as it is read, such as
     /// tpcc:warehouses=5000,buffer=24G or tpch:scale=600.
     #[arg(long, value_name = "FILE")]
@@ -332,6 +336,7 @@ pub(crate) fn run_simulate(args: &SimulateArgs) -> anyhow::Result<()> {
                 sequential_cutoff: args.sequential_cutoff,
                 writeback_percent: args.writeback_percent,
                 flash_us: args.flash_us,
+                tasks: args.tasks,
             },
         };
         hit_ratio::run(&setup, end, &warm, &mut requests)?
@@ -415,8 +420,7 @@ pub(crate) fn whole(path: &Path, what: &str) -> anyhow::Result<Vec<Request>> {
     Ok(trace.collect::<Result<_, _>>()?)
 }
 
-/// A trace and where the disk ends that it is of; a text trace is read twice for that, and a load
-/// made twice.
+/// A trace and where the disk ends that it is of; a text trace is read twice for that.
 fn with_end(path: &Path) -> anyhow::Result<(Trace, u64)> {
     let trace = source::open(path)?;
     match trace.about.end {

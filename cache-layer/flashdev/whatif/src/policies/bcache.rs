@@ -2,8 +2,10 @@
 //! brackets. It caches what is requested, to the byte; here to the block, so blocks are to be as
 //! large as the requests: a database's pages.
 //!
-//! Left out: what one task does on the whole (`sequential_io_avg`: traces name no tasks), read-ahead
-//! and metadata requests, the B-tree's own buckets, the writing back faster when dirty data is
+//! Traces name no tasks, so tasks take turns ([`Settings::tasks`]); each fills a bucket of its own
+//! (`pick_data_bucket` of drivers/md/bcache/alloc.c).
+//!
+//! Left out: what one task does on the whole (`sequential_io_avg`), read-ahead and metadata requests, the B-tree's own buckets, the writing back faster when dirty data is
 //! scattered (`writeback_consider_fragment`), and garbage collection's delay: a bucket counts as what
 //! it is at once. All writes count as synchronous, as a database's are.
 
@@ -31,8 +33,13 @@ const INITIAL_PRIO: u64 = 32_768;
 const RESCALES: u64 = 1024;
 /// Buckets that are given up together, of so many (`free_inc`).
 const BATCH_SHIFT: u32 = 8;
-/// Fewer buckets than this are no cache.
+/// Fewer buckets than this are no cache; the kernel wants 128.
 const BUCKETS_LEAST: u32 = 8;
+/// Buckets that are being filled (`MAX_OPEN_BUCKETS`). In caches that are too small for the kernel no
+/// more than half of all.
+const OPEN_MOST: usize = 128;
+/// In place of the number of a task.
+const NO_TASK: u32 = u32::MAX;
 /// The controller of the rate of writing back (`__update_writeback_rate`): how often it looks, the
 /// inverses of its terms, the least rate in sectors a second.
 const RATE_UPDATE_S: i64 = 5;
@@ -60,6 +67,8 @@ pub struct Settings {
     pub writeback_percent: u8,
     /// How long the flash takes for a request, one after the other; 0: it is never congested.
     pub flash_us: u64,
+    /// So many tasks make the requests, each the next one in its turn: a database's sessions.
+    pub tasks: u32,
 }
 
 impl Default for Settings {
@@ -69,9 +78,27 @@ impl Default for Settings {
             sequential_cutoff: 4 << 20,
             writeback_percent: 10,
             flash_us: 0,
+            tasks: 16,
         }
     }
 }
+
+/// A place for a bucket that is being filled (`struct open_bucket`).
+#[derive(Clone, Copy)]
+struct Open {
+    /// None: it is full, or there was none yet.
+    bucket: Option<u32>,
+    /// Who put something there last (`last_write_point`) …
+    task: u32,
+    /// … and where on the origin that ended (`key`).
+    end: u64,
+}
+
+const NOTHING_OPEN: Open = Open {
+    bucket: None,
+    task: NO_TASK,
+    end: u64::MAX,
+};
 
 #[derive(Clone, Default)]
 struct Bucket {
@@ -79,6 +106,8 @@ struct Bucket {
     blocks: Vec<Block>,
     used: u32,
     dirty: u32,
+    /// It is being filled, so that it cannot be given up (`pin`).
+    open: bool,
     /// The tick of its last use.
     used_at: u64,
 }
@@ -103,8 +132,10 @@ pub struct Bcache {
     places: Vec<u32>,
     dirty: BTreeSet<Block>,
     dirty_buckets: u64,
-    /// The bucket that is filled by reads, and the one that is by writes.
-    open: [Option<u32>; 2],
+    /// The one that was written to last is last (`data_buckets`).
+    open: Vec<Open>,
+    /// Who makes the request that is being served.
+    task: u32,
     /// The one that has been extended last is last.
     runs: Vec<Run>,
     tick: u64,
@@ -143,7 +174,8 @@ impl Bcache {
             places: vec![0; origin_blocks as usize],
             dirty: BTreeSet::new(),
             dirty_buckets: 0,
-            open: [None; 2],
+            open: vec![NOTHING_OPEN; OPEN_MOST.min(count as usize / 2)],
+            task: 0,
             runs: vec![Run::default(); RECENT],
             tick: 0,
             untick_bytes: 0,
@@ -155,6 +187,7 @@ impl Bcache {
     /// Serves a request that touches these blocks.
     pub fn serve(&mut self, request: &Request, outcome: &mut Outcome) {
         self.write_back(request.at, outcome);
+        self.task = (self.task + 1) % self.settings.tasks.max(1);
         let bypass = self.bypasses(request);
         let first = (request.offset / self.block_bytes) as Block;
         let end = (request.end().max(request.offset + 1)).div_ceil(self.block_bytes) as Block;
@@ -214,7 +247,7 @@ impl Bcache {
             self.buckets[bucket as usize].used_at = self.tick;
             return true;
         }
-        if !bypass && self.put(block, 0, outcome) {
+        if !bypass && self.put(block, outcome) {
             outcome.promotions += 1;
             outcome.flash_writes += 1;
         }
@@ -239,7 +272,7 @@ impl Bcache {
         if there {
             self.remove(block);
         }
-        if !self.put(block, 1, outcome) {
+        if !self.put(block, outcome) {
             outcome.write_backs += u64::from(was_dirty);
             return there;
         }
@@ -252,28 +285,47 @@ impl Bcache {
         there
     }
 
-    /// Puts a block that is nowhere into the bucket that is open for its kind.
-    fn put(&mut self, block: Block, kind: usize, outcome: &mut Outcome) -> bool {
-        let full = |bucket: u32| self.buckets[bucket as usize].blocks.len() == self.bucket_blocks;
-        if self.open[kind].is_none_or(full) {
-            let closed = self.open[kind].take();
-            if let Some(closed) = closed {
-                self.free_if_unused(closed);
-            }
+    /// Puts a block that is nowhere into an open bucket (`bch_alloc_sectors`).
+    fn put(&mut self, block: Block, outcome: &mut Outcome) -> bool {
+        let start = u64::from(block) * self.block_bytes;
+        let at = self.pick(start);
+        if self.open[at].bucket.is_none() {
             if self.free.is_empty() {
                 self.give_up(outcome);
             }
-            self.open[kind] = self.free.pop();
+            self.open[at].bucket = self.free.pop();
         }
-        let Some(bucket) = self.open[kind] else {
+        let Some(bucket) = self.open[at].bucket else {
             return false;
         };
         let one = &mut self.buckets[bucket as usize];
         one.blocks.push(block);
         one.used += 1;
         one.used_at = self.tick;
+        one.open = one.blocks.len() < self.bucket_blocks;
         self.places[block as usize] = bucket + 1;
+        self.open.remove(at);
+        self.open.push(Open {
+            bucket: Some(bucket).filter(|_| self.buckets[bucket as usize].open),
+            task: self.task,
+            end: start + self.block_bytes,
+        });
         true
+    }
+
+    /// Where to put what begins here (`pick_data_bucket`): behind what ends here, or else where the
+    /// same task put something, its oldest place, or else where nothing was put for longest.
+    fn pick(&self, start: u64) -> usize {
+        let mut of_task = None;
+        for (at, open) in self.open.iter().enumerate().rev() {
+            if open.end == start {
+                return at;
+            }
+            if open.task == self.task {
+                of_task = Some(at);
+            }
+        }
+        of_task.unwrap_or(0)
     }
 
     /// A block is cached no more.
@@ -287,7 +339,7 @@ impl Bcache {
 
     fn free_if_unused(&mut self, bucket: u32) {
         let one = &mut self.buckets[bucket as usize];
-        if one.used == 0 && !one.blocks.is_empty() && !self.open.contains(&Some(bucket)) {
+        if one.used == 0 && !one.open {
             one.blocks.clear();
             self.free.push(bucket);
         }
@@ -316,7 +368,7 @@ impl Bcache {
         let floor = (INITIAL_PRIO - least) / 8;
         let mut worth: Vec<(u64, u32)> = (0..)
             .zip(&self.buckets)
-            .filter(|(number, one)| one.dirty == 0 && !self.open.contains(&Some(*number)))
+            .filter(|(_, one)| one.dirty == 0 && !one.open)
             .map(|(number, one)| ((prio(one) - least + floor) * u64::from(one.used), number))
             .collect();
         let batch = (self.buckets.len() >> BATCH_SHIFT).max(1).min(worth.len());
@@ -501,6 +553,71 @@ mod tests {
         assert_eq!(more.misses, 600);
         assert_eq!(more.demotions % 64, 0, "whole buckets: {more:?}");
         assert!(more.demotions >= 448, "{more:?}");
+    }
+
+    /// By bucket: the blocks that were written to it, of two streams, by turns at random places of two
+    /// parts of the disk; `steps` says which stream is next, and the tasks take turns.
+    fn buckets_of_two_streams(tasks: u32, steps: &[u64], sequential: bool) -> Vec<Vec<Block>> {
+        let settings = Settings {
+            tasks,
+            ..Settings::default()
+        };
+        let mut cache = cache(64, Mode::Writethrough, settings);
+        let mut next = [0; 2];
+        let trace = (0..512).map(|at| {
+            let stream = steps[at as usize % steps.len()];
+            let number = &mut next[stream as usize];
+            *number += 1;
+            let within = match sequential {
+                true => *number,
+                false => *number * 7 % 4096,
+            };
+            request(at, false, stream * 8192 + within, 1)
+        });
+        assert_eq!(served(&mut cache, trace).promotions, 512);
+        let written = |bucket: &Bucket| bucket.blocks.clone();
+        cache.buckets.iter().map(written).collect()
+    }
+
+    fn mixed(buckets: &[Vec<Block>]) -> usize {
+        let of_first = |bucket: &&Vec<Block>| bucket.iter().any(|&block| block < 8192);
+        let of_second = |bucket: &&Vec<Block>| bucket.iter().any(|&block| block >= 8192);
+        buckets.iter().filter(of_first).filter(of_second).count()
+    }
+
+    #[test]
+    fn two_streams_fill_buckets_of_their_own() {
+        // Two tasks, one for each stream.
+        assert_eq!(mixed(&buckets_of_two_streams(2, &[0, 1], false)), 0);
+        // The tasks change over; what goes on where something ended goes with it all the same.
+        let steps = [0, 1, 0, 1, 1, 0, 1, 0];
+        assert_eq!(mixed(&buckets_of_two_streams(2, &steps, true)), 0);
+        // One task has one bucket, which all it does goes to.
+        let one = buckets_of_two_streams(1, &[0, 1], false);
+        assert_eq!(mixed(&one), 8, "{one:?}");
+        // Many tasks fill many buckets at a time.
+        let many = buckets_of_two_streams(16, &[0, 1], false);
+        assert_eq!(many.iter().filter(|one| one.len() == 32).count(), 16);
+    }
+
+    #[test]
+    fn no_more_buckets_are_open_than_the_kernel_has_and_an_open_one_is_not_given_up() {
+        let settings = Settings {
+            tasks: 1000,
+            ..Settings::default()
+        };
+        let mut cache = cache(512, Mode::Writethrough, settings);
+        let scattered = (0..40_000).map(|at| request(at, false, at * 7 % 60_000, 1));
+        served(&mut cache, scattered);
+        let open = cache.buckets.iter().filter(|one| one.open).count();
+        assert!((100..=128).contains(&open), "{open}");
+        let free = cache
+            .free
+            .iter()
+            .map(|&number| &cache.buckets[number as usize]);
+        assert!(free.clone().all(|one| !one.open && one.used == 0));
+        let listed = cache.open.iter().filter(|one| one.bucket.is_some()).count();
+        assert_eq!(listed, open);
     }
 
     #[test]

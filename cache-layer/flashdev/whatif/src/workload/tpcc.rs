@@ -23,6 +23,8 @@ const ORDERS: u64 = 3000;
 const FIRST_NEW: u64 = 2100;
 const LINES: u64 = 10;
 const EXTENT_PAGES: u32 = 128;
+/// At the disk's end: for tables' last extents, and for more than one transaction adds.
+const SPARE_PAGES: Page = 16 * EXTENT_PAGES;
 /// Requests of a transaction come so far apart.
 const STEP: Nanos = 1000;
 /// A checkpoint spreads its writes over this part of its time (`checkpoint_completion_target`).
@@ -66,10 +68,31 @@ impl Load {
         let about = About {
             timed: true,
             requests: None,
-            end: None,
+            end: Some(u64::from(self.disk_pages()) * PAGE),
             lasts: Some((self.seconds * NANOS_PER_S) as Nanos),
         };
         Trace::new(about, Generator::new(self).map(Ok))
+    }
+
+    /// The size of the disk: the tables, and room for what may come. Beyond it nothing is drawn.
+    fn disk_pages(&self) -> Page {
+        let transactions = self.per_second * self.seconds;
+        // Ten times their deviation above the mean of what comes by chance: it never does.
+        let most = |mean: f64| (mean + 10.0 * mean.sqrt() + 100.0) as u64;
+        let (orders, payments) = (most(0.45 * transactions), most(0.43 * transactions));
+        let lines = orders * LINES;
+        let districts = u64::from(self.warehouses) * DISTRICTS;
+        let grown = [
+            (orders, ORDERS_A_PAGE),
+            (orders, NEW_ORDERS_A_PAGE),
+            (lines, LINES_A_PAGE),
+            (payments, HISTORY_A_PAGE),
+        ];
+        let tails: u64 = grown.map(|(rows, a_page)| rows / a_page).iter().sum();
+        let leaves = 2 * districts.min(orders) + (orders + lines) / KEYS_A_LEAF;
+        let (_, tables) = Tables::new(self.warehouses);
+        let pages = u64::from(tables) + tails + leaves + u64::from(SPARE_PAGES);
+        pages.min(u64::from(Page::MAX)) as Page
     }
 }
 
@@ -203,6 +226,7 @@ struct Generator {
     buffer: Buffer,
     tables: Tables,
     end: End,
+    disk_pages: Page,
     order_tail: Tail,
     line_tail: Tail,
     new_order_tail: Tail,
@@ -236,6 +260,7 @@ impl Generator {
             buffer: Buffer::new((load.buffer_bytes / PAGE) as usize),
             tables,
             end: End { next },
+            disk_pages: load.disk_pages(),
             order_tail: Tail::default(),
             line_tail: Tail::default(),
             new_order_tail: Tail::default(),
@@ -251,10 +276,12 @@ impl Generator {
         }
     }
 
-    /// The next transaction, with what a checkpoint writes meanwhile; false: the time is over.
+    /// The next transaction, with what a checkpoint writes meanwhile; false: the time is over, or the
+    /// disk full.
     fn transact(&mut self) -> bool {
         self.next_s += self.dice.wait() / self.load.per_second;
-        if self.next_s > self.load.seconds {
+        let is_full = self.disk_pages - self.end.next < SPARE_PAGES / 2;
+        if self.next_s > self.load.seconds || is_full {
             return false;
         }
         self.now = self.now.max((self.next_s * NANOS_PER_S) as Nanos);
@@ -667,6 +694,24 @@ mod tests {
             .collect();
         let pages = share(&pages);
         assert!((0.65..0.79).contains(&pages), "{pages}");
+    }
+
+    #[test]
+    fn the_size_of_the_disk_is_known_beforehand_and_nothing_lies_beyond() {
+        for per_second in [1.0, 100.0, 2000.0] {
+            let load = Load {
+                per_second,
+                ..load(1, 4 << 20)
+            };
+            let end = load.trace().about.end.unwrap();
+            let all = requests(load);
+            let touched = all.iter().map(Request::end).max().unwrap();
+            assert!(touched <= end, "{touched} {end}");
+            assert!(end < touched + touched / 4, "{touched} {end}");
+            // It was not cut short for that.
+            let lasts = all.last().unwrap().at as f64 / NANOS_PER_S;
+            assert!(lasts > 0.9 * load.seconds, "{lasts}");
+        }
     }
 
     #[test]
