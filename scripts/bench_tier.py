@@ -1,8 +1,9 @@
 """What hotset's own engine adds to its flash: warm hits against the bare volume, side by side.
 
-As files: a hit, and the volume's part of the flash by the same way. As root also as devices: the
-accelerated disk as databases use it, and the flash by itself, each behind a loop device. Rounds are
-interleaved; medians are printed. Needs fio and /dev/fuse; nothing else should run.
+As files: a hit, and the volume's part of the flash by the same way; and a hit while checkpoints are
+written. As root also as devices: the accelerated disk as databases use it, and the flash by itself,
+each behind a loop device. Rounds are interleaved; medians are printed. Needs fio and /dev/fuse;
+nothing else should run.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ SMALL_BLOCK = Bytes(4096)
 METADATA = Bytes(32 * MIB)
 """Where the flash's cache begins."""
 ROUNDS = 5
+LONG_JOURNALS, SHORT_JOURNALS = Bytes(128 * MIB), Bytes(4 * MIB)
+"""Of blocks of 4 KiB: room for two million changes before a checkpoint is due, and for 32,000."""
+WRITES_PER_S = 4000
+"""Beside the hits; each makes two blocks dirty and clean again, as they are written through."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,9 @@ def fio(local: Local, file: Path, depth: int, offset: int = 0) -> Reads:
 
 
 @contextmanager
-def running(cached: Bytes, block: Bytes, model: str) -> Iterator[Tier]:
+def running(
+    cached: Bytes, block: Bytes, model: str, metadata: Bytes = METADATA, *more: str
+) -> Iterator[Tier]:
     """A tier over an origin of twice its size, in files that go away again."""
     local = Local()
     with tempfile.TemporaryDirectory(prefix="hotset-bench-", dir="/var/tmp") as name:
@@ -81,7 +88,7 @@ def running(cached: Bytes, block: Bytes, model: str) -> Iterator[Tier]:
             "--flash",
             str(folder / "flash"),
             "--metadata",
-            str(int(METADATA)),
+            str(int(metadata)),
             "--cache",
             str(int(cached)),
             "--volume",
@@ -90,7 +97,7 @@ def running(cached: Bytes, block: Bytes, model: str) -> Iterator[Tier]:
             str(int(block)),
             "--control",
             str(folder / "control"),
-            "--volatile",
+            *(more or ("--volatile",)),
         ]
         with cleanup.part():
             log = folder / "tier.log"
@@ -132,6 +139,7 @@ def main() -> None:
         hits(tier.local, tier.folder / "mount")
         if os.geteuid() == 0:
             devices(tier.local, tier.folder)
+    checkpoints()
     print(f"warm-up       {warm_rate:8.1f} MB/s, {warm_rate / origin_rate:.0%} of the origin's")
     print(f"memory        {memory_per_block():8.0f} bytes per cached block, beside the buffers")
 
@@ -180,6 +188,43 @@ def hits(local: Local, mount: Path) -> None:
     print(f"QD1 latency   {hit:8.1f} µs a warm hit, {bare:.1f} the bare flash: {hit - bare:+.1f}")
     bare, hit = median("volume", 32).iops, median("data", 32).iops
     print(f"QD32          {hit:8,.0f} IOPS warm hits, {bare:,.0f} the bare flash: {hit / bare:.0%}")
+
+
+def checkpoints() -> None:
+    """A hit beside writes, with journals that are full every two seconds and with long ones."""
+    for metadata, what in ((LONG_JOURNALS, "no checkpoint"), (SHORT_JOURNALS, "checkpoints")):
+        mode = ("--mode", "writethrough")
+        with running(CACHED, SMALL_BLOCK, "pcie-flash-2014", metadata, *mode) as tier:
+            tier.warm()
+            found = [beside_writes(tier.local, tier.folder / "mount/data") for _ in range(ROUNDS)]
+        half, last = (statistics.median(one) for one in zip(*found, strict=True))
+        print(
+            f"p99.9 beside writes, {what:13}  {last:8.1f} µs, "
+            f"{last / half:.1f} times the median, {half:.1f}"
+        )
+
+
+def beside_writes(local: Local, file: Path) -> tuple[float, float]:
+    """Median and 99.9th percentile of hits in one half, µs, while the other half is written."""
+    half = int(CACHED) // 2
+    common = ["--ioengine=libaio", "--direct=1", "--bs=8k", f"--size={half}", "--norandommap"]
+    argv = [
+        "fio",
+        f"--filename={file}",
+        "--time_based",
+        "--runtime=8",
+        "--ramp_time=1",
+        "--percentile_list=50:99.9",
+        "--output-format=json",
+        *("--name=hits", "--rw=randread", "--iodepth=1", *common),
+        *("--name=writes", "--rw=randwrite", "--iodepth=4", f"--offset={half}", *common),
+        f"--rate_iops={WRITES_PER_S}",
+    ]
+    text = local.run(argv, timeout_s=60).stdout
+    jobs = json.loads(text[text.index("{") :])["jobs"]
+    hits = next(job for job in jobs if job["jobname"] == "hits")
+    percentile = hits["read"]["clat_ns"]["percentile"]
+    return percentile["50.000000"] / 1000, percentile["99.900000"] / 1000
 
 
 def devices(local: Local, folder: Path) -> None:

@@ -9,4 +9,5 @@ mod dice;
 pub mod engine;
 pub mod layout;
 pub mod metadata;
+mod number_map;
 pub mod policy;

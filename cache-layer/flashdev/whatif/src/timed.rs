@@ -177,14 +177,11 @@ impl<F: Device, O: Device> Simulation<F, O> {
     }
 
     fn outcome(mut self, trace: &[Request]) -> TimedOutcome {
-        self.latencies.sort_unstable();
-        let latencies = &self.latencies;
-        let ms = |nanos: Nanos| nanos as f64 / NANOS_PER_MS;
-        let at = |share: f64| {
-            let place = (latencies.len() as f64 * share) as usize;
-            latencies.get(place.min(latencies.len().saturating_sub(1)))
-        };
+        let latencies = &mut self.latencies[..];
         let sum: u128 = latencies.iter().map(|&latency| u128::from(latency)).sum();
+        let most = latencies.iter().copied().max().unwrap_or(0);
+        let [p50, p95, p99] = quantiles(latencies, [0.5, 0.95, 0.99]);
+        let ms = |nanos: Nanos| nanos as f64 / NANOS_PER_MS;
         let first = match self.arrivals {
             Arrivals::Timed => trace.first().map_or(0, |request| request.at),
             Arrivals::Users { .. } => 0,
@@ -196,13 +193,30 @@ impl<F: Device, O: Device> Simulation<F, O> {
             dirty: self.device.engine().dirty().len(),
             seconds,
             iops: trace.len() as f64 / seconds.max(f64::MIN_POSITIVE),
-            latency_ms_mean: sum as f64 / latencies.len().max(1) as f64 / NANOS_PER_MS,
-            latency_ms_p50: at(0.5).map_or(0.0, |&latency| ms(latency)),
-            latency_ms_p95: at(0.95).map_or(0.0, |&latency| ms(latency)),
-            latency_ms_p99: at(0.99).map_or(0.0, |&latency| ms(latency)),
-            latency_ms_max: latencies.last().map_or(0.0, |&latency| ms(latency)),
+            latency_ms_mean: sum as f64 / trace.len().max(1) as f64 / NANOS_PER_MS,
+            latency_ms_p50: ms(p50),
+            latency_ms_p95: ms(p95),
+            latency_ms_p99: ms(p99),
+            latency_ms_max: ms(most),
         }
     }
+}
+
+/// What these shares, in rising order, are shorter than or equal to; reorders.
+fn quantiles<const N: usize>(latencies: &mut [Nanos], shares: [f64; N]) -> [Nanos; N] {
+    let all = latencies.len();
+    // What is below a quantile that was found need not be looked at again.
+    let mut below = 0;
+    shares.map(|share| {
+        let place = ((all as f64 * share) as usize).min(all.saturating_sub(1));
+        let rest = &mut latencies[below..];
+        if rest.is_empty() {
+            return 0;
+        }
+        let (_, &mut found, _) = rest.select_nth_unstable(place - below);
+        below = place;
+        found
+    })
 }
 
 #[cfg(test)]
@@ -279,6 +293,25 @@ mod tests {
             "{through}"
         );
         assert_eq!((back.dirty, through.dirty), (32, 0));
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_sorted_times() {
+        for count in [0, 1, 2, 3, 10, 99, 1000] {
+            let mut times: Vec<Nanos> = (0..count).map(|at| at * 7919 % 1013).collect();
+            let mut sorted = times.clone();
+            sorted.sort_unstable();
+            let at = |share: f64| {
+                let place = (count as f64 * share) as usize;
+                sorted.get(place.min(sorted.len().saturating_sub(1)))
+            };
+            let expected = [0.5, 0.95, 0.99].map(|share| at(share).copied().unwrap_or(0));
+            assert_eq!(
+                quantiles(&mut times, [0.5, 0.95, 0.99]),
+                expected,
+                "{count}"
+            );
+        }
     }
 
     #[test]

@@ -48,6 +48,14 @@ pub enum Request {
         /// Number of bytes.
         len: u32,
     },
+    /// Forget whole blocks: from then on they read as zeros. The last one may be cut short by the
+    /// origin's end.
+    Discard {
+        /// First byte.
+        offset: u64,
+        /// Number of bytes.
+        len: u32,
+    },
     /// Make durable what was answered before.
     Flush,
     /// The same for whatever else lies on the flash.
@@ -109,6 +117,15 @@ pub enum Action {
         /// … and which memory.
         buffer: Buffer,
     },
+    /// Make a range of the origin read as zeros, without anybody having to write them.
+    Discard {
+        /// To be told when it is done.
+        io: IoId,
+        /// From which byte on.
+        offset: u64,
+        /// How many.
+        len: u32,
+    },
     /// Write metadata to the flash, as far as the page cache.
     WriteMetadata {
         /// To be told when it is done.
@@ -117,6 +134,8 @@ pub enum Action {
         offset: u64,
         /// What.
         bytes: Vec<u8>,
+        /// It is a part of a checkpoint: no request waits for it, and none should be kept by it.
+        in_background: bool,
     },
     /// Make everything written to a device before durable.
     Sync {
@@ -318,6 +337,14 @@ pub(super) enum IoState {
     CopyOut { migration: usize },
     /// The writing of it to the origin.
     CopyBack { migration: usize },
+    /// A part of a request that discards, in blocks that follow one another and are not cached.
+    Discard {
+        request: usize,
+        piece: Piece,
+        count: u32,
+    },
+    /// The same of a block that is.
+    DiscardCached { migration: usize },
     /// The log's.
     Log(LogDone),
     /// A flush of a cache that was given up.

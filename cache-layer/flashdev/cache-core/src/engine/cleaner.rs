@@ -139,6 +139,7 @@ impl Engine {
         let lock = BlockLock::WritingBack {
             rewritten: false,
             next: None,
+            discards: Vec::new(),
         };
         self.locks.insert(block, lock);
     }

@@ -2,16 +2,16 @@
 //!
 //! No request waits for a migration but for those of the block that it has.
 
-use std::collections::HashMap;
-
 use slab::Slab;
 use smallvec::{SmallVec, smallvec};
 use virtual_time::Nanos;
 
 use super::action::{Action, Buffer, BufferId, Device, Direction, Errno, Health, IoState, Pace};
+use super::discard::Discard;
 use super::{BlockLock, Engine, IDLE, ORIGIN_IDLE, Then, Waiting};
 use crate::layout::{Mask, SECTOR_BYTES};
 use crate::metadata::{Change, CommitTicket};
+use crate::number_map::NumberMap;
 use crate::policy::{Block, HOTTEST, Slot, Work};
 
 /// The default of dm-cache.
@@ -64,6 +64,7 @@ pub(super) enum Task {
     Fetch(Fetch),
     Overwrite(Overwrite),
     Fill(Fill),
+    Discard(Discard),
     Demote {
         block: Block,
         slot: Slot,
@@ -99,13 +100,13 @@ pub(super) struct Migrations {
     /// Whose turn it is.
     cleaner_first: bool,
     /// Fetches that wait for writes to a block of the origin.
-    for_quiet: HashMap<Block, usize>,
+    for_quiet: NumberMap<usize>,
     /// Blocks of fetches that wait for the readers of a slot.
-    for_readers: HashMap<Slot, (usize, usize)>,
+    for_readers: NumberMap<(usize, usize)>,
     /// Blocks of fetches that wait for a commit.
     for_commit: Vec<(CommitTicket, usize, usize)>,
     /// Demotions that wait for the writers of a slot.
-    for_writers: HashMap<Slot, usize>,
+    for_writers: NumberMap<usize>,
 }
 
 impl Default for Migrations {
@@ -116,10 +117,10 @@ impl Default for Migrations {
             threshold_sectors: THRESHOLD_SECTORS,
             running: 0,
             cleaner_first: false,
-            for_quiet: HashMap::new(),
-            for_readers: HashMap::new(),
+            for_quiet: NumberMap::default(),
+            for_readers: NumberMap::default(),
             for_commit: Vec::new(),
-            for_writers: HashMap::new(),
+            for_writers: NumberMap::default(),
         }
     }
 }
@@ -168,6 +169,7 @@ impl Engine {
     /// Begins whatever may be begun.
     pub(super) fn begin_migrations(&mut self, now: Nanos) {
         self.continue_jobs(now);
+        self.retry_discards(now);
         while let Some(next) = self.next_migration(now) {
             match next {
                 Next::Policy(Work::Promote { block, slot }) => self.promote(block, slot),
@@ -533,6 +535,7 @@ impl Engine {
         if let Some(migration) = self.migrations.for_writers.remove(&slot) {
             match self.migrations.task(migration) {
                 Task::Fill(_) => self.fill_once_quiet(now, migration),
+                Task::Discard(_) => self.discard_cached(migration),
                 _ => self.begin_leaving(now, migration),
             }
         }
@@ -652,7 +655,12 @@ impl Engine {
                 for_policy,
             } => {
                 let lock = self.locks.remove(&block);
-                let Some(BlockLock::WritingBack { rewritten, next }) = lock else {
+                let Some(BlockLock::WritingBack {
+                    rewritten,
+                    next,
+                    discards,
+                }) = lock
+                else {
                     unreachable!("it is {lock:?} and not being written back");
                 };
                 self.counters.write_backs += u64::from(result.is_ok());
@@ -671,6 +679,7 @@ impl Engine {
                 if let Some(next) = next {
                     self.begin_on_resident(now, next);
                 }
+                self.resume_all(now, discards);
             }
             ref task => unreachable!("{task:?} is not copied back"),
         }

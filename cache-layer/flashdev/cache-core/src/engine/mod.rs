@@ -15,19 +15,21 @@
 //! What must survive goes through the [`Log`](crate::metadata::Log); an engine without one forgets,
 //! as a simulation may. The behaviour is dm-cache's, except where a comment says otherwise.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use roaring::RoaringBitmap;
 use slab::Slab;
 use virtual_time::{NANOS_PER_S, Nanos};
 
 use crate::layout::Mask;
-use crate::metadata::{CommitTicket, Log, LogDone, LogIo, Ticket, pop_until};
+use crate::metadata::{CommitTicket, Log, LogDone, LogIo, LogPart, Ticket, pop_until};
+use crate::number_map::NumberMap;
 use crate::policy::shares::{Shares, Usage};
 use crate::policy::{Block, Mapping, Policy, Slot};
 
 mod action;
 mod cleaner;
+mod discard;
 mod health;
 mod jobs;
 mod migration;
@@ -85,6 +87,8 @@ enum BlockLock {
         rewritten: bool,
         /// What is to be done with it next.
         next: Option<usize>,
+        /// Discards of it, which come after that.
+        discards: Vec<Waiting>,
     },
 }
 
@@ -117,6 +121,8 @@ enum Then {
     Filled { migration: usize },
     /// A block has gone.
     Gone { migration: usize },
+    /// The same, for ever.
+    Discarded { migration: usize },
 }
 
 /// A flush that waits for the syncs of these numbers.
@@ -139,19 +145,21 @@ pub struct Engine {
     users: users::SlotUsers,
     /// By slot: the sub-blocks that are not in it.
     missing: Vec<Mask>,
-    locks: HashMap<Block, BlockLock>,
+    locks: NumberMap<BlockLock>,
     /// How many writes are on their way to a block of the origin.
-    origin_writes: HashMap<Block, u32>,
+    origin_writes: NumberMap<u32>,
     resident: RoaringBitmap,
     dirty: RoaringBitmap,
     /// Slots whose being dirty is not recorded yet.
-    unrecorded: HashMap<Slot, Ticket>,
+    unrecorded: NumberMap<Ticket>,
     for_record: VecDeque<(Ticket, Then)>,
     for_commit: VecDeque<(CommitTicket, usize)>,
     for_syncs: Vec<SyncWaiter>,
     migrations: Migrations,
     cleaner: Cleaner,
     jobs: Slab<Job>,
+    /// Those that wait for the policy to be through with their blocks.
+    discards: Vec<Waiting>,
     stranded: Vec<Stranded>,
     flash_read_errors: u32,
     counters: Counters,
@@ -198,17 +206,18 @@ impl Engine {
             ios: Slab::new(),
             users: users::SlotUsers::default(),
             missing,
-            locks: HashMap::new(),
-            origin_writes: HashMap::new(),
+            locks: NumberMap::default(),
+            origin_writes: NumberMap::default(),
             resident,
             dirty,
-            unrecorded: HashMap::new(),
+            unrecorded: NumberMap::default(),
             for_record: VecDeque::new(),
             for_commit: VecDeque::new(),
             for_syncs: Vec::new(),
             migrations: Migrations::default(),
             cleaner: Cleaner::new(config.dirty_target),
             jobs: Slab::new(),
+            discards: Vec::new(),
             stranded: Vec::new(),
             flash_read_errors: 0,
             counters: Counters::default(),
@@ -298,6 +307,15 @@ impl Engine {
             IoState::FetchStore { migration, index } => {
                 self.fetch_stored(now, migration, index, result);
             }
+            IoState::Discard {
+                request,
+                piece,
+                count,
+            } => {
+                self.origin_was_written(now, piece.block, count);
+                self.part_done(now, request, result);
+            }
+            IoState::DiscardCached { migration } => self.cached_discarded(now, migration, result),
             IoState::CopyOut { migration } => self.copied_out(now, migration, result),
             IoState::CopyBack { migration } => self.copied_back(now, migration, result),
             IoState::Log(done) => self.log_io_done(now, done, result),
@@ -491,6 +509,7 @@ impl Engine {
                     io: self.ios.insert(IoState::Log(LogDone::Write(part))),
                     offset,
                     bytes,
+                    in_background: part == LogPart::Checkpoint,
                 },
                 LogIo::SyncFlash(kind) => Action::Sync {
                     io: self.ios.insert(IoState::Log(LogDone::SyncFlash)),
@@ -563,6 +582,7 @@ impl Engine {
             Then::Overwritten { migration } => self.overwrite_recorded(now, migration, recorded),
             Then::Filled { migration } => self.filled(now, migration, recorded),
             Then::Gone { migration } => self.gone(now, migration, recorded),
+            Then::Discarded { migration } => self.discard_recorded(now, migration, recorded),
         }
     }
 

@@ -17,6 +17,7 @@ pub(super) struct Pending {
     pub(super) id: RequestId,
     pub(super) offset: u64,
     pub(super) write: bool,
+    pub(super) discard: bool,
     pub(super) parts_left: u32,
     pub(super) error: Option<Errno>,
 }
@@ -58,7 +59,9 @@ impl Engine {
     pub(super) fn begin_request(&mut self, now: Nanos, id: RequestId, request: Request) {
         let (offset, len, write) = match request {
             Request::Read { offset, len } => (offset, len, false),
-            Request::Write { offset, len } => (offset, len, true),
+            Request::Write { offset, len } | Request::Discard { offset, len } => {
+                (offset, len, true)
+            }
             Request::Flush | Request::FlushVolume => (0, 0, false),
         };
         // The request itself is a part until all others are known.
@@ -66,6 +69,7 @@ impl Engine {
             id,
             offset,
             write,
+            discard: matches!(request, Request::Discard { .. }),
             parts_left: 1,
             error: None,
         });
@@ -73,8 +77,8 @@ impl Engine {
             return self.part_done(now, index, Err(Errno::ESHUTDOWN));
         }
         match request {
-            Request::Read { .. } | Request::Write { .. } => {
-                self.route_all(now, index, offset, len, write);
+            Request::Read { .. } | Request::Write { .. } | Request::Discard { .. } => {
+                self.route_all(now, index, offset, len);
                 self.part_done(now, index, Ok(()));
             }
             Request::Flush => self.flush(now, index),
@@ -83,7 +87,7 @@ impl Engine {
     }
 
     /// Sends all of a request on its way; neighbours that go the same way, as one I/O each.
-    fn route_all(&mut self, now: Nanos, request: usize, offset: u64, len: u32, write: bool) {
+    fn route_all(&mut self, now: Nanos, request: usize, offset: u64, len: u32) {
         let mut run: Option<IoState> = None;
         for piece in self.pieces(offset, len) {
             let waiting = Waiting {
@@ -91,23 +95,8 @@ impl Engine {
                 piece,
                 counted: false,
             };
-            let state = match self.route(now, waiting, write) {
-                Route::Elsewhere => continue,
-                Route::Flash { slot, ticks } => IoState::Hit {
-                    request,
-                    write,
-                    piece,
-                    slot,
-                    count: 1,
-                    ticks,
-                },
-                Route::Origin { ticks } => IoState::Miss {
-                    request,
-                    write,
-                    piece,
-                    count: 1,
-                    ticks,
-                },
+            let Some(state) = self.routed(now, waiting) else {
+                continue;
             };
             run = match run.map(|run| join(run, state)) {
                 None => Some(state),
@@ -121,30 +110,46 @@ impl Engine {
         self.send(run);
     }
 
-    /// Takes up a piece that had to wait.
-    pub(super) fn resume(&mut self, now: Nanos, waiting: Waiting) {
+    /// The I/O that a piece needs, if it is to be sent now.
+    fn routed(&mut self, now: Nanos, waiting: Waiting) -> Option<IoState> {
         let Waiting { request, piece, .. } = waiting;
-        let write = self.requests[request].write;
-        match self.route(now, waiting, write) {
-            Route::Elsewhere => {}
-            Route::Flash { slot, ticks } => self.send(Some(IoState::Hit {
+        let Pending { write, discard, .. } = self.requests[request];
+        let count = 1;
+        let route = match discard {
+            false => self.route(now, waiting, write),
+            true => self.route_discard(waiting),
+        };
+        match route {
+            Route::Elsewhere => None,
+            Route::Flash { slot, ticks } => Some(IoState::Hit {
                 request,
                 write,
                 piece,
                 slot,
-                count: 1,
+                count,
                 ticks,
-            })),
-            Route::Origin { ticks } => self.send(Some(IoState::Miss {
+            }),
+            Route::Origin { .. } if discard => Some(IoState::Discard {
+                request,
+                piece,
+                count,
+            }),
+            Route::Origin { ticks } => Some(IoState::Miss {
                 request,
                 write,
                 piece,
-                count: 1,
+                count,
                 ticks,
-            })),
+            }),
         }
+    }
+
+    /// Takes up a piece that had to wait.
+    pub(super) fn resume(&mut self, now: Nanos, waiting: Waiting) {
+        let state = self.routed(now, waiting);
+        self.send(state);
         // What it was counted as while it waited.
-        self.part_done(now, request, Ok(()));
+        self.part_done(now, waiting.request, Ok(()));
     }
 
     /// Puts a piece aside; it is a part of its request until [`Engine::resume`].
@@ -154,6 +159,10 @@ impl Engine {
 
     pub(super) fn send(&mut self, run: Option<IoState>) {
         let Some(state) = run else { return };
+        if let IoState::Discard { request, piece, .. } = state {
+            self.requests[request].parts_left += 1;
+            return self.discard_range(state, piece.offset, piece.len);
+        }
         let (request, write, piece, device, offset) = match state {
             IoState::Hit {
                 request,
@@ -296,8 +305,11 @@ impl Engine {
     }
 
     /// Has a piece wait if it must.
-    fn queue(&mut self, mut waiting: Waiting, write: bool) -> bool {
+    pub(super) fn queue(&mut self, mut waiting: Waiting, write: bool) -> bool {
         let block = waiting.piece.block;
+        if !self.locks.contains_key(&block) {
+            return false;
+        }
         let touched = self.touched(waiting.piece);
         let slot = self.policy.resident(block);
         match self.locks.get_mut(&block) {
@@ -690,6 +702,21 @@ fn join(run: IoState, next: IoState) -> Option<IoState> {
                 piece,
                 count: count + 1,
                 ticks: ticks | more_ticks,
+            })
+        }
+        (
+            IoState::Discard {
+                request,
+                mut piece,
+                count,
+            },
+            IoState::Discard { piece: more, .. },
+        ) if piece.block + count == more.block => {
+            piece.len += more.len;
+            Some(IoState::Discard {
+                request,
+                piece,
+                count: count + 1,
             })
         }
         _ => None,

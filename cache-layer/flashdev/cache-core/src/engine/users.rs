@@ -1,14 +1,12 @@
 //! Who is using the slots: requests under way. Few slots are in use at a time, so only those take
 //! memory.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
+use crate::number_map::NumberMap;
 use crate::policy::Slot;
 
 /// Requests under way, by the slot that they use.
 #[derive(Debug, Default)]
-pub(super) struct SlotUsers(HashMap<Slot, Users, BuildHasherDefault<SlotHasher>>);
+pub(super) struct SlotUsers(NumberMap<Users>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Users {
@@ -55,24 +53,5 @@ impl SlotUsers {
             self.0.remove(&slot);
         }
         was_last
-    }
-}
-
-/// Slots are numbers of our own: nobody chooses them to collide.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SlotHasher(u64);
-
-impl Hasher for SlotHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u32(byte.into()));
-    }
-
-    /// Fibonacci hashing: Knuth, The Art of Computer Programming, volume 3, 6.4.
-    fn write_u32(&mut self, number: u32) {
-        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }

@@ -16,6 +16,7 @@ use super::slots::{Change, Content, Entry};
 use super::superblock::Superblock;
 use super::table;
 use crate::layout::{ENTRIES_PER_PAGE, Layout, PAGE_BYTES};
+use crate::number_map::NumberMap;
 use crate::policy::Slot;
 
 /// The number of a change; later ones are greater.
@@ -27,8 +28,13 @@ pub type CommitTicket = u64;
 /// Most records written at a time.
 const BATCH_RECORDS: u64 = 128;
 
-/// Pages of a table written at a time: few enough that a slow flash is not kept from its hits.
-const BATCH_PAGES: usize = 16;
+/// Pages of a table written at a time: few enough that neither a slow flash is kept from its hits, nor
+/// whoever waits while the pages are put together.
+const BATCH_PAGES: usize = 4;
+
+/// How many of what was settled are forgotten at a time, for the same reason: a checkpoint may settle as
+/// many as a journal holds.
+const FORGOTTEN_AT_A_TIME: usize = 256;
 
 /// An I/O that the log wants. At most one write of records, one of a checkpoint and one sync of
 /// each device are under way at a time.
@@ -198,13 +204,17 @@ pub struct Log {
     failed: bool,
     /// No slot is held to be at risk; of tests.
     careless: bool,
-    /// Slots that may be dirty in what a recovery would believe.
+    /// Slots that may be dirty in what a recovery would believe; those among them that are in `ceased`
+    /// only as long as that is not durable.
     at_risk: FixedBitSet,
-    /// When they ceased to be dirty, and how often that is in here.
-    settled: VecDeque<(Ticket, Slot)>,
-    settling: HashMap<Slot, u32>,
+    /// The last change of each of them that left it clean or free.
+    ceased: NumberMap<Ticket>,
+    /// All such changes, in their order.
+    ceasings: VecDeque<(Ticket, Slot)>,
+    /// Changes up to this one are durable.
+    durable: Ticket,
     /// What the slots held after the last change appended.
-    latest: HashMap<Slot, Entry>,
+    latest: NumberMap<Entry>,
 }
 
 impl Log {
@@ -239,9 +249,10 @@ impl Log {
             failed: false,
             careless: false,
             at_risk,
-            settled: VecDeque::new(),
-            settling: HashMap::new(),
-            latest: HashMap::new(),
+            ceased: NumberMap::default(),
+            ceasings: VecDeque::new(),
+            durable: 0,
+            latest: NumberMap::default(),
         }
     }
 
@@ -269,13 +280,21 @@ impl Log {
             .push_back(Queued::Change(self.last_ticket, slot, change));
         match after.content {
             Content::Dirty => self.at_risk.insert(slot as usize),
-            _ if self.at_risk.contains(slot as usize) => {
-                self.settled.push_back((self.last_ticket, slot));
-                *self.settling.entry(slot).or_default() += 1;
+            _ if before.content == Content::Dirty || self.may_be_believed_dirty(slot) => {
+                self.ceasings.push_back((self.last_ticket, slot));
+                self.ceased.insert(slot, self.last_ticket);
             }
             _ => {}
         }
+        // Twice as fast as there can be new ones.
+        self.forget_settled(2);
         self.last_ticket
+    }
+
+    /// Whether a recovery could believe that the slot, which is not dirty, is.
+    fn may_be_believed_dirty(&self, slot: Slot) -> bool {
+        let durable = |ceased: &Ticket| *ceased <= self.durable;
+        self.at_risk.contains(slot as usize) && !self.ceased.get(&slot).is_some_and(durable)
     }
 
     fn entry(&self, slot: Slot) -> Entry {
@@ -292,7 +311,9 @@ impl Log {
     /// stop, it would be taken for a dirty block that it held before. dm-cache commits there as
     /// well (`mg_update_metadata`).
     pub fn is_at_risk(&self, slot: Slot) -> bool {
-        self.own.sync && !self.careless && self.at_risk.contains(slot as usize)
+        let at_risk =
+            || self.entry(slot).content == Content::Dirty || self.may_be_believed_dirty(slot);
+        self.own.sync && !self.careless && at_risk()
     }
 
     /// A log that is broken on purpose, which tests must find out.
@@ -551,11 +572,18 @@ impl Log {
     /// Changes up to this one are durable: of the slots that they left clean or free, no recovery
     /// would believe that they are dirty.
     fn settle(&mut self, durable: Ticket) {
-        while let Some((_, slot)) = pop_until(&mut self.settled, durable) {
-            let left = self.settling.entry(slot).or_insert(1);
-            *left -= 1;
-            if *left == 0 {
-                self.settling.remove(&slot);
+        self.durable = self.durable.max(durable);
+        self.forget_settled(FORGOTTEN_AT_A_TIME);
+    }
+
+    /// Forgets some of what does not matter any more.
+    fn forget_settled(&mut self, most: usize) {
+        for _ in 0..most {
+            let Some((ticket, slot)) = pop_until(&mut self.ceasings, self.durable) else {
+                return;
+            };
+            if self.ceased.get(&slot) == Some(&ticket) {
+                self.ceased.remove(&slot);
                 let dirty = self.entry(slot).content == Content::Dirty;
                 self.at_risk.set(slot as usize, dirty);
             }
@@ -701,5 +729,81 @@ fn warm_entries(entries: &mut [Entry], page: usize, heat: impl Fn(Slot) -> u8) {
         if entry.content != Content::Free {
             entry.heat = heat(slot as Slot);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::{Identity, Session};
+
+    const SLOTS: u32 = 5000;
+
+    /// With every slot mapped, made dirty and clean again.
+    fn churned() -> Log {
+        let layout = Layout {
+            block_bytes: 4096,
+            metadata_bytes: Layout::metadata_bytes_needed(SLOTS),
+            cache_bytes: u64::from(SLOTS) * 4096,
+            volume_bytes: 0,
+        };
+        let identity = Identity {
+            layout,
+            origin_id: [7; 16],
+            origin_bytes: u64::from(SLOTS) * 4096,
+        };
+        let session = Session {
+            identity,
+            sync: true,
+            boot_id: [1; 16],
+        };
+        let entries = vec![Entry::default(); SLOTS as usize];
+        let mut log = Log::new(Superblock::of(&session), 1, entries);
+        for slot in 0..SLOTS {
+            let (block, heat, missing, dirty) = (slot, 0, 0, true);
+            let map = Change::Map {
+                block,
+                heat,
+                missing,
+                dirty,
+            };
+            log.append(slot, map);
+            log.append(slot, Change::Clean);
+        }
+        log
+    }
+
+    fn at_risk(log: &Log) -> usize {
+        (0..SLOTS).filter(|&slot| log.is_at_risk(slot)).count()
+    }
+
+    /// Nobody waits while all that a checkpoint settles is forgotten, and everybody knows of it.
+    #[test]
+    fn what_a_checkpoint_settles_is_settled_at_once_and_forgotten_by_and_by() {
+        let mut log = churned();
+        assert_eq!(at_risk(&log), SLOTS as usize);
+        log.settle(2 * 1000);
+        assert_eq!(at_risk(&log), SLOTS as usize - 1000);
+        log.settle(log.last_ticket);
+        assert_eq!(at_risk(&log), 0);
+        let left = log.ceasings.len();
+        assert!(left >= SLOTS as usize - 2 * FORGOTTEN_AT_A_TIME, "{left}");
+        // What is dirty anew is at risk, until it has ceased to be and that is durable.
+        log.append(SLOTS - 1, Change::Dirty);
+        assert_eq!(at_risk(&log), 1);
+        let ceased = log.append(SLOTS - 1, Change::Clean);
+        log.settle(ceased - 1);
+        assert_eq!(at_risk(&log), 1);
+        log.settle(ceased);
+        assert_eq!(at_risk(&log), 0);
+        // A clean slot that nothing is to be feared of is not remembered.
+        let before = log.ceasings.len();
+        log.append(SLOTS - 2, Change::Unmap);
+        assert!(log.ceasings.len() <= before);
+        for slot in 0..SLOTS - 2 {
+            log.append(slot, Change::Dirty);
+        }
+        assert!(log.ceasings.is_empty() && log.ceased.is_empty());
+        assert_eq!(at_risk(&log), SLOTS as usize - 2);
     }
 }

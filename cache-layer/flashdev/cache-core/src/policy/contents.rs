@@ -343,6 +343,18 @@ impl<R: Replacement, F: Filling<R>> Policy for Filled<R, F> {
         }
     }
 
+    fn discard(&mut self, block: Block) -> Option<Work> {
+        let Contents { slots, backlog, .. } = &self.contents;
+        let slot = slots.resident(block)?;
+        if slots.is_leaving(slot) || backlog.is_full() {
+            return None;
+        }
+        self.contents.take_out(slot);
+        let work = Work::Demote { block, slot };
+        self.contents.backlog.start(work);
+        Some(work)
+    }
+
     fn leaving(&self) -> u32 {
         self.contents.slots.leaving()
     }

@@ -161,6 +161,10 @@ pub trait Policy: Send {
     /// its owner must not lose it.
     fn make_way(&mut self, block: Block, wanted: Block);
 
+    /// Nobody wants a resident block's data any more: its demotion, to carry out at once, whoever's it
+    /// is. `None` as long as it has pending work, or there is too much of that: to be asked again.
+    fn discard(&mut self, block: Block) -> Option<Work>;
+
     /// Number of blocks whose demotion is queued or under way.
     fn leaving(&self) -> u32;
 

@@ -37,6 +37,10 @@ impl Policy for Nothing {
 
     fn make_way(&mut self, _block: Block, _wanted: Block) {}
 
+    fn discard(&mut self, _block: Block) -> Option<Work> {
+        None
+    }
+
     fn leaving(&self) -> u32 {
         0
     }

@@ -26,6 +26,8 @@ enum Step {
     Finish { which: usize, success: bool },
     /// Warm the cache with a block.
     Insert { block: Block },
+    /// Nobody wants a block's data any more.
+    Discard { block: Block },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -40,6 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (any::<usize>(), prop::bool::weighted(0.8))
             .prop_map(|(which, success)| Step::Finish { which, success }),
         1 => (0..ORIGIN_BLOCKS).prop_map(|block| Step::Insert { block }),
+        1 => (0..25u32).prop_map(|block| Step::Discard { block }),
     ]
 }
 
@@ -168,6 +171,16 @@ fn drive(policy: &mut dyn Policy, model: &mut Model, steps: &[Step]) {
                 }
             }
             Step::Finish { which, success } => model.finish(policy, which, success),
+            Step::Discard { block } => {
+                if let Some(work) = policy.discard(block) {
+                    assert!(matches!(work, Work::Demote { .. }));
+                    assert_eq!(parts(work).0, block);
+                    // Though it may be pinned.
+                    let pinned = model.pinned.remove(&block);
+                    model.take(work, policy.capacity());
+                    model.pinned.extend(pinned.then_some(block));
+                }
+            }
             Step::Insert { block } => {
                 if let Some(work) = policy.insert(block) {
                     assert!(matches!(work, Work::Promote { .. }));
@@ -288,6 +301,11 @@ fn by_others(steps: &[Step]) -> Vec<Step> {
         },
         Step::Insert { block } => Step::Insert {
             block: other(block),
+        },
+        // What is pinned stays here.
+        Step::Discard { .. } => Step::Take {
+            count: 0,
+            idle: false,
         },
         step => step,
     };

@@ -234,7 +234,7 @@ impl<D: Device + 'static> Handler for Disk<D> {
 }
 
 /// Whether a range is not needed any more: what a loop device makes of a discard.
-pub(super) fn is_discard(mode: FallocateFlags) -> bool {
+pub(crate) fn is_discard(mode: FallocateFlags) -> bool {
     mode.contains(FallocateFlags::FALLOC_FL_PUNCH_HOLE)
 }
 

@@ -42,6 +42,13 @@ enum Job {
     },
 }
 
+/// Something to be written beside the traffic, which a sync takes too long for.
+struct BackgroundWrite {
+    bytes: Vec<u8>,
+    offset: u64,
+    reply: Reply,
+}
+
 /// The flash file, as fast as it is or as its model says.
 ///
 /// I/O on a whole file goes through the page cache: it stands for a device that is faster than the
@@ -53,6 +60,7 @@ pub(crate) struct Flash {
     /// For direct I/O that nobody waits for.
     rings: Option<Rings>,
     jobs: Sender<Job>,
+    background: Sender<BackgroundWrite>,
     durability: Durability,
 }
 
@@ -65,6 +73,7 @@ impl Flash {
         durability: Durability,
     ) -> io::Result<Arc<Flash>> {
         let (jobs, queue) = channel();
+        let (background, writes) = channel();
         let start_model = |model| {
             let syncs = jobs.clone();
             let sync = move |tag| {
@@ -79,12 +88,17 @@ impl Flash {
             file,
             model: model.map(start_model).transpose()?,
             jobs,
+            background,
             durability,
         });
         let worker = flash.clone();
         thread::Builder::new()
             .name("flash".to_owned())
             .spawn(move || worker.work(&queue))?;
+        let writer = flash.clone();
+        thread::Builder::new()
+            .name("flash-background".to_owned())
+            .spawn(move || writer.write_all(&writes))?;
         Ok(flash)
     }
 
@@ -96,6 +110,23 @@ impl Flash {
     /// Stores the bytes from this place on; no business of the model's.
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)
+    }
+
+    /// Stores the bytes in a thread of its own; no business of the model's.
+    pub(crate) fn write_in_background(&self, bytes: Vec<u8>, offset: u64, reply: Reply) {
+        // Fails only without the thread, and that lasts as long as the process.
+        let _ = self.background.send(BackgroundWrite {
+            bytes,
+            offset,
+            reply,
+        });
+    }
+
+    fn write_all(&self, writes: &Receiver<BackgroundWrite>) {
+        while let Ok(write) = writes.recv() {
+            let written = self.write_at(&write.bytes, write.offset);
+            write.reply.give(no_bytes(written));
+        }
     }
 
     /// Moves bytes by `moving`, before this returns, and charges the model with one request. What

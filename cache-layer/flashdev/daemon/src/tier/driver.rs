@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
+use nix::fcntl::FallocateFlags;
 use parking_lot::Mutex;
 use slab::Slab;
 
@@ -75,10 +76,16 @@ enum Step {
         offset: u64,
         from: From,
     },
+    Discard {
+        io: IoId,
+        offset: u64,
+        len: u32,
+    },
     WriteMetadata {
         io: IoId,
         offset: u64,
         bytes: Vec<u8>,
+        in_background: bool,
     },
     Sync {
         io: IoId,
@@ -178,9 +185,18 @@ impl Shared {
                 offset,
                 from: self.source(buffer, len as usize),
             },
-            Action::WriteMetadata { io, offset, bytes } => {
-                Step::WriteMetadata { io, offset, bytes }
-            }
+            Action::Discard { io, offset, len } => Step::Discard { io, offset, len },
+            Action::WriteMetadata {
+                io,
+                offset,
+                bytes,
+                in_background,
+            } => Step::WriteMetadata {
+                io,
+                offset,
+                bytes,
+                in_background,
+            },
             Action::Sync { io, device, kind } => Step::Sync { io, device, kind },
             Action::Detach { io } => Step::Detach { io },
             Action::Reply { id, result } => Step::Reply {
@@ -245,6 +261,11 @@ impl Tier {
     /// The same for the volume.
     pub(super) fn flush_volume(self: &Arc<Self>, reply: Reply) {
         self.submit(Request::FlushVolume, Bytes::None, reply);
+    }
+
+    /// Discards whole blocks.
+    pub(super) fn discard(self: &Arc<Self>, offset: u64, len: u32, reply: Reply) {
+        self.submit(Request::Discard { offset, len }, Bytes::None, reply);
     }
 
     fn submit(self: &Arc<Self>, request: Request, bytes: Bytes, reply: Reply) {
@@ -338,9 +359,23 @@ impl Tier {
                 self.origin
                     .write_part(offset, data, range, self.no_bytes(io));
             }
-            Step::WriteMetadata { io, offset, bytes } => {
-                return Some((io, self.flash.write_at(&bytes, offset)));
+            Step::Discard { io, offset, len } => {
+                let hole =
+                    FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+                let reply = self.no_bytes(io);
+                self.origin.allocate(hole, offset, len.into(), reply);
             }
+            Step::WriteMetadata {
+                io,
+                offset,
+                bytes,
+                in_background: false,
+            } => return Some((io, self.flash.write_at(&bytes, offset))),
+            Step::WriteMetadata {
+                io, offset, bytes, ..
+            } => self
+                .flash
+                .write_in_background(bytes, offset, self.no_bytes(io)),
             Step::Sync { io, device, kind } => self.sync(io, device, kind),
             Step::Detach { io } => return Some((io, self.origin_id.give_new_id())),
             Step::Reply { request, result } => request.give(result),

@@ -2,7 +2,7 @@
 //!
 //! What happens is decided by a [`cache_core::engine::Engine`]; here it meets real files and the
 //! real clock. `driver` carries out what the engine wants, `request` is the mounted device's side,
-//! `jobs` are warm-ups and flushes for somebody who waits, `control` lets others watch and steer, `status` is what they are told,
+//! `discard` cuts what is punched, `jobs` are warm-ups and flushes for somebody who waits, `control` lets others watch and steer, `status` is what they are told,
 //! `files` and `origin` are what lies below, `reconfigure` changes a tier while it serves, `shares` divides its cache, `run` is a tier from start to end.
 
 use std::path::PathBuf;
@@ -22,6 +22,7 @@ use storage_model::spec::Model;
 use virtual_time::{Nanos, TimeScale};
 
 mod control;
+mod discard;
 mod driver;
 mod files;
 mod jobs;

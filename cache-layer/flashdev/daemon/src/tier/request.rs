@@ -7,6 +7,7 @@ use nix::fcntl::FallocateFlags;
 
 use super::Tier;
 use crate::fuse::reply::{Handler, Reply};
+use crate::real_time::disk::is_discard;
 use crate::real_time::flash::Slice;
 
 /// The accelerated device.
@@ -25,9 +26,12 @@ impl Handler for Data {
         self.0.flush(reply);
     }
 
-    /// Not supported, as by a disk without discard: what the kernel cannot punch, it writes.
-    fn allocate(&self, _mode: FallocateFlags, _offset: u64, _len: u64, reply: Reply) {
-        reply.give(Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)));
+    /// Holes are punched; of the rest nothing is supported: what the kernel cannot have zeroed, it writes.
+    fn allocate(&self, mode: FallocateFlags, offset: u64, len: u64, reply: Reply) {
+        match is_discard(mode) {
+            true => self.0.punch(offset, len, reply),
+            false => reply.give(Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))),
+        }
     }
 
     fn grown_to(&self) -> Option<u64> {

@@ -4,13 +4,13 @@
 //! in virtual time. Its metadata are left out: firmware keeps them with the flash's own tables, and
 //! a tier writes them to the page cache.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 
 use cache_core::engine::{Action, Device as Side, Direction, Engine, Errno, Mode};
 use slab::Slab;
 
-use crate::device::{Agenda, Completion, Device, Op, Request, earlier};
+use crate::device::{Completion, Device, Op, Request, earlier};
 use virtual_time::{NANOS_PER_S, Nanos};
 
 /// How often the engine is told that time passes …
@@ -23,14 +23,57 @@ const TICKS_ON: Nanos = 2 * NANOS_PER_S as Nanos;
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     tag: u64,
-    write: bool,
+    /// Of a write: how many flushes came before it.
+    flushes_before: Option<u64>,
 }
 
-/// A flush that waits for the writes numbered below `before`.
-#[derive(Clone, Copy, Debug)]
-struct Flush {
-    tag: u64,
-    before: u64,
+/// Flushes that wait for the writes that came before them.
+#[derive(Debug)]
+struct Flushes {
+    /// The tags of those that wait.
+    tags: VecDeque<u64>,
+    /// How many no longer wait.
+    begun: u64,
+    /// Writes that have not been answered: those before the first flush that waits, those before the
+    /// second, …, and those after the last.
+    writes: VecDeque<u32>,
+}
+
+impl Flushes {
+    fn new() -> Flushes {
+        Flushes {
+            tags: VecDeque::new(),
+            begun: 0,
+            writes: VecDeque::from([0]),
+        }
+    }
+
+    /// A write begins; how many flushes came before it.
+    fn begin_write(&mut self) -> u64 {
+        let last = self.writes.len() - 1;
+        self.writes[last] += 1;
+        self.begun + last as u64
+    }
+
+    fn end_write(&mut self, flushes_before: u64) {
+        self.writes[(flushes_before - self.begun) as usize] -= 1;
+    }
+
+    fn wait(&mut self, tag: u64) {
+        self.tags.push_back(tag);
+        self.writes.push_back(0);
+    }
+
+    /// The tag of a flush that has nothing to wait for any more.
+    fn next(&mut self) -> Option<u64> {
+        if self.writes[0] > 0 {
+            return None;
+        }
+        let tag = self.tags.pop_front()?;
+        self.writes.pop_front();
+        self.begun += 1;
+        Some(tag)
+    }
 }
 
 /// A flush that is on both devices.
@@ -41,31 +84,28 @@ struct Flushing {
     failed: bool,
 }
 
-/// What a command to one of the two devices is part of.
-#[derive(Clone, Copy, Debug)]
-enum Command {
-    /// An I/O of the engine's.
-    Io(usize),
-    /// The flush with this number in `flushing`.
-    Flush(usize),
-}
+/// In the tag of a command to one of the two devices: it is part of the flush with this number in
+/// `flushing`. Without it, it is the I/O of the engine's with this number.
+const FLUSH: u64 = 1 << 63;
 
 /// A flash and the disk behind it as one device.
 pub struct Hybrid<F, D> {
     flash: F,
     disk: D,
+    /// When each of them has something to do: asking an array takes time.
+    flash_at: Option<Nanos>,
+    disk_at: Option<Nanos>,
+    /// Somebody else may have changed that.
+    disk_touched: bool,
     engine: Engine,
-    /// By the number that the engine knows them by: they are numbered in the order they came.
-    pending: BTreeMap<u64, Pending>,
-    writes: BTreeSet<u64>,
-    made: u64,
-    flushes: VecDeque<Flush>,
+    /// By the number that the engine knows them by.
+    pending: Slab<Pending>,
+    flushes: Flushes,
     flushing: Slab<Flushing>,
-    commands: Slab<Command>,
     tick_at: Option<Nanos>,
     ticks_until: Nanos,
-    /// Answers that have not been fetched, and whether they are of failures.
-    done: Agenda<(u64, bool)>,
+    /// Answers that have not been fetched, in the order of time.
+    done: VecDeque<Completion>,
     actions: Vec<Action>,
     scratch: Vec<Completion>,
 }
@@ -74,18 +114,18 @@ impl<F: Device, D: Device> Hybrid<F, D> {
     /// A flash and a disk that an engine without a log makes one of.
     pub fn new(engine: Engine, flash: F, disk: D) -> Hybrid<F, D> {
         Hybrid {
+            flash_at: flash.next_event(),
+            disk_at: disk.next_event(),
+            disk_touched: false,
             flash,
             disk,
             engine,
-            pending: BTreeMap::new(),
-            writes: BTreeSet::new(),
-            made: 0,
-            flushes: VecDeque::new(),
+            pending: Slab::new(),
+            flushes: Flushes::new(),
             flushing: Slab::new(),
-            commands: Slab::new(),
             tick_at: None,
             ticks_until: 0,
-            done: Agenda::default(),
+            done: VecDeque::new(),
             actions: Vec::new(),
             scratch: Vec::new(),
         }
@@ -108,7 +148,28 @@ impl<F: Device, D: Device> Hybrid<F, D> {
 
     /// The device behind it.
     pub fn disk_mut(&mut self) -> &mut D {
+        self.disk_touched = true;
         &mut self.disk
+    }
+
+    fn disk_at(&self) -> Option<Nanos> {
+        match self.disk_touched {
+            true => self.disk.next_event(),
+            false => self.disk_at,
+        }
+    }
+
+    fn submit_to(&mut self, side: Side, now: Nanos, request: Request) {
+        match side {
+            Side::Flash => {
+                self.flash.submit(now, request);
+                self.flash_at = self.flash.next_event();
+            }
+            Side::Origin => {
+                self.disk.submit(now, request);
+                (self.disk_at, self.disk_touched) = (self.disk.next_event(), false);
+            }
+        }
     }
 
     /// Lets the engine know of time for a while from now on.
@@ -128,20 +189,20 @@ impl<F: Device, D: Device> Hybrid<F, D> {
     }
 
     fn ask_engine(&mut self, now: Nanos, request: &Request) {
-        let id = self.made;
-        self.made += 1;
         let (tag, offset) = (request.tag, request.offset);
         let len = u32::try_from(request.len).expect("no request has 4 GiB");
-        let write = request.op == Op::Write;
-        self.pending.insert(id, Pending { tag, write });
-        let wanted = match write {
-            true => {
-                self.writes.insert(id);
-                cache_core::engine::Request::Write { offset, len }
-            }
-            false => cache_core::engine::Request::Read { offset, len },
+        let (wanted, flushes_before) = match request.op {
+            Op::Write => (
+                cache_core::engine::Request::Write { offset, len },
+                Some(self.flushes.begin_write()),
+            ),
+            _ => (cache_core::engine::Request::Read { offset, len }, None),
         };
-        self.engine.on_request(now, id, wanted);
+        let id = self.pending.insert(Pending {
+            tag,
+            flushes_before,
+        });
+        self.engine.on_request(now, id as u64, wanted);
         self.keep_ticking(now);
         self.begin_actions(now);
     }
@@ -175,12 +236,12 @@ impl<F: Device, D: Device> Hybrid<F, D> {
                     Direction::Read => Op::Read,
                     Direction::Write => Op::Write,
                 };
-                let tag = self.commands.insert(Command::Io(io)) as u64;
-                let request = Request::whole(tag, op, offset, len.into());
-                match device {
-                    Side::Flash => self.flash.submit(now, request),
-                    Side::Origin => self.disk.submit(now, request),
-                }
+                let request = Request::whole(io as u64, op, offset, len.into());
+                self.submit_to(device, now, request);
+            }
+            Action::Discard { io, offset, len } => {
+                let request = Request::whole(io as u64, Op::Discard, offset, len.into());
+                self.submit_to(Side::Origin, now, request);
             }
             Action::Reply { id, result } => self.answer(now, id, result.is_err()),
             Action::JobDone { job } => drop(self.engine.finish_job(job)),
@@ -192,32 +253,29 @@ impl<F: Device, D: Device> Hybrid<F, D> {
     }
 
     fn answer(&mut self, now: Nanos, id: u64, failed: bool) {
-        let Some(Pending { tag, write }) = self.pending.remove(&id) else {
-            return;
-        };
-        self.done.push(now, (tag, failed));
-        if write {
-            self.writes.remove(&id);
+        let pending = self.pending.remove(id as usize);
+        self.tell(now, pending.tag, failed);
+        if let Some(flushes_before) = pending.flushes_before {
+            self.flushes.end_write(flushes_before);
             self.begin_flushes(now);
         }
     }
 
+    fn tell(&mut self, at: Nanos, tag: u64, failed: bool) {
+        self.done.push_back(Completion { tag, at, failed });
+    }
+
     /// Flushes the two devices for those whose writes have all been answered.
     fn begin_flushes(&mut self, now: Nanos) {
-        let oldest = self.writes.first().copied().unwrap_or(u64::MAX);
-        while let Some(flush) = self.flushes.front().filter(|flush| flush.before <= oldest) {
+        while let Some(tag) = self.flushes.next() {
             let number = self.flushing.insert(Flushing {
-                tag: flush.tag,
+                tag,
                 answers_left: 2,
                 failed: false,
             });
-            self.flushes.pop_front();
-            let mut command = || {
-                let tag = self.commands.insert(Command::Flush(number)) as u64;
-                Request::whole(tag, Op::Flush, 0, 0)
-            };
-            self.flash.submit(now, command());
-            self.disk.submit(now, command());
+            let command = Request::whole(FLUSH | number as u64, Op::Flush, 0, 0);
+            self.submit_to(Side::Flash, now, command);
+            self.submit_to(Side::Origin, now, command);
         }
     }
 
@@ -227,25 +285,31 @@ impl<F: Device, D: Device> Hybrid<F, D> {
         flushing.failed |= failed;
         if flushing.answers_left == 0 {
             let Flushing { tag, failed, .. } = self.flushing.remove(number);
-            self.done.push(now, (tag, failed));
+            self.tell(now, tag, failed);
         }
     }
 
     fn take_in_answers(&mut self, at: Nanos) {
         let mut answers = std::mem::take(&mut self.scratch);
-        self.flash.advance(at, &mut answers);
-        self.disk.advance(at, &mut answers);
+        let due = |next: Option<Nanos>| next.is_some_and(|next| next <= at);
+        if due(self.flash_at) {
+            self.flash.advance(at, &mut answers);
+            self.flash_at = self.flash.next_event();
+        }
+        if due(self.disk_at()) {
+            self.disk.advance(at, &mut answers);
+            (self.disk_at, self.disk_touched) = (self.disk.next_event(), false);
+        }
         for answer in answers.drain(..) {
-            match self.commands.remove(answer.tag as usize) {
-                Command::Io(io) => {
-                    let result = match answer.failed {
-                        true => Err(Errno::EIO),
-                        false => Ok(()),
-                    };
-                    self.engine.on_completion(at, io, result);
-                }
-                Command::Flush(number) => self.flushed(at, number, answer.failed),
+            if answer.tag & FLUSH != 0 {
+                self.flushed(at, (answer.tag & !FLUSH) as usize, answer.failed);
+                continue;
             }
+            let result = match answer.failed {
+                true => Err(Errno::EIO),
+                false => Ok(()),
+            };
+            self.engine.on_completion(at, answer.tag as usize, result);
         }
         self.scratch = answers;
         self.begin_actions(at);
@@ -257,27 +321,26 @@ impl<F: Device, D: Device> Device for Hybrid<F, D> {
         match request.op {
             Op::Read | Op::Write => self.ask_engine(now, &request),
             Op::Flush => {
-                let (tag, before) = (request.tag, self.made);
-                self.flushes.push_back(Flush { tag, before });
+                self.flushes.wait(request.tag);
                 self.begin_flushes(now);
             }
             // What is cached of it goes by and by, as nobody reads it.
-            Op::Discard => self.done.push(now, (request.tag, false)),
+            Op::Discard => self.tell(now, request.tag, false),
         }
     }
 
     fn next_event(&self) -> Option<Nanos> {
-        let devices = earlier(self.flash.next_event(), self.disk.next_event());
-        earlier(devices, earlier(self.done.next_at(), self.tick_at))
+        let devices = earlier(self.flash_at, self.disk_at());
+        let told = self.done.front().map(|answer| answer.at);
+        earlier(devices, earlier(told, self.tick_at))
     }
 
     fn advance(&mut self, to: Nanos, done: &mut Vec<Completion>) {
         while let Some(at) = self.next_event().filter(|&at| at <= to) {
             self.take_in_answers(at);
             self.tick(at);
-            while let Some((at, (tag, failed))) = self.done.pop_due(at) {
-                done.push(Completion { tag, at, failed });
-            }
+            // All are of now or earlier.
+            done.extend(self.done.drain(..));
         }
     }
 

@@ -65,6 +65,11 @@ impl Bench {
         self.ask(id, Request::Read { offset, len: 512 });
     }
 
+    pub(super) fn discard(&mut self, id: RequestId, block: u64, blocks: u64) {
+        let (offset, len) = (block * BLOCK_BYTES, (blocks * BLOCK_BYTES) as u32);
+        self.ask(id, Request::Discard { offset, len });
+    }
+
     /// Ends the first I/O of this kind that is wanted.
     pub(super) fn end(&mut self, which: impl Fn(&Action) -> bool, result: Result<(), Errno>) {
         let found = self.wanted.iter().position(which);
@@ -93,6 +98,7 @@ pub(super) fn io_of(action: &Action) -> IoId {
         Action::Transfer { io, .. }
         | Action::WriteMetadata { io, .. }
         | Action::Sync { io, .. }
+        | Action::Discard { io, .. }
         | Action::Detach { io } => *io,
         other => panic!("{other:?} is no I/O"),
     }
@@ -111,6 +117,10 @@ pub(super) fn syncs(on: Device) -> impl Fn(&Action) -> bool {
 
 pub(super) fn writes_metadata(action: &Action) -> bool {
     matches!(action, Action::WriteMetadata { .. })
+}
+
+pub(super) fn discards(action: &Action) -> bool {
+    matches!(action, Action::Discard { .. })
 }
 
 pub(super) fn detaches(action: &Action) -> bool {

@@ -2,7 +2,7 @@
 
 use super::super::action::{Buffer, Device, Direction};
 use super::super::*;
-use super::bench::{Bench, FAILED, OK, detaches, io_of, moves, syncs, writes_metadata};
+use super::bench::{Bench, FAILED, OK, detaches, discards, io_of, moves, syncs, writes_metadata};
 use super::world::{BLOCK_BYTES, LAYOUT, SLOTS, fresh_engine};
 use crate::policy::{self, Geometry, PolicyKind};
 
@@ -403,4 +403,117 @@ fn while_users_hit_little_is_cleaned_and_all_of_it_once_they_are_gone() {
     bench.engine.on_timer(bench.now);
     bench.finish();
     assert!(bench.engine.dirty().is_empty());
+}
+
+#[test]
+fn a_discarded_block_leaves_the_cache_once_the_origin_has_forgotten_it_and_is_not_written_back() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.write(1, 0);
+    bench.finish();
+    assert!(bench.engine.dirty().contains(0));
+    bench.discard(2, 0, 1);
+    assert_eq!(bench.wanted.len(), 1, "{:?}", bench.wanted);
+    // A read still finds it, a write has to wait.
+    bench.read(3, 0);
+    bench.end(moves(Device::Flash, Direction::Read), OK);
+    assert_eq!(bench.reply(3), Some(OK));
+    bench.write(4, 0);
+    assert_eq!((bench.wanted.len(), bench.reply(2)), (1, None));
+    bench.end(discards, OK);
+    assert!(!bench.engine.resident().contains(0));
+    assert!(!bench.engine.dirty().contains(0));
+    // It must not be found after a crash, either.
+    assert_eq!(bench.reply(2), None);
+    bench.end(writes_metadata, OK);
+    assert_eq!(bench.reply(2), Some(OK));
+    bench.finish();
+    assert_eq!(bench.reply(4), Some(OK));
+    assert_eq!(bench.engine.counters().write_backs, 0);
+}
+
+#[test]
+fn what_is_not_cached_is_discarded_on_the_origin_in_one_go() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.discard(1, 7, 3);
+    let io = io_of(&bench.wanted[0]);
+    let (offset, len) = (7 * BLOCK_BYTES, 3 * BLOCK_BYTES as u32);
+    assert_eq!(bench.wanted, [Action::Discard { io, offset, len }]);
+    bench.end(discards, OK);
+    assert_eq!(bench.reply(1), Some(OK));
+    // Some of it is cached: both ways.
+    bench.discard(2, SLOTS - 1, 2);
+    assert_eq!(bench.wanted.len(), 2);
+    bench.finish();
+    assert_eq!(bench.reply(2), Some(OK));
+    assert_eq!(bench.engine.resident().len(), SLOTS - 1);
+}
+
+#[test]
+fn an_origin_that_cannot_discard_says_so_and_nothing_is_lost() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.write(1, 0);
+    bench.finish();
+    bench.discard(2, 0, 1);
+    let refused = Err(Errno(95));
+    bench.end(discards, refused);
+    assert_eq!(bench.reply(2), Some(refused));
+    assert!(bench.engine.dirty().contains(0));
+    bench.read(3, 0);
+    bench.end(moves(Device::Flash, Direction::Read), OK);
+}
+
+#[test]
+fn a_discard_waits_for_what_is_being_done_with_the_block() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.write(1, 0);
+    // The write has not reached the slot.
+    bench.discard(2, 0, 1);
+    assert!(!bench.wanted.iter().any(discards));
+    bench.end(writes_metadata, OK);
+    bench.end(moves(Device::Flash, Direction::Write), OK);
+    assert_eq!(bench.reply(1), Some(OK));
+    bench.end(discards, OK);
+    bench.finish();
+    assert_eq!(bench.reply(2), Some(OK));
+    // The block is being written back.
+    bench.write(3, 1);
+    bench.finish();
+    bench.engine.begin_flush(bench.now);
+    bench.collect();
+    bench.end(moves(Device::Flash, Direction::Read), OK);
+    bench.discard(4, 1, 1);
+    assert!(!bench.wanted.iter().any(discards));
+    bench.end(moves(Device::Origin, Direction::Write), OK);
+    assert!(bench.wanted.iter().any(discards), "{:?}", bench.wanted);
+    bench.finish();
+    assert_eq!(bench.reply(4), Some(OK));
+    assert!(!bench.engine.resident().contains(1));
+}
+
+#[test]
+fn a_discard_of_a_block_that_is_about_to_leave_anyhow_comes_after_that() {
+    for kind in [PolicyKind::Lru, PolicyKind::Smq, PolicyKind::Hotset] {
+        let mut bench = super::bench::full(kind);
+        bench.engine.set_migration_threshold(0);
+        for id in 0..40 {
+            bench.now += 30_000_000;
+            bench.read(100 + id, SLOTS + id % 6);
+            for block in 0..SLOTS {
+                bench.discard(1000 + 10 * id + block, block, 1);
+            }
+            if id % 3 == 0 {
+                bench.finish();
+            }
+        }
+        for _ in 0..50 {
+            bench.finish();
+            bench.now += 100_000_000;
+            bench.engine.on_timer(bench.now);
+        }
+        bench.finish();
+        for id in 0..40 {
+            let all = (0..SLOTS).map(|block| bench.reply(1000 + 10 * id + block));
+            assert!(all.into_iter().all(|one| one == Some(OK)), "{kind:?} {id}");
+        }
+    }
 }

@@ -151,15 +151,28 @@ impl Store for Devices<'_> {
 }
 
 /// What a sector may hold.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Sector {
     /// The last version that was begun.
     begun: u32,
     /// The last one whose write was answered, and what a flush has promised.
     answered: u32,
     flushed: u32,
+    /// Which versions are discards: they read as zeros.
+    discards: Vec<u32>,
     /// A write is under way.
     busy: bool,
+}
+
+impl Sector {
+    /// Zeros are taken for the newest version that they can be.
+    fn version(&self, number: u64, bytes: &[u8]) -> Result<u32, String> {
+        let newest = self.discards.last().copied();
+        match version_of(number, bytes)? {
+            0 => Ok(newest.unwrap_or(0)),
+            version => Ok(version),
+        }
+    }
 }
 
 /// A user's request under way.
@@ -285,6 +298,7 @@ impl World {
             9 if self.dice.once_in(4) => self.warm_up(),
             10 => self.engine.on_timer(self.now),
             11 if self.dice.once_in(8) => self.share_anew(),
+            12 if self.asked.len() < 12 => self.ask_to_discard(),
             _ => self.complete_one()?,
         }
         self.begin_actions()
@@ -365,6 +379,35 @@ impl World {
             offset: first * SECTOR_BYTES,
             len: data.len() as u32,
         };
+        let asked = Asked::Write {
+            first,
+            version,
+            data,
+        };
+        self.submit(asked, request);
+    }
+
+    fn ask_to_discard(&mut self) {
+        let per_block = BLOCK_BYTES / SECTOR_BYTES;
+        let block = self.dice.below(BLOCKS);
+        let count = 1 + self.dice.below((BLOCKS - block).min(3));
+        let (first, count) = (block * per_block, count * per_block);
+        let sectors = &mut self.sectors[first as usize..(first + count) as usize];
+        if sectors.iter().any(|sector| sector.busy) {
+            return;
+        }
+        let discard = |sector: &mut Sector| {
+            sector.begun += 1;
+            sector.busy = true;
+            sector.discards.push(sector.begun);
+            sector.begun
+        };
+        let version = sectors.iter_mut().map(discard).collect();
+        let request = Request::Discard {
+            offset: first * SECTOR_BYTES,
+            len: (count * SECTOR_BYTES) as u32,
+        };
+        let data = Vec::new();
         let asked = Asked::Write {
             first,
             version,
@@ -499,7 +542,9 @@ impl World {
                 self.transfer(device, direction, offset, len, buffer, failed);
                 (io, failed)
             }
-            Action::WriteMetadata { io, offset, bytes } => {
+            Action::WriteMetadata {
+                io, offset, bytes, ..
+            } => {
                 let failed = self.fails(faults.flash_write * 2);
                 let sectors = bytes.len() / 32;
                 let written = match failed {
@@ -524,6 +569,17 @@ impl World {
                         disk.sync(writes);
                     }
                 }
+                (io, failed)
+            }
+            Action::Discard { io, offset, len } => {
+                let failed = self.fails(faults.origin_write);
+                let sectors = u64::from(len) / SECTOR_BYTES;
+                let done = match failed {
+                    true => self.dice.below(sectors + 1),
+                    false => sectors,
+                };
+                let zeros = vec![0; (done * SECTOR_BYTES) as usize];
+                self.origin.write(offset, &zeros);
                 (io, failed)
             }
             Action::Detach { io } => {
@@ -593,8 +649,8 @@ impl World {
             Asked::Read { first, data, least } if result.is_ok() => {
                 let sectors = data.chunks(SECTOR_BYTES as usize);
                 for ((number, bytes), least) in (first..).zip(sectors).zip(least) {
-                    let version = version_of(number, bytes)?;
-                    let most = self.sectors[number as usize].begun;
+                    let sector = &self.sectors[number as usize];
+                    let (version, most) = (sector.version(number, bytes)?, sector.begun);
                     if !(least..=most).contains(&version) {
                         return Err(format!(
                             "sector {number} reads as version {version}, not {least} to {most}"
@@ -689,7 +745,7 @@ fn promise(sectors: &mut [Sector], answered: &[u32]) {
 fn take_stock(sectors: &mut [Sector], bytes: &[u8], power: bool) -> Result<(), String> {
     let stored = bytes.chunks(SECTOR_BYTES as usize);
     for ((number, sector), bytes) in (0..).zip(sectors).zip(stored) {
-        let version = version_of(number, bytes)?;
+        let version = sector.version(number, bytes)?;
         let least = if power {
             sector.flushed
         } else {

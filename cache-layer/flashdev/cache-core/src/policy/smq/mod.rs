@@ -423,6 +423,17 @@ impl Policy for Smq {
         }
     }
 
+    fn discard(&mut self, block: Block) -> Option<Work> {
+        let slot = self.slots.resident(block)?;
+        if self.backlog.is_full() || !self.take_out(slot) {
+            return None;
+        }
+        self.slots.leave(slot);
+        let work = Work::Demote { block, slot };
+        self.backlog.start(work);
+        Some(work)
+    }
+
     fn leaving(&self) -> u32 {
         self.slots.leaving()
     }

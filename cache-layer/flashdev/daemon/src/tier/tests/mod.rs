@@ -158,6 +158,10 @@ impl Rig {
         wait_for(|reply| self.tier.write(offset, bytes, reply)).unwrap();
     }
 
+    fn punch(&self, offset: u64, len: u64) {
+        wait_for(|reply| self.tier.punch(offset, len, reply)).unwrap();
+    }
+
     fn flush(&self) {
         wait_for(|reply| self.tier.flush(reply)).unwrap();
     }

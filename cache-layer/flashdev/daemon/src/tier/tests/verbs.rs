@@ -375,3 +375,30 @@ fn who_comes_after_the_end_is_turned_away() {
     let error = wait_for(|answer| tier.write(0, &[1; 10], answer)).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::ESHUTDOWN));
 }
+
+#[test]
+fn what_is_punched_reads_as_zeros_whether_it_was_cached_or_not() {
+    for mode in [Mode::Writeback, Mode::Writethrough] {
+        with_rig(
+            mode,
+            |_| (),
+            |rig, place| {
+                let all = ORIGIN_BLOCKS * BLOCK_BYTES;
+                rig.write(0, &vec![7; all as usize]);
+                warm(rig, [1, 2, 3]);
+                rig.write(2 * BLOCK_BYTES, &[8; PAGE]);
+                // Cached blocks, dirty and clean, one that is not, and a part of a block at either end.
+                let (from, to) = (BLOCK_BYTES - 1000, 6 * BLOCK_BYTES + 1000);
+                rig.punch(from, to - from);
+                assert_eq!(rig.tier.lock().engine.dirty().range_cardinality(1..6), 0);
+                let seen = rig.read(0, all as usize);
+                let is_hole = |at: u64| (from..to).contains(&at);
+                for (at, &byte) in (0..).zip(seen.bytes()) {
+                    assert_eq!(byte == 0, is_hole(at), "{mode:?} {at}");
+                }
+                rig.tier.clean_all(|_| true).unwrap();
+                assert_eq!(origin_bytes(place, 0, all as usize), seen.bytes());
+            },
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! Discards: whole blocks whose data nobody wants any more.
+//!
+//! The origin forgets a block first, then the cache. A crash in between finds a dirty block as it was, and
+//! a flush makes both last together, as it does for a block that is written back.
+
+use virtual_time::Nanos;
+
+use super::action::{Action, Errno, Health, IoState};
+use super::health::Stranded;
+use super::migration::Task;
+use super::request::Route;
+use super::{BlockLock, Engine, Then, Waiting};
+use crate::metadata::Change;
+use crate::policy::{Block, Slot, Work};
+
+/// A cached block that is being discarded, for a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Discard {
+    pub(super) block: Block,
+    pub(super) slot: Slot,
+    waiting: Waiting,
+}
+
+impl Engine {
+    /// What becomes of a discarded block: it goes past the cache, or elsewhere.
+    pub(super) fn route_discard(&mut self, waiting: Waiting) -> Route {
+        let block = waiting.piece.block;
+        match self.health {
+            Health::Healthy => {}
+            Health::PassThrough(_) => return self.discard_on_origin(block),
+            Health::Degrading(_) => {
+                self.put_aside(waiting);
+                self.stranded.push(Stranded::Piece(waiting));
+                return Route::Elsewhere;
+            }
+            Health::ReadOnly(_) => return self.refuse(waiting, Errno::EROFS),
+        }
+        if self.queue(waiting, true) {
+            return Route::Elsewhere;
+        }
+        if let Some(BlockLock::WritingBack { discards, .. }) = self.locks.get_mut(&block) {
+            discards.push(waiting);
+            self.put_aside(waiting);
+            return Route::Elsewhere;
+        }
+        match self.policy.resident(block) {
+            None => self.discard_on_origin(block),
+            Some(_) if self.stopping => self.refuse(waiting, Errno::ESHUTDOWN),
+            Some(_) => {
+                self.put_aside(waiting);
+                match self.policy.discard(block) {
+                    Some(work) => self.begin_discard(waiting, work),
+                    // The policy has other plans for it, which are not far off.
+                    None => self.discards.push(waiting),
+                }
+                Route::Elsewhere
+            }
+        }
+    }
+
+    fn discard_on_origin(&mut self, block: Block) -> Route {
+        self.note_origin_write(block);
+        Route::Origin { ticks: false }
+    }
+
+    fn refuse(&mut self, waiting: Waiting, errno: Errno) -> Route {
+        let error = &mut self.requests[waiting.request].error;
+        *error = error.or(Some(errno));
+        Route::Elsewhere
+    }
+
+    /// Takes up those that had to wait for the policy's plans.
+    pub(super) fn retry_discards(&mut self, now: Nanos) {
+        let waiting = std::mem::take(&mut self.discards);
+        self.resume_all(now, waiting);
+    }
+
+    fn begin_discard(&mut self, waiting: Waiting, work: Work) {
+        let Work::Demote { block, slot } = work else {
+            unreachable!("{work:?} gives nothing up");
+        };
+        let discard = Discard {
+            block,
+            slot,
+            waiting,
+        };
+        let migration = self.begin_for_request(Task::Discard(discard));
+        self.locks.insert(block, BlockLock::Demoting(Vec::new()));
+        match self.users.writers(slot) {
+            0 => self.discard_cached(migration),
+            _ => self.migrations.wait_for_writers(slot, migration),
+        }
+    }
+
+    /// Nobody writes to the block any more.
+    pub(super) fn discard_cached(&mut self, migration: usize) {
+        let (offset, len) = self.config.span(self.discard_task(migration).block);
+        self.discard_range(IoState::DiscardCached { migration }, offset, len);
+    }
+
+    pub(super) fn discard_range(&mut self, state: IoState, offset: u64, len: u32) {
+        let io = self.ios.insert(state);
+        self.actions.push(Action::Discard { io, offset, len });
+    }
+
+    fn discard_task(&self, migration: usize) -> Discard {
+        match *self.migrations.task(migration) {
+            Task::Discard(discard) => discard,
+            ref task => unreachable!("{task:?} discards nothing"),
+        }
+    }
+
+    /// The origin has forgotten a cached block, or could not.
+    pub(super) fn cached_discarded(
+        &mut self,
+        now: Nanos,
+        migration: usize,
+        result: Result<(), Errno>,
+    ) {
+        let Discard { block, slot, .. } = self.discard_task(migration);
+        if result.is_err() {
+            return self.end_discard(now, migration, result);
+        }
+        self.note_origin_written();
+        self.mark_clean(block, slot);
+        self.resident.remove(block);
+        let ticket = self.log.as_mut().map(|log| log.append(slot, Change::Unmap));
+        self.once_recorded(now, ticket, Then::Discarded { migration });
+    }
+
+    pub(super) fn discard_recorded(&mut self, now: Nanos, migration: usize, recorded: bool) {
+        let result = match recorded {
+            true => Ok(()),
+            false => Err(Errno::EIO),
+        };
+        self.end_discard(now, migration, result);
+    }
+
+    fn end_discard(&mut self, now: Nanos, migration: usize, result: Result<(), Errno>) {
+        let Discard {
+            block,
+            slot,
+            waiting,
+        } = self.discard_task(migration);
+        let work = Work::Demote { block, slot };
+        self.policy.finished(work, result.is_ok());
+        let others = self.unlock(block);
+        self.end_migration(migration);
+        self.part_done(now, waiting.request, result);
+        self.resume_all(now, others);
+    }
+}

@@ -1,0 +1,129 @@
+//! Discards of the cached device, which come as holes to be punched: what they cover then reads as zeros.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use super::Tier;
+use crate::fuse::reply::Reply;
+
+/// Most that the engine is asked to discard at a time, bytes: it thinks of each block.
+const DISCARDED_AT_A_TIME: u64 = 1 << 30;
+
+/// A part of a hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Whole blocks.
+    Blocks { offset: u64, len: u32 },
+    /// Less than a block: zeros are written.
+    Zeros { offset: u64, len: u32 },
+}
+
+impl Tier {
+    /// Punches a hole, which lies within the device.
+    pub(super) fn punch(self: &Arc<Self>, offset: u64, len: u64, reply: Reply) {
+        let parts = cut(offset, len, self.block_bytes, self.served_bytes());
+        let together = Arc::new(Together {
+            left: AtomicUsize::new(parts.len()),
+            error: Mutex::new(None),
+            reply: Mutex::new(Some(reply)),
+        });
+        for part in parts {
+            let together = together.clone();
+            let reply = Reply::then(move |outcome| together.end_one(outcome.err()));
+            match part {
+                Part::Blocks { offset, len } => self.discard(offset, len, reply),
+                Part::Zeros { offset, len } => self.write(offset, &vec![0; len as usize], reply),
+            }
+        }
+    }
+}
+
+/// A hole as the engine has it. The device's last block may be cut short.
+fn cut(offset: u64, len: u64, block_bytes: u64, device_bytes: u64) -> Vec<Part> {
+    let end = offset + len;
+    let first = offset.next_multiple_of(block_bytes);
+    let last = match end == device_bytes {
+        true => end,
+        false => end - end % block_bytes,
+    };
+    let zeros = |from: u64, to: u64| Part::Zeros {
+        offset: from,
+        len: (to - from) as u32,
+    };
+    if first >= last {
+        // No whole block; there may be the boundary of two in it.
+        let middle = first.min(end);
+        let parts = [(offset, middle), (middle, end)];
+        let filled = parts.into_iter().filter(|(from, to)| from < to);
+        return filled.map(|(from, to)| zeros(from, to)).collect();
+    }
+    let mut parts = Vec::new();
+    parts.extend((offset < first).then(|| zeros(offset, first)));
+    for from in (first..last).step_by(DISCARDED_AT_A_TIME as usize) {
+        let len = DISCARDED_AT_A_TIME.min(last - from) as u32;
+        parts.push(Part::Blocks { offset: from, len });
+    }
+    parts.extend((last < end).then(|| zeros(last, end)));
+    parts
+}
+
+/// One reply for several requests.
+struct Together {
+    left: AtomicUsize,
+    error: Mutex<Option<io::Error>>,
+    reply: Mutex<Option<Reply>>,
+}
+
+impl Together {
+    fn end_one(&self, error: Option<io::Error>) {
+        if let Some(error) = error {
+            *self.error.lock() = Some(error);
+        }
+        if self.left.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        let Some(reply) = self.reply.lock().take() else {
+            return;
+        };
+        match self.error.lock().take() {
+            None => reply.give_bytes(&[]),
+            Some(error) => reply.give(Err(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: u64 = 4096;
+    const DEVICE: u64 = 5 * (1 << 30) + 100;
+
+    #[test]
+    fn a_hole_is_cut_into_whole_blocks_and_the_rest() {
+        let blocks = |offset, len| Part::Blocks { offset, len };
+        let zeros = |offset, len| Part::Zeros { offset, len };
+        for (offset, len, parts) in [
+            (0, BLOCK, vec![blocks(0, 4096)]),
+            (10, 20, vec![zeros(10, 20)]),
+            (4000, 200, vec![zeros(4000, 96), zeros(4096, 104)]),
+            (
+                10,
+                3 * BLOCK,
+                vec![zeros(10, 4086), blocks(4096, 8192), zeros(3 * BLOCK, 10)],
+            ),
+            (DEVICE - 100, 100, vec![blocks(DEVICE - 100, 100)]),
+            (DEVICE - 100, 99, vec![zeros(DEVICE - 100, 99)]),
+            (
+                BLOCK,
+                (1 << 30) + BLOCK,
+                vec![blocks(BLOCK, 1 << 30), blocks(BLOCK + (1 << 30), 4096)],
+            ),
+        ] {
+            assert_eq!(cut(offset, len, BLOCK, DEVICE), parts, "{offset} {len}");
+        }
+    }
+}
