@@ -210,6 +210,7 @@ pub fn run(
             cache.serve(&request?, &mut outcome);
             Ok::<_, TraceError>(())
         })?;
+        cache.finish(&mut outcome);
         return Ok(outcome.with_ratio());
     }
     if setup.kind.live().is_none() {

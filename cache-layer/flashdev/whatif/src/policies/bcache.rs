@@ -3,7 +3,8 @@
 //! large as the requests: a database's pages.
 //!
 //! Traces name no tasks, so tasks take turns ([`Settings::tasks`]); each fills a bucket of its own
-//! (`pick_data_bucket` of drivers/md/bcache/alloc.c).
+//! (`pick_data_bucket` of drivers/md/bcache/alloc.c). What is missed is put there once it has been read
+//! (`cached_dev_read_done`), so requests that are made at the same time get there in no order.
 //!
 //! Left out: what one task does on the whole (`sequential_io_avg`), read-ahead and metadata requests, the B-tree's own buckets, the writing back faster when dirty data is
 //! scattered (`writeback_consider_fragment`), and garbage collection's delay: a bucket counts as what
@@ -13,6 +14,8 @@ use std::collections::BTreeSet;
 
 use cache_core::engine::Mode;
 use cache_core::policy::Block;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use virtual_time::{NANOS_PER_S, Nanos};
 
 use crate::hit_ratio::Outcome;
@@ -83,6 +86,15 @@ impl Default for Settings {
     }
 }
 
+/// A block that was missed and is being read.
+#[derive(Clone, Copy)]
+struct Incoming {
+    /// Of its request: those with the lowest are read first.
+    turn: u64,
+    task: u32,
+    block: Block,
+}
+
 /// A place for a bucket that is being filled (`struct open_bucket`).
 #[derive(Clone, Copy)]
 struct Open {
@@ -136,6 +148,9 @@ pub struct Bcache {
     open: Vec<Open>,
     /// Who makes the request that is being served.
     task: u32,
+    /// What was missed at this time.
+    incoming: (Nanos, Vec<Incoming>),
+    dice: SplitMix64,
     /// The one that has been extended last is last.
     runs: Vec<Run>,
     tick: u64,
@@ -176,6 +191,8 @@ impl Bcache {
             dirty_buckets: 0,
             open: vec![NOTHING_OPEN; OPEN_MOST.min(count as usize / 2)],
             task: 0,
+            incoming: (0, Vec::new()),
+            dice: SplitMix64::seed_from_u64(0),
             runs: vec![Run::default(); RECENT],
             tick: 0,
             untick_bytes: 0,
@@ -186,7 +203,12 @@ impl Bcache {
 
     /// Serves a request that touches these blocks.
     pub fn serve(&mut self, request: &Request, outcome: &mut Outcome) {
+        if self.incoming.0 != request.at {
+            self.finish(outcome);
+            self.incoming.0 = request.at;
+        }
         self.write_back(request.at, outcome);
+        let turn = self.dice.next_u64();
         self.task = (self.task + 1) % self.settings.tasks.max(1);
         let bypass = self.bypasses(request);
         let first = (request.offset / self.block_bytes) as Block;
@@ -194,7 +216,7 @@ impl Bcache {
         for block in first..end {
             let hit = match request.write {
                 true => self.write(block, bypass, outcome),
-                false => self.read(block, bypass, outcome),
+                false => self.read(block, bypass, turn),
             };
             outcome.count(hit, request.write);
             outcome.bypassed += u64::from(bypass && (request.write || !hit));
@@ -202,6 +224,22 @@ impl Bcache {
                 self.congestion.flash(request, self.settings.flash_us);
             }
         }
+    }
+
+    /// What was missed by now is there; to be called at a trace's end.
+    pub fn finish(&mut self, outcome: &mut Outcome) {
+        let mut incoming = std::mem::take(&mut self.incoming.1);
+        incoming.sort_by_key(|one| one.turn);
+        let task = self.task;
+        for one in incoming.drain(..) {
+            self.task = one.task;
+            // Another may have brought it meanwhile.
+            if self.places[one.block as usize] == 0 && self.put(one.block, outcome) {
+                outcome.promotions += 1;
+                outcome.flash_writes += 1;
+            }
+        }
+        (self.task, self.incoming.1) = (task, incoming);
     }
 
     /// `check_should_bypass`.
@@ -242,14 +280,14 @@ impl Bcache {
         self.dirty_buckets * 100 / self.buckets.len() as u64
     }
 
-    fn read(&mut self, block: Block, bypass: bool, outcome: &mut Outcome) -> bool {
+    fn read(&mut self, block: Block, bypass: bool, turn: u64) -> bool {
         if let Some(bucket) = self.places[block as usize].checked_sub(1) {
             self.buckets[bucket as usize].used_at = self.tick;
             return true;
         }
-        if !bypass && self.put(block, outcome) {
-            outcome.promotions += 1;
-            outcome.flash_writes += 1;
+        if !bypass {
+            let task = self.task;
+            self.incoming.1.push(Incoming { turn, task, block });
         }
         false
     }
@@ -539,6 +577,7 @@ mod tests {
         requests
             .into_iter()
             .for_each(|one| cache.serve(&one, &mut outcome));
+        cache.finish(&mut outcome);
         outcome
     }
 
@@ -598,6 +637,30 @@ mod tests {
         // Many tasks fill many buckets at a time.
         let many = buckets_of_two_streams(16, &[0, 1], false);
         assert_eq!(many.iter().filter(|one| one.len() == 32).count(), 16);
+    }
+
+    /// A scan's requests that the host has cut into pages: how many of them one bucket has pages of.
+    #[test]
+    fn what_is_read_at_the_same_time_comes_in_no_order() {
+        let mixed = |together: u64, tasks: u32| {
+            let settings = Settings {
+                tasks,
+                bucket_bytes: 8 * BLOCK,
+                ..Settings::default()
+            };
+            let mut cache = cache(64, Mode::Writethrough, settings);
+            let page = |at: u64| request(at / together * 1000, false, at, 1);
+            served(&mut cache, (0..448).map(page));
+            let full = cache.buckets.iter().filter(|one| one.blocks.len() == 8);
+            let requests = |bucket: &Bucket| {
+                let of: BTreeSet<Block> = bucket.blocks.iter().map(|block| block / 16).collect();
+                of.len()
+            };
+            full.map(requests).max().unwrap()
+        };
+        assert_eq!(mixed(1, 64), 1, "one after the other");
+        assert_eq!(mixed(16, 1), 1, "of one task");
+        assert!(mixed(16, 64) > 3, "{}", mixed(16, 64));
     }
 
     #[test]
