@@ -1,41 +1,80 @@
-"""What a hybrid disk gains, started on the Benchmarks page and read as its report."""
+"""The scenarios on modelled disks, started on the Benchmarks page and read as their reports."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.console_browser import Visitor, chromium, faults, served
+from tests.console_browser import PHONE, Visitor, chromium, faults, served
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
 )
 
 
-def test_a_scenario_is_run_and_its_report_is_read(tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Scenario:
+    """``form``: what its form is known by; ``small``: what makes it short; ``charts``: how many its
+    report has."""
+
+    form: str
+    small: dict[str, str]
+    operation: str
+    title: str
+    charts: int
+
+
+SCENARIOS = (
+    Scenario("hybrid", {"Size of each file": "1MB", "Passes": "1"}, "disk reread", "read again", 3),
+    Scenario(
+        "SSD arrays",
+        {"Size of the test file": "64MiB", "Seconds": "0.5", "Repeats": "1"},
+        "disk arrays",
+        "SSDs in their place",
+        1,
+    ),
+)
+
+
+WHOLE = (
+    "[...document.querySelectorAll('.scroll')].every((one) => one.scrollWidth <= one.clientWidth)"
+)
+"""No column of a table is out of sight."""
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.operation.split()[1])
+def test_a_scenario_is_run_and_its_report_is_read(scenario: Scenario, tmp_path: Path) -> None:
     with chromium() as browser, served(tmp_path) as console:
         visitor = Visitor(browser, console)
         visitor.log_in()
         page = visitor.page
         page.goto("/benchmarks")
-        form = page.locator("form[action='/benchmarks/disk']", has_text="hybrid")
-        form.get_by_label("Size of each file").fill("1MB")
-        form.get_by_label("Passes").fill("1")
+        form = page.locator("form[action='/benchmarks/disk']", has_text=scenario.form)
+        for label, value in scenario.small.items():
+            form.get_by_label(label).fill(value)
         form.get_by_role("button", name="Run").click()
         page.wait_for_url("**/jobs/*")
-        expect(page.locator("h1 .state")).to_have_text("done", timeout=120_000)
+        expect(page.locator("h1 .state")).to_have_text("done", timeout=240_000)
+        visitor.keep(tmp_path, "job")
+        assert "{'" not in page.locator("main").inner_text(), "its records are the report's"
         path = page.get_by_role("link", name="Open the report").get_attribute("href")
         assert path is not None
         assert faults(page) == []
-        page.goto(path)
-        page.wait_for_selector("html[data-drawn='3']")
-        expect(page.locator("h1")).to_contain_text("read again")
-        for chart in page.locator("[data-chart]").all():
-            expect(chart.locator("svg")).to_be_visible()
-        visitor.keep(tmp_path, "report")
-        page.goto("/benchmarks")
-        expect(page.get_by_role("link", name="disk reread")).to_be_visible()
+        for size in (page.viewport_size, PHONE):
+            assert size is not None
+            page.set_viewport_size(size)  # type: ignore[arg-type]
+            page.goto(path)
+            page.wait_for_selector(f"html[data-drawn='{scenario.charts}']")
+            expect(page.locator("h1")).to_contain_text(scenario.title)
+            for chart in page.locator("[data-chart]").all():
+                expect(chart.locator("svg")).to_be_visible()
+            visitor.keep(tmp_path, "report")
+            assert faults(page) == []
+            assert size == PHONE or page.evaluate(WHOLE)
+        visitor.inspect("/benchmarks", "form", tmp_path)
+        expect(page.get_by_role("link", name=scenario.operation)).to_be_visible()
         visitor.close()

@@ -42,9 +42,12 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """``said``: the column whose cells are sentences."""
+
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)

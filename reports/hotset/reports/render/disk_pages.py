@@ -226,7 +226,11 @@ def _published(lines: list[Document]) -> Figure:
     columns = ("array", "profile", "direction", "published", "ours", "unit", "off", "because")
     caption = "Beyond 15 % the reason is named."
     return Figure(
-        "published", "Published and ours", caption, (), Table("Every value", columns, rows)
+        "published",
+        "Published and ours",
+        caption,
+        (),
+        Table("Every value", columns, rows, "because"),
     )
 
 

@@ -90,7 +90,8 @@ async def _remove(request: Request, form: FormData) -> Response:  # noqa: ARG001
 
 def _lines(result: Any) -> list[str]:  # noqa: ANN401 - what a verb prints
     lines = result.get("lines", []) if isinstance(result, dict) else []
-    return [str(line) for line in lines]
+    # Lines of a disk scenario are records: its page has them as a table.
+    return [line for line in lines if isinstance(line, str)]
 
 
 def _report_of(job: Job, result: Any) -> str:  # noqa: ANN401 - what a verb prints

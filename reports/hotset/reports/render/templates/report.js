@@ -10,6 +10,8 @@ const drawn = [...document.querySelectorAll("[data-chart]")].map((place) =>
       ast: true, // interpret expressions: the page's policy forbids eval
       tooltip: { theme: "custom", formatTooltip: tooltip },
     })
+    // The place itself is the image, with the words for it.
+    .then(() => place.querySelector("svg").setAttribute("aria-hidden", "true"))
     .catch((error) => {
       place.textContent = `This chart could not be drawn (${error.message}); its table is below.`;
     }),
