@@ -303,7 +303,11 @@ def test_schedules_are_listed_and_removed() -> None:
     machine = there()
     gone = ["hotset-warmup-pg-timed.timer", "hotset-warmup-pg-timed.service"]
     assert schedule.remove(machine, "pg-timed") == gone
-    assert f"systemctl disable --now {' '.join(gone)}" in machine.commands
+    disabled, reloaded, stopped, forgotten = [
+        line.removeprefix("systemctl ") for line in machine.commands if "systemctl" in line
+    ]
+    assert (disabled, reloaded) == (f"disable {' '.join(gone)}", "daemon-reload")
+    assert (stopped, forgotten) == (f"stop {' '.join(gone)}", f"reset-failed {' '.join(gone)}")
     with pytest.raises(ScheduleError, match="there are: pg-shutdown, pg-timed"):
         schedule.remove(there(), "nightly")
 
@@ -318,10 +322,10 @@ def test_a_schedule_of_a_name_that_is_taken_begins_anew() -> None:
     schedule.install(machine, schedule.units(TIMED, "pg", PROGRAM), enable=True)
     (removed,) = [line for line in machine.commands if line.startswith("rm -f")]
     assert set(removed.split()[2:]) == {f"{folder}.timer", f"{folder}.service", STAMP}
-    stopped = machine.commands.index(
-        "systemctl disable --now hotset-warmup-pg-timed.timer hotset-warmup-pg-timed.service"
-    )
-    assert stopped < machine.commands.index(removed)
+    stopped = "systemctl stop hotset-warmup-pg-timed.timer hotset-warmup-pg-timed.service"
+    (checked,) = [line for line in machine.commands if line.startswith("systemd-analyze verify")]
+    order = [machine.commands.index(line) for line in (removed, stopped, checked)]
+    assert order == sorted(order)
     assert machine.commands[-1] == "systemctl enable --now hotset-warmup-pg-timed.timer"
     assert f"{folder}.timer" in machine.files
 

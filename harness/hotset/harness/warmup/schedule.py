@@ -409,9 +409,13 @@ def _disk_of(unit: Unit) -> str:
 
 
 def _end(machine: Machine, units: Sequence[str]) -> None:
-    machine.run(["systemctl", "disable", "--now", *units], check=False)
+    machine.run(["systemctl", "disable", *units], check=False)
     _delete(machine, units)
     machine.run(["systemctl", "daemon-reload"], check=False)
+    # Only now: systemd does not know any more what a stop would run, a snapshot of a disk that may
+    # be gone.
+    machine.run(["systemctl", "stop", *units], check=False)
+    machine.run(["systemctl", "reset-failed", *units], check=False)
 
 
 def _delete(machine: Machine, names: Sequence[str]) -> None:
