@@ -37,6 +37,8 @@ _PROBE_SEED = 10_000
 _RATE_SEED = 30_000
 _SEEDS_APART = 1000
 _PROBE_QUERIES = (6, 12)
+_OTHERS_S = 0.5
+"""A demo has six arms, and does nothing meanwhile."""
 
 
 class Recorded:
@@ -65,7 +67,7 @@ class Recorded:
         name = " ".join((turn.arm, str(turn.repeat), *_named(site, turn.workloads)))
         with self._journal.phase(name):
             site.report.say(f"{turn.arm}, repeat {turn.repeat} of {site.spec.repeats}")
-            self._others, self._fastest = min(1.0, busy(Local())), None
+            self._others, self._fastest = min(1.0, busy(Local(), _OTHERS_S)), None
             yield
 
     def begin(self, site: Site, turn: Turn, placed: Placed) -> None:
