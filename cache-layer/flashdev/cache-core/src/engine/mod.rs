@@ -345,8 +345,11 @@ impl Engine {
     }
 
     /// Hands over what is to be done; to be called after every other call, until there is none.
-    pub fn take_actions(&mut self, into: &mut impl Extend<Action>) {
-        into.extend(self.actions.drain(..));
+    pub fn take_actions(&mut self, into: &mut Vec<Action>) {
+        match into.is_empty() {
+            true => std::mem::swap(into, &mut self.actions),
+            false => into.append(&mut self.actions),
+        }
     }
 
     /// Whether a request would be served with nothing but transfers from or to the flash, which are

@@ -6,6 +6,11 @@ use crate::policy::list::NONE;
 use crate::policy::{Block, Geometry};
 use virtual_time::Nanos;
 
+/// Of a server's kernel (`CONFIG_HZ`, 250). A period is over at the first tick in a later jiffy than its
+/// end (`time_after`): where 64 requests come in a second, at an even rate, it takes in 65 of them, and
+/// so not the same ones over and over.
+const JIFFY: Nanos = SECOND / 250;
+
 /// Levels from here on are hot: three quarters of the way up (`stats_init`).
 const HOT_LEVEL: u8 = LEVELS as u8 * 3 / 4;
 
@@ -141,7 +146,7 @@ impl Hotspot {
             Ranking::Fair => 32,
             Ranking::Well => 0,
         };
-        if now < self.redistribute_at {
+        if now / JIFFY <= self.redistribute_at / JIFFY {
             return;
         }
         self.jump = match ranking {
@@ -201,8 +206,8 @@ mod tests {
             hotspot.miss(block); // all in the same hotspot block
             assert_eq!(level(&hotspot, 5), 1);
         }
-        hotspot.tick(0);
-        hotspot.tick(1); // no redistribution: a second has not passed
+        hotspot.tick(SECOND);
+        hotspot.tick(SECOND + 1); // no redistribution: a second has not passed
         assert_eq!(hotspot.jump, 4, "nothing is known: poor");
         let before = level(&hotspot, 5);
         hotspot.miss(5);
@@ -231,7 +236,7 @@ mod tests {
     fn a_block_is_promoted_from_the_threshold_on() {
         let mut hotspot = hotspot();
         assert!(!hotspot.miss(5), "nothing before the first tick");
-        hotspot.tick(0); // poor: jump 4, threshold 48
+        hotspot.tick(SECOND); // poor: jump 4, threshold 48
         hotspot.redistribute_at = Nanos::MAX; // levels stay
         let start = level(&hotspot, 5);
         for hit in 1.. {
@@ -245,6 +250,18 @@ mod tests {
             hotspot.stats = Stats::default();
             hotspot.tick(1);
         }
+    }
+
+    #[test]
+    fn a_period_ends_after_a_second_and_not_with_it() {
+        let mut hotspot = hotspot();
+        let mut periods = 0;
+        for tick in 1..=64 * 65 {
+            let before = hotspot.redistribute_at;
+            hotspot.tick(tick * SECOND / 64);
+            periods += u32::from(hotspot.redistribute_at != before);
+        }
+        assert_eq!(periods, 64, "of 65 ticks each");
     }
 
     #[test]

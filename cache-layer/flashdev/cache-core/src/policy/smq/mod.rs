@@ -17,7 +17,8 @@
 //! - There are no discards.
 //!
 //! The kernel compares periods with a strict `time_after`, but its timers fire late; in exact
-//! virtual time a period is over when its end is reached.
+//! virtual time the long periods are over when their end is reached. That of the [`hotspot`] is one
+//! second, and is compared as in the kernel.
 
 mod hotspot;
 mod levels;

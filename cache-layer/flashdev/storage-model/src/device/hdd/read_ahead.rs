@@ -48,8 +48,9 @@ pub(super) struct Filled {
 pub(super) struct Segments {
     list: Vec<Segment>,
     ahead_bytes: u64,
-    /// What all of them hold at most.
+    /// What all of them hold at most, and now.
     room_bytes: u64,
+    held_bytes: u64,
     uses: u64,
 }
 
@@ -59,6 +60,7 @@ impl Segments {
             list: Vec::new(),
             ahead_bytes,
             room_bytes,
+            held_bytes: 0,
             uses: 0,
         }
     }
@@ -70,28 +72,32 @@ impl Segments {
 
     /// The host asked for this range: if it goes on where a run ends, that run is a stream.
     pub(super) fn consume(&mut self, start: u64, end: u64) {
+        self.consume_of(start, end);
+    }
+
+    /// The same: of which run.
+    fn consume_of(&mut self, start: u64, end: u64) -> Option<usize> {
         self.uses += 1;
         let uses = self.uses;
-        if let Some(index) = self.reaching_index(start) {
-            let segment = &mut self.list[index];
-            segment.stream |= end > segment.consumed;
-            segment.consumed = segment.consumed.max(end);
-            segment.used = uses;
-        }
+        let index = self.reaching_index(start)?;
+        let segment = &mut self.list[index];
+        segment.stream |= end > segment.consumed;
+        segment.consumed = segment.consumed.max(end);
+        segment.used = uses;
+        Some(index)
     }
 
     /// This range came from the medium: the run it is part of now.
     pub(super) fn fill(&mut self, start: u64, end: u64) -> Filled {
-        self.consume(start, end);
         let mut evicted = false;
-        let index = match self.reaching_index(start) {
+        let index = match self.consume_of(start, end) {
             Some(index) => index,
             None => {
                 evicted = self.insert(start, end);
                 self.list.len() - 1
             }
         };
-        self.list[index].end = self.list[index].end.max(end);
+        self.grow(index, end);
         let (run, trimmed) = self.trim(index);
         Filled {
             run,
@@ -102,7 +108,7 @@ impl Segments {
     /// Read-ahead has brought the run up to `end`: the run, if it is still there.
     pub(super) fn extend(&mut self, id: u64, end: u64) -> Option<Filled> {
         let index = self.list.iter().position(|segment| segment.id == id)?;
-        self.list[index].end = self.list[index].end.max(end);
+        self.grow(index, end);
         let (run, evicted) = self.trim(index);
         Some(Filled { run, evicted })
     }
@@ -112,7 +118,11 @@ impl Segments {
         let before = self.list.len();
         self.list
             .retain(|segment| segment.end <= start || end <= segment.start);
-        self.list.len() < before
+        let changed = self.list.len() < before;
+        if changed {
+            self.held_bytes = self.list.iter().map(Segment::len).sum();
+        }
+        changed
     }
 
     /// The most recently read stream whose read-ahead is half used up. Half, because each refill
@@ -146,8 +156,9 @@ impl Segments {
         let full = self.list.len() == SEGMENTS_MAX;
         if full {
             let victim = (0..SEGMENTS_MAX).min_by_key(|&index| self.list[index].worth());
-            self.list.swap_remove(victim.unwrap_or(0));
+            self.remove(victim.unwrap_or(0));
         }
+        self.held_bytes += end - start;
         self.list.push(Segment {
             id: self.uses,
             start,
@@ -159,6 +170,16 @@ impl Segments {
         full
     }
 
+    fn grow(&mut self, index: usize, end: u64) {
+        let segment = &mut self.list[index];
+        self.held_bytes += end.saturating_sub(segment.end);
+        segment.end = segment.end.max(end);
+    }
+
+    fn remove(&mut self, index: usize) {
+        self.held_bytes -= self.list.swap_remove(index).len();
+    }
+
     /// A segment has room for the read-ahead twice over: the part the host has not taken yet and
     /// as much behind it. What it holds then, and whether anything went.
     fn trim(&mut self, index: usize) -> (Range<u64>, bool) {
@@ -166,6 +187,7 @@ impl Segments {
         let room = 2 * self.ahead_bytes.max(65_536);
         let start = segment.start.max(segment.end.saturating_sub(room));
         let trimmed = start > segment.start;
+        self.held_bytes -= start - segment.start;
         segment.start = start;
         let (run, id) = (start..segment.end, segment.id);
         (run, self.evict_beside(id) || trimmed)
@@ -174,12 +196,12 @@ impl Segments {
     /// Makes the others fit into the buffer beside this one; whether any had to go.
     fn evict_beside(&mut self, id: u64) -> bool {
         let before = self.list.len();
-        while self.list.iter().map(Segment::len).sum::<u64>() > self.room_bytes {
+        while self.held_bytes > self.room_bytes {
             let others = (0..self.list.len()).filter(|&index| self.list[index].id != id);
             let Some(victim) = others.min_by_key(|&index| self.list[index].worth()) else {
                 break;
             };
-            self.list.swap_remove(victim);
+            self.remove(victim);
         }
         self.list.len() < before
     }
