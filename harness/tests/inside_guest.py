@@ -25,7 +25,7 @@ GUEST_PYTHON = "3.13"
 THERE = PurePosixPath("/mnt")
 
 
-def guest_disk(folder: Path, files: Mapping[str, str]) -> Path:
+def guest_disk(folder: Path, files: Mapping[str, str], size: str = "4g") -> Path:
     """A disk with everything hotset needs inside, and these files."""
     content, disk = folder / "content", folder / "disk.img"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -65,7 +65,7 @@ def guest_disk(folder: Path, files: Mapping[str, str]) -> Path:
     shutil.copy(native.program(), content / native.PROGRAM)
     for name, text in files.items():
         (content / name).write_text(text)
-    Local().run(["mke2fs", "-q", "-t", "ext4", "-d", str(content), str(disk), "4g"], timeout_s=300)
+    Local().run(["mke2fs", "-q", "-t", "ext4", "-d", str(content), str(disk), size], timeout_s=300)
     shutil.rmtree(content)
     return disk
 

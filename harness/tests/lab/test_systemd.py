@@ -1,11 +1,14 @@
-"""Tiers on a server that systemd runs: what stands between a boot and the data."""
+"""Tiers on a server that systemd runs: what stands between a boot and the data, and warm-ups at
+their times."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -13,11 +16,12 @@ import pytest
 
 from hotset.cachelayer.block import label
 from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts.base import put_text
 from hotset.cachelayer.provisioning import cache_device, lifecycle
 from hotset.cachelayer.provisioning import create as creation
 from hotset.cachelayer.provisioning.cache_device import Card, Disk
 from hotset.cachelayer.provisioning.create import CreateRequest
-from hotset.cachelayer.tiers.base import TierKind
+from hotset.cachelayer.tiers.base import TierKind, hits_between
 from hotset.cachelayer.tiers.userspace import Userspace
 from tests.systemd_server import FLASH_MIB, MIB, Server, server
 
@@ -28,6 +32,8 @@ BEHIND = 56 * 16
 """The first block of 64 KiB behind the file system of an origin."""
 SPARE = 512
 """A byte of the origin that no ext4 uses, and its fingerprint covers."""
+WAIT_S = 8
+"""For how long a mount waits for its device."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +77,23 @@ class Shop:
         return cache_device.device_of(self.kind, self.name)
 
     @property
+    def volume(self) -> PurePosixPath:
+        return self.found[0].volume_slice.path
+
+    @property
     def files(self) -> str:
-        return f"$(find {self.folder} -type f | sort)"
+        return f"$(find {self.folder} -type f ! -name cold | sort)"
+
+    @property
+    def cold(self) -> str:
+        """A file that nobody has read through the tier."""
+        return f"{self.folder}/cold"
 
     @property
     def line(self) -> str:
         """Of /etc/fstab, before the disk is accelerated."""
-        return f"UUID={self.uuid} {self.folder} ext4 defaults,nofail 0 2"
+        options = f"defaults,nofail,x-systemd.device-timeout={WAIT_S}s"
+        return f"UUID={self.uuid} {self.folder} ext4 {options} 0 2"
 
     @property
     def uuid(self) -> str:
@@ -89,6 +105,7 @@ class Shop:
             f"mke2fs -q -F -t ext4 -U {self.uuid} {self.origin} 56M; mkdir -p {self.folder};"
             f" sed -i '\\: {self.folder} :d' /etc/fstab; echo '{self.line}' >> /etc/fstab;"
             f" mount {self.origin} /mnt; dd if=/dev/urandom of=/mnt/before bs=64k count=32;"
+            " dd if=/dev/urandom of=/mnt/cold bs=64k count=32;"
             " umount /mnt; udevadm settle; systemctl daemon-reload"
         )
 
@@ -97,9 +114,24 @@ class Shop:
         wanted = CreateRequest(self.name, self.flash, self.origin, self.kind, "oltp", *sizes)
         creation.create(self.server.machine, wanted, True, lambda _: None)
 
+    def use_the_volume(self) -> None:
+        options = f"nofail,x-systemd.device-timeout={WAIT_S}s"
+        self.server.sh(
+            f"mke2fs -q -F -t ext4 {self.volume}; mkdir -p {self.folder}-log;"
+            f" echo '{self.volume} {self.folder}-log ext4 {options} 0 2' >> /etc/fstab;"
+            f" sync; systemctl daemon-reload; mount {self.folder}-log"
+        )
+
     def write(self, file: str) -> None:
         of = f"of={self.folder}/{file}"
         self.server.sh(f"dd if=/dev/urandom {of} bs=64k count=32 conv=fsync status=none")
+
+    def read_misses(self) -> int:
+        """Of the cold file, read past the page cache."""
+        tier = cache_device.tier_for(self.server.machine, *self.found)
+        before = tier.counters()
+        self.server.sh(f"dd if={self.cold} of=/dev/null bs=64k iflag=direct status=none")
+        return hits_between(before, tier.counters(), tier.counter_bits).read_misses or 0
 
     def soil(self) -> None:
         """Write what the origin alone does not have, not soon either."""
@@ -149,6 +181,7 @@ def shops(machine: Server) -> Iterator[list[Shop]]:
         for one in found:
             one.lay_out()
             one.accelerate()
+            one.use_the_volume()
             machine.sh(f"mount {one.folder}")
             one.soil()
         yield found
@@ -169,10 +202,14 @@ def test_the_mount_requires_the_tier(shops: list[Shop]) -> None:
 
 @pytest.mark.parametrize("ending", ["power_cut", "shut_down"])
 def test_a_boot_brings_back_what_was_written(shops: list[Shop], ending: str) -> None:
+    """With ``nofail`` in /etc/fstab and without."""
     machine = shops[0].server
     for one in shops:
         one.write(ending)
     before = [one.sums() for one in shops]
+    machine.sh("cp /etc/fstab /etc/fstab.lab; sync /etc/fstab.lab")
+    if ending == "shut_down":
+        machine.sh("sed -i s/nofail,// /etc/fstab; sync /etc/fstab")
     getattr(machine, ending)()
     left = [left_on_flash(one) for one in shops]
     assert left == ["active" if ending == "power_cut" else "dirty"] * len(shops)
@@ -185,7 +222,9 @@ def test_a_boot_brings_back_what_was_written(shops: list[Shop], ending: str) -> 
             for unit in (one.unit, one.mount)
         ]
         assert times == sorted(times)
+        assert machine.sh(f"findmnt --noheadings --output SOURCE {one.folder}-log")
     assert [one.sums() for one in shops] == before
+    machine.sh("cp /etc/fstab.lab /etc/fstab; systemctl daemon-reload")
 
 
 def left_on_flash(one: Shop) -> str:
@@ -281,24 +320,136 @@ def test_an_engine_that_is_killed_or_hangs_is_back(shops: list[Shop]) -> None:
 
 
 def wait_until(ready: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not ready():
         assert time.monotonic() < deadline, "it does not come to be"
         time.sleep(0.2)
+
+
+def timed(one: Shop) -> str:
+    """The unit of its schedule, without its kind."""
+    return f"hotset-warmup-{one.name}-timed"
+
+
+def ran_at(server: Server, unit: str) -> int:
+    """When a service's last run ended, by the machine's clock since its start; 0: it did not."""
+    return int(server.asked(f"{unit}.service", "ExecMainExitTimestampMonotonic")[0])
+
+
+def add_schedule(one: Shop, *words: str) -> None:
+    one.server.hotset("warmup", "schedule", "add", *words, "--disk", one.name)
+
+
+def test_a_warm_up_at_its_time_fills_the_cache(shops: list[Shop]) -> None:
+    """Not bcache's: User-Mode Linux does not show what that holds."""
+    machine, often = shops[0].server, ["--at", "*:*:0/20"]
+    # It was soiled: nothing is moved.
+    machine.sh(f"dmsetup message {shops[0].device.name} 0 migration_threshold 2048")
+    warmed = [shops[0], shops[2]]
+    for one in warmed:
+        add_schedule(one, one.cold, *often)
+    add_schedule(shops[1], "/srv/none", *often)
+    units = [timed(one) for one in shops]
+    wait_until(lambda: all(ran_at(machine, unit) for unit in units))
+    machine.sh(f"systemctl stop {' '.join(f'{unit}.timer' for unit in units)}")
+    listed = "systemctl list-units --all --plain --no-legend 'hotset-warmup-*'"
+    wait_until(lambda: "activating" not in machine.sh(listed))
+    for one in warmed:
+        assert one.read_misses() <= 0.05 * 33
+    assert outcomes(machine) == {
+        "bcache-timed": ("failed", True),
+        "dmcache-timed": ("done", True),
+        "userspace-timed": ("done", True),
+    }
+    for one in shops[1:]:
+        machine.hotset("warmup", "schedule", "remove", f"{one.name}-timed")
+
+
+def outcomes(server: Server) -> dict[str, tuple[str, bool]]:
+    """How the last run of each schedule came out, and whether it is told when."""
+    found = json.loads(server.hotset("warmup", "schedule", "list", "--format", "json"))
+    return {row["name"]: (row["last"], bool(row["ended"])) for row in found["schedules"]}
+
+
+def test_a_schedule_in_the_place_of_another_waits_for_its_own_time(shops: list[Shop]) -> None:
+    """Systemd would make up for a time that passed before there was such a schedule."""
+    one, unit = shops[0], timed(shops[0])
+    machine = one.server
+    missed(one)
+    before = ran_at(machine, unit)
+    add_schedule(one, one.cold, "--at", machine.sh("date -d '1 hour ago' +%H:%M"))
+    machine.sh("sleep 2")
+    assert machine.asked(f"{unit}.service", "ActiveState") == ["inactive"]
+    assert ran_at(machine, unit) in (0, before)
+
+
+def missed(one: Shop) -> None:
+    """As if its warm-up had last begun two days ago."""
+    stamp = f"/var/lib/systemd/timers/stamp-{timed(one)}.timer"
+    one.server.sh(f"test -e {stamp}; touch -d '2 days ago' {stamp}")
+
+
+def test_a_boot_waits_for_what_is_slow(shops: list[Shop]) -> None:
+    """Mounts for the tier's unit, longer than for a device; the warm-up that the shutdown kept from
+    its time, and what was cached then, for the mount."""
+    machine, name = shops[0].server, shops[2].name
+    missed(shops[0])
+    for occasion in ("shutdown", "boot"):
+        add_schedule(shops[2], f"--on-{occasion}")
+    with slow(shops):
+        machine.shut_down()
+        machine.boot()
+    assert machine.sh("systemctl --failed --plain --no-legend") == ""
+    for one, unit in ((shops[0], timed(shops[0])), (shops[2], f"hotset-warmup-{name}-boot")):
+        assert one.is_mounted()
+        mounted = int(machine.asked(one.mount, "ActiveEnterTimestampMonotonic")[0])
+        wait_until(lambda unit=unit: ran_at(machine, unit) > 0)  # type: ignore[misc]
+        assert int(machine.asked(f"{unit}.service", "ExecMainStartTimestampMonotonic")[0]) > mounted
+    for one in shops:
+        assert machine.sh(f"findmnt --noheadings --output SOURCE {one.folder}-log")
+    told = outcomes(machine)
+    assert told["dmcache-timed"] == ("done", True)
+    assert told[f"{name}-boot"] == told[f"{name}-shutdown"] == ("done", True)
+
+
+SLOW = "[Unit]\nDefaultDependencies=no\n[Service]\nType=oneshot\nExecStart=/bin/sleep 5\n"
+
+
+@contextmanager
+def slow(shops: list[Shop]) -> Iterator[None]:
+    """Every tier takes longer than a mount waits for a device, and every mount takes its time."""
+    machine, folder = shops[0].server, PurePosixPath("/etc/systemd/system")
+    put_text(machine.machine, SLOW, folder / "lab-slow.service")
+    for one in shops:
+        slowly = f"[Service]\nExecStartPre=/bin/sleep {WAIT_S + 3}\n"
+        drop_in(machine, one.unit, slowly)
+        drop_in(machine, one.mount, "[Unit]\nAfter=lab-slow.service\nWants=lab-slow.service\n")
+    yield
+    for one in shops:
+        machine.sh(f"rm -r {folder}/{one.unit}.d {folder}/{one.mount}.d")
+    machine.sh(f"rm {folder}/lab-slow.service; systemctl daemon-reload")
+
+
+def drop_in(server: Server, unit: str, lines: str) -> None:
+    folder = PurePosixPath(f"/etc/systemd/system/{unit}.d")
+    server.sh(f"mkdir -p {folder}")
+    put_text(server.machine, lines, folder / "lab.conf")
 
 
 def test_a_disk_that_is_given_back_leaves_no_unit(shops: list[Shop]) -> None:
     """The last one: the others need the disks."""
     machine = shops[0].server
     sums = {one.name: machine.sh(f"md5sum {one.files}") for one in shops}
+    assert len(machine.sh("systemctl list-unit-files --no-legend 'hotset-warmup-*'").split()) > 3
     for one in shops:
-        machine.sh(f"umount {one.folder}")
-        card, _ = one.found
-        lifecycle.destroy(machine.machine, card, True, lambda _: lambda _: None, lambda _: None)
+        machine.sh(f"umount {one.folder} {one.folder}-log")
+        machine.sh(f"sed -i '\\: {one.folder}-log :d' /etc/fstab")
+        machine.hotset("tier", "destroy", one.name, "--yes")
     assert machine.sh("systemctl list-units --all --plain --no-legend 'hotset-*'") == ""
     assert machine.sh("systemctl list-unit-files --no-legend 'hotset-*' || :") == ""
     assert machine.sh("find /etc/systemd /run/systemd/generator -name '*hotset*'") == ""
     assert machine.sh("find /etc/hotset/boot /etc/hotset/engine -type f") == ""
+    assert machine.sh("find /etc/udev/rules.d /var/lib/systemd/timers -name '*hotset*'") == ""
     for one in shops:
         assert machine.sh(f"grep ' {one.folder} ' /etc/fstab") == one.line
         machine.sh(f"systemctl daemon-reload; mount {one.folder}")

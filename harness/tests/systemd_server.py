@@ -1,5 +1,5 @@
-"""A server: the lab's machine with systemd as its first process, three flash devices and three
-slow disks."""
+"""A server: the lab's machine with systemd as its first process, three flash devices, three slow
+disks, and hotset."""
 
 from __future__ import annotations
 
@@ -15,13 +15,25 @@ import pytest
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import CommandError, Machine, MachineGoneError, put_text
+from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.testbed.lab import Lab, LabSpec
 from hotset.cachelayer.testbed.machines.quick import quick
 from hotset.cachelayer.testbed.machines.uml import Uml
+from tests.inside_guest import guest_disk
 from tests.own_lab import own_lab
 
 MIB = 1024**2
-FLASH_MIB, ORIGIN_MIB = 128, 64
+FLASH_MIB, ORIGIN_MIB, INSIDE_MIB = 128, 64, 2048
+_HOTSET = """\
+#!/bin/sh
+export PYTHONPATH=/opt/lab/site HOTSET_FLASHDEV=/opt/lab/flashdev
+exec python3 -c 'from hotset.harness.cli import main; main()' "$@"
+"""
+_FSTAB = """\
+/dev/ubda / ext4 defaults 0 1
+/dev/disk/by-id/lab-origin4 /opt/lab ext4 defaults 0 0
+"""
+HOTSET = PurePosixPath("/usr/local/bin/hotset")
 _LIMIT_S = 60.0
 # In the place of the lab's own first process: what an initrd does, and an address.
 _INIT = """\
@@ -59,6 +71,7 @@ _MASKED = (
 _MANAGER = """\
 [Manager]
 DefaultDeviceTimeoutSec=15s
+DefaultTimerAccuracySec=1s
 """
 
 
@@ -75,6 +88,11 @@ class Server:
 
     def sh(self, script: str, timeout_s: float = 120) -> str:
         return self.machine.run(["sh", "-ec", script], timeout_s=timeout_s).stdout.strip()
+
+    def hotset(self, *words: str) -> str:
+        """A command of hotset's on the server itself."""
+        run = ["sh", "-c", 'exec "$0" "$@"', str(HOTSET), *words]
+        return self.machine.run(run, timeout_s=300).stdout
 
     def asked(self, unit: str, *names: str) -> list[str]:
         """What systemd says of a unit."""
@@ -113,8 +131,12 @@ def server(factory: pytest.TempPathFactory) -> Iterator[Server]:
     """It is up, and none of its disks is accelerated."""
     origins = factory.mktemp("disks") / "origins.img"
     with origins.open("wb") as file:
-        file.truncate((1 + 3 * ORIGIN_MIB) * MIB)
-    _partition(origins, ORIGIN_MIB)
+        file.truncate((1 + 3 * ORIGIN_MIB + INSIDE_MIB) * MIB)
+    _partition(origins, ORIGIN_MIB, INSIDE_MIB)
+    inside = guest_disk(factory.mktemp("inside"), {}, f"{INSIDE_MIB}m")
+    place = ["bs=1M", f"seek={1 + 3 * ORIGIN_MIB}", "conv=sparse,notrunc", "status=none"]
+    Local().run(["dd", f"if={inside}", f"of={origins}", *place])
+    inside.unlink()
     size = Bytes((1 + 3 * FLASH_MIB) * MIB)
     spec = LabSpec("uml", 1, Bytes(768 * MIB), size, saved=origins, saved_readonly=False)
     with own_lab(factory, spec) as lab:
@@ -132,8 +154,10 @@ def _become_a_server(found: Server) -> None:
     put_text(machine, _INIT, PurePosixPath("/usr/sbin/hotset-init"), 0o755)
     put_text(machine, _RULES, PurePosixPath("/etc/udev/rules.d/10-lab.rules"))
     put_text(machine, _READY, units / "lab-ready.service")
-    put_text(machine, "/dev/ubda / ext4 defaults 0 1\n", PurePosixPath("/etc/fstab"))
+    put_text(machine, _FSTAB, PurePosixPath("/etc/fstab"))
+    put_text(machine, _HOTSET, HOTSET, 0o755)
     found.sh(
+        "mkdir -p /opt/lab;"
         # Each is run at every reload, which takes a second.
         "mkdir -p /etc/systemd/system-generators; cd /usr/lib/systemd/system-generators;"
         " for one in *; do [ $one = systemd-fstab-generator ] ||"
@@ -147,13 +171,14 @@ def _become_a_server(found: Server) -> None:
     found.sh("sync")
 
 
-def _partition(disk: Path, mib: int) -> None:
-    """An MS-DOS table with three partitions."""
+def _partition(disk: Path, mib: int, last: int = 0) -> None:
+    """An MS-DOS table with three partitions of a size, and perhaps one of another behind them."""
+    kind, sizes = bytes((0, 0, 0, 0, 0x83, 0, 0, 0)), [mib] * 3 + [last] * bool(last)
     table = b"".join(
-        struct.pack("<8sII", bytes((0, 0, 0, 0, 0x83, 0, 0, 0)), (1 + at * mib) * 2048, mib * 2048)
-        for at in range(3)
-    )
+        struct.pack("<8sII", kind, (1 + at * mib) * 2048, size * 2048)
+        for at, size in enumerate(sizes)
+    ).ljust(64, b"\0")
     identity = struct.pack("<IH", mib, 0)
     with disk.open("r+b") as file:
         file.seek(440)
-        file.write(identity + table + bytes(16) + b"\x55\xaa")
+        file.write(identity + table + b"\x55\xaa")
