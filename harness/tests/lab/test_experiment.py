@@ -75,8 +75,25 @@ def hotset(home: Path, *words: str, timeout_s: float = 400) -> subprocess.Comple
     )
 
 
+@pytest.fixture(scope="session")
+def loops_made() -> Iterator[dict[str, str]]:
+    """The loop devices of databases that came while a test ran, by the first such test.
+
+    They may be another worker's, or of whoever else runs hotset on this computer: these let go of
+    theirs in time, which is waited for once, at the end.
+    """
+    made: dict[str, str] = {}
+    yield made
+    left = set(made)
+    assert wait_until(lambda: not left & loops_of_databases(), 400), {
+        loop: made[loop] for loop in left & loops_of_databases()
+    }
+
+
 @pytest.fixture(autouse=True)
-def nothing_is_left(home: Path) -> Iterator[None]:
+def nothing_is_left(
+    home: Path, loops_made: dict[str, str], request: pytest.FixtureRequest
+) -> Iterator[None]:
     """After every test: no process, no mount, no disk image, no journal."""
     before = loops_of_databases()
     yield
@@ -86,9 +103,8 @@ def nothing_is_left(home: Path) -> Iterator[None]:
     assert str(lab) not in Path("/proc/mounts").read_text()
     loops = subprocess.run(["losetup", "--list"], capture_output=True, text=True, check=True).stdout
     assert str(lab) not in loops
-    # Other tests, and whoever else runs hotset on this computer, let go of theirs in time.
-    made = loops_of_databases() - before
-    assert wait_until(lambda: not made & loops_of_databases(), 180)
+    for loop in loops_of_databases() - before:
+        loops_made.setdefault(loop, request.node.name)
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and start_time(int(entry.name)):
             try:
