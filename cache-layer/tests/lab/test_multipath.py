@@ -15,7 +15,7 @@ from hotset.cachelayer.hosts.base import Machine
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.provisioning import cache_device, lifecycle
 from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning.boot import fstab, systemd_unit
+from hotset.cachelayer.provisioning.boot import fstab, systemd_unit, udev
 from hotset.cachelayer.provisioning.cache_device import CardError
 from hotset.cachelayer.provisioning.create import CreateRequest
 from hotset.cachelayer.testbed import lab as labs
@@ -60,10 +60,12 @@ class Lun:
         """Where a mount by the file system's UUID ends."""
         return self.sh(f"udevadm settle; readlink -e /dev/disk/by-uuid/{UUID} || :")
 
-    def create(self, name: str, origin: PurePosixPath) -> None:
+    def wanted(self, name: str, origin: PurePosixPath) -> CreateRequest:
         sizes = (Bytes(48 * MIB), Bytes(16 * MIB))
-        wanted = CreateRequest(name, labs.FLASH_DISK, origin, "dm-cache", "oltp", *sizes)
-        creation.create(self.machine, wanted, True, lambda _: None)
+        return CreateRequest(name, labs.FLASH_DISK, origin, "dm-cache", "oltp", *sizes)
+
+    def create(self, name: str, origin: PurePosixPath) -> None:
+        creation.create(self.machine, self.wanted(name, origin), True, lambda _: None)
 
 
 @pytest.fixture(scope="module")
@@ -135,5 +137,61 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
             with pytest.raises(CardError, match="is accelerated already, as disk oltp"):
                 lun.create("second", PurePosixPath(name))
     lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
-    # udev makes the name anew, which a busy machine takes its time for.
-    assert wait_until(lambda: lun.leads_to() == lun.sh(f"readlink -e {lun.origin}"), 30)
+    # Without multipathd's own rules, to whichever of the three udev looked at last.
+    shown = [lun.sh(f"readlink -e {lun.origin}"), *map(lun.path, (0, 1))]
+    assert wait_until(lambda: lun.leads_to() in shown, 30)
+
+
+@pytest.mark.parametrize("lun", [False], ids=["disk"], indirect=True)
+def test_every_path_to_an_origin_may_write_and_no_other_host(lun: Lun) -> None:
+    machine, said = lun.machine, list[str]()
+    creation.create(machine, lun.wanted("oltp", lun.origin), True, said.append)
+    assert f"reserved: while the tier is active, no other host can write to {lun.origin}" in said
+    assert [writes(machine, path) for path in lun.paths] == [True, True]
+    with other_host(machine) as theirs:
+        assert not writes(machine, theirs)
+    with second_session(machine, name="third") as third:
+        assert wait_until(lambda: writes(machine, str(third)), 30), "a path that comes later"
+    card, disk = cache_device.find(machine, "oltp")
+    lifecycle.deactivate(machine, card, disk, print)
+    with other_host(machine) as theirs:
+        assert writes(machine, theirs)
+        assert keys(machine, theirs) == "", "nor of the path that went away with a registration"
+
+    script = ["sh", "-c", systemd_unit.script(machine, card, disk), "boot"]
+    for _ in range(2):
+        machine.run([*script, "start"])
+        machine.run(["dmsetup", "info", "hotset-oltp"])
+        assert [writes(machine, path) for path in lun.paths] == [True, True]
+        with other_host(machine) as theirs:
+            assert not writes(machine, theirs)
+    machine.run([*script, "stop"])
+    with other_host(machine) as theirs:
+        assert writes(machine, theirs)
+        assert keys(machine, theirs) == ""
+    lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
+
+
+@contextmanager
+def other_host(machine: Machine) -> Iterator[str]:
+    """The LUN as another host sees it. It is this machine, so the rule that greets a new path of
+    its own is put aside while it comes."""
+    aside = "/run/hotset.rules"
+    machine.run(["mv", str(udev.origin_rules("oltp")), aside])
+    machine.run(["udevadm", "control", "--reload"])
+    with second_session(machine, "iqn.2026-11.hotset:other-host", "theirs") as theirs:
+        yield str(theirs)
+    machine.run(["mv", aside, str(udev.origin_rules("oltp"))])
+    machine.run(["udevadm", "control", "--reload"])
+
+
+def writes(machine: Machine, disk: str) -> bool:
+    """Whether a block can be written behind the file system."""
+    argv = ["dd", "if=/dev/zero", f"of={disk}", "bs=4k", "count=1", "seek=15800", "oflag=direct"]
+    return machine.run([*argv, "conv=notrunc"], check=False).rc == 0
+
+
+def keys(machine: Machine, disk: str) -> str:
+    """The keys that are registered with it."""
+    argv = ["sh", "-c", f"sg_persist --in --read-keys {disk} | grep -o ' 0x.*' || :"]
+    return machine.run(argv).stdout

@@ -147,8 +147,12 @@ seen() {{ {fingerprint}; }}
 write_record() {{
     {write}
 }}
-reserve() {{ {reserve}; }}
-give_back() {{ {give_back}; }}
+reserve() {{
+    {reserve}
+}}
+give_back() {{
+    {give_back}
+}}
 has() {{ dmsetup info "$1" > /dev/null 2>&1; }}
 is_active() {{ {has}; }}
 # Before anybody can write, and after the metadata were found to be usable.

@@ -16,6 +16,7 @@ from ...block.devicemapper import PRIVATE
 from ...hosts.base import Machine, PrerequisiteMissingError
 from ..cache_device import Disk, Inventory
 from ..identity import origin as identity
+from ..identity import reservation
 from ..identity.origin import Shown
 
 FOLDER = PurePosixPath("/etc/udev/rules.d")
@@ -59,8 +60,14 @@ def hide_origin(machine: Machine, disk: Disk) -> None:
         return  # a file, which udev does not know
     name = str(disk.origin)
     patterns = "|".join((name, f"{name} *", f"* {name}", f"* {name} *"))
-    matches = [f'ENV{{DEVLINKS}}=="{patterns}"', *_paths(identity.shown(machine, disk.origin))]
+    paths = _paths(identity.shown(machine, disk.origin))
+    matches = [f'ENV{{DEVLINKS}}=="{patterns}"', *paths]
     rules = "".join(f'SUBSYSTEM=="block", {match}, {_HIDE}\n' for match in matches)
+    join = reservation.for_new_path(machine, disk.origin) if disk.reserve else None
+    if join:
+        # Before udev tells multipathd of the path.
+        run = f"RUN+=\"/bin/sh -c '{join.replace('$', '$$')}' hotset-path $devnode\""
+        rules += "".join(f'ACTION=="add", SUBSYSTEM=="block", {match}, {run}\n' for match in paths)
     head = f"# Written by hotset: {disk.origin} is used through {disk.device} alone.\n"
     _write(machine, origin_rules(disk.name), head + rules)
     _again(machine, disk)

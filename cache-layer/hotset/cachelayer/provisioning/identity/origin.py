@@ -125,6 +125,23 @@ def _transport(machine: Machine, one: dict[str, Any]) -> str:
     return next((word for word in found if word in _REMOTE), said)
 
 
+def paths(machine: Machine, device: PurePosixPath) -> list[PurePosixPath]:
+    """The disks by which commands reach a whole disk: itself, or all paths to a multipath one;
+    none of anything else."""
+    top = _lsblk(machine, device, "--inverse")
+    if top.get("type") == "disk":
+        return [device]
+    if top.get("type") != "mpath":
+        return []
+    wwns = {one["wwn"] for one in top.get("children", []) if one.get("wwn")}
+    # Those that the device does not lead through yet, too.
+    argv = ["lsblk", "--json", "--nodeps", "--output", "PATH,TYPE,WWN"]
+    listed = json.loads(machine.run(argv).stdout)["blockdevices"]
+    return [
+        PurePosixPath(one["path"]) for one in listed if one["type"] == "disk" and one["wwn"] in wwns
+    ]
+
+
 def chain(machine: Machine, device: PurePosixPath) -> list[dict[str, Any]]:
     """A device and all that it lies on, as lsblk describes each."""
     found, left = list[dict[str, Any]](), [_lsblk(machine, device, "--inverse")]

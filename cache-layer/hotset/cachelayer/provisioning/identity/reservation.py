@@ -3,12 +3,17 @@
 Of the type Write Exclusive - Registrants Only (SPC-4, 5.13), so other hosts can still read. The
 storage keeps it when this machine crashes: writes that are only on the flash then still fit what is
 on the origin at the next activation. It is given back when the tier is taken down in good order.
+
+The storage knows each path to a multipath origin as another initiator: all of them register the
+same key, and a path that comes later does so before multipathd gets it (:func:`for_new_path`),
+since a write by one that has not would fail.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from ...common.errors import ConflictError, Remedy
@@ -31,28 +36,26 @@ def take(machine: Machine, origin: PurePosixPath, *, by_force: bool = False) -> 
     :param by_force: take it from the host that holds it, whose writes fail from then on.
     :raises OriginReservedError: another host holds it.
     """
-    kind = origins.kind(machine, origin)
-    if kind != "disk":
-        return f"{origin} is not a whole disk ({kind})"
+    paths = origins.paths(machine, origin)
+    if not paths:
+        return f"{origin} is not a whole disk ({origins.kind(machine, origin)})"
     mine = key(machine)
     try:
-        if not _can(machine, origin) or _register(machine, origin, mine).rc:
-            return f"{origin} takes no persistent reservations"
+        why_not = _register_all(machine, paths, mine)
     except PrerequisiteMissingError:
         return "sg_persist is not installed on this machine (package sg3-utils)"
-    if _persist(machine, origin, "--out", "--reserve", f"--param-rk={mine}", _TYPE).rc == 0:
+    if why_not:
+        return why_not
+    reserve = ("--out", "--reserve", f"--param-rk={mine}", _TYPE)
+    if _persist(machine, paths[0], *reserve).rc == 0:
         return None
-    theirs = _holder(machine, origin)
-    if theirs and by_force:
-        _persist(
-            machine,
-            origin,
-            *("--out", "--preempt", f"--param-rk={mine}", f"--param-sark={theirs}", _TYPE),
-        )
-        theirs = _holder(machine, origin)
+    theirs = _holder(machine, paths[0])
+    if theirs and theirs != mine and by_force:
+        _preempt(machine, paths[0], mine, theirs)
+        theirs = _holder(machine, paths[0])
     if theirs == mine:
         return None
-    _unregister(machine, origin, mine)
+    _unregister(machine, paths, mine)
     raise OriginReservedError(
         f"another host holds a reservation on {origin} (key {theirs or 'unknown'}): it may be"
         " writing to it",
@@ -74,26 +77,78 @@ def describe(machine: Machine, origin: PurePosixPath, *, by_force: bool = False)
 
 def give_back(machine: Machine, origin: PurePosixPath) -> None:
     """Let other hosts write to the origin again; does nothing where nothing is reserved."""
-    mine = key(machine)
+    mine, paths = key(machine), origins.paths(machine, origin)
     try:
-        if _holder(machine, origin) == mine:
-            _persist(machine, origin, "--out", "--release", f"--param-rk={mine}", _TYPE)
-            _unregister(machine, origin, mine)
+        for path in paths:
+            if _holder(machine, path) == mine:
+                if len(paths) > 1:
+                    # From paths that are gone by now, too.
+                    _preempt(machine, path, mine, mine)
+                _persist(machine, path, "--out", "--release", f"--param-rk={mine}", _TYPE)
+                _unregister(machine, paths, mine)
+                return
     except PrerequisiteMissingError:
         pass  # then it was never reserved
 
 
+_PATHS_OF_MULTIPATH = """\
+dm=$(readlink -f %s); first=$(ls "/sys/block/${dm##*/}/slaves" | head -n 1); wwn=; paths=
+    [ -z "$first" ] || wwn=$(lsblk --nodeps --noheadings --output WWN "/dev/$first")
+    [ -z "$wwn" ] || paths=$(lsblk --nodeps --noheadings --output PATH,TYPE,WWN |
+        sed -n "s/ *disk *$wwn$//p")
+    [ -n "$paths" ] || return 0
+    first=/dev/$first"""
+"""As :func:`origin.paths` finds them: the disks that have the World Wide Name of the first path."""
+
+_SCRIPTS = (
+    """%(paths)s
+    for path in $paths; do
+        %(ask)s --read-keys "$path" %(quiet)s
+        %(do)s --register-ignore --param-sark=%(mine)s "$path" %(quiet)s || return 0
+    done
+    %(do)s --reserve --param-rk=%(mine)s %(type)s "$first" %(quiet)s ||
+        %(ask)s --read-reservation "$first" 2> /dev/null | grep -qiw %(mine)s""",
+    """%(paths)s
+    # From paths that are gone by now, too.
+    set -- $paths; [ $# = 1 ] ||
+        %(do)s --preempt --param-rk=%(mine)s --param-sark=%(mine)s %(type)s "$first" %(quiet)s || :
+    %(do)s --release --param-rk=%(mine)s %(type)s "$first" %(quiet)s || :
+    for path in $paths; do
+        %(do)s --register --param-rk=%(mine)s --param-sark=0 "$path" %(quiet)s || :
+    done""",
+)
+
+
 def script(machine: Machine, origin: PurePosixPath) -> tuple[str, str]:
-    """Shell commands that do as :func:`take` and :func:`give_back`; the first fails where another
-    host holds the reservation."""
-    mine, disk = key(machine), shlex.quote(str(origin))
-    out, quiet = "sg_persist --no-inquiry --out", f"{disk} > /dev/null 2>&1"
+    """Bodies of shell functions that do as :func:`take` and :func:`give_back`; the first fails
+    where another host holds the reservation."""
+    if not origins.paths(machine, origin):
+        return ":", ":"
+    disk = shlex.quote(str(origin))
+    is_single = origins.kind(machine, origin) == "disk"
+    words = {
+        "paths": f"paths={disk} first={disk}" if is_single else _PATHS_OF_MULTIPATH % disk,
+        "ask": "sg_persist --no-inquiry --in",
+        "do": "sg_persist --no-inquiry --out",
+        "mine": key(machine),
+        "type": _TYPE,
+        "quiet": "> /dev/null 2>&1",
+    }
+    take_it, give_it_back = (text % words for text in _SCRIPTS)
+    return take_it, give_it_back
+
+
+def for_new_path(machine: Machine, origin: PurePosixPath) -> str | None:
+    """The shell command for a path to a multipath origin that has just come, ``$1``: it may write,
+    too, if this host holds the reservation. None of another origin."""
+    if origins.kind(machine, origin) != "mpath":
+        return None
+    mine = key(machine)
+    # A command may be refused once or twice, as the disk has something to tell first.
     return (
-        f"sg_persist --no-inquiry --in --read-keys {quiet};"
-        f" {out} --register-ignore --param-sark={mine} {quiet} || return 0;"
-        f" {out} --reserve --param-rk={mine} {_TYPE} {quiet}",
-        f"{out} --release --param-rk={mine} {_TYPE} {quiet} || :;"
-        f" {out} --register --param-rk={mine} --param-sark=0 {quiet} || :",
+        "for i in 1 2 3; do"
+        f" sg_persist --no-inquiry --in --read-reservation $1 | grep -qiw {mine} &&"
+        f" sg_persist --no-inquiry --out --register-ignore --param-sark={mine} $1 && break; done"
     )
 
 
@@ -102,31 +157,47 @@ def key(machine: Machine) -> str:
     return f"{int(owner.host_id(machine)[:16], 16):#x}"
 
 
-def _can(machine: Machine, origin: PurePosixPath) -> bool:
-    keys = _persist(machine, origin, "--in", "--read-keys")
+def _register_all(machine: Machine, paths: Sequence[PurePosixPath], mine: str) -> str | None:
+    """Register by every path, or by none; returns why, in words."""
+    for path in paths:
+        if not _can(machine, path) or _register(machine, path, mine).rc:
+            _unregister(machine, paths, mine)
+            return f"{path} takes no persistent reservations"
+    return None
+
+
+def _can(machine: Machine, path: PurePosixPath) -> bool:
+    keys = _persist(machine, path, "--in", "--read-keys")
     if keys.rc == _UNIT_ATTENTION:
         # The disk had something to tell first, such as that it was reset.
-        keys = _persist(machine, origin, "--in", "--read-keys")
+        keys = _persist(machine, path, "--in", "--read-keys")
     return keys.rc == 0
 
 
-def _register(machine: Machine, origin: PurePosixPath, mine: str) -> Result:
+def _register(machine: Machine, path: PurePosixPath, mine: str) -> Result:
     """Outlasting a power loss of the storage where it can do that."""
     register = ("--out", "--register-ignore", f"--param-sark={mine}")
-    done = _persist(machine, origin, *register, "--param-aptpl")
-    return _persist(machine, origin, *register) if done.rc == _ILLEGAL_REQUEST else done
+    done = _persist(machine, path, *register, "--param-aptpl")
+    return _persist(machine, path, *register) if done.rc == _ILLEGAL_REQUEST else done
 
 
-def _unregister(machine: Machine, origin: PurePosixPath, mine: str) -> None:
-    _persist(machine, origin, "--out", "--register", f"--param-rk={mine}", "--param-sark=0")
+def _unregister(machine: Machine, paths: Sequence[PurePosixPath], mine: str) -> None:
+    for path in paths:
+        _persist(machine, path, "--out", "--register", f"--param-rk={mine}", "--param-sark=0")
 
 
-def _holder(machine: Machine, origin: PurePosixPath) -> str | None:
+def _preempt(machine: Machine, path: PurePosixPath, mine: str, theirs: str) -> None:
+    """Take the reservation over, and all registrations of a key but this path's away."""
+    keys = (f"--param-rk={mine}", f"--param-sark={theirs}")
+    _persist(machine, path, "--out", "--preempt", *keys, _TYPE)
+
+
+def _holder(machine: Machine, path: PurePosixPath) -> str | None:
     """The key of the host that holds the reservation."""
-    said = _persist(machine, origin, "--in", "--read-reservation").stdout
+    said = _persist(machine, path, "--in", "--read-reservation").stdout
     found = re.search(r"Key\s*=\s*(0x[0-9a-f]+)", said)
     return found[1] if found else None
 
 
-def _persist(machine: Machine, origin: PurePosixPath, *words: str) -> Result:
-    return machine.run(["sg_persist", *words, "--no-inquiry", str(origin)], check=False)
+def _persist(machine: Machine, path: PurePosixPath, *words: str) -> Result:
+    return machine.run(["sg_persist", *words, "--no-inquiry", str(path)], check=False)
