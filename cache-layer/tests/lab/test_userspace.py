@@ -130,6 +130,14 @@ class Site:
         found = cards.find(self.machine, name)
         retune.retune(self.machine, *found, policy, mode, lambda _: None, print)
 
+    def engines(self, name: str) -> list[str]:
+        """Processes; other tests have engines of this name at the same time, in namespaces of
+        their own."""
+        mine = self.sh("readlink /proc/self/ns/mnt")
+        running = f"pgrep --full -- '[-]-control /run/hotset/engine/{name}' || :"
+        there = "readlink /proc/%s/ns/mnt || :"
+        return [pid for pid in self.sh(running).split() if self.sh(there % pid) == mine]
+
     def engine_pid(self, name: str) -> int:
         return int(self.sh(f"cat /run/hotset/engine/{name}/pid"))
 
@@ -327,7 +335,7 @@ def test_an_engine_that_was_killed_is_said_to_be_restarting(
     for one in seen:
         if one.report.state == "restarting":
             ended, old = one.report.notes
-            assert re.match(r"its cache engine ended [0-3] s ago and is being restarted", ended)
+            assert re.match(r"its cache engine ended [0-9]+ s ago and is being restarted", ended)
             assert "OLD data" in old
     site.unmount()
     site.mount(PurePosixPath("/dev/hotset/shop"))
@@ -351,7 +359,7 @@ def test_an_engine_that_was_killed_is_said_to_be_restarting(
     site.activate("shop")
     time.sleep(2)
     assert site.inspect("shop").report.state == "active"
-    assert len(site.sh("pgrep --full -- '[-]-control /run/hotset/engine/shop'").split()) == 1
+    assert len(site.engines("shop")) == 1
     site.mount(PurePosixPath("/dev/hotset/shop"))
     assert site.sums("data") == sums
     site.unmount()
