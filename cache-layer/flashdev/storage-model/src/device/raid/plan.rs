@@ -103,83 +103,134 @@ pub(super) fn row_write(
     to: u64,
     known: Known,
 ) -> Option<RowWrite> {
-    let chunk = geometry.chunk_bytes;
-    let pieces = pieces(geometry, from, to);
-    let (low, high) = match pieces[..] {
-        [(_, first, end)] => (first, end),
-        _ => (0, chunk),
-    };
-    let parities: SmallVec<[usize; 2]> = [geometry.p_member(row), geometry.q_member(row)]
-        .into_iter()
-        .flatten()
-        .collect();
+    let parities = [geometry.p_member(row), geometry.q_member(row)];
     let gone = (0..geometry.members)
         .filter(|&member| !live.is_live(member))
         .count();
-    if gone > parities.len() {
+    if gone > parities.iter().flatten().count() {
         return None;
     }
-    let live_parities = || parities.iter().filter(|&&member| live.is_live(member));
-    let mut writes: Extents = pieces
-        .iter()
-        .map(|&(unit, first, end)| (geometry.data_member(row, unit), first, end))
-        .filter(|&(member, ..)| live.is_live(member))
-        .map(|(member, first, end)| geometry.extent(row, member, first, end - first))
-        .collect();
-    writes.extend(live_parities().map(|&member| geometry.extent(row, member, low, high - low)));
-    let plan = |method, reads| {
-        Some(RowWrite {
-            method,
-            reads,
-            writes: writes.clone(),
-        })
+    let part = Part::new(geometry, live, row, from, to);
+    let parity = part.parity();
+    let (method, reads) = if parity.is_empty() {
+        (Method::NoParity, SmallVec::new())
+    } else if to - from == geometry.row_bytes() {
+        (Method::FullStripe, SmallVec::new())
+    } else {
+        part.reads(known)
     };
-    if live_parities().next().is_none() {
-        return plan(Method::NoParity, SmallVec::new());
-    }
-    if to - from == geometry.row_bytes() {
-        return plan(Method::FullStripe, SmallVec::new());
+    let mut writes = part.data();
+    writes.extend(parity);
+    Some(RowWrite {
+        method,
+        reads,
+        writes,
+    })
+}
+
+/// A range of a row's data that is written, and the range of the parity that changes with it.
+struct Part<'a, L> {
+    geometry: &'a Geometry,
+    live: &'a L,
+    row: u64,
+    pieces: SmallVec<[Piece; 8]>,
+    /// Of each member's chunk: where the changed range of the parity begins and ends.
+    low: u64,
+    high: u64,
+}
+
+impl<'a, L: Live> Part<'a, L> {
+    fn new(geometry: &'a Geometry, live: &'a L, row: u64, from: u64, to: u64) -> Self {
+        let pieces = pieces(geometry, from, to);
+        let (low, high) = match pieces[..] {
+            [(_, first, end)] => (first, end),
+            _ => (0, geometry.chunk_bytes),
+        };
+        Self {
+            geometry,
+            live,
+            row,
+            pieces,
+            low,
+            high,
+        }
     }
 
-    let is_known = |unit: usize, first: u64, end: u64| {
-        let base = unit as u64 * chunk;
-        known.from <= base + first && base + end <= known.to
-    };
-    let old = |unit, first, end: u64| {
-        let member = geometry.data_member(row, unit);
-        let wanted = !is_known(unit, first, end) && end > first;
-        wanted.then(|| geometry.extent(row, member, first, end - first))
-    };
-    let modify: Extents = pieces
-        .iter()
-        .filter_map(|&(unit, first, end)| old(unit, first, end))
-        .chain(
-            live_parities()
-                .filter(|_| !known.parity)
-                .map(|&member| geometry.extent(row, member, low, high - low)),
-        )
-        .collect();
-    // Of the range of the parity, what the write leaves as it is.
-    let kept = (0..geometry.units()).flat_map(|unit| {
-        let new = pieces.iter().find(|(written, ..)| *written == unit);
-        let (first, end) = new.map_or((high, high), |&(_, first, end)| (first, end));
-        [(unit, low, first.max(low)), (unit, end.min(high), high)]
-    });
-    let reconstruct: Extents = kept
-        .filter_map(|(unit, first, end)| old(unit, first, end))
-        .collect();
-    let possible = |reads: &Extents| reads.iter().all(|extent| live.is_live(extent.member));
-    match (possible(&modify), possible(&reconstruct)) {
-        (true, true) if modify.len() < reconstruct.len() => plan(Method::ReadModifyWrite, modify),
-        (_, true) => plan(Method::ReconstructWrite, reconstruct),
-        (true, false) => plan(Method::ReadModifyWrite, modify),
-        (false, false) => {
-            let left = (0..geometry.members).filter(|&member| live.is_live(member));
-            let reads = left
-                .map(|member| geometry.extent(row, member, low, high - low))
-                .collect();
-            plan(Method::Recover, reads)
+    /// The changed range on one member.
+    fn range_of(&self, member: usize) -> Extent {
+        self.geometry
+            .extent(self.row, member, self.low, self.high - self.low)
+    }
+
+    /// The new data, on the members that are left.
+    fn data(&self) -> Extents {
+        self.pieces
+            .iter()
+            .map(|&(unit, first, end)| (self.geometry.data_member(self.row, unit), first, end))
+            .filter(|&(member, ..)| self.live.is_live(member))
+            .map(|(member, first, end)| self.geometry.extent(self.row, member, first, end - first))
+            .collect()
+    }
+
+    /// The parity, on the members that are left.
+    fn parity(&self) -> Extents {
+        let members = [self.geometry.p_member(self.row), self.geometry.q_member(self.row)];
+        members
+            .into_iter()
+            .flatten()
+            .filter(|&member| self.live.is_live(member))
+            .map(|member| self.range_of(member))
+            .collect()
+    }
+
+    /// What to read for the new parity, and how it is made.
+    fn reads(&self, known: Known) -> (Method, Extents) {
+        let modify = self.read_modify(known);
+        let reconstruct = self.reconstruct(known);
+        let possible = |reads: &Extents| reads.iter().all(|one| self.live.is_live(one.member));
+        match (possible(&modify), possible(&reconstruct)) {
+            (true, true) if modify.len() < reconstruct.len() => (Method::ReadModifyWrite, modify),
+            (_, true) => (Method::ReconstructWrite, reconstruct),
+            (true, false) => (Method::ReadModifyWrite, modify),
+            (false, false) => (Method::Recover, self.all_left()),
         }
+    }
+
+    /// The old data that is overwritten, and the old parity.
+    fn read_modify(&self, known: Known) -> Extents {
+        let old = self.pieces.iter().filter_map(|&piece| self.old(piece, known));
+        let parity = if known.parity { SmallVec::new() } else { self.parity() };
+        old.chain(parity).collect()
+    }
+
+    /// Of the range of the parity, the data that the write leaves as it is.
+    fn reconstruct(&self, known: Known) -> Extents {
+        let kept = (0..self.geometry.units()).flat_map(|unit| {
+            let new = self.pieces.iter().find(|(written, ..)| *written == unit);
+            let (first, end) = new.map_or((self.high, self.high), |&(_, first, end)| (first, end));
+            [
+                (unit, self.low, first.max(self.low)),
+                (unit, end.min(self.high), self.high),
+            ]
+        });
+        kept.filter_map(|piece| self.old(piece, known)).collect()
+    }
+
+    /// The old data of a piece, unless there is none or it is in memory.
+    fn old(&self, (unit, first, end): Piece, known: Known) -> Option<Extent> {
+        let base = unit as u64 * self.geometry.chunk_bytes;
+        let is_known = known.from <= base + first && base + end <= known.to;
+        (!is_known && end > first).then(|| {
+            let member = self.geometry.data_member(self.row, unit);
+            self.geometry.extent(self.row, member, first, end - first)
+        })
+    }
+
+    fn all_left(&self) -> Extents {
+        (0..self.geometry.members)
+            .filter(|&member| self.live.is_live(member))
+            .map(|member| self.range_of(member))
+            .collect()
     }
 }
 
