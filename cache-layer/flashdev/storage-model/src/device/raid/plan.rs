@@ -174,7 +174,10 @@ impl<'a, L: Live> Part<'a, L> {
 
     /// The parity, on the members that are left.
     fn parity(&self) -> Extents {
-        let members = [self.geometry.p_member(self.row), self.geometry.q_member(self.row)];
+        let members = [
+            self.geometry.p_member(self.row),
+            self.geometry.q_member(self.row),
+        ];
         members
             .into_iter()
             .flatten()
@@ -198,8 +201,15 @@ impl<'a, L: Live> Part<'a, L> {
 
     /// The old data that is overwritten, and the old parity.
     fn read_modify(&self, known: Known) -> Extents {
-        let old = self.pieces.iter().filter_map(|&piece| self.old(piece, known));
-        let parity = if known.parity { SmallVec::new() } else { self.parity() };
+        let old = self
+            .pieces
+            .iter()
+            .filter_map(|&piece| self.old(piece, known));
+        let parity = if known.parity {
+            SmallVec::new()
+        } else {
+            self.parity()
+        };
         old.chain(parity).collect()
     }
 
