@@ -166,7 +166,10 @@ def test_several_numbers_of_users_give_a_curve(tpcc: Tpcc, tmp_path: Path) -> No
     assert 'tests="3"' in junit.read_text()
     rows = list(csv.DictReader(io.StringIO(tpcc("run", *SHORT, *given, "-f", "csv").out)))
     assert [row["users"] for row in rows] == ["1", "2", "4"]
-    assert all(0 < float(row["cpu_share"]) <= 1 for row in rows)
+    shares = [float(row["cpu_share"]) for row in rows]
+    # Of so few samples one point may have none on a CPU.
+    assert all(0 <= share <= 1 for share in shares)
+    assert any(shares)
 
 
 def orders(database: PostgresDatabase) -> object:

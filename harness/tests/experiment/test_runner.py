@@ -67,7 +67,7 @@ def test_an_arm_that_breaks_the_database_fails_the_run_where_arms_are_checked(
     )
     monkeypatch.setitem(sequence.ARMS, "baseline", lambda *_: nullcontext(placed))
     monkeypatch.setattr(recorded, "measure", lambda *_: SimpleNamespace(result=None))
-    monkeypatch.setattr(recorded, "busy", lambda _: 0.0)
+    monkeypatch.setattr(recorded, "busy", lambda *_: 0.0)
     record = SimpleNamespace(rate=1, arrived=None, server_cpu=0, hit_ratio=None, failed=0)
     monkeypatch.setattr(recorded, "repeat_record", lambda *_: record)
     monkeypatch.setattr(
