@@ -21,6 +21,10 @@ pub(super) struct Discard {
     waiting: Waiting,
 }
 
+/// Of a large discard, thousands may wait; taking up all of them after each that was done would keep
+/// hits waiting. Those that still have to wait go behind the others.
+const RETRIED_AT_ONCE: usize = 64;
+
 impl Engine {
     /// What becomes of a discarded block: it goes past the cache, or elsewhere.
     pub(super) fn route_discard(&mut self, waiting: Waiting) -> Route {
@@ -51,7 +55,7 @@ impl Engine {
                 match self.policy.discard(block) {
                     Some(work) => self.begin_discard(waiting, work),
                     // The policy has other plans for it, which are not far off.
-                    None => self.discards.push(waiting),
+                    None => self.discards.push_back(waiting),
                 }
                 Route::Elsewhere
             }
@@ -71,7 +75,8 @@ impl Engine {
 
     /// Takes up those that had to wait for the policy's plans.
     pub(super) fn retry_discards(&mut self, now: Nanos) {
-        let waiting = std::mem::take(&mut self.discards);
+        let some = self.discards.len().min(RETRIED_AT_ONCE);
+        let waiting = self.discards.drain(..some).collect();
         self.resume_all(now, waiting);
     }
 

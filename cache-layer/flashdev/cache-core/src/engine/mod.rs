@@ -159,7 +159,7 @@ pub struct Engine {
     cleaner: Cleaner,
     jobs: Slab<Job>,
     /// Those that wait for the policy to be through with their blocks.
-    discards: Vec<Waiting>,
+    discards: VecDeque<Waiting>,
     stranded: Vec<Stranded>,
     flash_read_errors: u32,
     counters: Counters,
@@ -217,7 +217,7 @@ impl Engine {
             migrations: Migrations::default(),
             cleaner: Cleaner::new(config.dirty_target),
             jobs: Slab::new(),
-            discards: Vec::new(),
+            discards: VecDeque::new(),
             stranded: Vec::new(),
             flash_read_errors: 0,
             counters: Counters::default(),
