@@ -108,6 +108,7 @@ def test_a_standing_tier_is_filled_and_keeps_what_it_held(backend: Backend) -> N
 
 def test_what_is_cached_gives_way_only_as_far_as_it_must(backend: Backend) -> None:
     tier = backend.tier
+    fill(tier, runs((1100, 300), (1700, 200)), 20, lambda _: None)
     held = tier.resident()
     wanted = runs((1100, 100), (2100, 900))
     fill(tier, wanted, 20, lambda _: None)
