@@ -11,7 +11,7 @@ import pytest
 
 from hotset.cachelayer.block.devices import DeviceRefusedError
 from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import CommandError
+from hotset.cachelayer.hosts.base import Command, CommandError, Result
 from hotset.cachelayer.provisioning import adopt, lifecycle, state
 from hotset.cachelayer.provisioning import cache_device as cards
 from hotset.cachelayer.provisioning import resize as resizing
@@ -19,6 +19,7 @@ from hotset.cachelayer.provisioning.boot import systemd_unit, udev
 from hotset.cachelayer.provisioning.cache_device import Card, CardError, Disk, Inventory
 from hotset.cachelayer.provisioning.identity.origin import OriginId, OriginState
 from hotset.cachelayer.provisioning.lifecycle import TierRefusedError
+from hotset.cachelayer.provisioning.retune import retune
 from hotset.cachelayer.provisioning.state import TierRecord, Word
 from hotset.cachelayer.tiers.base import MetadataDamagedError, WriteMode
 from hotset.cachelayer.warmup import pins
@@ -459,6 +460,91 @@ def test_a_unit_follows_a_resize_and_goes_with_the_disk() -> None:
     ]
     assert [line for line in there.commands if line in ended][-4:] == ended
     assert [line for line in there.commands if line.startswith("rm -f /etc/")][-1] == ended[2]
+
+
+@pytest.mark.parametrize("mode", ["writeback", "writethrough"])
+def test_a_change_of_mode_that_is_cut_short_leaves_no_boot_that_drops_dirty_blocks(
+    mode: WriteMode,
+) -> None:
+    """Killed at any of its commands: where the kernel holds to write-back, so does the unit's
+    script; done again, or activated anew, all agree."""
+    before: WriteMode = "writethrough" if mode == "writeback" else "writeback"
+    survived, lives = False, 0
+    while not survived:
+        there = Mortal(server(**{"test -e /etc/systemd": 0, "dmsetup status": CLEAN}).answers)
+        card, one = with_mode(before)
+        systemd_unit.install(there, card, one)
+        card = cards.save(there, card)
+        begun, there.lives = len(there.calls), lives
+        try:
+            retune(there, card, one, None, mode, nothing, nothing)
+        except Killed:
+            lives += 1
+        else:
+            survived = True
+        there.lives = None
+        tables = "".join(map(repr, there.calls[begun:])).replace(before, "")
+        kernel = mode if f" {mode} " in tables else before
+        if kernel == "writeback":
+            assert "[ 0 = 1 ]" in there.files[SCRIPT][0], there.commands[-1]
+        card, one = cards.find(there, "data")
+        there.answers["dmsetup ls"] = "No devices found\n"
+        lifecycle.activate(there, card, one, nothing)
+        assert f"[ {int(one.spec.mode == 'writethrough')} = 1 ]" in there.files[SCRIPT][0]
+        there.answers["dmsetup ls"] = UP
+        retune(there, *cards.find(there, "data"), None, mode, nothing, nothing)
+        assert f"[ {int(mode == 'writethrough')} = 1 ]" in there.files[SCRIPT][0]
+        assert cards.find(there, "data")[1].spec.mode == mode
+    assert lives > 5
+
+
+SCRIPT = "/etc/hotset/boot/data.sh"
+CLEAN = LINE.replace(" 12 33 ", " 12 0 ")
+
+
+class Killed(Exception):
+    """By somebody, before the next command."""
+
+
+class Mortal(FakeMachine):
+    """Whoever commands it is killed after so many commands; None: never."""
+
+    lives: int | None = None
+
+    def _live(self) -> None:
+        if self.lives == 0:
+            raise Killed
+        if self.lives is not None:
+            self.lives -= 1
+
+    def execute(self, command: Command) -> Result:
+        self._live()
+        return super().execute(command)
+
+    def replace(self, text: str, target: PurePosixPath, mode: int = 0o644) -> None:
+        self._live()
+        super().replace(text, target, mode)
+
+
+def test_what_a_resize_that_was_cut_short_left_in_the_unit_is_mended_by_the_next() -> None:
+    there = server(**{"test -e /etc/systemd": 0, "dmsetup status": CLEAN})
+    one = known()
+    systemd_unit.install(there, CARD.with_disk(one), one)
+    old = there.files[SCRIPT]
+    resizing.resize(there, CARD, one, Bytes(32 * MIB), True, nothing, nothing)
+    assert f"'0 {32 * 2048} linear" in there.files[SCRIPT][0]
+    there.files[SCRIPT] = old
+    resizing.resize(there, *cards.find(there, "data"), Bytes(32 * MIB), True, nothing, nothing)
+    assert f"'0 {32 * 2048} linear" in there.files[SCRIPT][0]
+
+
+def test_giving_up_a_flash_that_hangs_waits_for_no_unit_that_waits_for_it() -> None:
+    there = server(dd=1, **{"test -e /etc/systemd": 0, "test -d /run/systemd": 0})
+    lifecycle.detach(there, CARD, disk(), True, False, nothing, nothing)
+    unit = "hotset-tier-data.service"
+    lines = [line for line in there.commands if unit in line or SCRIPT in line]
+    assert f"systemctl stop {unit}" not in lines
+    assert lines.index(f"rm -f {SCRIPT}") < lines.index(f"systemctl stop --no-block {unit}")
 
 
 @pytest.mark.parametrize("killed_at", ["dd if=/dev/zero", "rm -f /etc/hotset/boot"])

@@ -199,10 +199,15 @@ class Remote(Machine):
         self, line: str, timeout_s: float, said: queue.SimpleQueue[str | None]
     ) -> tuple[int | None, str]:
         async with asyncio.timeout(timeout_s), await self._start(line) as process:
-            # asyncssh hands out one empty string at the end.
-            while one := await process.stdout.readline():
-                said.put(one)
-            done = await process.wait()
+            try:
+                # asyncssh hands out one empty string at the end.
+                while one := await process.stdout.readline():
+                    said.put(one)
+                done = await process.wait()
+            except BaseException:
+                # As in `_finish`.
+                process.terminate()
+                raise
         return done.exit_status, str(done.stderr or "")
 
     async def _start(

@@ -126,6 +126,8 @@ def activate(
         # First: nobody writes to it any more once it is looked at.
         reservation.take(machine, disk.origin, by_force=break_reservation)
     left = left_of(machine, card, disk)
+    # Of a change that was cut short the script may have more, or less, than the card.
+    systemd_unit.renew(machine, card, disk)
     try:
         why_empty = _outdated(machine, tier, disk, left)
         if why_empty:
@@ -194,6 +196,7 @@ def _outdated(
 
 def keep_flash(machine: Machine, card: Card, disk: Disk) -> None:
     """From now on the flash counts, whatever was written to the origin meanwhile."""
+    cards.require_ours(machine, card)
     state.write(machine, card, disk, TierRecord("active"))
 
 
@@ -384,7 +387,7 @@ def _detach_dead(
         cards.require_ours(machine, card)
     # First of all: whenever this flash is seen again, its writes are older than the origin's.
     abandoned.add(machine, card, disk)
-    _forget(machine, card, disk, say)
+    _forget(machine, card, disk, say, answers)
     reservation.give_back(machine, disk.origin)
     card = card.without(disk.name)
     stuck = None
@@ -418,10 +421,10 @@ def _forget_counting(machine: Machine, tier: KernelTier, disk: Disk) -> None:
         tracepoints.end(machine, disk.name)
 
 
-def _forget(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
+def _forget(machine: Machine, card: Card, disk: Disk, say: Say, answers: bool = True) -> None:
     """What the machine was told of a disk that is no more."""
     pins.forget(machine, disk.name)
-    systemd_unit.remove(machine, card, disk)
+    systemd_unit.remove(machine, card, disk, answers)
     udev.show_origin(machine, disk)
     for line in fstab.restore(machine, disk):
         say(f"/etc/fstab: {line}")

@@ -54,6 +54,8 @@ def resize(
     grows, before = now > known, disk
     disk = replace(disk, spec=replace(disk.spec, cache=wanted), cache=_parts(card, disk, wanted))
     if not grows and disk == before:
+        # A resize may have been cut short just before this.
+        systemd_unit.renew(machine, card, disk)
         say("the origin and the cache are as they were: nothing changed")
         return
     if not may_flush:
@@ -65,10 +67,7 @@ def resize(
         _userspace(machine, card, before, disk, tier, grows)
     else:
         _dm_cache(machine, card, before, disk, tier, grows, progress, say)
-    card = card.with_disk(disk)
-    if systemd_unit.installed(machine, disk):
-        # An old one would take flash at the next boot that may be another's by then.
-        systemd_unit.install(machine, card, disk)
+    systemd_unit.renew(machine, card.with_disk(disk), disk)
     if grows:
         say(
             f"{disk.device} follows the origin to {now}; now enlarge its file system (resize2fs,"
@@ -111,7 +110,7 @@ def _bcache(
     tier.flush(progress, final=True, warn=say)
     # Cut short from here on, the tier has no cache; the next `activate` gives it one again.
     tier.detach_cache()
-    cards.save(machine, card.with_disk(disk))
+    _free(machine, card, disk)
     if grows:
         tier.follow_origin()
     after = cards.tier_for(machine, card.with_disk(disk), disk)
@@ -145,7 +144,14 @@ def _dm_cache(
     else:
         tier.flush(progress, final=True, warn=say)
         after.follow_cache()
-        cards.save(machine, card.with_disk(disk))
+        _free(machine, card, disk)
+
+
+def _free(machine: Machine, card: Card, disk: Disk) -> None:
+    """Put the new size on record; not before no boot uses the flash that becomes free."""
+    after = card.with_disk(disk)
+    systemd_unit.renew(machine, after, disk)
+    cards.save(machine, after)
 
 
 def _check_metadata(disk: Disk) -> None:
@@ -176,7 +182,7 @@ def _userspace(
         after.follow_cache()
     else:
         after.follow_cache()
-        cards.save(machine, card.with_disk(disk))
+        _free(machine, card, disk)
 
 
 def _parts(card: Card, disk: Disk, size: Bytes) -> tuple[Part, ...]:

@@ -37,19 +37,23 @@ def retune(
     wanted = replace(disk.spec, policy=policy or disk.spec.policy, mode=mode or disk.spec.mode)
     _check_policy(disk, wanted.policy)
     if wanted == disk.spec:
+        # The change may have been cut short just before this.
+        systemd_unit.renew(machine, card, disk)
         say(f"{disk.device} has policy {wanted.policy} and mode {wanted.mode}: nothing changed")
         return disk
     before, disk = disk, replace(disk, spec=wanted)
+    changed = card.with_disk(disk)
+    # Wherever it is cut short, what a boot does fits writes that are on the flash alone.
     if wanted.mode == "writeback":
-        card = cards.save(machine, card.with_disk(disk))
+        systemd_unit.renew(machine, changed, disk)
+        cards.save(machine, changed)
     elif before.spec.mode == "writeback":
         flushed = tier.flush(progress, final=False, warn=say)
         say(f"{flushed} blocks were dirty and have been written back")
-    cards.tier_for(machine, card.with_disk(disk), disk).retune()
+    cards.tier_for(machine, changed, disk).retune()
     if wanted.mode != "writeback":
-        card = cards.save(machine, card.with_disk(disk))
-    if systemd_unit.installed(machine, disk):
-        systemd_unit.install(machine, card, disk)
+        systemd_unit.renew(machine, changed, disk)
+        cards.save(machine, changed)
     say(f"{disk.device}: policy {wanted.policy}, mode {wanted.mode}")
     return disk
 

@@ -64,20 +64,35 @@ def install(machine: Machine, card: Card, disk: Disk) -> PurePosixPath:
     return path_of(disk)
 
 
+def renew(machine: Machine, card: Card, disk: Disk) -> None:
+    """Have the unit's script fit the disk as it is now, if it has one: mode and sizes are in it.
+
+    An old one would drop dirty blocks as those of a write-through cache, or take flash that may be
+    another's by then.
+    """
+    if installed(machine, disk):
+        machine.replace(script(machine, card, disk), script_of(disk), 0o700)
+
+
 def installed(machine: Machine, disk: Disk) -> bool:
     """Whether a boot activates the disk without hotset being asked."""
     return machine.run(["test", "-e", str(path_of(disk))], check=False).rc == 0
 
 
-def remove(machine: Machine, card: Card, disk: Disk) -> None:
-    """Take the unit away, if there is one; :func:`reload` ends it."""
+def remove(machine: Machine, card: Card, disk: Disk, answers: bool = True) -> None:
+    """Take the unit away, if there is one; :func:`reload` ends it.
+
+    :param answers: the flash does. Where it does not, the unit's stop would wait for it.
+    """
     path = path_of(disk)
     if not installed(machine, disk):
         return
     if _runs(machine):
         machine.run(["systemctl", "disable", path.name], check=False)
+        if not answers:
+            machine.run(["rm", "-f", str(script_of(disk))])
         # Stopped, too: systemd would otherwise hold it to be at work until the next boot.
-        machine.run(["systemctl", "stop", path.name], check=False)
+        machine.run(["systemctl", "stop", *["--no-block"] * (not answers), path.name], check=False)
     waits = list(_waits(card, disk))
     machine.run(["rm", "-f", *map(str, waits)])
     folders = [str(one.parent) for one in waits]
