@@ -7,7 +7,7 @@ import pytest
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.local import Local
-from hotset.harness.benchmarks.disks import reread
+from hotset.harness.benchmarks.disks import raffle, reread
 from hotset.harness.benchmarks.disks.mounted_model import RootError
 from hotset.harness.benchmarks.disks.raffle import Draw, Pass
 from hotset.harness.benchmarks.disks.reread import Reread
@@ -45,17 +45,21 @@ def test_without_root_it_says_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.skipif(
     os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
 )
-def test_a_hybrid_disk_gains_and_a_plain_one_only_seems_to() -> None:
+def test_a_hybrid_disk_serves_from_its_flash_what_it_has_read() -> None:
     disks, size = ["wd3200bekt", "hybrid-disk-2014"], Bytes(8 * 1024**2)
     plain, hybrid = reread.hold(Local(), disks, size, 1, 1, Reporter(quiet=True))
     # Cold reads are the disk's, each of them; with the page cache most are not.
     assert {one.served_by for one in plain.cold} == {"device"}
     assert plain.warm.served_by == "both"
-    assert plain.seeming_gain > 2 * max(plain.gain, 1)
-    assert plain.first_mb_per_s < 100
     (cold,) = hybrid.cold
-    seen = set[str]()
-    for draw in cold.draws:
-        # Readahead goes past the end of a file.
-        assert draw.from_flash == pytest.approx(int(draw.name in seen), abs=0.05), draw
-        seen.add(draw.name)
+    # What a disk has just read it copies to its flash after the answer: a file that is drawn twice
+    # in a row may come from both.
+    first = {draw.name: draw for draw in reversed(cold.draws)}
+    last = {draw.name: draw for draw in cold.draws}
+    # Readahead goes past the end of a file.
+    assert {name: draw.from_flash for name, draw in first.items()} == pytest.approx(
+        dict.fromkeys(raffle.WEIGHTS, 0), abs=0.05
+    )
+    assert {name: draw.from_flash for name, draw in last.items()} == pytest.approx(
+        dict.fromkeys(raffle.WEIGHTS, 1), abs=0.05
+    )
