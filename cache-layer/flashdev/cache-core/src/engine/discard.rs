@@ -1,7 +1,14 @@
 //! Discards: whole blocks whose data nobody wants any more.
 //!
-//! The origin forgets a block first, then the cache. A crash in between finds a dirty block as it was, and
-//! a flush makes both last together, as it does for a block that is written back.
+//! What is discarded reads as zeros once that is answered, as punched holes do; dm-cache promises less.
+//! Before the answer, and after a crash, it may still be there, but must not come and go: what one read
+//! has found, later ones find. So what the log calls clean is on the origin at all times:
+//!
+//! - A clean block leaves the cache first, then the origin forgets it. After a crash in between, the
+//!   origin has the same data.
+//! - The origin forgets a dirty block first, since it may have older data, then the cache does. A crash
+//!   in between finds it dirty, as it was, and a flush makes both last together, as it does for a block
+//!   that is written back.
 
 use virtual_time::Nanos;
 
@@ -27,7 +34,7 @@ const RETRIED_AT_ONCE: usize = 64;
 
 impl Engine {
     /// What becomes of a discarded block: it goes past the cache, or elsewhere.
-    pub(super) fn route_discard(&mut self, waiting: Waiting) -> Route {
+    pub(super) fn route_discard(&mut self, now: Nanos, waiting: Waiting) -> Route {
         let block = waiting.piece.block;
         match self.health {
             Health::Healthy => {}
@@ -53,7 +60,7 @@ impl Engine {
             Some(_) => {
                 self.put_aside(waiting);
                 match self.policy.discard(block) {
-                    Some(work) => self.begin_discard(waiting, work),
+                    Some(work) => self.begin_discard(now, waiting, work),
                     // The policy has other plans for it, which are not far off.
                     None => self.discards.push_back(waiting),
                 }
@@ -80,7 +87,7 @@ impl Engine {
         self.resume_all(now, waiting);
     }
 
-    fn begin_discard(&mut self, waiting: Waiting, work: Work) {
+    fn begin_discard(&mut self, now: Nanos, waiting: Waiting, work: Work) {
         let Work::Demote { block, slot } = work else {
             unreachable!("{work:?} gives nothing up");
         };
@@ -92,15 +99,30 @@ impl Engine {
         let migration = self.begin_for_request(Task::Discard(discard));
         self.locks.insert(block, BlockLock::Demoting(Vec::new()));
         match self.users.writers(slot) {
-            0 => self.discard_cached(migration),
+            0 => self.discard_cached(now, migration),
             _ => self.migrations.wait_for_writers(slot, migration),
         }
     }
 
     /// Nobody writes to the block any more.
-    pub(super) fn discard_cached(&mut self, migration: usize) {
+    pub(super) fn discard_cached(&mut self, now: Nanos, migration: usize) {
+        match self.dirty.contains(self.discard_task(migration).block) {
+            true => self.punch_cached(migration),
+            false => self.forget(now, migration),
+        }
+    }
+
+    /// Has the origin forget the block.
+    fn punch_cached(&mut self, migration: usize) {
         let (offset, len) = self.config.span(self.discard_task(migration).block);
         self.discard_range(IoState::DiscardCached { migration }, offset, len);
+    }
+
+    /// Has the cache forget the block.
+    fn forget(&mut self, now: Nanos, migration: usize) {
+        let slot = self.discard_task(migration).slot;
+        let ticket = self.log.as_mut().map(|log| log.append(slot, Change::Unmap));
+        self.once_recorded(now, ticket, Then::Discarded { migration });
     }
 
     pub(super) fn discard_range(&mut self, state: IoState, offset: u64, len: u32) {
@@ -115,30 +137,36 @@ impl Engine {
         }
     }
 
-    /// The origin has forgotten a cached block, or could not.
+    /// The origin has forgotten the block, or could not.
     pub(super) fn cached_discarded(
         &mut self,
         now: Nanos,
         migration: usize,
         result: Result<(), Errno>,
     ) {
-        let Discard { block, slot, .. } = self.discard_task(migration);
-        if result.is_err() {
-            return self.end_discard(now, migration, result);
-        }
         self.note_origin_written();
-        self.mark_clean(block, slot);
-        self.resident.remove(block);
-        let ticket = self.log.as_mut().map(|log| log.append(slot, Change::Unmap));
-        self.once_recorded(now, ticket, Then::Discarded { migration });
+        match result {
+            Ok(()) if self.resident.contains(self.discard_task(migration).block) => {
+                self.forget(now, migration);
+            }
+            result => self.end_discard(now, migration, result),
+        }
     }
 
+    /// The log says that the block has left the cache, or never will. Until then it is read from there.
     pub(super) fn discard_recorded(&mut self, now: Nanos, migration: usize, recorded: bool) {
-        let result = match recorded {
-            true => Ok(()),
-            false => Err(Errno::EIO),
-        };
-        self.end_discard(now, migration, result);
+        let Discard { block, slot, .. } = self.discard_task(migration);
+        if !recorded {
+            return self.end_discard(now, migration, Err(Errno::EIO));
+        }
+        self.resident.remove(block);
+        match self.dirty.contains(block) {
+            true => {
+                self.mark_clean(block, slot);
+                self.end_discard(now, migration, Ok(()));
+            }
+            false => self.punch_cached(migration),
+        }
     }
 
     fn end_discard(&mut self, now: Nanos, migration: usize, result: Result<(), Errno>) {
@@ -148,7 +176,8 @@ impl Engine {
             waiting,
         } = self.discard_task(migration);
         let work = Work::Demote { block, slot };
-        self.policy.finished(work, result.is_ok());
+        let gone = !self.resident.contains(block);
+        self.policy.finished(work, gone);
         let others = self.unlock(block);
         self.end_migration(migration);
         self.part_done(now, waiting.request, result);

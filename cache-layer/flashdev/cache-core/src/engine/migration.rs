@@ -535,7 +535,7 @@ impl Engine {
         if let Some(migration) = self.migrations.for_writers.remove(&slot) {
             match self.migrations.task(migration) {
                 Task::Fill(_) => self.fill_once_quiet(now, migration),
-                Task::Discard(_) => self.discard_cached(migration),
+                Task::Discard(_) => self.discard_cached(now, migration),
                 _ => self.begin_leaving(now, migration),
             }
         }

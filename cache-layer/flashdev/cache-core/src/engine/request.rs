@@ -117,7 +117,7 @@ impl Engine {
         let count = 1;
         let route = match discard {
             false => self.route(now, waiting, write),
-            true => self.route_discard(waiting),
+            true => self.route_discard(now, waiting),
         };
         match route {
             Route::Elsewhere => None,

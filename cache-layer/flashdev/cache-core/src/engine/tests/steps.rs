@@ -420,15 +420,68 @@ fn a_discarded_block_leaves_the_cache_once_the_origin_has_forgotten_it_and_is_no
     bench.write(4, 0);
     assert_eq!((bench.wanted.len(), bench.reply(2)), (1, None));
     bench.end(discards, OK);
-    assert!(!bench.engine.resident().contains(0));
-    assert!(!bench.engine.dirty().contains(0));
     // It must not be found after a crash, either.
     assert_eq!(bench.reply(2), None);
     bench.end(writes_metadata, OK);
+    assert!(!bench.engine.resident().contains(0));
+    assert!(!bench.engine.dirty().contains(0));
     assert_eq!(bench.reply(2), Some(OK));
     bench.finish();
     assert_eq!(bench.reply(4), Some(OK));
     assert_eq!(bench.engine.counters().write_backs, 0);
+}
+
+/// Or a process that is killed in between leaves old data on the flash that nobody need write back: they
+/// would be read until the block leaves the cache, and zeros from then on.
+#[test]
+fn a_clean_block_is_known_to_have_left_the_cache_before_the_origin_forgets_it() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.discard(1, 0, 1);
+    assert!(!bench.wanted.iter().any(discards), "{:?}", bench.wanted);
+    bench.end(writes_metadata, OK);
+    assert!(!bench.engine.resident().contains(0));
+    // From now on the origin is read, and a write has to wait.
+    bench.read(2, 0);
+    bench.write(3, 0);
+    bench.end(moves(Device::Origin, Direction::Read), OK);
+    assert_eq!((bench.reply(1), bench.reply(2)), (None, Some(OK)));
+    bench.end(discards, OK);
+    assert_eq!(bench.reply(1), Some(OK));
+    bench.finish();
+    assert_eq!(bench.reply(3), Some(OK));
+}
+
+/// An origin may have forgotten some of a block when it fails.
+#[test]
+fn a_clean_block_that_the_origin_cannot_forget_has_left_the_cache_all_the_same() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.discard(1, 0, 1);
+    bench.end(writes_metadata, OK);
+    bench.end(discards, FAILED);
+    assert_eq!(bench.reply(1), Some(FAILED));
+    bench.read(2, 0);
+    bench.end(moves(Device::Origin, Direction::Read), OK);
+    assert_eq!(bench.reply(2), Some(OK));
+    bench.finish();
+    assert_eq!(bench.engine.health(), &Health::Healthy);
+}
+
+/// What the log says counts after a restart: as long as it says that the block is there, it is.
+#[test]
+fn a_dirty_block_is_read_from_the_flash_until_it_is_known_to_have_left() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.write(1, 0);
+    bench.finish();
+    bench.discard(2, 0, 1);
+    bench.end(discards, OK);
+    bench.read(3, 0);
+    bench.end(moves(Device::Flash, Direction::Read), OK);
+    bench.end(writes_metadata, FAILED);
+    assert_eq!((bench.reply(2), bench.reply(3)), (Some(FAILED), Some(OK)));
+    bench.read(4, 0);
+    bench.end(moves(Device::Flash, Direction::Read), OK);
+    assert_eq!(bench.reply(4), Some(OK));
+    assert!(matches!(bench.engine.health(), Health::ReadOnly(_)));
 }
 
 #[test]
@@ -484,6 +537,7 @@ fn a_discard_waits_for_what_is_being_done_with_the_block() {
     bench.discard(4, 1, 1);
     assert!(!bench.wanted.iter().any(discards));
     bench.end(moves(Device::Origin, Direction::Write), OK);
+    bench.end(writes_metadata, OK);
     assert!(bench.wanted.iter().any(discards), "{:?}", bench.wanted);
     bench.finish();
     assert_eq!(bench.reply(4), Some(OK));

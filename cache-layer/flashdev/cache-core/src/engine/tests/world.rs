@@ -3,7 +3,8 @@
 //!
 //! The world is cut into sectors. Each write stamps its sectors with a version; a sector has one
 //! write under way at a time. What a sector may hold is a range of versions: from the last one that
-//! was promised to the last one that was begun.
+//! was promised to the last one that was begun, until a crash decides: what is there
+//! then stays, however often it is read, and wherever it is read from.
 
 use std::collections::HashMap;
 
@@ -155,6 +156,8 @@ impl Store for Devices<'_> {
 struct Sector {
     /// The last version that was begun.
     begun: u32,
+    /// The last one that may be there; a crash decides about what was not answered, for good.
+    newest: u32,
     /// The last one whose write was answered, and what a flush has promised.
     answered: u32,
     flushed: u32,
@@ -165,6 +168,13 @@ struct Sector {
 }
 
 impl Sector {
+    /// Another version is on its way.
+    fn begin(&mut self) -> u32 {
+        self.begun += 1;
+        self.newest = self.begun;
+        self.begun
+    }
+
     /// Zeros are taken for the newest version that they can be.
     fn version(&self, number: u64, bytes: &[u8]) -> Result<u32, String> {
         let newest = self.discards.last().copied();
@@ -370,9 +380,8 @@ impl World {
         let mut data = Vec::new();
         let mut version = Vec::new();
         for (number, sector) in (first..).zip(sectors) {
-            sector.begun += 1;
             sector.busy = true;
-            version.push(sector.begun);
+            version.push(sector.begin());
             data.extend(stamp(number, sector.begun));
         }
         let request = Request::Write {
@@ -397,10 +406,10 @@ impl World {
             return;
         }
         let discard = |sector: &mut Sector| {
-            sector.begun += 1;
             sector.busy = true;
-            sector.discards.push(sector.begun);
-            sector.begun
+            let version = sector.begin();
+            sector.discards.push(version);
+            version
         };
         let version = sectors.iter_mut().map(discard).collect();
         let request = Request::Discard {
@@ -436,8 +445,7 @@ impl World {
         }
         let number = self.dice.below(VOLUME_SECTORS);
         let sector = &mut self.volume[number as usize];
-        sector.begun += 1;
-        sector.answered = sector.begun;
+        sector.answered = sector.begin();
         let offset = LAYOUT.volume_offset() + number * SECTOR_BYTES;
         self.flash.write(offset, &stamp(number, sector.begun));
     }
@@ -650,7 +658,7 @@ impl World {
                 let sectors = data.chunks(SECTOR_BYTES as usize);
                 for ((number, bytes), least) in (first..).zip(sectors).zip(least) {
                     let sector = &self.sectors[number as usize];
-                    let (version, most) = (sector.version(number, bytes)?, sector.begun);
+                    let (version, most) = (sector.version(number, bytes)?, sector.newest);
                     if !(least..=most).contains(&version) {
                         return Err(format!(
                             "sector {number} reads as version {version}, not {least} to {most}"
@@ -724,8 +732,11 @@ impl World {
                 let (start, end) = (start as usize, end as usize);
                 let there = &self.flash.seen[from + start..from + end];
                 if !mapping.dirty && whole[to + start..to + end] != *there {
-                    // Only a write that was never answered may be on one of the two alone.
-                    self.log.push(format!("block {} differs", mapping.block));
+                    // It would read as something else once it has left the cache.
+                    let block = mapping.block;
+                    return Err(format!(
+                        "block {block} is clean and not what the origin has"
+                    ));
                 }
                 whole[to + start..to + end].copy_from_slice(there);
             }
@@ -751,18 +762,18 @@ fn take_stock(sectors: &mut [Sector], bytes: &[u8], power: bool) -> Result<(), S
         } else {
             sector.answered
         };
-        if !(least..=sector.begun).contains(&version) {
+        if !(least..=sector.newest).contains(&version) {
             return Err(format!(
                 "sector {number} holds version {version}, not {least} to {}",
-                sector.begun
+                sector.newest
             ));
         }
         // It is what later reads must find; but what a power cut would leave, only a flush tells.
-        sector.answered = version;
+        (sector.answered, sector.newest) = (version, version);
+        sector.discards.retain(|&discard| discard <= version);
         if power {
             sector.flushed = version;
         }
-        sector.begun = sector.begun.max(version);
         sector.busy = false;
     }
     Ok(())
