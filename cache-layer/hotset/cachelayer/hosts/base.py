@@ -153,6 +153,32 @@ class Machine(ABC):
         return "127.0.0.1", port
 
 
+class Forwarding(Machine):
+    """A machine in front of another one: what it does not do otherwise, the other one does."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.kind = machine.kind
+        self._machine = machine
+
+    def execute(self, command: Command) -> Result:
+        return self._machine.execute(command)
+
+    def stream(self, argv: Sequence[str]) -> AbstractContextManager[Iterator[str]]:
+        return self._machine.stream(argv)
+
+    def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
+        self._machine.put(source, target, mode)
+
+    def get(self, source: PurePosixPath, target: Path) -> None:
+        self._machine.get(source, target)
+
+    def port(self, wanted: int) -> int:
+        return self._machine.port(wanted)
+
+    def address(self, port: int) -> tuple[str, int]:
+        return self._machine.address(port)
+
+
 def to_its_end(argv: Sequence[str]) -> list[str]:
     """A command that is not ended by the end of whoever waits for it, which would be half-way: it
     has a session of its own, and has to limit its time itself.

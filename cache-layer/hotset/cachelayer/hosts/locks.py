@@ -15,13 +15,13 @@ from __future__ import annotations
 import os
 import shlex
 import socket
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Literal
 
-from .base import Command, Machine, PrerequisiteMissingError, Result, declared, missing
+from .base import Command, Forwarding, Machine, PrerequisiteMissingError, Result, declared, missing
 from .cleanup import BusyError
 
 RUNTIME = PurePosixPath("/run/hotset")
@@ -93,35 +93,19 @@ def held(
         yield _Running(machine, RUNTIME / f"{f'disk-{disk}' if disk else 'machine'}.running")
 
 
-class _Running(Machine):
+class _Running(Forwarding):
     """A machine whose commands are seen to run even when nobody waits for them any more."""
 
     def __init__(self, machine: Machine, lock: PurePosixPath) -> None:
-        self.kind = machine.kind
-        self._machine = machine
+        super().__init__(machine)
         self._prefix = ("flock", "--shared", "--no-fork", str(lock))
 
     def execute(self, command: Command) -> Result:
         declared(command.argv, command.user)
-        done = self._machine.execute(replace(command, argv=(*self._prefix, *command.argv)))
+        done = super().execute(replace(command, argv=(*self._prefix, *command.argv)))
         if done.rc == _NOT_FOUND and "failed to execute" in done.stderr:
             raise missing(self.kind, command.argv)
         return replace(done, argv=command.argv)
-
-    def stream(self, argv: Sequence[str]) -> AbstractContextManager[Iterator[str]]:
-        return self._machine.stream(argv)
-
-    def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
-        self._machine.put(source, target, mode)
-
-    def get(self, source: PurePosixPath, target: Path) -> None:
-        self._machine.get(source, target)
-
-    def port(self, wanted: int) -> int:
-        return self._machine.port(wanted)
-
-    def address(self, port: int) -> tuple[str, int]:
-        return self._machine.address(port)
 
 
 def holders(machine: Machine) -> list[str]:

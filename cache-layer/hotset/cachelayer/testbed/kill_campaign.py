@@ -27,7 +27,7 @@ from typing import Literal, get_args
 
 from ..block import devicemapper
 from ..common.units import Bytes
-from ..hosts.base import Command, CommandError, Machine, MachineGoneError, Result
+from ..hosts.base import Command, CommandError, Forwarding, Machine, MachineGoneError, Result
 from ..hosts.dry_run import only_reads
 from ..provisioning import cache_device as cards
 from ..provisioning import create as creation
@@ -81,7 +81,7 @@ CutOff = Callable[[Machine, Command], bool]
 """Begins a command and cuts it off; returns whether it had not ended by then."""
 
 
-class KillableMachine(Machine):
+class KillableMachine(Forwarding):
     """A machine on which the next commands run until the kill, and none after it.
 
     :ivar ran: the commands that may have changed something, shortened; ``seconds``: what each took.
@@ -92,11 +92,10 @@ class KillableMachine(Machine):
         """:param steps: how many commands that may change something run; None: all.
         :param cut_off: what is done with the next such command; None: it is not begun.
         """
-        self.kind = machine.kind
+        super().__init__(machine)
         self.ran: list[str] = []
         self.seconds: list[float] = []
         self.amid: str | None = None
-        self._machine = machine
         self._steps = steps
         self._cut_off = cut_off
 
@@ -104,7 +103,7 @@ class KillableMachine(Machine):
         changes = not only_reads(command.argv)
         if self._is_due and (changes or self._cut_off is None):
             self._die(command)
-        done = self._machine.execute(command)
+        done = super().execute(command)
         if changes:
             self._note(_shown(command), done.seconds)
         return done
@@ -112,17 +111,14 @@ class KillableMachine(Machine):
     def stream(self, argv: Sequence[str]) -> AbstractContextManager[Iterator[str]]:
         if self._is_due:
             self._die()
-        return self._machine.stream(argv)
+        return super().stream(argv)
 
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
         if self._is_due:
             self._die()
         begun = time.monotonic()
-        self._machine.put(source, target, mode)
+        super().put(source, target, mode)
         self._note(f"write {target}", time.monotonic() - begun)
-
-    def get(self, source: PurePosixPath, target: Path) -> None:
-        self._machine.get(source, target)
 
     @property
     def _is_due(self) -> bool:

@@ -117,11 +117,6 @@ class ModelledTier(EngineTier):
         """The engine counts regions from its start on."""
         return EngineCounters(self.machine, self.control)
 
-    def destroy(self) -> None:
-        if self._devices is not None:
-            self.flush()
-        self.discard()
-
     def discard(self) -> None:
         self._devices = None
         self._cleanup.undo(self._mark)

@@ -285,11 +285,8 @@ class Tier(Protocol):
         """Write every dirty block back; returns how many there were. None becomes dirty meanwhile.
 
         :param progress: called now and then with how many are left.
-        :param going: the tier goes away afterwards, so nothing need be as it was before.
+        :param final: the tier goes away afterwards, so nothing need be as it was before.
         """
-
-    def destroy(self) -> None:
-        """Remove the tier; dirty blocks are written back first."""
 
     def discard(self) -> None:
         """Remove the tier without writing back: for an origin that is restored anyway."""

@@ -356,11 +356,6 @@ class Bcache(DeviceMapperTier):
         devicemapper.swap(self.machine, self.place.top, self._top_table())
         return size
 
-    def destroy(self) -> None:
-        if self.is_active():
-            self.flush(final=True)
-        self.discard()
-
     def discard(self) -> None:
         """Remove the tier's devices without writing back; the card's volume stays."""
         place = self.place

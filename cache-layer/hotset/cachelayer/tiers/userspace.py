@@ -365,11 +365,6 @@ class Userspace(PlacedTier, EngineTier):
         """End the engine; what is cached, also dirty, stays on the flash and is known as it was."""
         self.discard()
 
-    def destroy(self) -> None:
-        if self.is_active():
-            self.flush()
-        self.discard()
-
     def discard(self) -> None:
         """End the engine without writing back; the card's volume stays."""
         if self.is_active():

@@ -208,11 +208,6 @@ def pascal(name: str) -> str:
     return "".join(word[:1].upper() + word[1:] for word in name.split("_"))
 
 
-def every_name(field_: str) -> tuple[str, ...]:
-    """The names that a field's parameter may have."""
-    return _NAMES.get(field_, pascal(field_)), f"No{pascal(field_)}"
-
-
 def schema(cmdlet: Cmdlet) -> dict[str, Any]:
     """The JSON Schema of the objects: of the list's entries, with what stands beside the list."""
     whole = describe.schema_of_result(cmdlet.operation.name)

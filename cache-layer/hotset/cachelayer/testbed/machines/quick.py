@@ -6,11 +6,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from ...hosts.base import Command, CommandTimeoutError, Machine, MachineGoneError, Result, declared
+from ...hosts.base import (
+    Command,
+    CommandTimeoutError,
+    Forwarding,
+    MachineGoneError,
+    Result,
+    declared,
+)
 from .guest import Guest
 
 _AGENT = """
@@ -30,17 +36,16 @@ for line in sys.stdin:
 _MORE_S = 15.0
 
 
-class QuickGuest(Machine):
+class QuickGuest(Forwarding):
     """The guest; what streams or copies files goes its usual way."""
 
     def __init__(self, guest: Guest, ask: Callable[[str, float], str]) -> None:
-        self.kind = guest.kind
-        self._guest = guest
+        super().__init__(guest)
         self._ask = ask
 
     def execute(self, command: Command) -> Result:
         if command.on_line is not None:
-            return self._guest.execute(command)
+            return super().execute(command)
         begun, limit = time.monotonic(), command.timeout_s
         words = declared(command.argv, command.user)
         line = json.dumps([words, command.stdin or "", limit])
@@ -52,15 +57,6 @@ class QuickGuest(Machine):
             raise CommandTimeoutError(self.kind, command.argv, limit)
         rc, out, err = reply
         return Result(command.argv, rc, out, err, time.monotonic() - begun)
-
-    def stream(self, argv: Sequence[str]) -> AbstractContextManager[Iterator[str]]:
-        return self._guest.stream(argv)
-
-    def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
-        self._guest.put(source, target, mode)
-
-    def get(self, source: PurePosixPath, target: Path) -> None:
-        self._guest.get(source, target)
 
 
 @contextmanager
