@@ -240,7 +240,7 @@ def test_a_verb_answers_as_the_command_line(ask: Ask) -> None:
         ("GET", "/report/hit-ratio?since=nope", None, 422, "since", "write boot"),
         ("POST", "/tier/create", {"disk": "shop"}, 422, "flash", "needs it"),
         ("POST", "/tier/flush", {"disk": 5}, 422, "disk", "5 is refused"),
-        ("POST", "/tpcc/run", {"dsn": CLOSED, "users": "8,4"}, 422, "users", "that rise"),
+        ("POST", "/tpcc/run", {"dsn": CLOSED, "users": "8,4"}, 422, "users", "a rising list"),
         ("POST", "/tpcc/run", {"dsn": CLOSED, "seed": "8"}, 422, "seed", "'8' is refused"),
         ("POST", "/tpcc/run", {"dsn": f"{CLOSED} password=x"}, 422, "dsn", "holds a password"),
         ("POST", "/tpcc/drop", {"dsn": CLOSED}, 422, "yes", "add yes=true"),

@@ -52,7 +52,7 @@ SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", app.create(), config=CO
 OF_A_FORM = {"dsn", "machine", "origin_rate", "password", "rate", "users", "yes"}
 # Python's `$` stands before a last newline, too, so that it generates such texts for our pattern;
 # as JSON Schema (ECMA 262) reads it, and as pydantic does, they are refused.
-NEWLINE = "holds control characters"
+NEWLINE = "contains control characters"
 
 
 class Least:

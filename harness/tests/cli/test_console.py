@@ -24,14 +24,14 @@ from tests.console_browser import PASSWORD, served
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--bind", "0.0.0.0"], "lets other computers in: give --cert and --key, or say"),  # noqa: S104
-        (["--bind", "::"], "lets other computers in"),
+        (["--bind", "0.0.0.0"], "lets other computers connect: give --cert and --key, or add"),  # noqa: S104
+        (["--bind", "::"], "lets other computers connect"),
         (["--bind", "db1"], "'db1' is not an address"),
         (["--cert", __file__], "--cert and --key go together"),
         (["--machine", "db1"], "--machine: 'db1' is not a machine: write local"),
         (["--public-url", "http://db1"], "'http://db1': write https:// and a name"),
         (["--public-url", "db1"], "'db1': write https:// and a name"),
-        (["--public-url", "https://db1/hotset"], "cannot lie below a path"),
+        (["--public-url", "https://db1/hotset"], "cannot be below a path"),
         (["--public-url", "https://db1:x"], "write https:// and a name"),
         (["--port", "70000"], "should be less than or equal to 65535"),
     ],

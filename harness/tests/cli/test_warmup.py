@@ -72,7 +72,7 @@ def test_saved_plans_are_listed(hotset: CommandLine) -> None:
         (["run", "/a", "--resume", "last"], "give targets, or a plan to resume"),
         (["run", "--resume", "nope"], "there is no saved plan 'nope'; the latest: none"),
         (["run", "/a", "--rate", "fast"], "'fast' is not a size"),
-        (["run", "/a", "--rate", "0MB/s"], "a rate is more than 0"),
+        (["run", "/a", "--rate", "0MB/s"], "a rate must be more than 0"),
         (["run", "/a", "--share", "2"], "--share"),
         (["plan", "srv/pg"], "'srv/pg': write a full path"),
         (["plan", "/a", "--mount-point", "srv"], "'srv' is not a full path"),

@@ -225,7 +225,7 @@ def test_command_line_and_json_make_the_same_request(
         ("tier create", {"disk": "shop"}, "flash", "needs it"),
         ("tier resize", {"disk": "shop", "cache": "much"}, "cache", "'much' is not a size"),
         ("tpcc run", {"dsn": DSN, "users": 0}, "users", "0 is refused"),
-        ("tpcc run", {"dsn": DSN, "users": "8,4"}, "users", "several that rise"),
+        ("tpcc run", {"dsn": DSN, "users": "8,4"}, "users", "a rising list"),
         ("tpcc run", {"dsn": DSN, "warehouses": "8"}, "warehouses", "'8' is refused"),
         ("tpcc run", {"dsn": DSN, "driver": "x"}, "driver", "'hotset' or 'hammerdb'"),
         ("tpcc run", {"dsn": DSN, "output": "/etc/passwd"}, "output", "no such field"),

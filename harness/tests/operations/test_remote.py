@@ -127,18 +127,18 @@ def test_no_field_names_a_file_a_device_or_a_host_unasked(
 @pytest.mark.parametrize(
     ("name", "field", "text", "said"),
     [
-        ("warmup restore", "file", "/srv/allowed/../../etc/shadow", "no folder that is allowed"),
+        ("warmup restore", "file", "/srv/allowed/../../etc/shadow", "not below an allowed folder"),
         ("warmup restore", "file", "secret", "is not a full path"),
-        ("warmup restore", "file", "/srv/allowedx/y", "no folder that is allowed"),
-        ("warmup plan", "mount_point", "/etc", "no folder that is allowed"),
-        ("disk bench", "target", "/dev/../etc/shadow", "no folder that is allowed"),
-        ("disk bench", "target", "/dev/shm/x", "no folder that is allowed"),  # noqa: S108
-        ("disk bench", "against", "/etc/shadow", "no folder that is allowed"),
+        ("warmup restore", "file", "/srv/allowedx/y", "not below an allowed folder"),
+        ("warmup plan", "mount_point", "/etc", "not below an allowed folder"),
+        ("disk bench", "target", "/dev/../etc/shadow", "not below an allowed folder"),
+        ("disk bench", "target", "/dev/shm/x", "not below an allowed folder"),  # noqa: S108
+        ("disk bench", "against", "/etc/shadow", "not below an allowed folder"),
         ("disk bench", "model", "model.json", "is not a full path"),
-        ("demo", "set", "storage.device=/dev/sdb", "no folder that is allowed"),
-        ("demo", "set", "storage.model={a = '/etc/shadow'}", "no folder that is allowed"),
-        ("database place", "folder", "F:\\tempdb", "no folder that is allowed"),
-        ("database place", "folder", "F:\\data\\..\\x", "no folder that is allowed"),
+        ("demo", "set", "storage.device=/dev/sdb", "not below an allowed folder"),
+        ("demo", "set", "storage.model={a = '/etc/shadow'}", "not below an allowed folder"),
+        ("database place", "folder", "F:\\tempdb", "not below an allowed folder"),
+        ("database place", "folder", "F:\\data\\..\\x", "not below an allowed folder"),
         ("heat top", "machine", "ssh://db1:2222", "`machines` in"),
         ("runs show", "run", "../x", "is a path"),
         ("tpcc check", "dsn", f"{DSN} service=prod", "keyword service"),
@@ -236,7 +236,7 @@ def test_an_experiment_is_asked_for_what_it_names(tmp_path: Path) -> None:
     job = run.start("experiment plan", {"file": str(file)})
     ended = wait(job.id)
     assert ended.state == "failed"
-    assert "/etc/shadow is below no folder" in store.cause(ended)
+    assert "/etc/shadow is not below an allowed folder" in store.cause(ended)
 
 
 def wait(id_: str) -> store.Job:

@@ -12,8 +12,8 @@ function Get-HotsetAudit {
     .PARAMETER Limit
     How many entries to show. Default: 50.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -46,17 +46,17 @@ function Clear-HotsetDatabaseCache {
     .SYNOPSIS
     Empty the server's buffers, so that the next run reads from the disk.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    With -WhatIf the server is asked what it would do, and that is returned as text.
+    With -WhatIf the server says what it would do, and that is returned as text.
 
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset database
     clear-cache".
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
@@ -65,8 +65,8 @@ function Clear-HotsetDatabaseCache {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -118,7 +118,7 @@ function Measure-HotsetDatabase {
     The token needs the right 'read'. On the server's own command line this is "hotset database
     counters".
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
@@ -127,8 +127,8 @@ function Measure-HotsetDatabase {
     .PARAMETER IntervalSeconds
     Seconds between the two readings. 0: everything since the server started. Default: 10.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -174,17 +174,17 @@ function Set-HotsetDatabaseMemory {
     .SYNOPSIS
     Limit the server's memory.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    With -WhatIf the server is asked what it would do, and that is returned as text.
+    With -WhatIf the server says what it would do, and that is returned as text.
 
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset database
     memory".
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
@@ -195,8 +195,8 @@ function Set-HotsetDatabaseMemory {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -204,7 +204,7 @@ function Set-HotsetDatabaseMemory {
     .EXAMPLE
     Set-HotsetDatabaseMemory sqlserver://db1/master -Credential sa -Size 8GiB -WhatIf
 
-    Shows the statements that would run, and runs none.
+    Shows the statements that would run, without running them.
     .LINK
     about_Hotset
     #>
@@ -250,17 +250,17 @@ function Move-HotsetDatabaseFile {
     .SYNOPSIS
     Move temporary space (tempdb) and the log to a folder.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    With -WhatIf the server is asked what it would do, and that is returned as text.
+    With -WhatIf the server says what it would do, and that is returned as text.
 
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset database
     place".
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
@@ -275,8 +275,8 @@ function Move-HotsetDatabaseFile {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -338,15 +338,15 @@ function Get-HotsetDatabase {
     The token needs the right 'read'. On the server's own command line this is "hotset database
     show".
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
     .PARAMETER Credential
     The database's user and password. The password is sent in the request's body only.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -388,17 +388,17 @@ function Update-HotsetDatabaseStatistic {
     .SYNOPSIS
     Update the planner's statistics of the database's tables, as after a load.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    With -WhatIf the server is asked what it would do, and that is returned as text.
+    With -WhatIf the server says what it would do, and that is returned as text.
 
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset database
     statistics".
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
@@ -407,8 +407,8 @@ function Update-HotsetDatabaseStatistic {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -457,8 +457,8 @@ function Invoke-HotsetDemo {
     .SYNOPSIS
     Run the demonstration that comes with hotset (experiments/demo.toml).
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset demo".
     .PARAMETER Set
@@ -471,8 +471,8 @@ function Invoke-HotsetDemo {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -518,8 +518,8 @@ function Measure-HotsetArrayTest {
     The published table beside ours, a member that fails under load, a power cut with and without
     power-loss protection; with -Search a full-text search on each array.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset disk
     arrays".
@@ -541,8 +541,8 @@ function Measure-HotsetArrayTest {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -603,10 +603,10 @@ function Measure-HotsetDiskSpeed {
     .DESCRIPTION
     It bypasses the page cache and shows the median of the runs.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset disk bench".
     .PARAMETER Target
@@ -631,8 +631,8 @@ function Measure-HotsetDiskSpeed {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -698,8 +698,8 @@ function Measure-HotsetDisk {
     .DESCRIPTION
     It measures through the whole chain, iSCSI included.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset disk
     calibrate".
@@ -714,8 +714,8 @@ function Measure-HotsetDisk {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -766,8 +766,8 @@ function Measure-HotsetDiskModel {
     4k, 8k, 64k and 1M requests, 1 to 64 at a time, read, written and mixed: some two hours. A call
     that was interrupted goes on where it ended.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset disk
     calibrate-all".
@@ -782,8 +782,8 @@ function Measure-HotsetDiskModel {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -830,8 +830,8 @@ function Disable-HotsetDiskMember {
     .SYNOPSIS
     Make a member of a served array fail. A hot spare takes its place if there is one.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset disk
     fail".
@@ -842,8 +842,8 @@ function Disable-HotsetDiskMember {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Socket: -Socket
     .OUTPUTS
@@ -890,8 +890,8 @@ function Get-HotsetDiskModel {
     .DESCRIPTION
     The token needs the right 'read'. On the server's own command line this is "hotset disk models".
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -921,8 +921,8 @@ function Stop-HotsetDisk {
     .DESCRIPTION
     Serve its backing file again to see what is left.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset disk
     power-cut".
@@ -931,8 +931,8 @@ function Stop-HotsetDisk {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Socket: -Socket
     .OUTPUTS
@@ -975,8 +975,8 @@ function Measure-HotsetDiskRaffle {
     Cold by default: a file is dropped from the page cache before each read, so that the device
     serves it. With -Warm the page cache is emptied only once.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset disk
     raffle".
@@ -997,8 +997,8 @@ function Measure-HotsetDiskRaffle {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -1056,8 +1056,8 @@ function Repair-HotsetDiskMember {
     .SYNOPSIS
     Replace a failed member of a served array with a new device, and rebuild it.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset disk
     replace".
@@ -1068,8 +1068,8 @@ function Repair-HotsetDiskMember {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Socket: -Socket
     .OUTPUTS
@@ -1117,8 +1117,8 @@ function Measure-HotsetDiskReread {
     The raffle on each disk, first without the page cache, which would serve what is read again on
     any disk, then with it. Takes root.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset disk
     reread".
@@ -1134,8 +1134,8 @@ function Measure-HotsetDiskReread {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -1187,8 +1187,8 @@ function Get-HotsetDiskArray {
     .PARAMETER Socket
     Control socket of flashdev serve -Control.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Socket: -Socket
     .OUTPUTS
@@ -1225,8 +1225,8 @@ function Test-HotsetHost {
     .DESCRIPTION
     The token needs the right 'read'. On the server's own command line this is "hotset doctor".
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -1254,8 +1254,8 @@ function Show-HotsetExperiment {
     .SYNOPSIS
     Print every command that the experiment would run, and run none of them.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'read'. On the server's own command line this is "hotset experiment
     plan".
@@ -1266,8 +1266,8 @@ function Show-HotsetExperiment {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property File: -File
     .OUTPUTS
@@ -1307,10 +1307,10 @@ function Invoke-HotsetExperiment {
     .SYNOPSIS
     Run an experiment: baseline, warm-up, accelerated, all-flash, report.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset experiment
     run".
@@ -1328,8 +1328,8 @@ function Invoke-HotsetExperiment {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property File: -File
     .OUTPUTS
@@ -1390,10 +1390,10 @@ function Get-HotsetHeatMap {
     .PARAMETER Cells
     How many sections to divide the disk into.
     .PARAMETER NoResident
-    Do not read what is cached (dm-cache pauses for a moment for that).
+    Do not look up what is cached (looking it up pauses dm-cache for a moment).
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -1437,10 +1437,10 @@ function Get-HotsetHeatMap {
 function Start-HotsetHeat {
     <#
     .SYNOPSIS
-    Have the kernel count the disk's requests per region.
+    Start counting the disk's requests per region, in the kernel.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset heat
     start".
@@ -1450,12 +1450,12 @@ function Start-HotsetHeat {
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
     .PARAMETER HalfLife
-    After how long a request counts half, such as 8h or 7d. Default: 1d.
+    Time after which a request counts half as much, such as 8h or 7d. Default: 1d.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -1486,7 +1486,7 @@ function Start-HotsetHeat {
     process {
         foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each $Machine
-            $go = $PSCmdlet.ShouldProcess($what, 'Have the kernel count the disk''s requests per region')
+            $go = $PSCmdlet.ShouldProcess($what, 'Start counting the disk''s requests per region, in the kernel')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'heat start' -AsJob $AsJob.IsPresent -Values @{
                 disk      = $each
@@ -1502,8 +1502,8 @@ function Stop-HotsetHeat {
     .SYNOPSIS
     Stop counting. What was counted so far is kept.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset heat
     stop".
@@ -1515,8 +1515,8 @@ function Stop-HotsetHeat {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -1571,17 +1571,17 @@ function Get-HotsetHeat {
     .PARAMETER Count
     How many to list. Default: 20.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
     .PARAMETER Credential
     The database's user and password. The password is sent in the request's body only.
     .PARAMETER NoResident
-    Do not read what is cached (dm-cache pauses for a moment for that).
+    Do not look up what is cached (looking it up pauses dm-cache for a moment).
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -1645,16 +1645,16 @@ function Measure-HotsetLab {
     .SYNOPSIS
     Measure how many times slower the lab's CPU is than this computer's.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset lab
     calibrate".
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -1687,15 +1687,15 @@ function Stop-HotsetLab {
     .SYNOPSIS
     Stop the lab, and clean up what a killed run left behind.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset lab down".
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -1728,18 +1728,18 @@ function New-HotsetLabImage {
     .SYNOPSIS
     Build the Debian image that the lab runs in, if it needs one and there is none yet.
     .DESCRIPTION
-    The first run does this, too.
+    The first run does this as well.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset lab
     image".
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -1774,8 +1774,8 @@ function Get-HotsetLab {
     .DESCRIPTION
     The token needs the right 'read'. On the server's own command line this is "hotset lab status".
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -1805,11 +1805,11 @@ function Start-HotsetLab {
     .DESCRIPTION
     Its slow disk and its flash device are modelled. If you are root and this computer has FUSE and
     loop devices, the lab is PostgreSQL with TPC-C on an accelerated disk, right here. Otherwise it
-    boots a machine (User-Mode Linux where that boots and there is no KVM, or else a virtual
-    machine), and New-HotsetTier puts a cache in front of its disk.
+    boots a machine (User-Mode Linux if that boots here and there is no KVM, else a virtual
+    machine), and you put a cache in front of its disk with New-HotsetTier.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset lab up".
     .PARAMETER Model
@@ -1824,8 +1824,8 @@ function Start-HotsetLab {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -1880,8 +1880,8 @@ function Get-HotsetMetric {
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -1913,14 +1913,14 @@ function Remove-HotsetRun {
     .SYNOPSIS
     Delete a run and all its files in the archive.
     .DESCRIPTION
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset runs rm".
     .PARAMETER Run
     A run's whole id.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Run: -Run
     .OUTPUTS
@@ -1962,8 +1962,8 @@ function Get-HotsetRunResult {
     .PARAMETER Run
     A run's id, the beginning of one, or 'last'.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Run: -Run
     .OUTPUTS
@@ -2008,8 +2008,8 @@ function Measure-HotsetTrend {
     What is followed: a metric of an experiment's thresholds, such as factor, 'p95(accelerated)' or
     queries. Otherwise nopm, or tps of SQL of your own.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Run: -Run
     .OUTPUTS
@@ -2050,14 +2050,14 @@ function Invoke-HotsetSql {
     The scripts are pgbench's: statements end in semicolons, and there are \set, \sleep, \gset,
     \aset and \if. What they change in the database stays changed.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset sql run".
     .PARAMETER Script
-    Files of SQL on the hotset server, in a folder that its remote.toml allows, with their weights,
+    SQL files on the hotset server, in a folder that its remote.toml allows, with their weights,
     such as /srv/sql/checkout.sql@70.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
@@ -2065,13 +2065,14 @@ function Invoke-HotsetSql {
     .PARAMETER Credential
     The database's user and password. The password is sent in the request's body only.
     .PARAMETER Users
-    Virtual users; several numbers that rise, such as 1, 2, 4, 8, give a curve: a window for each.
+    Number of virtual users. A rising list, such as 1, 2, 4, 8, measures a curve, with a window for
+    each number.
     .PARAMETER RampupSeconds
-    Seconds before the window, not measured. Default: 10.
+    Seconds to run before measuring starts. Default: 10.
     .PARAMETER DurationSeconds
-    Seconds of the measured window. Default: 60.
+    Length of the measured window, in seconds. Default: 60.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Define
     A variable for all scripts, such as scale=10.
     .PARAMETER Protocol
@@ -2086,8 +2087,8 @@ function Invoke-HotsetSql {
     Search for the highest rate that meets this limit, such as 'p95<50ms'. Each rate takes a ramp-up
     and a window.
     .PARAMETER UntilSteady
-    Repeat the window until it is steady (SNIA's PTS), for at most this time, such as 10m. The last
-    window counts.
+    Repeat the window until throughput is steady (as SNIA's PTS defines it), for at most this long,
+    such as 10m. The last window counts.
     .PARAMETER Fresh
     Run on a copy of the database, dropped afterwards: the database stays as it is, and runs in a
     row begin alike. PostgreSQL only; needs as much room again.
@@ -2097,13 +2098,13 @@ function Invoke-HotsetSql {
     What the run must reach, such as 'tps>=500' or 'p95(checkout)<20ms': the job fails if it does
     not.
     .PARAMETER Sample
-    Also sample the database's server: its CPU, and what goes through the devices below its
-    accelerated disks.
+    Also sample the database's server: its CPU, and the I/O of the devices below its accelerated
+    disks.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -2111,7 +2112,7 @@ function Invoke-HotsetSql {
     .EXAMPLE
     Invoke-HotsetSql sqlserver://db1/shop -Credential sa -Users 32 -Script /srv/sql/checkout.sql@70, /srv/sql/search.sql@30 | Select-Object Tps, Thresholds
 
-    Your own transactions a second.
+    Your own transactions per second.
     .LINK
     about_Hotset
     #>
@@ -2203,13 +2204,13 @@ function New-HotsetSqlScript {
     PostgreSQL: by pg_stat_statements; SQL Server: by Query Store. Values are drawn from the tables'
     own statistics. The result says what that cannot know.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset sql
     suggest".
     .PARAMETER Folder
-    A folder on the hotset server for the scripts; files that are there stay.
+    A folder on the hotset server for the scripts; existing files are kept.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
@@ -2218,12 +2219,12 @@ function New-HotsetSqlScript {
     .PARAMETER Top
     How many statements, the most costly first. Default: 10.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -2280,10 +2281,10 @@ function Enable-HotsetTier {
     .DESCRIPTION
     Damaged metadata is found before it is used.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    With -WhatIf the server is asked what it would do, and that is returned as text.
+    With -WhatIf the server says what it would do, and that is returned as text.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset tier
     activate".
@@ -2301,8 +2302,8 @@ function Enable-HotsetTier {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -2358,12 +2359,12 @@ function New-HotsetTier {
     .DESCRIPTION
     A second disk on the same flash uses what is left of it.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    With -WhatIf the server is asked what it would do, and that is returned as text.
+    With -WhatIf the server says what it would do, and that is returned as text.
 
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset tier
     create".
@@ -2400,8 +2401,8 @@ function New-HotsetTier {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -2489,8 +2490,8 @@ function Disable-HotsetTier {
     .SYNOPSIS
     Remove a disk's devices. What is cached stays on the flash, including dirty blocks.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset tier
     deactivate".
@@ -2502,8 +2503,8 @@ function Disable-HotsetTier {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -2547,10 +2548,10 @@ function Remove-HotsetCard {
     .SYNOPSIS
     Detach all disks of a card, then remove its volume and the card itself.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset tier
     destroy".
@@ -2564,8 +2565,8 @@ function Remove-HotsetCard {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Card: -Card
     .OUTPUTS
@@ -2612,10 +2613,10 @@ function Remove-HotsetTier {
     .SYNOPSIS
     Write back dirty data, then remove the cache: the origin is a plain disk again.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset tier
     detach".
@@ -2631,8 +2632,8 @@ function Remove-HotsetTier {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -2680,9 +2681,9 @@ function Remove-HotsetTier {
 function Get-HotsetExplanation {
     <#
     .SYNOPSIS
-    Would this hit? Show how much of a file or table is cached, its heat and its hits.
+    Would this hit? Show how much of a file or table is cached, and how hot it is.
     .DESCRIPTION
-    And what would happen to its next requests.
+    Also shows its hits so far, and what would happen to its next requests.
 
     The token needs the right 'read'. On the server's own command line this is "hotset tier
     explain".
@@ -2694,15 +2695,15 @@ function Get-HotsetExplanation {
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
     .PARAMETER Credential
     The database's user and password. The password is sent in the request's body only.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -2757,8 +2758,8 @@ function Sync-HotsetTier {
     .SYNOPSIS
     Write all dirty data back to the origin. The cache stays in use.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset tier
     flush".
@@ -2770,8 +2771,8 @@ function Sync-HotsetTier {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -2818,8 +2819,8 @@ function Import-HotsetCard {
     Use it after the loss of the root disk, or when flash and origins have moved to another server.
     Then run Enable-HotsetTier, which sets up the devices.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset tier
     import".
@@ -2833,8 +2834,8 @@ function Import-HotsetCard {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Flash: -Flash
     .OUTPUTS
@@ -2880,8 +2881,8 @@ function Repair-HotsetTier {
     .SYNOPSIS
     Repair cache metadata that Enable-HotsetTier found damaged, as long as no write is lost.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset tier
     repair".
@@ -2893,8 +2894,8 @@ function Repair-HotsetTier {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -2936,7 +2937,7 @@ function Repair-HotsetTier {
 function Get-HotsetCachedRange {
     <#
     .SYNOPSIS
-    List what is cached: ranges of the disk in bytes, in order.
+    List what is cached, as ranges of bytes of the disk, in order.
     .DESCRIPTION
     The token needs the right 'read'. On the server's own command line this is "hotset tier
     resident".
@@ -2948,8 +2949,8 @@ function Get-HotsetCachedRange {
     .PARAMETER Limit
     Show at most this many ranges. Default: 100000.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -2994,8 +2995,8 @@ function Resize-HotsetTier {
     .DESCRIPTION
     The file system may stay mounted.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset tier
     resize".
@@ -3011,8 +3012,8 @@ function Resize-HotsetTier {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -3067,8 +3068,8 @@ function Find-HotsetCard {
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -3102,8 +3103,8 @@ function Set-HotsetTier {
     .DESCRIPTION
     Before write-through starts, all dirty data is written back.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset tier set".
     .PARAMETER Disk
@@ -3118,8 +3119,8 @@ function Set-HotsetTier {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -3178,8 +3179,8 @@ function Get-HotsetTier {
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -3187,7 +3188,7 @@ function Get-HotsetTier {
     .EXAMPLE
     Get-HotsetTier -Connection (Get-HotsetConnection) | Sort-Object HitRatio
 
-    The disks of all servers that are connected to, the lowest hit ratio first.
+    The disks of all connected servers, lowest hit ratio first.
     .EXAMPLE
     Get-HotsetTier | Where-Object DirtyBytes -gt 1GB
     .LINK
@@ -3224,10 +3225,10 @@ function New-HotsetTpccDatabase {
     .DESCRIPTION
     Refuses if there are TPC-C tables already.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset tpcc
     build".
@@ -3239,7 +3240,7 @@ function New-HotsetTpccDatabase {
     .PARAMETER Warehouses
     Warehouses, about 105 MB each. Default: 10.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Seed
     Seed of all random choices. Default: 1.
     .PARAMETER Replace
@@ -3249,8 +3250,8 @@ function New-HotsetTpccDatabase {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -3312,8 +3313,8 @@ function Test-HotsetTpccDatabase {
     .SYNOPSIS
     Check the twelve consistency conditions on all warehouses.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset tpcc
     check".
@@ -3323,12 +3324,12 @@ function Test-HotsetTpccDatabase {
     .PARAMETER Credential
     The database's user and password. The password is sent in the request's body only.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -3375,10 +3376,10 @@ function Remove-HotsetTpccDatabase {
     .SYNOPSIS
     Remove the TPC-C tables and procedures.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset tpcc drop".
     .PARAMETER Dsn
@@ -3387,12 +3388,12 @@ function Remove-HotsetTpccDatabase {
     .PARAMETER Credential
     The database's user and password. The password is sent in the request's body only.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -3440,8 +3441,8 @@ function Invoke-HotsetTpcc {
     .SYNOPSIS
     Run the five transactions and measure a window.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset tpcc run".
     .PARAMETER Dsn
@@ -3450,15 +3451,16 @@ function Invoke-HotsetTpcc {
     .PARAMETER Credential
     The database's user and password. The password is sent in the request's body only.
     .PARAMETER Users
-    Virtual users; several numbers that rise, such as 1, 2, 4, 8, give a curve: a window for each.
+    Number of virtual users. A rising list, such as 1, 2, 4, 8, measures a curve, with a window for
+    each number.
     .PARAMETER Warehouses
     Warehouses, about 105 MB each. Default: 10.
     .PARAMETER RampupSeconds
-    Seconds before the window, not measured. Default: 10.
+    Seconds to run before measuring starts. Default: 10.
     .PARAMETER DurationSeconds
-    Seconds of the measured window. Default: 60.
+    Length of the measured window, in seconds. Default: 60.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Seed
     Seed of all random choices. Default: 1.
     .PARAMETER ThinkTime
@@ -3473,8 +3475,8 @@ function Invoke-HotsetTpcc {
     Search for the highest rate that meets this limit, such as 'p95<50ms'; tpc-c: TPC-C's own
     limits. Each rate takes a ramp-up and a window.
     .PARAMETER UntilSteady
-    Repeat the window until it is steady (SNIA's PTS), for at most this time, such as 10m. The last
-    window counts.
+    Repeat the window until throughput is steady (as SNIA's PTS defines it), for at most this long,
+    such as 10m. The last window counts.
     .PARAMETER Fresh
     Run on a copy of the database, dropped afterwards: the database stays as loaded, and runs in a
     row begin alike. PostgreSQL only; needs as much room again.
@@ -3482,8 +3484,8 @@ function Invoke-HotsetTpcc {
     What the run must reach, such as 'nopm>=50000' or 'p95(new_order)<20ms': the job fails if it
     does not.
     .PARAMETER Sample
-    Also sample the database's server: its CPU, and what goes through the devices below its
-    accelerated disks.
+    Also sample the database's server: its CPU, and the I/O of the devices below its accelerated
+    disks.
     .PARAMETER NoCheck
     Does not check the twelve consistency conditions afterwards.
     .PARAMETER Driver
@@ -3491,8 +3493,8 @@ function Invoke-HotsetTpcc {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -3500,7 +3502,7 @@ function Invoke-HotsetTpcc {
     .EXAMPLE
     (Invoke-HotsetTpcc sqlserver://db1/tpcc -Credential sa -Users 32 -Warehouses 100).Nopm
 
-    New orders a minute.
+    New orders per minute.
     .EXAMPLE
     Invoke-HotsetTpcc sqlserver://db1/tpcc -Credential sa -Users 1, 2, 4, 8, 16 | Select-Object { $_.Options.Users }, Nopm
 
@@ -3597,10 +3599,10 @@ function New-HotsetTpchDatabase {
     .DESCRIPTION
     The generated text stays in the cache folder for the next build.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset tpch
     build".
@@ -3618,12 +3620,12 @@ function New-HotsetTpchDatabase {
     .PARAMETER Driver
     hotset's own driver, or HammerDB from the release that HAMMERDB_HOME names. Default: hotset.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -3687,8 +3689,8 @@ function Test-HotsetTpchDatabase {
     .DESCRIPTION
     DuckDB reads the generated text.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset tpch
     check".
@@ -3704,12 +3706,12 @@ function Test-HotsetTpchDatabase {
     .PARAMETER Scale
     The scale factor that is loaded; another one is an error.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -3768,10 +3770,10 @@ function Remove-HotsetTpchDatabase {
     .SYNOPSIS
     Drop the TPC-H tables and nothing else.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    It asks before it does anything; a script says -Confirm:$false.
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset tpch drop".
     .PARAMETER Dsn
@@ -3780,12 +3782,12 @@ function Remove-HotsetTpchDatabase {
     .PARAMETER Credential
     The database's user and password. The password is sent in the request's body only.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -3832,8 +3834,8 @@ function Invoke-HotsetTpch {
     .SYNOPSIS
     Run the 22 queries one after another; with -Streams, also several streams at once.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset tpch run".
     .PARAMETER Dsn
@@ -3859,12 +3861,12 @@ function Invoke-HotsetTpch {
     .PARAMETER Driver
     hotset's own driver, or HammerDB from the release that HAMMERDB_HOME names. Default: hotset.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -3938,14 +3940,14 @@ function Invoke-HotsetTpch {
 function Add-HotsetExclusion {
     <#
     .SYNOPSIS
-    Keep these out of the cache.
+    Keep these targets out of the cache.
     .DESCRIPTION
-    A cache of kind userspace writes back and drops what it has of them, and never takes them in.
-    The kernel's dm-cache and bcache may still promote them when they are used; there only warm-ups
-    leave them out.
+    A cache of kind userspace writes back and drops what it holds of them, and does not cache them
+    again. The kernel's dm-cache and bcache may still promote them when they are used; there only
+    warm-ups leave them out.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset warmup
     exclude".
@@ -3955,10 +3957,10 @@ function Add-HotsetExclusion {
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
     .PARAMETER MountPoint
-    Where the disk is usually mounted, if it is not mounted now. It is mounted there read-only
-    meanwhile.
+    Where the disk is usually mounted, if it is not mounted now. It is mounted there read-only for
+    the duration.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
@@ -3969,8 +3971,8 @@ function Add-HotsetExclusion {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String or objects: -Target
     .OUTPUTS
@@ -4024,7 +4026,7 @@ function Add-HotsetExclusion {
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
         $what = Get-HotsetSubject $Connection ($targets -join ', ') $Machine
-        $go = $PSCmdlet.ShouldProcess($what, 'Keep these out of the cache')
+        $go = $PSCmdlet.ShouldProcess($what, 'Keep these targets out of the cache')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'warmup exclude' -AsJob $AsJob.IsPresent -Values @{
             disk        = $Disk
@@ -4050,8 +4052,8 @@ function Get-HotsetPin {
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -4088,13 +4090,14 @@ function Get-HotsetPin {
 function Add-HotsetPin {
     <#
     .SYNOPSIS
-    Keep these in the cache, whatever else is used.
+    Keep these targets in the cache, whatever else is accessed.
     .DESCRIPTION
     A cache of kind userspace fetches them now, keeps room for them, and never evicts them. The
-    kernel's dm-cache and bcache cannot: there they come first in every warm-up, so schedule one.
+    kernel's dm-cache and bcache cannot do that: with them, pinned targets only come first in every
+    warm-up, so schedule one.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset warmup
     pin".
@@ -4104,10 +4107,10 @@ function Add-HotsetPin {
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
     .PARAMETER MountPoint
-    Where the disk is usually mounted, if it is not mounted now. It is mounted there read-only
-    meanwhile.
+    Where the disk is usually mounted, if it is not mounted now. It is mounted there read-only for
+    the duration.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
@@ -4120,8 +4123,8 @@ function Add-HotsetPin {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String or objects: -Target
     .OUTPUTS
@@ -4177,7 +4180,7 @@ function Add-HotsetPin {
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
         $what = Get-HotsetSubject $Connection ($targets -join ', ') $Machine
-        $go = $PSCmdlet.ShouldProcess($what, 'Keep these in the cache, whatever else is used')
+        $go = $PSCmdlet.ShouldProcess($what, 'Keep these targets in the cache, whatever else is accessed')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'warmup pin' -AsJob $AsJob.IsPresent -Values @{
             disk        = $Disk
@@ -4195,13 +4198,13 @@ function Add-HotsetPin {
 function Get-HotsetWarmupPlan {
     <#
     .SYNOPSIS
-    Show what a warm-up would do: what fits, what does not, in which order, how long it takes.
+    Show what a warm-up would do: what fits, what does not, the order, and how long it takes.
     .DESCRIPTION
     The token needs the right 'read'. On the server's own command line this is "hotset warmup plan".
     .PARAMETER Target
     What to cache, most important first. A full path of a file or folder on the disk, table:NAME,
-    index:NAME, database:NAME (these with -Dsn), region:OFFSET+LENGTH, heat, or snapshot:FILE. By
-    the pipeline also objects with SqlInstance and Name, such as those of Get-DbaDatabase.
+    index:NAME, database:NAME (these with -Dsn), region:OFFSET+LENGTH, heat, or snapshot:FILE. The
+    pipeline also takes objects with SqlInstance and Name, such as those of Get-DbaDatabase.
     .PARAMETER Disk
     The accelerated disk; may be left out if there is only one.
     .PARAMETER Machine
@@ -4212,10 +4215,10 @@ function Get-HotsetWarmupPlan {
     .PARAMETER Exclude
     A target to leave out.
     .PARAMETER MountPoint
-    Where the disk is usually mounted, if it is not mounted now. It is mounted there read-only
-    meanwhile.
+    Where the disk is usually mounted, if it is not mounted now. It is mounted there read-only for
+    the duration.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
@@ -4224,8 +4227,8 @@ function Get-HotsetWarmupPlan {
     .PARAMETER OriginRate
     The origin's sequential rate, such as 110MB/s; measured if left out.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String or objects: -Target
     .OUTPUTS
@@ -4233,8 +4236,8 @@ function Get-HotsetWarmupPlan {
     .EXAMPLE
     Get-HotsetWarmupPlan database:shop -Dsn sqlserver://db1/shop -Credential sa
 
-    How much of the database fits in the cache, how much is there already, seconds to fetch the
-    rest.
+    How much of the database fits in the cache, how much is cached already, and how long the rest
+    takes.
     .LINK
     about_Hotset
     #>
@@ -4308,8 +4311,8 @@ function Get-HotsetWarmup {
     The token needs the right 'read'. On the server's own command line this is "hotset warmup
     plans".
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -4335,12 +4338,12 @@ function Get-HotsetWarmup {
 function Update-HotsetPin {
     <#
     .SYNOPSIS
-    Look up again where pinned, excluded and shared targets lie, and fetch what is pinned.
+    Look up again where pinned, excluded and shared targets are, and cache what is pinned.
     .DESCRIPTION
-    A table that has grown lies in more places. Every warm-up of the disk does this as well.
+    Use it when tables have grown. Every warm-up of the disk does this as well.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset warmup
     refresh".
@@ -4350,10 +4353,10 @@ function Update-HotsetPin {
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
     .PARAMETER MountPoint
-    Where the disk is usually mounted, if it is not mounted now. It is mounted there read-only
-    meanwhile.
+    Where the disk is usually mounted, if it is not mounted now. It is mounted there read-only for
+    the duration.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
@@ -4364,8 +4367,8 @@ function Update-HotsetPin {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -4407,7 +4410,7 @@ function Update-HotsetPin {
         if ($null -eq $login) { return }
         foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each $Machine
-            $go = $PSCmdlet.ShouldProcess($what, 'Look up again where pinned, excluded and shared targets lie, and fetch what is pinned')
+            $go = $PSCmdlet.ShouldProcess($what, 'Look up again where pinned, excluded and shared targets are, and cache what is pinned')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'warmup refresh' -AsJob $AsJob.IsPresent -Values @{
                 disk        = $each
@@ -4427,8 +4430,8 @@ function Restore-HotsetSnapshot {
     .SYNOPSIS
     Cache what a snapshot lists.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset warmup
     restore".
@@ -4446,14 +4449,14 @@ function Restore-HotsetSnapshot {
     .PARAMETER Rate
     Highest rate, such as 50MB/s.
     .PARAMETER Samples
-    Offline: how many blocks to compare with the origin afterwards. Default: 100.
+    Offline: number of blocks to compare with the origin afterwards. Default: 100.
     .PARAMETER Share
     Online: stop when this share is cached. Default: 0.95.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -4514,20 +4517,20 @@ function Restore-HotsetSnapshot {
 function Start-HotsetWarmup {
     <#
     .SYNOPSIS
-    Cache the targets. If it is interrupted, -Resume or the same command continues.
+    Cache the targets. To continue after an interruption, use -Resume or the same command.
     .DESCRIPTION
-    What is already cached stays, as far as there is room. For an offline warm-up the device must be
-    idle: stop the database and unmount. If it is not idle, the plan is saved for -Resume.
+    What is already cached stays if there is room. An offline warm-up needs an idle device: stop the
+    database and unmount. If the device is not idle, the plan is saved for -Resume.
 
-    It runs as a job of the server, which goes on when this session ends. The job is returned at
+    It runs as a job on the server, which continues when this session ends. The job is returned at
     once: Wait-HotsetJob waits for it.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset warmup
     run".
     .PARAMETER Target
     What to cache, most important first. A full path of a file or folder on the disk, table:NAME,
-    index:NAME, database:NAME (these with -Dsn), region:OFFSET+LENGTH, heat, or snapshot:FILE. By
-    the pipeline also objects with SqlInstance and Name, such as those of Get-DbaDatabase.
+    index:NAME, database:NAME (these with -Dsn), region:OFFSET+LENGTH, heat, or snapshot:FILE. The
+    pipeline also takes objects with SqlInstance and Name, such as those of Get-DbaDatabase.
     .PARAMETER Resume
     Resume this saved plan, or last: only what is missing is cached.
     .PARAMETER Disk
@@ -4544,10 +4547,10 @@ function Start-HotsetWarmup {
     .PARAMETER Exclude
     A target to leave out.
     .PARAMETER MountPoint
-    Where the disk is usually mounted, if it is not mounted now. It is mounted there read-only
-    meanwhile.
+    Where the disk is usually mounted, if it is not mounted now. It is mounted there read-only for
+    the duration.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
@@ -4556,12 +4559,12 @@ function Start-HotsetWarmup {
     .PARAMETER Rate
     Highest rate, such as 50MB/s.
     .PARAMETER Samples
-    Offline: how many blocks to compare with the origin afterwards. Default: 100.
+    Offline: number of blocks to compare with the origin afterwards. Default: 100.
     .PARAMETER Share
     Online: stop when this share is cached. Default: 0.95.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String or objects: -Target
     .OUTPUTS
@@ -4669,23 +4672,23 @@ function Register-HotsetWarmupSchedule {
     hotset must be installed there, because the units run it. No unit ever holds a password: give
     -PasswordFile, a path on that machine.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
-    With -WhatIf the server is asked what it would do, and that is returned as text.
+    With -WhatIf the server says what it would do, and that is returned as text.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset warmup
     schedule add".
     .PARAMETER Target
-    As for Start-HotsetWarmup, with -At.
+    What to cache at the times of -At, as for Start-HotsetWarmup.
     .PARAMETER At
-    When, in the form of systemd.time(7), such as 'Mon..Fri 07:00'.
+    When to run, as in systemd.time(7), such as 'Mon..Fri 07:00'.
     .PARAMETER OnBoot
     Restore the last snapshot when the machine boots.
     .PARAMETER OnShutdown
     Save a snapshot when the machine shuts down.
     .PARAMETER Name
-    Name of the schedule; by default made from disk and occasion.
+    Name of the schedule; by default it comes from the disk and the occasion.
     .PARAMETER Disk
     The accelerated disk; may be left out if there is only one.
     .PARAMETER Machine
@@ -4706,8 +4709,8 @@ function Register-HotsetWarmupSchedule {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String or objects: -Target
     .OUTPUTS
@@ -4808,8 +4811,8 @@ function Get-HotsetWarmupSchedule {
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -4841,8 +4844,8 @@ function Unregister-HotsetWarmupSchedule {
     .SYNOPSIS
     Disable a schedule and remove its units.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset warmup
     schedule remove".
@@ -4854,8 +4857,8 @@ function Unregister-HotsetWarmupSchedule {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Name: -Name
     .OUTPUTS
@@ -4896,13 +4899,13 @@ function Unregister-HotsetWarmupSchedule {
 function Add-HotsetShare {
     <#
     .SYNOPSIS
-    Give a target a guaranteed part of the cache and a limit, while the disk is in use.
+    Guarantee a target a share of the cache, and limit it, while the disk is in use.
     .DESCRIPTION
-    One database's scan then takes nothing from another's part. Name it again to change it. Only for
-    disks of kind userspace.
+    A scan of one database then cannot take another's share. To change a share, run the command
+    again. Only for disks of kind userspace.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset warmup
     share".
@@ -4912,10 +4915,10 @@ function Add-HotsetShare {
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
     .PARAMETER MountPoint
-    Where the disk is usually mounted, if it is not mounted now. It is mounted there read-only
-    meanwhile.
+    Where the disk is usually mounted, if it is not mounted now. It is mounted there read-only for
+    the duration.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
@@ -4924,14 +4927,14 @@ function Add-HotsetShare {
     .PARAMETER Target
     A database, a table, a folder or a file.
     .PARAMETER Guarantee
-    What others leave it of the cache, such as 30% or 20GiB. Default: 0%.
+    The share of the cache that is reserved for it, such as 30% or 20GiB. Default: 0%.
     .PARAMETER Limit
-    The most it gets of the cache, such as 60% or 50GiB. Default: 100%.
+    The most of the cache that it may use, such as 60% or 50GiB. Default: 100%.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -4939,7 +4942,7 @@ function Add-HotsetShare {
     .EXAMPLE
     Add-HotsetShare database:shop -Guarantee 40% -Disk shop -Dsn sqlserver://db1/shop -Credential sa | Wait-HotsetJob
 
-    No other database's scan takes more than 60 % of the cache from this one.
+    A scan of another database can then take at most 60 % of the cache.
     .LINK
     about_Hotset
     #>
@@ -4980,7 +4983,7 @@ function Add-HotsetShare {
         if ($null -eq $login) { return }
         foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each $Machine
-            $go = $PSCmdlet.ShouldProcess($what, 'Give a target a guaranteed part of the cache and a limit, while the disk is in use')
+            $go = $PSCmdlet.ShouldProcess($what, 'Guarantee a target a share of the cache, and limit it, while the disk is in use')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'warmup share' -AsJob $AsJob.IsPresent -Values @{
                 disk        = $each
@@ -5002,8 +5005,8 @@ function New-HotsetSnapshot {
     .SYNOPSIS
     Save a list of what is cached now, to cache it again after a restart.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset warmup
     snapshot".
@@ -5017,8 +5020,8 @@ function New-HotsetSnapshot {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -5066,7 +5069,7 @@ function Get-HotsetTarget {
     .SYNOPSIS
     List what a warm-up or a pin can name on a database server.
     .DESCRIPTION
-    Databases first, then the tables and indexes of the database of -Dsn, the largest first.
+    Databases first, then the tables and indexes of the database in -Dsn, largest first.
 
     The token needs the right 'read'. On the server's own command line this is "hotset warmup
     targets".
@@ -5076,12 +5079,12 @@ function Get-HotsetTarget {
     .PARAMETER Credential
     The database's user and password. The password is sent in the request's body only.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Count
     How many to list. Default: 100.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -5125,10 +5128,10 @@ function Get-HotsetTarget {
 function Remove-HotsetPin {
     <#
     .SYNOPSIS
-    Remove these from the pinned, excluded and shared targets.
+    Remove targets from those pinned, excluded and shared.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset warmup
     unpin".
@@ -5138,10 +5141,10 @@ function Remove-HotsetPin {
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
     .PARAMETER MountPoint
-    Where the disk is usually mounted, if it is not mounted now. It is mounted there read-only
-    meanwhile.
+    Where the disk is usually mounted, if it is not mounted now. It is mounted there read-only for
+    the duration.
     .PARAMETER Engine
-    The database product. Told by -Dsn if left out.
+    The database product. By default taken from -Dsn.
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
     postgresql://db1:5432/shop. No password: that is -Credential's.
@@ -5152,8 +5155,8 @@ function Remove-HotsetPin {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String or objects: -Target
     .OUTPUTS
@@ -5207,7 +5210,7 @@ function Remove-HotsetPin {
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
         $what = Get-HotsetSubject $Connection ($targets -join ', ') $Machine
-        $go = $PSCmdlet.ShouldProcess($what, 'Remove these from the pinned, excluded and shared targets')
+        $go = $PSCmdlet.ShouldProcess($what, 'Remove targets from those pinned, excluded and shared')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'warmup unpin' -AsJob $AsJob.IsPresent -Values @{
             disk        = $Disk
@@ -5226,8 +5229,8 @@ function Get-HotsetCacheAdvice {
     .SYNOPSIS
     Find the smallest cache that gives nearly all of the attainable NOPM, its price and wear.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     advise".
@@ -5257,8 +5260,8 @@ function Get-HotsetCacheAdvice {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Run: -Run
     .OUTPUTS
@@ -5346,8 +5349,8 @@ function Test-HotsetPrediction {
     .PARAMETER StorageIops
     Other slow storage: its random reads of 8 KiB a second by queue depth, such as 1:126,16:850.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Run: -Run
     .OUTPUTS
@@ -5411,8 +5414,8 @@ function Get-HotsetFlashNeed {
     .PARAMETER Run
     With the NOPM of each, learned from this run (id or 'last').
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
@@ -5471,8 +5474,8 @@ function Get-HotsetHitCurve {
     .SYNOPSIS
     Show the hit ratio of an LRU cache of each size, in one pass over a trace.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     mrc".
@@ -5489,8 +5492,8 @@ function Get-HotsetHitCurve {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -5555,8 +5558,8 @@ function Get-HotsetPrediction {
     .PARAMETER HitRatio
     Predict for this hit ratio, 0 to 1.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     System.String, or objects with the property Run: -Run
     .OUTPUTS
@@ -5612,8 +5615,8 @@ function Start-HotsetTraceRecording {
     The kernel traces the time, kind and place of each request, never its content. The device needs
     no cache. Ctrl-C stops without a result.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset whatif
     record".
@@ -5629,8 +5632,8 @@ function Start-HotsetTraceRecording {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -5681,8 +5684,8 @@ function Invoke-HotsetSimulation {
     .DESCRIPTION
     Several run at once. To resume an interrupted simulation, give the same command again.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     simulate".
@@ -5705,8 +5708,8 @@ function Invoke-HotsetSimulation {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -5766,8 +5769,8 @@ function Import-HotsetTrace {
     .SYNOPSIS
     Convert what another program recorded into hotset's own format, compact and checked.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     trace convert".
@@ -5788,8 +5791,8 @@ function Import-HotsetTrace {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -5847,8 +5850,8 @@ function Get-HotsetTrace {
     The trace (see hotset whatif trace), or a load whose requests are generated while they are read,
     such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -5884,8 +5887,8 @@ function New-HotsetTpccTrace {
     Rows are drawn as the specification says and lie on PostgreSQL's pages; the database's own cache
     and its checkpoints are simulated, and tables grow.
 
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     trace tpcc".
@@ -5907,8 +5910,8 @@ function New-HotsetTpccTrace {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS
@@ -5970,8 +5973,8 @@ function New-HotsetTpchTrace {
     .SYNOPSIS
     Generate the scans of TPC-H's 22 queries, one after the other, at any scale.
     .DESCRIPTION
-    It runs as a job of the server, which goes on when this session ends. The cmdlet waits for it
-    with a progress bar; Ctrl-C ends the waiting only.
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     trace tpch".
@@ -5989,8 +5992,8 @@ function New-HotsetTpchTrace {
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
-    The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or
-    addresses. The server that was connected to last if left out.
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
     .INPUTS
     None
     .OUTPUTS

@@ -40,7 +40,8 @@ def console(
         bool,
         typer.Option(
             "--insecure",
-            help="Let other computers connect without TLS: the network can read everything.",
+            help="Let other computers connect without TLS: anyone on the network can read"
+            " everything.",
         ),
     ] = False,
     public_url: Annotated[
@@ -48,7 +49,7 @@ def console(
         typer.Option(
             "--public-url",
             metavar="https://NAME",
-            help="Address that browsers use, where a proxy in front of the console has the TLS"
+            help="Address that browsers use, if a proxy in front of the console has the TLS"
             " certificate. Cookies are then sent over TLS only.",
         ),
     ] = None,
@@ -95,7 +96,7 @@ def password(
         Path | None,
         typer.Option(
             "--password-file",
-            help="A file whose first line is the password. Without it you are asked.",
+            help="A file whose first line is the password. Without it you are asked for one.",
         ),
     ] = None,
 ) -> None:
@@ -106,7 +107,7 @@ def password(
         passwords.save(_asked() if password_file is None else passwords.read(password_file))
     except passwords.PasswordError as error:
         raise typer.BadParameter(str(error), param_hint="PASSWORD") from None
-    typer.echo("the console's password is set", err=True)
+    typer.echo("the console's password was set", err=True)
 
 
 def _check_bind(bind: str, tls: bool, insecure: bool) -> None:
@@ -121,7 +122,7 @@ def _check_bind(bind: str, tls: bool, insecure: bool) -> None:
         ) from None
     if not loopback and not tls and not insecure:
         raise typer.BadParameter(
-            f"{bind} lets other computers in: give --cert and --key, or say --insecure",
+            f"{bind} lets other computers connect: give --cert and --key, or add --insecure",
             param_hint="--bind",
         )
 
@@ -138,7 +139,7 @@ def _public_name(url: str) -> str:
     if parts.scheme != "https" or not name or parts.username or url.rstrip("/").count("/") != 2:
         raise typer.BadParameter(
             f"{url!r}: write https:// and a name, such as https://console.example.org; the console"
-            " cannot lie below a path",
+            " cannot be below a path",
             param_hint="--public-url",
         )
     return name

@@ -21,24 +21,23 @@ GROUPS: Mapping[str, str] = {
     "report": "Show the report of a run (`hotset report RUN`), and hit ratios and metrics"
     " of accelerated disks.",
     "tier": "Set up, inspect, change and remove the flash cache of a server's disks.",
-    "warmup": "Fill a disk's cache before its users arrive. TARGETs, the most important"
-    " first: the full path of a file or folder, table:NAME, index:NAME,"
-    " database:NAME (--dsn), region:OFFSET+LENGTH, heat, snapshot:FILE.",
+    "warmup": "Fill a disk's cache before its users arrive. TARGETs, most important first: the"
+    " full path of a file or folder, table:NAME, index:NAME, database:NAME (--dsn),"
+    " region:OFFSET+LENGTH, heat, snapshot:FILE.",
     "lab": "Try things out in the lab: a machine with a slow disk and a flash disk.",
     "disk": "Benchmark disks, and work with models of devices.",
     "tpch": "Run TPC-H on your own database: load it, run the 22 queries and the refresh"
-    " functions, check the answers. Results are TPROC-H figures, derived from"
-    " TPC-H; they are not audited TPC results.",
+    " functions, check the answers. Results are TPROC-H values, derived from TPC-H; they are not"
+    " audited TPC results.",
     "whatif": "Predict how much flash a disk needs, how caches would do on a recorded trace, and"
     " what other hit ratios, users, cores or storage would change.",
-    "database": "Inspect and tune a database server: its files, memory and counters. Nothing"
-    " is changed without --yes.",
+    "database": "Inspect and tune a database server: its files, memory and counters. Without --yes"
+    " nothing is changed.",
 }
 """Whose commands are operations, but for those of :data:`OTHERS`."""
 SUBGROUPS: Mapping[str, str] = {
-    "warmup schedule": "Schedule warm-ups by systemd: at set times, when the machine boots, when it"
-    " shuts down.",
-    "whatif trace": "Generate, convert and inspect traces: which requests a disk got, and when.",
+    "warmup schedule": "Schedule warm-ups with systemd: at set times, at boot, at shutdown.",
+    "whatif trace": "Generate, convert and inspect traces: the requests that a disk got, and when.",
 }
 SINGLE: Mapping[str, str] = {
     "demo": "Run the demonstration that comes with hotset (experiments/demo.toml).",

@@ -43,7 +43,7 @@ def list_jobs(format_: FormatOption = Format.TABLE) -> None:
 def show_job(
     job: JobArgument,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Keep printing its messages until it has ended.")
+        bool, typer.Option("--follow", help="Keep printing its messages until it ends.")
     ] = False,
     format_: Annotated[
         Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")
@@ -77,7 +77,7 @@ def show_job(
 
 @app.command("cancel")
 def cancel_job(job: JobArgument) -> None:
-    """Interrupt a job, as Ctrl-C does. It removes what it had set up."""
+    """Interrupt a job, as Ctrl-C would. It removes what it had set up."""
     from ..jobs import store as jobs
 
     found = jobs.find(job)
@@ -86,7 +86,8 @@ def cancel_job(job: JobArgument) -> None:
         return
     jobs.cancel(found.id)
     typer.echo(
-        f"interrupted {found.id}; `hotset jobs show --follow {found.id}` shows it end", err=True
+        f"interrupted {found.id}; `hotset jobs show --follow {found.id}` shows how it ends",
+        err=True,
     )
 
 

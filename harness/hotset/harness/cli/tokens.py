@@ -35,7 +35,8 @@ def create_token(
         ),
     ] = Right.ADMIN,
     valid_days: Annotated[
-        int | None, typer.Option(min=1, max=3650, help="Days until it expires; never if left out.")
+        int | None,
+        typer.Option(min=1, max=3650, help="Days until it expires; without it, it never does."),
     ] = None,
 ) -> None:
     """Create a token and print it. It is shown only this once; hotset keeps its hash."""

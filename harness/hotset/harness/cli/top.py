@@ -23,7 +23,7 @@ _LOOK_S = 0.1
 def top(
     interval: Annotated[
         float,
-        typer.Argument(metavar="INTERVAL", min=0.2, help="Seconds between two readings."),
+        typer.Argument(metavar="INTERVAL", min=0.2, help="Seconds between readings."),
     ] = 1.0,
     machine: HostOption = "local",
     engine: ServerOption = "postgres",
@@ -32,13 +32,11 @@ def top(
 ) -> None:
     """Watch all accelerated disks of a machine live; with --dsn, the database as well.
 
-    It shows hit ratios now, over the last minute and since the start, requests, dirty and used
+    Shows hit ratios (now, over the last minute and since the start), requests, and dirty and used
     blocks. Keys: q quits, s sorts, ? shows help.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise typer.BadParameter(
-            "top fills a terminal's screen, and this is none: `hotset tier watch` prints lines"
-        )
+        raise typer.BadParameter("top needs a terminal; `hotset tier watch` prints lines instead")
     from hotset.cachelayer.testbed import connect as machines
 
     from ..databases import connect

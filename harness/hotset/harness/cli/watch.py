@@ -20,8 +20,8 @@ def watch(
         list[str] | None,
         typer.Argument(
             metavar="DISK [INTERVAL [COUNT]]",
-            help="The disk (the only one if left out), seconds between two lines (1), how many"
-            " lines (until Ctrl-C).",
+            help="The disk (may be left out if there is only one), seconds between lines (1),"
+            " number of lines (until Ctrl-C).",
         ),
     ] = None,
     machine: HostOption = "local",
@@ -38,7 +38,8 @@ def watch(
         tier = target.tier
         if tier.spec.bypass:
             typer.echo(
-                "note: bcache tells every 13 s what went past it: watch at 15 s or more",
+                "note: bcache reports bypassed requests only every 13 s: use an interval of 15 s"
+                " or more",
                 err=True,
             )
         if format_ is Format.CSV:
@@ -62,7 +63,7 @@ def _watch_words(words: list[str]) -> tuple[str | None, float, int | None]:
         words = words[:-1]
     if len(words) > 1:
         raise typer.BadParameter(
-            f"{' '.join(words)!r} is more than a disk: write [DISK] [INTERVAL [COUNT]]"
+            f"{' '.join(words)!r} names more than one disk: write [DISK] [INTERVAL [COUNT]]"
         )
     interval = float(figures[0]) if figures else 1.0
     count = figures[1] if len(figures) > 1 else None

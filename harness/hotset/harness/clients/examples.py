@@ -32,7 +32,7 @@ _OWN = {
     "database memory": [
         (
             "Set-HotsetDatabaseMemory sqlserver://db1/master -Credential sa -Size 8GiB -WhatIf",
-            "Shows the statements that would run, and runs none.",
+            "Shows the statements that would run, without running them.",
         ),
     ],
     "disk models": [("Get-HotsetDiskModel | Sort-Object IopsQd32", "")],
@@ -56,14 +56,14 @@ _OWN = {
         (
             "Invoke-HotsetSql sqlserver://db1/shop -Credential sa -Users 32 -Script"
             " /srv/sql/checkout.sql@70, /srv/sql/search.sql@30 | Select-Object Tps, Thresholds",
-            "Your own transactions a second.",
+            "Your own transactions per second.",
         ),
     ],
     "tier flush": [("Get-HotsetTier | Where-Object DirtyBytes -gt 1GB | Sync-HotsetTier", "")],
     "tier status": [
         (
             "Get-HotsetTier -Connection (Get-HotsetConnection) | Sort-Object HitRatio",
-            "The disks of all servers that are connected to, the lowest hit ratio first.",
+            "The disks of all connected servers, lowest hit ratio first.",
         ),
         ("Get-HotsetTier | Where-Object DirtyBytes -gt 1GB", ""),
     ],
@@ -71,7 +71,7 @@ _OWN = {
         (
             "(Invoke-HotsetTpcc sqlserver://db1/tpcc -Credential sa -Users 32"
             " -Warehouses 100).Nopm",
-            "New orders a minute.",
+            "New orders per minute.",
         ),
         (
             "Invoke-HotsetTpcc sqlserver://db1/tpcc -Credential sa -Users 1, 2, 4, 8, 16 |"
@@ -89,15 +89,15 @@ _OWN = {
     "warmup plan": [
         (
             "Get-HotsetWarmupPlan database:shop -Dsn sqlserver://db1/shop -Credential sa",
-            "How much of the database fits in the cache, how much is there already, seconds"
-            " to fetch the rest.",
+            "How much of the database fits in the cache, how much is cached already, and how long"
+            " the rest takes.",
         ),
     ],
     "warmup share": [
         (
             "Add-HotsetShare database:shop -Guarantee 40% -Disk shop -Dsn sqlserver://db1/shop"
             " -Credential sa | Wait-HotsetJob",
-            "No other database's scan takes more than 60 % of the cache from this one.",
+            "A scan of another database can then take at most 60 % of the cache.",
         ),
     ],
     "warmup run": [

@@ -10,11 +10,11 @@ from .cmdlets import Cmdlet, twin_name
 _BY_HAND = (
     ("Connect-Hotset", "connect", "Connects the session to servers."),
     ("Get-HotsetConnection", "", "Lists the servers that the session is connected to."),
-    ("Disconnect-Hotset", "", "Forgets a server and its token."),
+    ("Disconnect-Hotset", "", "Disconnects from a server and forgets its token."),
     ("Get-HotsetJob", "get-job", "Lists the jobs, or shows one."),
     ("Wait-HotsetJob", "wait-job", "Waits for jobs, with a progress bar each; returns results."),
     ("Stop-HotsetJob", "stop-job", "Cancels a job."),
-    ("Remove-HotsetJob", "remove-job", "Forgets a job that has ended."),
+    ("Remove-HotsetJob", "remove-job", "Removes a job that has ended."),
     ("Show-HotsetReport", "", "Opens a report in the browser."),
 )
 
@@ -34,7 +34,8 @@ def markdown(every: Sequence[Cmdlet]) -> str:
             "",
             "# Cmdlets",
             "",
-            "`Get-Help NAME -Full` says all of each. [How to use them](../powershell.md).",
+            "`Get-Help NAME -Full` shows the full help of each. [How to use"
+            " them](../powershell.md).",
             "",
             "| PowerShell | `hotset-api.sh` | Command | What it does |",
             "|---|---|---|---|",

@@ -13,8 +13,8 @@ from ..operations.base.kinds import FieldKind
 from ..operations.base.registry import Kind, Operation
 
 CONNECTION = (
-    "The servers to ask, one or several: what Connect-Hotset or Get-HotsetConnection returned, or"
-    " addresses. The server that was connected to last if left out."
+    "The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or"
+    " addresses. By default the server that you connected to last."
 )
 AS_JOB = "Returns the job at once instead of waiting for it."
 CREDENTIAL = "The database's user and password. The password is sent in the request's body only."
@@ -26,22 +26,22 @@ _DSN = (
     "The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or"
     " postgresql://db1:5432/shop. No password: that is -Credential's."
 )
-_ENGINE = "The database product. Told by -Dsn if left out."
+_ENGINE = "The database product. By default taken from -Dsn."
 _TEXTS = {
     ("tpcc run", "check"): "Does not check the twelve consistency conditions afterwards.",
     ("tier create", "reserve"): "Lets other hosts write to the origin.",
     ("tpcc run", "threshold"): "What the run must reach, such as 'nopm>=50000' or"
     " 'p95(new_order)<20ms': the job fails if it does not.",
-    ("tpcc run", "users"): "Virtual users; several numbers that rise, such as 1, 2, 4, 8, give a"
-    " curve: a window for each.",
-    ("sql run", "script"): "Files of SQL on the hotset server, in a folder that its remote.toml"
+    ("tpcc run", "users"): "Number of virtual users. A rising list, such as 1, 2, 4, 8, measures a"
+    " curve, with a window for each number.",
+    ("sql run", "script"): "SQL files on the hotset server, in a folder that its remote.toml"
     " allows, with their weights, such as /srv/sql/checkout.sql@70.",
     ("sql run", "threshold"): "What the run must reach, such as 'tps>=500' or"
     " 'p95(checkout)<20ms': the job fails if it does not.",
-    ("sql run", "users"): "Virtual users; several numbers that rise, such as 1, 2, 4, 8, give a"
-    " curve: a window for each.",
-    ("sql suggest", "folder"): "A folder on the hotset server for the scripts; files that are there"
-    " stay.",
+    ("sql run", "users"): "Number of virtual users. A rising list, such as 1, 2, 4, 8, measures a"
+    " curve, with a window for each number.",
+    ("sql suggest", "folder"): "A folder on the hotset server for the scripts; existing files are"
+    " kept.",
     ("tpch run", "threshold"): "What the run must reach, such as 'queries<60s': the job fails if it"
     " does not.",
     ("disk bench", "threshold"): "What the disk must reach, such as"
@@ -51,12 +51,13 @@ _TEXTS = {
     ("tier explain", "name"): "A file on the disk, or a table (with -Dsn).",
     ("runs rm", "run"): "A run's whole id.",
     ("runs compare", "runs"): "The runs to compare: ids, or objects of Get-HotsetRun.",
-    ("warmup schedule add", "targets"): "As for Start-HotsetWarmup, with -At.",
+    ("warmup schedule add", "targets"): "What to cache at the times of -At, as for"
+    " Start-HotsetWarmup.",
 }
 _TARGETS = (
     " A full path of a file or folder on the disk, table:NAME, index:NAME, database:NAME (these"
-    " with -Dsn), region:OFFSET+LENGTH, heat, or snapshot:FILE. By the pipeline also"
-    " objects with SqlInstance and Name, such as those of Get-DbaDatabase."
+    " with -Dsn), region:OFFSET+LENGTH, heat, or snapshot:FILE. The pipeline also takes objects"
+    " with SqlInstance and Name, such as those of Get-DbaDatabase."
 )
 _ASCII = {
     "…": "...",
@@ -107,20 +108,20 @@ def description(found: Operation) -> str:
     parts = [_sentences(one, "") for one in found.help.split("\n\n")[1:]]
     if found.kind is Kind.JOB:
         parts.append(
-            "It runs as a job of the server, which goes on when this session ends."
+            "It runs as a job on the server, which continues when this session ends."
             + (
                 " The job is returned at once: Wait-HotsetJob waits for it."
                 if found.name == "warmup run"
-                else " The cmdlet waits for it with a progress bar; Ctrl-C ends the waiting only."
+                else (
+                    " The cmdlet waits for it with a progress bar; Ctrl-C only stops the waiting."
+                )
             )
         )
     if "dry_run" in found.fields:
-        parts.append(
-            "With -WhatIf the server is asked what it would do, and that is returned as text."
-        )
+        parts.append("With -WhatIf the server says what it would do, and that is returned as text.")
     asks = found.destroys or found.needs_yes
     if asks and found.right.value != "read":
-        parts.append("It asks before it does anything; a script says -Confirm:$false.")
+        parts.append("It asks for confirmation first; in a script use -Confirm:$false.")
     parts.append(
         f"The token needs the right '{found.right.value}'. On the server's own command line this is"
         f' "hotset {found.name}".'

@@ -62,8 +62,8 @@ Machine = Annotated[
 SampledServer = Annotated[
     Text | None,
     Field(
-        description="Also sample the database's server: its CPU, and what goes through the devices"
-        " below its accelerated disks."
+        description="Also sample the database's server: its CPU, and the I/O of the devices below"
+        " its accelerated disks."
     ),
     Cli(metavar="local|vm|ssh://[USER@]HOST[:PORT]"),
     Names.MACHINE,
@@ -97,7 +97,7 @@ def _printable(password: SecretStr) -> SecretStr:
     if not text.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in text):
         raise ValueError("it is not valid unicode")
     if not re.fullmatch(TEXT_PATTERN, text):
-        raise ValueError("it holds control characters: leave them out")
+        raise ValueError("it contains control characters: leave them out")
     return password
 
 
@@ -115,14 +115,16 @@ DriverField = Annotated[
     ),
 ]
 Rampup = Annotated[
-    float, Field(ge=0, le=DAYS_S, description="Seconds before the window, not measured.")
+    float, Field(ge=0, le=DAYS_S, description="Seconds to run before measuring starts.")
 ]
-Duration = Annotated[float, Field(ge=1, le=DAYS_S, description="Seconds of the measured window.")]
+Duration = Annotated[
+    float, Field(ge=1, le=DAYS_S, description="Length of the measured window, in seconds.")
+]
 UntilSteady = Annotated[
     Expression | None,
     Field(
-        description="Repeat the window until it is steady (SNIA's PTS), for at most this time,"
-        " such as 10m. The last window counts."
+        description="Repeat the window until throughput is steady (as SNIA's PTS defines it), for"
+        " at most this long, such as 10m. The last window counts."
     ),
 ]
 Output = Annotated[
@@ -154,7 +156,7 @@ Size = Annotated[
 def rate(text: Any) -> Any:  # noqa: ANN401 - whatever was given
     """Bytes a second as users write them, such as 50MB/s, checked."""
     if isinstance(text, str) and Bytes.parse(text.removesuffix("/s")) < 1:
-        raise ValueError("a rate is more than 0")
+        raise ValueError("a rate must be more than 0")
     return text
 
 
@@ -187,7 +189,7 @@ def each_users(text: str) -> list[int]:
     rising = all(before < after for before, after in pairwise(found))
     if len(found) != len(parts) or not rising or found[-1] > USERS_MAX:
         raise ValueError(
-            f"give a number from 1 to {USERS_MAX:,}, or several that rise, such as 1,2,4,8"
+            f"give a number from 1 to {USERS_MAX:,}, or a rising list, such as 1,2,4,8"
         )
     return found
 

@@ -129,7 +129,8 @@ def label_of(by: str, engine: EngineName, dsn: str | None, password: str | None)
         return str
     if dsn is None:
         raise RequestError(
-            f"by {by} a database server is needed that knows its files: name it, or ask by file",
+            f"by {by} hotset has to ask the database server for its files: name the server, or use"
+            " by file",
             field="by",
         )
     from ...databases import connect

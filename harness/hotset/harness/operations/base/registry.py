@@ -271,7 +271,7 @@ def _refused(found: Operation, error: ValidationError) -> RequestError:
     secret = name == "password"
     shown = "" if secret else f"{_short(first['input'])} "
     if first["type"] == "string_pattern_mismatch":
-        return RequestError(f"{shown}holds control characters: leave them out", field=name)
+        return RequestError(f"{shown}contains control characters: leave them out", field=name)
     words = first["msg"].removeprefix("Value error, ")
     return RequestError(f"{shown}is refused: {words[:1].lower()}{words[1:]}", field=name)
 

@@ -106,7 +106,7 @@ def permitted() -> Permitted:
         if key not in known:
             raise SettingsError(f"{file}: unknown key {key}; there are {', '.join(known)}")
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            raise SettingsError(f'{file}: {key} is not a list of texts such as ["…"]')
+            raise SettingsError(f'{file}: {key} is not a list of strings such as ["…"]')
     for folder in table.get("folders", ()):
         if not _is_full(folder) or PurePosixPath(folder) == PurePosixPath("/"):
             raise SettingsError(f"{file}: folders: {folder!r} is not a folder's full path")
@@ -148,7 +148,7 @@ def mark_of(field: FieldInfo) -> Names:
 
 def _require(allowed: Permitted, field: str, names: Names, text: str, engine: str) -> None:
     if names is Names.WORD and _PATH.search(text):
-        raise NotPermittedError(f"{text!r} is a path, and this is a name", field=field)
+        raise NotPermittedError(f"{text!r} is a path, but a name is expected", field=field)
     if names is Names.MACHINE:
         _require_machine(allowed, field, text)
     for path in _FILES_IN.get(names, _no_files)(text):
@@ -167,10 +167,10 @@ def _require_below(
     """:raises NotPermittedError: the path leads out of all folders."""
     if _is_full(text) and any(_is_below(text, one) for one in (*allowed.folders, *more)):
         return
-    what = "is not a full path" if not _is_full(text) else "is below no folder that is allowed"
+    what = "is not a full path" if not _is_full(text) else "is not below an allowed folder"
     raise NotPermittedError(
-        f"{before}{text} {what}: the API and the console name only files below the folders of"
-        f" `folders` in {settings_file()} on the server; the command line there names any",
+        f"{before}{text} {what}: the API and the console may name only files below the `folders`"
+        f" listed in {settings_file()} on the server; the command line there may name any",
         field=field,
     )
 

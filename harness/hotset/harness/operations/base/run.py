@@ -98,7 +98,7 @@ def _few(caller: Caller) -> Iterator[None]:
     with _counting:
         if _answering[caller.name] >= QUERIES_AT_ONCE:
             raise BusyCallerError(
-                f"{QUERIES_AT_ONCE} queries of {caller.name} are being answered: wait for one"
+                f"{QUERIES_AT_ONCE} queries of {caller.name} are in progress: wait for one"
             )
         _answering[caller.name] += 1
     try:

@@ -45,7 +45,7 @@ class Log(Result):
         from rich.text import Text
 
         if not self.entries:
-            console.print("nothing is logged yet")
+            console.print("nothing has been logged yet")
             return
         table = Table("when", "who", "what", "outcome", box=None, pad_edge=False)
         for entry in self.entries:

@@ -42,7 +42,7 @@ _LAB = Lock("lab")
 def build_image(request: Nothing, context: Context) -> Lines:  # noqa: ARG001
     """Build the Debian image that the lab runs in, if it needs one and there is none yet.
 
-    The first run does this, too.
+    The first run does this as well.
     """
     from hotset.cachelayer.hosts.local import Local
     from hotset.cachelayer.testbed import image
@@ -52,7 +52,7 @@ def build_image(request: Nothing, context: Context) -> Lines:  # noqa: ARG001
     if labs.choose("auto", "auto") == "local":
         report.say("this kernel has dm-cache: the lab runs on it, without an image")
     else:
-        report.say(f"the image is there: {image.ensure(Local(), report.say).folder}")
+        report.say(f"the image is ready: {image.ensure(Local(), report.say).folder}")
     return Lines()
 
 
@@ -86,8 +86,8 @@ def up(request: Up, context: Context) -> Lines:
 
     Its slow disk and its flash device are modelled. If you are root and this computer has FUSE and
     loop devices, the lab is PostgreSQL with TPC-C on an accelerated disk, right here. Otherwise it
-    boots a machine (User-Mode Linux where that boots and there is no KVM, or else a virtual
-    machine), and `tier create` puts a cache in front of its disk.
+    boots a machine (User-Mode Linux if that boots here and there is no KVM, else a virtual
+    machine), and you put a cache in front of its disk with `tier create`.
     """
     from ... import doctor
     from ...lab import live
@@ -128,8 +128,7 @@ def _boot(request: Up, context: Context) -> None:
         lab.close()
     report.say(f"up: {lab.kind}, slow disk {slow}, flash {labs.FLASH_DISK}")
     report.say(
-        f"use it: --machine {lab.kind}; look inside: hotset lab shell; take it down:"
-        " hotset lab down"
+        f"use it: --machine {lab.kind}; open a shell: hotset lab shell; stop it: hotset lab down"
     )
 
 

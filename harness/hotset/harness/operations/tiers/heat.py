@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from ...monitoring.hit_report import Target
 
 NoResident = Annotated[
-    bool, Field(description="Do not read what is cached (dm-cache pauses for a moment for that).")
+    bool,
+    Field(
+        description="Do not look up what is cached (looking it up pauses dm-cache for a moment)."
+    ),
 ]
 
 
@@ -33,13 +36,13 @@ class Start(Request):
     machine: fields.Machine = "local"
     half_life: Annotated[
         fields.Expression,
-        Field(description="After how long a request counts half, such as 8h or 7d."),
+        Field(description="Time after which a request counts half as much, such as 8h or 7d."),
     ] = "1d"
 
 
 @operation("heat start", Kind.JOB, Right.OPERATE, ("Start", "HotsetHeat"))
 def start(request: Start, context: Context) -> Lines:
-    """Have the kernel count the disk's requests per region."""
+    """Start counting the disk's requests per region, in the kernel."""
     from hotset.cachelayer.stats import region_counters
 
     from ...monitoring.hit_report import parse_span
@@ -188,12 +191,12 @@ def heats_of(target: Target, context: Context) -> tuple[Grid, dict[int, float]]:
         except NotCountedError as error:
             if store.grid is None:
                 raise
-            context.note(f"{error}; this is what was counted before")
+            context.note(f"{error}; these are earlier counts")
             return store.grid, store.heats(now)
         gained = store.fold(reading, now)
         if gained.dropped:
             context.note(
-                f"{gained.dropped:,} requests found no room in the kernel's table and are not"
+                f"{gained.dropped:,} requests did not fit into the kernel's table and are not"
                 " counted"
             )
         return reading.grid, store.heats(now)

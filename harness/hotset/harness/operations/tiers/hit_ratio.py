@@ -30,15 +30,15 @@ class HitRatio(Request):
     by: Annotated[
         Literal["total", "volume", "file", "database", "table"],
         Field(
-            description="The whole disk, or its parts (these need `hotset heat start`). volume: all"
-            " disks of the card and its flash volume."
+            description="total: the whole disk; file, database, table: its parts (they need"
+            " `hotset heat start`); volume: all disks of the card and its flash volume."
         ),
     ] = "total"
     since: Annotated[
         fields.Expression,
         Field(
             description="boot: since the counters started; last: since the last report; or a time"
-            " (08:00, 2026-11-21T08:00) or span (8h), if readings of then were kept."
+            " (08:00, 2026-11-21T08:00) or span (8h), if readings from then were kept."
         ),
     ] = "boot"
     engine: fields.Product = "postgres"
@@ -69,7 +69,7 @@ def hit_ratio(request: HitRatio, context: Context) -> Hits:  # noqa: ARG001
 
     start = places.parsed("since", lambda: hit_report.parse_since(request.since, time.time()))
     if request.by == "volume" and request.since != "boot":
-        raise RequestError("a card's volume is counted since boot only", field="since")
+        raise RequestError("a card's volume is counted only since boot", field="since")
     with places.target_of(request.machine, request.disk) as target:
         if request.by == "total":
             return Hits(hit_report.of_disk(target, start))
@@ -87,7 +87,7 @@ class Metrics(Request):
         Path | None,
         Field(
             description="Write them to this file, atomically, for a textfile collector"
-            " (its name must end in .prom for node_exporter)."
+            " (node_exporter wants a name that ends in .prom)."
         ),
         OnThisComputer,
     ] = None
@@ -102,7 +102,7 @@ def metrics(request: Metrics, context: Context) -> Lines:  # noqa: ARG001
 
     output = request.output
     if output is not None and not output.parent.is_dir():
-        raise RequestError(f"{output}: there is no folder {output.parent}", field="output")
+        raise RequestError(f"{output}: the folder {output.parent} does not exist", field="output")
     with places.machine(request.machine) as there:
         measured = tier_metrics.measure(there)
         tier_metrics.keep(request.machine, measured, time.time())

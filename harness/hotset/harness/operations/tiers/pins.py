@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from hotset.cachelayer.warmup.pins import Preferences
 
 _ONLY_WARM_UPS = (
-    "{kind} has no pins of its own: what is pinned comes first in every warm-up of this disk, and"
-    " what is excluded is left out of them, while the kernel's policy goes on evicting and"
-    " promoting as it likes. A cache of kind userspace keeps to both"
+    "{kind} cannot pin by itself: what is pinned comes first in every warm-up of this disk, and"
+    " what is excluded is left out of them, but the kernel's policy still evicts and promotes as"
+    " it likes. A cache of kind userspace enforces both"
 )
 
 
@@ -42,10 +42,11 @@ class Fetch(Prefer):
 
 @operation("warmup pin", Kind.JOB, Right.OPERATE, ("Add", "HotsetPin"), progress=True)
 def pin_targets(request: Fetch, context: Context) -> Lines:
-    """Keep these in the cache, whatever else is used.
+    """Keep these targets in the cache, whatever else is accessed.
 
     A cache of kind userspace fetches them now, keeps room for them, and never evicts them. The
-    kernel's dm-cache and bcache cannot: there they come first in every warm-up, so schedule one.
+    kernel's dm-cache and bcache cannot do that: with them, pinned targets only come first in every
+    warm-up, so schedule one.
     """
 
     def pinned(found: Preferences) -> Preferences:
@@ -58,11 +59,11 @@ def pin_targets(request: Fetch, context: Context) -> Lines:
 
 @operation("warmup exclude", Kind.JOB, Right.OPERATE, ("Add", "HotsetExclusion"), progress=True)
 def exclude_targets(request: Prefer, context: Context) -> Lines:
-    """Keep these out of the cache.
+    """Keep these targets out of the cache.
 
-    A cache of kind userspace writes back and drops what it has of them, and never takes them in.
-    The kernel's dm-cache and bcache may still promote them when they are used; there only warm-ups
-    leave them out.
+    A cache of kind userspace writes back and drops what it holds of them, and does not cache them
+    again. The kernel's dm-cache and bcache may still promote them when they are used; there only
+    warm-ups leave them out.
     """
 
     def excluded(found: Preferences) -> Preferences:
@@ -96,19 +97,20 @@ class ShareRequest(Lookup):
         Cli(argument=True, metavar="TARGET"),
     ]
     guarantee: Annotated[
-        Part, Field(description="What others leave it of the cache, such as 30% or 20GiB.")
+        Part,
+        Field(description="The share of the cache that is reserved for it, such as 30% or 20GiB."),
     ] = "0%"
     limit: Annotated[
-        Part, Field(description="The most it gets of the cache, such as 60% or 50GiB.")
+        Part, Field(description="The most of the cache that it may use, such as 60% or 50GiB.")
     ] = "100%"
 
 
 @operation("warmup share", Kind.JOB, Right.OPERATE, ("Add", "HotsetShare"), progress=True)
 def share_target(request: ShareRequest, context: Context) -> Lines:
-    """Give a target a guaranteed part of the cache and a limit, while the disk is in use.
+    """Guarantee a target a share of the cache, and limit it, while the disk is in use.
 
-    One database's scan then takes nothing from another's part. Name it again to change it. Only for
-    disks of kind userspace.
+    A scan of one database then cannot take another's share. To change a share, run the command
+    again. Only for disks of kind userspace.
     """
     from hotset.cachelayer.warmup.pins import Share
 
@@ -120,7 +122,7 @@ def share_target(request: ShareRequest, context: Context) -> Lines:
 
 @operation("warmup unpin", Kind.JOB, Right.OPERATE, ("Remove", "HotsetPin"), progress=True)
 def unpin_targets(request: Prefer, context: Context) -> Lines:
-    """Remove these from the pinned, excluded and shared targets."""
+    """Remove targets from those pinned, excluded and shared."""
 
     from ...warmup.targets import parse
 
@@ -138,9 +140,9 @@ class Refresh(Lookup):
 
 @operation("warmup refresh", Kind.JOB, Right.OPERATE, ("Update", "HotsetPin"), progress=True)
 def refresh(request: Refresh, context: Context) -> Lines:
-    """Look up again where pinned, excluded and shared targets lie, and fetch what is pinned.
+    """Look up again where pinned, excluded and shared targets are, and cache what is pinned.
 
-    A table that has grown lies in more places. Every warm-up of the disk does this as well.
+    Use it when tables have grown. Every warm-up of the disk does this as well.
     """
     return _prefer(request, None, lambda known: known, context, request.rate, needs_engine=True)
 
@@ -218,9 +220,9 @@ def _prefer(
         if found.kind != "userspace":
             if needs_engine:
                 raise RequestError(
-                    f"{found.kind} cannot be divided: the kernel's cache knows no shares, and keeps"
-                    " to no pins",
-                    Remedy("have a cache that does", "tier create", {"kind": "userspace"}),
+                    f"{found.kind} cannot be divided: the kernel's caches have no shares and no"
+                    " pins",
+                    Remedy("use a cache that has them", "tier create", {"kind": "userspace"}),
                     field="disk",
                 )
             pins.save(there, found.name, wanted)

@@ -1,4 +1,4 @@
-"""Schedule warm-ups by systemd: at set times, when the machine boots, when it shuts down."""
+"""Schedule warm-ups with systemd: at set times, at boot, at shutdown."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 class Add(Request):
     targets: Annotated[
         fields.Targets | None,
-        Field(description="As for `warmup run`, with --at."),
+        Field(description="What to cache at the times of --at, as for `warmup run`."),
         Cli(argument=True, metavar="TARGET"),
     ] = None
     at: Annotated[
         fields.Expression | None,
-        Field(description="When, in the form of systemd.time(7), such as 'Mon..Fri 07:00'."),
+        Field(description="When to run, as in systemd.time(7), such as 'Mon..Fri 07:00'."),
     ] = None
     on_boot: Annotated[
         bool, Field(description="Restore the last snapshot when the machine boots.")
@@ -37,7 +37,9 @@ class Add(Request):
     ] = False
     name: Annotated[
         fields.Word | None,
-        Field(description="Name of the schedule; by default made from disk and occasion."),
+        Field(
+            description="Name of the schedule; by default it comes from the disk and the occasion."
+        ),
     ] = None
     disk: fields.DiskOption = None
     machine: fields.Machine = "local"
@@ -62,7 +64,7 @@ class Add(Request):
     no_enable: Annotated[bool, Field(description="Write the units, but do not enable them.")] = (
         False
     )
-    dry_run: Annotated[bool, Field(description="Print the units, and write nothing.")] = False
+    dry_run: Annotated[bool, Field(description="Print the units without writing them.")] = False
 
 
 @operation("warmup schedule add", Kind.JOB, Right.ADMIN, ("Register", "HotsetWarmupSchedule"))

@@ -48,7 +48,7 @@ class Offered(Text):
 def list_targets(request: Ask, context: Context) -> Offered:  # noqa: ARG001
     """List what a warm-up or a pin can name on a database server.
 
-    Databases first, then the tables and indexes of the database of --dsn, the largest first.
+    Databases first, then the tables and indexes of the database in --dsn, largest first.
     """
     from ...warmup import offers
 

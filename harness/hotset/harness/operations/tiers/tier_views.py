@@ -72,7 +72,7 @@ class Status(Result):
 def status(request: OneDisk, context: Context) -> Status:
     """Show kind, sizes, mode, use, hit ratio and state of the accelerated disks.
 
-    Exit code 4 when one of them has failed.
+    Exit code 4 if one of them has failed.
     """
     from hotset.cachelayer.hosts import locks
     from hotset.cachelayer.provisioning import cache_device as cards
@@ -144,7 +144,7 @@ class ResidentRequest(OneDisk):
 
 @operation("tier resident", Kind.QUERY, Right.READ, ("Get", "HotsetCachedRange"))
 def resident(request: ResidentRequest, context: Context) -> Resident:  # noqa: ARG001
-    """List what is cached: ranges of the disk in bytes, in order."""
+    """List what is cached, as ranges of bytes of the disk, in order."""
     from hotset.cachelayer.provisioning import cache_device as cards
 
     with places.disk_of(request.machine, request.disk, "tier resident", "shared") as place:
@@ -187,9 +187,9 @@ class Explained(Text):
 
 @operation("tier explain", Kind.QUERY, Right.READ, ("Get", "HotsetExplanation"))
 def explain(request: Explain, context: Context) -> Explained:  # noqa: ARG001
-    """Would this hit? Show how much of a file or table is cached, its heat and its hits.
+    """Would this hit? Show how much of a file or table is cached, and how hot it is.
 
-    And what would happen to its next requests.
+    Also shows its hits so far, and what would happen to its next requests.
     """
     from ...monitoring import explain as explaining
 
@@ -233,10 +233,10 @@ class Labelled(Result):
         lines = []
         for one in self.found:
             disks = ", ".join(f"{disk.name} over {disk.origin}" for disk in one.card.disks)
-            known = f"known here as {one.known_as}" if one.known_as else "not known here"
+            known = f"registered here as {one.known_as}" if one.known_as else "not known here"
             lines.append(f"{one.flash}: card {one.card.name} of {one.card.host_name}, {known}")
             lines.append(f"  disks: {disks or 'none'}")
-        write(console, "\n".join(lines) or "no flash device carries hotset's label")
+        write(console, "\n".join(lines) or "no flash device carries a hotset label")
 
     def csv(self) -> str:
         names = ("flash", "card", "uuid", "machine", "this_machine", "known_as", "generation")

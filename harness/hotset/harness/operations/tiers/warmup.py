@@ -65,7 +65,7 @@ MountPoint = Annotated[
     | None,
     Field(
         description="Where the disk is usually mounted, if it is not mounted now. It is mounted"
-        " there read-only meanwhile."
+        " there read-only for the duration."
     ),
 ]
 Dsn = Annotated[
@@ -79,7 +79,7 @@ Samples = Annotated[
     Field(
         ge=0,
         le=1_000_000,
-        description="Offline: how many blocks to compare with the origin afterwards.",
+        description="Offline: number of blocks to compare with the origin afterwards.",
     ),
 ]
 Share = Annotated[
@@ -154,7 +154,7 @@ class PlanResult(Text):
 
 @operation("warmup plan", Kind.QUERY, Right.READ, ("Get", "HotsetWarmupPlan"))
 def plan(request: Plan, context: Context) -> PlanResult:
-    """Show what a warm-up would do: what fits, what does not, in which order, how long it takes."""
+    """Show what a warm-up would do: what fits, what does not, the order, and how long it takes."""
     from ...warmup import planning
 
     wanted = _planning(request, request.targets)
@@ -236,10 +236,10 @@ def _lock(request: Run | Restore) -> Lock:
     "warmup run", Kind.JOB, Right.OPERATE, ("Start", "HotsetWarmup"), progress=True, lock=_lock
 )
 def run(request: Run, context: Context) -> Warmed:
-    """Cache the targets. If it is interrupted, --resume or the same command continues.
+    """Cache the targets. To continue after an interruption, use --resume or the same command.
 
-    What is already cached stays, as far as there is room. For an offline warm-up the device must be
-    idle: stop the database and unmount. If it is not idle, the plan is saved for --resume.
+    What is already cached stays if there is room. An offline warm-up needs an idle device: stop the
+    database and unmount. If the device is not idle, the plan is saved for --resume.
     """
     from ...warmup import plan_store
 
