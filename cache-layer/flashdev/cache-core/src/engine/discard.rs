@@ -56,7 +56,6 @@ impl Engine {
         }
         match self.policy.resident(block) {
             None => self.discard_on_origin(block),
-            Some(_) if self.stopping => self.refuse(waiting, Errno::ESHUTDOWN),
             Some(_) => {
                 self.put_aside(waiting);
                 match self.policy.discard(block) {

@@ -194,7 +194,9 @@ impl Engine {
 
     /// Policy and cleaner take turns, so that neither starves.
     fn next_migration(&mut self, now: Nanos) -> Option<Next> {
-        if self.health != Health::Healthy || self.stopping {
+        // What discards wait for is brought to its end.
+        let begins = !self.stopping || !self.discards.is_empty();
+        if self.health != Health::Healthy || !begins {
             return None;
         }
         let blocks = self
@@ -219,7 +221,7 @@ impl Engine {
         let cleaner_first = self.migrations.cleaner_first;
         for cleaner in [cleaner_first, !cleaner_first] {
             let next = match cleaner {
-                true if spare => self
+                true if spare && !self.stopping => self
                     .next_cleaning(now, may_clean)
                     .map(|(block, slot)| Next::Clean(block, slot)),
                 false if room => self.policy.next_work(now, all_idle).map(Next::Policy),

@@ -381,7 +381,8 @@ impl Engine {
         there && (!write || self.dirty.contains(block) && recorded())
     }
 
-    /// Nothing new is begun any more, but requests are served; what is under way comes to an end.
+    /// Nothing new is begun any more, but requests are served, of whatever kind, until they are
+    /// [turned away](Engine::turn_away); what is under way comes to an end.
     pub fn stop(&mut self, now: Nanos) {
         self.stopping = true;
         self.stop_jobs();
@@ -398,7 +399,7 @@ impl Engine {
         self.requests.is_empty() && self.migrations.is_empty()
     }
 
-    /// Turns away whoever still comes.
+    /// Turns away whoever still comes; those who came before are served.
     pub fn turn_away(&mut self) {
         self.closed = true;
     }

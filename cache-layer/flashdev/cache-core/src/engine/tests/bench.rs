@@ -119,6 +119,10 @@ pub(super) fn writes_metadata(action: &Action) -> bool {
     matches!(action, Action::WriteMetadata { .. })
 }
 
+pub(super) fn in_background(action: &Action) -> bool {
+    matches!(action, Action::WriteMetadata { in_background, .. } if *in_background)
+}
+
 pub(super) fn discards(action: &Action) -> bool {
     matches!(action, Action::Discard { .. })
 }

@@ -2,8 +2,11 @@
 
 use super::super::action::{Buffer, Device, Direction};
 use super::super::*;
-use super::bench::{Bench, FAILED, OK, detaches, discards, io_of, moves, syncs, writes_metadata};
+use super::bench::{
+    Bench, FAILED, OK, detaches, discards, in_background, io_of, moves, syncs, writes_metadata,
+};
 use super::world::{BLOCK_BYTES, LAYOUT, SLOTS, fresh_engine};
+use crate::layout::Layout;
 use crate::policy::{self, Geometry, PolicyKind};
 
 #[test]
@@ -263,14 +266,16 @@ fn a_checkpoint_holds_up_neither_hits_nor_changes() {
         bench.write(id, id % SLOTS);
         bench.read(1000 + id, id % SLOTS);
         while let Some(other) = bench.wanted.iter().position(|action| !of_table(action)) {
-            let io = io_of(&bench.wanted.remove(other));
-            bench.engine.on_completion(0, io, OK);
+            let other = bench.wanted.remove(other);
+            assert!(!in_background(&other), "somebody waits for it: {other:?}");
+            bench.engine.on_completion(0, io_of(&other), OK);
             bench.collect();
         }
         assert_eq!(bench.reply(1000 + id), Some(OK));
         written += u64::from(bench.reply(id) == Some(OK));
     }
     assert!(bench.wanted.iter().any(of_table), "a checkpoint is held up");
+    assert!(bench.wanted.iter().all(in_background), "{:?}", bench.wanted);
     assert_eq!(written, 100);
 }
 
@@ -544,30 +549,103 @@ fn a_discard_waits_for_what_is_being_done_with_the_block() {
     assert!(!bench.engine.resident().contains(1));
 }
 
+/// A full cache whose policy wants more blocks to leave than may at a time, and discards of all of them
+/// behind that.
+fn with_discards_behind_plans(kind: PolicyKind) -> Bench {
+    let mut bench = super::bench::full(kind);
+    bench.engine.set_migration_threshold(0);
+    for id in 0..40 {
+        bench.now += 30_000_000;
+        bench.read(100 + id, SLOTS + id % 6);
+    }
+    for block in 0..SLOTS {
+        bench.discard(1000 + block, block, 1);
+    }
+    assert!(
+        !bench.engine.discards.is_empty(),
+        "{kind:?}: none has to wait"
+    );
+    bench
+}
+
+fn all_discarded(bench: &Bench) -> bool {
+    let mut replies = (0..SLOTS).map(|block| bench.reply(1000 + block));
+    let resident = bench.engine.resident();
+    resident.range_cardinality(..SLOTS as u32) == 0 && replies.all(|one| one == Some(OK))
+}
+
 #[test]
 fn a_discard_of_a_block_that_is_about_to_leave_anyhow_comes_after_that() {
-    for kind in [PolicyKind::Lru, PolicyKind::Smq, PolicyKind::Hotset] {
-        let mut bench = super::bench::full(kind);
-        bench.engine.set_migration_threshold(0);
-        for id in 0..40 {
-            bench.now += 30_000_000;
-            bench.read(100 + id, SLOTS + id % 6);
-            for block in 0..SLOTS {
-                bench.discard(1000 + 10 * id + block, block, 1);
-            }
-            if id % 3 == 0 {
-                bench.finish();
-            }
-        }
+    for kind in [PolicyKind::Lru, PolicyKind::Arc] {
+        let mut bench = with_discards_behind_plans(kind);
         for _ in 0..50 {
             bench.finish();
             bench.now += 100_000_000;
             bench.engine.on_timer(bench.now);
         }
         bench.finish();
-        for id in 0..40 {
-            let all = (0..SLOTS).map(|block| bench.reply(1000 + 10 * id + block));
-            assert!(all.into_iter().all(|one| one == Some(OK)), "{kind:?} {id}");
-        }
+        assert!(all_discarded(&bench), "{kind:?}");
     }
+}
+
+/// Whoever asks before it turns away is served, whatever it is that they ask for.
+#[test]
+fn a_cache_that_stops_discards_as_it_reads_and_writes() {
+    for kind in [PolicyKind::Lru, PolicyKind::Arc] {
+        let mut bench = with_discards_behind_plans(kind);
+        bench.engine.stop(bench.now);
+        bench.read(1, 9);
+        bench.discard(2, 0, SLOTS);
+        bench.engine.turn_away();
+        bench.discard(3, 0, SLOTS);
+        bench.read(4, 9);
+        bench.finish();
+        assert!(all_discarded(&bench), "{kind:?}");
+        assert_eq!((bench.reply(1), bench.reply(2)), (Some(OK), Some(OK)));
+        let turned_away = Some(Err(Errno::ESHUTDOWN));
+        assert_eq!((bench.reply(3), bench.reply(4)), (turned_away, turned_away));
+        assert!(bench.engine.is_quiet(), "{kind:?}");
+    }
+}
+
+/// More than a policy may have under way, and more than are taken up at a time.
+#[test]
+fn thousands_of_cached_blocks_are_discarded_by_one_request() {
+    let slots = 5000;
+    for kind in [PolicyKind::Lru, PolicyKind::Smq, PolicyKind::Hotset] {
+        let mut bench = Bench::new(Mode::Writeback);
+        bench.engine = of_slots(kind, slots);
+        bench.discard(1, 0, u64::from(slots));
+        assert!(bench.engine.discards.len() > 64, "{kind:?}");
+        bench.finish();
+        assert_eq!(bench.reply(1), Some(OK), "{kind:?}");
+        assert!(bench.engine.resident().is_empty() && bench.engine.is_quiet());
+    }
+}
+
+/// One with so many slots, all of them taken, every third one dirty.
+fn of_slots(kind: PolicyKind, slots: u32) -> Engine {
+    let blocks = u64::from(slots);
+    let config = CacheConfig {
+        layout: Layout {
+            metadata_bytes: Layout::metadata_bytes_needed(slots),
+            cache_bytes: blocks * BLOCK_BYTES,
+            ..LAYOUT
+        },
+        origin_bytes: blocks * BLOCK_BYTES,
+        ..*fresh_engine(Mode::Writeback, kind).config()
+    };
+    let geometry = Geometry {
+        origin_blocks: slots,
+        slots,
+    };
+    let mapping = |slot| Mapping {
+        block: slot,
+        slot,
+        dirty: slot % 3 == 0,
+        heat: 0,
+        missing: 0,
+    };
+    let mappings: Vec<Mapping> = (0..slots).map(mapping).collect();
+    Engine::new(config, policy::make(kind, geometry), None, &mappings)
 }
