@@ -35,7 +35,8 @@ pub(crate) trait Handler: Send + Sync {
     }
 }
 
-/// Where the reply to a request goes; to be given exactly once.
+/// Where the reply to a request goes; to be given exactly once. The kernel takes one that is dropped for
+/// an error, and so do those in this process who wait for one that may be.
 pub(crate) enum Reply {
     /// To the kernel: the bytes of a read.
     Data(ReplyData),

@@ -114,7 +114,7 @@ impl Flash {
 
     /// Stores the bytes in a thread of its own; no business of the model's.
     pub(crate) fn write_in_background(&self, bytes: Vec<u8>, offset: u64, reply: Reply) {
-        // Fails only without the thread, and that lasts as long as the process.
+        // Fails only without the thread: whoever drops the reply then says so.
         let _ = self.background.send(BackgroundWrite {
             bytes,
             offset,
@@ -246,7 +246,7 @@ impl Flash {
     }
 
     fn hand_out(&self, job: Job) {
-        // Fails only without the thread, and that lasts as long as the process.
+        // Fails only without the thread: whoever drops the reply then says so.
         let _ = self.jobs.send(job);
     }
 

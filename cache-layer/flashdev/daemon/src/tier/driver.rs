@@ -393,8 +393,14 @@ impl Tier {
     }
 
     fn ended(self: &Arc<Self>, io: IoId) -> impl FnOnce(Outcome) + Send + use<> {
-        let tier = self.clone();
-        move |outcome| tier.completed(io, outcome.map(drop))
+        let under_way = self.under_way(io);
+        move |outcome| under_way.end(outcome.map(drop))
+    }
+
+    /// An I/O that somebody else does.
+    fn under_way(self: &Arc<Self>, io: IoId) -> UnderWay {
+        let tier = Some(self.clone());
+        UnderWay { tier, io }
     }
 
     fn read_flash(
@@ -477,13 +483,13 @@ impl Tier {
 
     /// Puts bytes where they are wanted once they have been read.
     fn arrival(self: &Arc<Self>, io: IoId, into: Into) -> impl FnOnce(Outcome) + Send + use<> {
-        let tier = self.clone();
+        let (tier, under_way) = (self.clone(), self.under_way(io));
         move |outcome| {
             let result = outcome.map(|bytes| match into {
                 Into::Request(request, at) => request.fill(at, bytes),
                 Into::Buffer(id) => drop(tier.lock().buffers.insert(id, Arc::new(bytes))),
             });
-            tier.completed(io, result);
+            under_way.end(result);
         }
     }
 
@@ -493,6 +499,29 @@ impl Tier {
             (Device::Flash, _) => self.flash.sync(kind == SyncKind::Forced, reply),
             (Device::Origin, SyncKind::Usual) => self.origin.flush(reply),
             (Device::Origin, SyncKind::Forced) => self.origin.sync_forced(reply),
+        }
+    }
+}
+
+/// An I/O that somebody else does. Should they never say what came of it, because their thread has died
+/// or takes nothing any more, it has failed.
+struct UnderWay {
+    tier: Option<Arc<Tier>>,
+    io: IoId,
+}
+
+impl UnderWay {
+    fn end(mut self, result: io::Result<()>) {
+        if let Some(tier) = self.tier.take() {
+            tier.completed(self.io, result);
+        }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if let Some(tier) = self.tier.take() {
+            tier.completed(self.io, Err(io::Error::from_raw_os_error(libc::EIO)));
         }
     }
 }

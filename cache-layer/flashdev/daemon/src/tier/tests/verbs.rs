@@ -1,10 +1,12 @@
 //! What a tier does, one thing at a time.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use super::*;
-use cache_core::engine::Counters;
+use crate::fuse::reply::Reply;
+use cache_core::engine::{Counters, Health};
 use cache_core::policy::HOTTEST;
 use roaring::RoaringBitmap;
 
@@ -374,6 +376,33 @@ fn who_comes_after_the_end_is_turned_away() {
     assert_eq!(error.raw_os_error(), Some(libc::ESHUTDOWN));
     let error = wait_for(|answer| tier.write(0, &[1; 10], answer)).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::ESHUTDOWN));
+}
+
+/// Every write that hits is two changes here, so that a checkpoint is due before long.
+#[test]
+fn a_cache_whose_checkpoints_end_unanswered_is_given_up_and_keeps_nobody_waiting() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::make(dir.path());
+    let rig = Rig::start(&place, Trial::of(PolicyKind::Lru, Mode::Writethrough));
+    warm(&rig, [1]);
+    let dies = Reply::then(|_| panic!("as a test wants it"));
+    rig.tier.flash.write_in_background(Vec::new(), 0, dies);
+    let answered = Arc::new(AtomicU64::new(0));
+    for number in 1..=1000 {
+        let last = answered.clone();
+        let reply = Reply::then(move |outcome| {
+            let () = outcome.map(drop).unwrap();
+            last.store(number, Ordering::Relaxed);
+        });
+        rig.tier.write(BLOCK_BYTES, &[number as u8; PAGE], reply);
+        eventually("the write is answered", || {
+            answered.load(Ordering::Relaxed) == number
+        });
+    }
+    let health = rig.tier.lock().engine.health().clone();
+    assert!(matches!(health, Health::PassThrough(_)), "{health:?}");
+    assert_eq!(rig.read(BLOCK_BYTES, PAGE).bytes(), [1000_u32 as u8; PAGE]);
+    assert!(rig.tier.stop().is_err());
 }
 
 #[test]
