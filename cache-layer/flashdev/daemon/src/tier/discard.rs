@@ -25,11 +25,7 @@ impl Tier {
     /// Punches a hole, which lies within the device.
     pub(super) fn punch(self: &Arc<Self>, offset: u64, len: u64, reply: Reply) {
         let parts = cut(offset, len, self.block_bytes, self.served_bytes());
-        let together = Arc::new(Together {
-            left: AtomicUsize::new(parts.len()),
-            error: Mutex::new(None),
-            reply: Mutex::new(Some(reply)),
-        });
+        let together = Arc::new(Together::new(parts.len(), reply));
         for part in parts {
             let together = together.clone();
             let reply = Reply::then(move |outcome| together.end_one(outcome.err()));
@@ -78,9 +74,17 @@ struct Together {
 }
 
 impl Together {
+    fn new(requests: usize, reply: Reply) -> Together {
+        Together {
+            left: AtomicUsize::new(requests),
+            error: Mutex::new(None),
+            reply: Mutex::new(Some(reply)),
+        }
+    }
+
     fn end_one(&self, error: Option<io::Error>) {
         if let Some(error) = error {
-            *self.error.lock() = Some(error);
+            self.error.lock().get_or_insert(error);
         }
         if self.left.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
@@ -98,9 +102,24 @@ impl Together {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fuse::reply::wait_for;
 
     const BLOCK: u64 = 4096;
     const DEVICE: u64 = 5 * (1 << 30) + 100;
+
+    /// Later ones may only follow from it.
+    #[test]
+    fn of_several_errors_the_first_is_told() {
+        let error = wait_for(|reply| {
+            let together = Together::new(4, reply);
+            together.end_one(None);
+            for code in [libc::ENOSPC, libc::ESHUTDOWN] {
+                together.end_one(Some(io::Error::from_raw_os_error(code)));
+            }
+            together.end_one(None);
+        });
+        assert_eq!(error.unwrap_err().raw_os_error(), Some(libc::ENOSPC));
+    }
 
     #[test]
     fn a_hole_is_cut_into_whole_blocks_and_the_rest() {
