@@ -51,6 +51,9 @@ const I_INVERSE: i64 = 10_000;
 const RATE_LEAST: i64 = 8;
 /// How long it waits when it has written all back (`writeback_delay`).
 const WRITEBACK_DELAY: Nanos = 30 * SECOND;
+/// Most requests that are under way at a time, however many a trace says came at the same: as many as a
+/// disk's queue takes (`BLKDEV_DEFAULT_RQ`).
+const AT_ONCE: u32 = 128;
 /// A flash that takes longer than this to answer is congested (`congested_read_threshold_us`,
 /// `congested_write_threshold_us`), by so much at most (`CONGESTED_MAX`).
 const CONGESTED_READ_US: u64 = 2000;
@@ -150,6 +153,8 @@ pub struct Bcache {
     task: u32,
     /// What was missed at this time.
     incoming: (Nanos, Vec<Incoming>),
+    /// Requests of this time that are under way.
+    at_once: u32,
     dice: SplitMix64,
     /// The one that has been extended last is last.
     runs: Vec<Run>,
@@ -192,6 +197,7 @@ impl Bcache {
             open: vec![NOTHING_OPEN; OPEN_MOST.min(count as usize / 2)],
             task: 0,
             incoming: (0, Vec::new()),
+            at_once: 0,
             dice: SplitMix64::seed_from_u64(0),
             runs: vec![Run::default(); RECENT],
             tick: 0,
@@ -203,10 +209,11 @@ impl Bcache {
 
     /// Serves a request that touches these blocks.
     pub fn serve(&mut self, request: &Request, outcome: &mut Outcome) {
-        if self.incoming.0 != request.at {
+        if self.incoming.0 != request.at || self.at_once == AT_ONCE {
             self.finish(outcome);
             self.incoming.0 = request.at;
         }
+        self.at_once += 1;
         self.write_back(request.at, outcome);
         let turn = self.dice.next_u64();
         self.task = (self.task + 1) % self.settings.tasks.max(1);
@@ -228,6 +235,7 @@ impl Bcache {
 
     /// What was missed by now is there; to be called at a trace's end.
     pub fn finish(&mut self, outcome: &mut Outcome) {
+        self.at_once = 0;
         let mut incoming = std::mem::take(&mut self.incoming.1);
         incoming.sort_by_key(|one| one.turn);
         let task = self.task;
@@ -661,6 +669,19 @@ mod tests {
         assert_eq!(mixed(1, 64), 1, "one after the other");
         assert_eq!(mixed(16, 1), 1, "of one task");
         assert!(mixed(16, 64) > 3, "{}", mixed(16, 64));
+    }
+
+    /// Traces whose times are whole seconds say that a thousand requests came at once.
+    #[test]
+    fn what_a_second_reads_again_and_again_is_there_before_the_second_is_over() {
+        let mut cache = cache(64, Mode::Writethrough, Settings::default());
+        let second = (0..4000).map(|number| request(SECOND, false, number % 500 * 7, 1));
+        let outcome = served(&mut cache, second);
+        assert_eq!((outcome.misses, outcome.promotions), (500, 500));
+        // Of those that are read at the same time, none finds what another one brings.
+        let mut other = super::tests::cache(64, Mode::Writethrough, Settings::default());
+        let same = (0..100).map(|_| request(SECOND, false, 7, 1));
+        assert_eq!(served(&mut other, same).misses, 100);
     }
 
     #[test]
