@@ -282,6 +282,16 @@ impl Layout {
         }
     }
 
+    /// One that holds so many blocks, with just the metadata that they need and no VOLUME.
+    pub fn for_slots(slots: u32, block_bytes: u64) -> Layout {
+        Layout {
+            block_bytes,
+            metadata_bytes: Layout::metadata_bytes_needed(slots),
+            cache_bytes: u64::from(slots) * block_bytes,
+            volume_bytes: 0,
+        }
+    }
+
     /// Number of blocks the cache holds.
     pub fn slots(&self) -> u32 {
         (self.cache_bytes / self.block_bytes) as u32

@@ -65,12 +65,7 @@ impl Store for Flash {
 /// something, over an origin twice the size of the cache.
 fn in_use(kind: PolicyKind, slots: u32) -> usize {
     let before = IN_USE.load(Ordering::Relaxed);
-    let layout = Layout {
-        block_bytes: BLOCK_BYTES,
-        metadata_bytes: Layout::metadata_bytes_needed(slots),
-        cache_bytes: u64::from(slots) * BLOCK_BYTES,
-        volume_bytes: 0,
-    };
+    let layout = Layout::for_slots(slots, BLOCK_BYTES);
     let origin_bytes = 2 * layout.cache_bytes;
     let file = tempfile::tempfile().unwrap();
     file.set_len(layout.volume_offset()).unwrap();

@@ -21,12 +21,7 @@ struct Cache {
 
 impl Cache {
     fn new(kind: PolicyKind) -> Cache {
-        let layout = Layout {
-            block_bytes: BLOCK_BYTES,
-            metadata_bytes: Layout::metadata_bytes_needed(SLOTS),
-            cache_bytes: u64::from(SLOTS) * BLOCK_BYTES,
-            volume_bytes: 0,
-        };
+        let layout = Layout::for_slots(SLOTS, BLOCK_BYTES);
         let config = CacheConfig {
             mode: Mode::Writeback,
             layout,

@@ -203,12 +203,7 @@ fn timed_trace() -> Vec<Request> {
 /// The origin's simulated rate.
 fn timed(model: &str, cached: bool, trace: &[Request]) -> f64 {
     let slots = (CACHED_BYTES / BLOCK_BYTES) as u32;
-    let layout = Layout {
-        block_bytes: BLOCK_BYTES,
-        metadata_bytes: Layout::metadata_bytes_needed(slots),
-        cache_bytes: CACHED_BYTES,
-        volume_bytes: 0,
-    };
+    let layout = Layout::for_slots(slots, BLOCK_BYTES);
     let config = CacheConfig {
         mode: Mode::Writeback,
         layout,

@@ -55,12 +55,7 @@ fn trace() -> Vec<Request> {
 }
 
 fn run(kind: PolicyKind, mode: Mode, model: &str, arrivals: Arrivals) -> TimedOutcome {
-    let layout = Layout {
-        block_bytes: BLOCK,
-        metadata_bytes: Layout::metadata_bytes_needed(SLOTS),
-        cache_bytes: u64::from(SLOTS) * BLOCK,
-        volume_bytes: 0,
-    };
+    let layout = Layout::for_slots(SLOTS, BLOCK);
     let config = CacheConfig {
         mode,
         layout,

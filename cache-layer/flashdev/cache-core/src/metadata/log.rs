@@ -741,12 +741,7 @@ mod tests {
 
     /// With every slot mapped, made dirty and clean again.
     fn churned() -> Log {
-        let layout = Layout {
-            block_bytes: 4096,
-            metadata_bytes: Layout::metadata_bytes_needed(SLOTS),
-            cache_bytes: u64::from(SLOTS) * 4096,
-            volume_bytes: 0,
-        };
+        let layout = Layout::for_slots(SLOTS, 4096);
         let identity = Identity {
             layout,
             origin_id: [7; 16],

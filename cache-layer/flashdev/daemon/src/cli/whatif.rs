@@ -365,12 +365,7 @@ fn run_timed(
         ))
         .into());
     }
-    let layout = Layout {
-        block_bytes: args.block,
-        metadata_bytes: Layout::metadata_bytes_needed(args.cache_blocks),
-        cache_bytes: u64::from(args.cache_blocks) * args.block,
-        volume_bytes: 0,
-    };
+    let layout = Layout::for_slots(args.cache_blocks, args.block);
     layout.check(u64::MAX)?;
     let origin_blocks = layout.origin_blocks(origin_bytes)?;
     let config = CacheConfig {

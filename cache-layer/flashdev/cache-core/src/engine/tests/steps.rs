@@ -625,14 +625,9 @@ fn thousands_of_cached_blocks_are_discarded_by_one_request() {
 
 /// One with so many slots, all of them taken, every third one dirty.
 fn of_slots(kind: PolicyKind, slots: u32) -> Engine {
-    let blocks = u64::from(slots);
     let config = CacheConfig {
-        layout: Layout {
-            metadata_bytes: Layout::metadata_bytes_needed(slots),
-            cache_bytes: blocks * BLOCK_BYTES,
-            ..LAYOUT
-        },
-        origin_bytes: blocks * BLOCK_BYTES,
+        layout: Layout::for_slots(slots, BLOCK_BYTES),
+        origin_bytes: u64::from(slots) * BLOCK_BYTES,
         ..*fresh_engine(Mode::Writeback, kind).config()
     };
     let geometry = Geometry {
