@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from hotset.cachelayer.common.units import SIZE_PATTERN, Bytes
 from hotset.harness import clients
 from hotset.harness.cli import create
+from hotset.harness.experiment.file.disk_spec import DiskSpec
 from hotset.harness.experiment.file.spec import Spec
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -233,7 +234,8 @@ def _default(one: Any) -> str:  # noqa: ANN401 - typer's parser
 
 
 def experiment() -> str:
-    top = schema()
+    whole = schema()
+    top = _of_database(whole)
     lines = [
         _GENERATED,
         "# Experiment file",
@@ -259,34 +261,72 @@ def experiment() -> str:
     for name, inner in _tables(top):
         title = f"## [{name}]" + ("" if name in top["required"] else " (optional)")
         lines += ["", title, "", inner["description"], "", *_rows(top, inner, f"{name}.")]
+    disks = _of_disks(whole)
+    lines += [
+        "",
+        "## Experiments on modelled disks",
+        "",
+        "An experiment with one of the following tables has no database, and of the keys above"
+        " `name` and `title` alone.",
+    ]
+    for name, inner in _tables(disks):
+        lines += ["", f"## [{name}]", "", inner["description"], ""]
+        lines += _rows(disks, inner, f"{name}.")
     return "\n".join(lines) + "\n"
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of an experiment file, as editors want it: without null, which TOML has not,
     and with sizes written as a user would."""
-    made = Spec.model_json_schema()
-    models: list[type[BaseModel]] = [Spec, *_inner_models(Spec)]
-    for model in models:
-        keys = (made if model is Spec else made["$defs"][model.__name__])["properties"]
-        for name, field in model.model_fields.items():
-            if isinstance(field.default, Bytes):
-                keys[name]["default"] = str(field.default).replace(".0 ", "").replace(" ", "")
-            elif field.default is None or isinstance(field.default, BaseModel):
-                keys[name].pop("default", None)
-    plain: dict[str, Any] = _plain(made)
+    database, disks = _model_schema(Spec), _model_schema(DiskSpec)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "hotset experiment",
-        **plain,
+        "if": {"anyOf": [{"required": [name]} for name, _ in _tables(disks)]},
+        "then": {name: value for name, value in disks.items() if name != "$defs"},
+        "else": {name: value for name, value in database.items() if name != "$defs"},
+        "$defs": database["$defs"] | disks["$defs"],
     }
 
 
-def keys(described: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _of_database(whole: Mapping[str, Any]) -> dict[str, Any]:
+    return {**whole["else"], "$defs": whole["$defs"]}
+
+
+def _of_disks(whole: Mapping[str, Any]) -> dict[str, Any]:
+    return {**whole["then"], "$defs": whole["$defs"]}
+
+
+def _model_schema(top: type[BaseModel]) -> dict[str, Any]:
+    made = top.model_json_schema()
+    models: list[type[BaseModel]] = [top, *_inner_models(top)]
+    for model in models:
+        keys = (made if model is top else made["$defs"][model.__name__])["properties"]
+        for name, field in model.model_fields.items():
+            if isinstance(field.default, Bytes):
+                keys[name]["default"] = _size(field.default)
+            elif field.default is None or isinstance(field.default, BaseModel):
+                keys[name].pop("default", None)
+    plain: dict[str, Any] = _plain(made)
+    return plain
+
+
+def _size(size: Bytes) -> str:
+    """
+    >>> _size(Bytes(64 * 1024)), _size(Bytes(100_000_000))
+    ('64KiB', '100MB')
+    """
+    if size % 10**6 == 0:
+        return f"{size // 10**6}MB"
+    return str(size).replace(".0 ", "").replace(" ", "")
+
+
+def keys(whole: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every key of the file with its schema, as ``tier.cache``."""
-    yield from _values(described, described, "")
-    for table, inner in _tables(described):
-        yield from _values(described, inner, f"{table}.")
+    for described in (_of_database(whole), _of_disks(whole)):
+        yield from _values(described, described, "")
+        for table, inner in _tables(described):
+            yield from _values(described, inner, f"{table}.")
 
 
 def _inner_models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:

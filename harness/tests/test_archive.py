@@ -331,7 +331,7 @@ def test_another_experiment_does_not_resume_a_run(archive: Archive, spec: Spec) 
 
 def test_a_complete_run_is_not_resumed(archive: Archive, spec: Spec) -> None:
     journal = Journal.begin(archive, spec)
-    journal.finish(spec)
+    journal.finish(spec.arms)
     with pytest.raises(SpecError, match="nothing to resume"):
         Journal.resume(archive, spec, "last")
     with pytest.raises(NoSuchRunError):
@@ -361,7 +361,7 @@ def test_power_runs_are_kept_beside_the_windows(archive: Archive, spec: Spec) ->
     assert [one.repeat for one in arm.repeats] == [1, 2]
     assert journal.has("baseline", 2, "tpch")
     assert not journal.has("baseline", 2, "tpcc")
-    journal.finish(spec)
+    journal.finish(spec.arms)
     factor = archive.load("last").factor("tpch")
     assert factor is not None
     assert factor.significant
@@ -390,7 +390,7 @@ def test_a_finished_run_has_its_factor_and_its_arms_in_order(archive: Archive, s
     for arm in documents.complete(5).arms[::-1]:
         for one in arm.repeats:
             journal.add_repeat(arm.name, one)
-    journal.finish(spec)
+    journal.finish(spec.arms)
     journal.write_report()
     found = archive.load("last")
     assert found.state == "complete"

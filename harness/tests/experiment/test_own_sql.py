@@ -176,7 +176,7 @@ def test_at_a_given_rate_there_is_no_factor_of_throughput(tmp_path: Path) -> Non
     wanted = read(SHOP, ("sql.rate=500/s",))
     journal = Journal.begin(Archive(tmp_path), wanted)
     journal.change(arms=documents.at_a_rate().arms)
-    journal.finish(wanted)
+    journal.finish(wanted.arms)
     assert journal.document.factors == {}
     assert "95 % of them took" in answer.headline(journal.document)
     assert "RATE_NOT_REACHED" in {one.code for one in caveats.of(journal.document)}

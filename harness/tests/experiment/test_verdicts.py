@@ -77,7 +77,7 @@ def test_a_run_that_misses_one_ends_with_5_and_says_what_was_measured(tmp_path: 
     journal = Journal.begin(Archive(tmp_path), wanted)
     whole = documents.complete(10)
     journal.change(arms=whole.arms, warmup=whole.warmup)
-    journal.finish(wanted, wanted.limits(["factor>=50", "queries<5s"]))
+    journal.finish(wanted.arms, wanted.limits(["factor>=50", "queries<5s"]))
     found = Archive(tmp_path).load("last")
     assert [(one.threshold, one.met) for one in found.thresholds] == [
         ("nopm>1000", True),
@@ -103,6 +103,6 @@ def test_a_run_that_meets_all_is_no_failure(tmp_path: Path) -> None:
     wanted = read(DEMO)
     journal = Journal.begin(Archive(tmp_path), wanted)
     journal.change(arms=documents.complete(10).arms)
-    journal.finish(wanted, wanted.limits(["nopm>=1"]))
+    journal.finish(wanted.arms, wanted.limits(["nopm>=1"]))
     assert Measured(journal.document).failure() is None
     assert [one.met for one in journal.document.thresholds] == [True]

@@ -27,7 +27,7 @@ from pydantic import BaseModel
 from hotset.cachelayer.common.units import SIZE_PATTERN, Bytes
 from hotset.harness import cli, errors
 from hotset.harness.console import web
-from hotset.harness.experiment.file import spec
+from hotset.harness.experiment.file import disk_spec, spec
 
 ROOT = Path(__file__).parents[3]
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))
@@ -137,7 +137,7 @@ def test_no_explained_environment_variable_is_gone() -> None:
 def test_every_key_is_explained() -> None:
     keys = dict(reference.keys(json.loads(_page("experiment.schema.json"))))
     assert [key for key, described in keys.items() if not described.get("description")] == []
-    assert set(keys) == set(_keys(spec.Spec, ""))
+    assert set(keys) == {*_keys(spec.Spec, ""), *_keys(disk_spec.DiskSpec, "")}
     for key in keys:
         assert f"| `{key}` |" in _page("experiment.md")
 

@@ -1307,6 +1307,8 @@ function Invoke-HotsetExperiment {
     .SYNOPSIS
     Run an experiment: baseline, warm-up, accelerated, all-flash, report.
     .DESCRIPTION
+    A file with a table of disks (reread, arrays) measures those, without a database.
+
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
 

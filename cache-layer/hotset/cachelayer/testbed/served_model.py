@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,18 +71,19 @@ def served(
     backing: Path | None = None,
     trace: Path | None = None,
     path_us: int | None = None,
+    cleanup_at: Callable[[Path, Local], Cleanup] = Cleanup,
 ) -> Iterator[ServedModel]:
     """Serve a model on a sparse file in a temporary folder; all of it is gone in the end.
 
     :param backing: what the device holds already, in a file of ``size`` that stays.
     :param trace: where every read and write is written down, complete when the context ends.
     :param path_us: what serving takes of a small request's time here, where it was measured.
-
+    :param cleanup_at: makes the journal of a folder; a plan's ends no process.
     :raises RefusedError: the model is not usable, or smaller than ``size``.
     """
     with tempfile.TemporaryDirectory(prefix="hotset-model-") as name:
         folder = Path(name)
-        cleanup = Cleanup(folder, local)
+        cleanup = cleanup_at(folder, local)
         mount, socket = folder / "mount", folder / SOCKET_NAME
         if backing is None:
             backing = folder / "data"

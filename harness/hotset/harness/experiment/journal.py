@@ -15,6 +15,7 @@ from hotset.cachelayer.hosts.base import PrerequisiteMissingError
 from hotset.cachelayer.hosts.cleanup import BusyError
 from hotset.reports.analysis import caveats
 from hotset.reports.model.base import ArmName
+from hotset.reports.model.disks import DiskResults
 from hotset.reports.model.document import (
     Arm,
     Factor,
@@ -35,6 +36,7 @@ from ..errors import ThresholdError
 from ..thresholds import Threshold
 from ..whatif import checking
 from . import verdicts
+from .file.disk_spec import DiskSpec
 from .file.spec import Spec, SpecError
 
 _REFUSALS = (BusyError, PrerequisiteMissingError)
@@ -59,7 +61,7 @@ class Journal:
         self._state: Literal["new", "going on", "refused"] = "new"
 
     @classmethod
-    def begin(cls, archive: Archive, spec: Spec, command: Sequence[str] = ()) -> Self:
+    def begin(cls, archive: Archive, spec: Spec | DiskSpec, command: Sequence[str] = ()) -> Self:
         """A new run; its folder holds the resolved spec from the first moment.
 
         :param command: what was called, to be kept with the run.
@@ -73,8 +75,9 @@ class Journal:
             started_at=now,
             seconds=0,
             command=tuple(command),
-            prices=spec.prices,
+            prices=None if isinstance(spec, DiskSpec) else spec.prices,
             experiment=_experiment(spec),
+            disks=DiskResults(scenario=spec.scenario) if isinstance(spec, DiskSpec) else None,
         )
         journal = cls(archive, document)
         try:
@@ -85,7 +88,7 @@ class Journal:
         return journal
 
     @classmethod
-    def resume(cls, archive: Archive, spec: Spec, run: str) -> Self:
+    def resume(cls, archive: Archive, spec: Spec | DiskSpec, run: str) -> Self:
         """A run that failed or was interrupted goes on at its first missing phase.
 
         :raises SpecError: the experiment is not the one that run was made with.
@@ -195,16 +198,19 @@ class Journal:
         others = [one for one in old if one.repeat != warmup.repeat]
         self.change(warmup=_over_all(tuple(sorted((*others, warmup), key=_number))))
 
-    def finish(self, spec: Spec, limits: Sequence[Threshold] = ()) -> None:
-        """The factors and the state, and whether the limits were met."""
+    def finish(self, order: Sequence[ArmName] = (), limits: Sequence[Threshold] = ()) -> None:
+        """The factors and the state, and whether the limits were met.
+
+        :param order: of the arms.
+        """
         document = self.document
         self.change(
             state="complete",
             factors=_factors(document),
             rate_factor=_rate_factor(document),
-            arms=tuple(arm for name in spec.arms for arm in document.arms if arm.name == name),
+            arms=tuple(arm for name in order for arm in document.arms if arm.name == name),
             power_arms=tuple(
-                arm for name in spec.arms for arm in document.power_arms if arm.name == name
+                arm for name in order for arm in document.power_arms if arm.name == name
             ),
         )
         self.change(thresholds=verdicts.judged(self.document, limits))
@@ -262,15 +268,13 @@ def _rate_factor(document: RunDocument) -> Factor | None:
     return None
 
 
-def _experiment(spec: Spec) -> Experiment:
+def _experiment(spec: Spec | DiskSpec) -> Experiment:
+    found = Experiment(name=spec.name, title=spec.title, spec=spec.model_dump(mode="json"))
+    if isinstance(spec, DiskSpec):
+        return found
     scripts = spec.sql.scripts if spec.sql else ()
-    return Experiment(
-        name=spec.name,
-        title=spec.title,
-        spec=spec.model_dump(mode="json"),
-        scripts=tuple(Script(name=one.name, weight=one.weight, text=one.text) for one in scripts),
-        published=spec.published,
-    )
+    said = tuple(Script(name=one.name, weight=one.weight, text=one.text) for one in scripts)
+    return found.model_copy(update={"scripts": said, "published": spec.published})
 
 
 def _over_all(repeats: tuple[WarmUpRepeat, ...]) -> WarmUp:

@@ -80,7 +80,7 @@ class _Printing(Showing):
         return ""
 
 
-class _PrintingLocal(Local):
+class PrintingLocal(Local):
     """This computer, printing instead of doing."""
 
     def __init__(self, answers: dict[str, str]) -> None:
@@ -111,7 +111,7 @@ class _Planned:
         return None
 
 
-class _PrintingCleanup(Cleanup):
+class PrintingCleanup(Cleanup):
     """Take-down steps that end no process of this computer."""
 
     def process(self, name: str, pid: int, at_once: bool = False) -> None:  # noqa: ARG002
@@ -180,8 +180,8 @@ def plan(spec: Spec) -> None:
     """Print the commands of an experiment in the order in which a run would give them."""
     kind = labs.choose(spec.machine.kind, spec.tier_wanted)
     with tempfile.TemporaryDirectory(prefix="hotset-plan-") as name:
-        folder, local = Path(name), _PrintingLocal({"losetup --find": str(_LOOP)})
-        cleanup = _PrintingCleanup(folder, local)
+        folder, local = Path(name), PrintingLocal({"losetup --find": str(_LOOP)})
+        cleanup = PrintingCleanup(folder, local)
         lab = _lab(spec, kind, folder, cleanup, local)
         scale = 1.0 if spec.time_scale == "auto" else spec.time_scale
         want = spec.storage

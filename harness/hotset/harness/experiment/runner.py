@@ -68,7 +68,7 @@ def run(
                 site = _site(lab, spec, image_path, time_scale, report)
                 _describe(site, journal)
             sequence.walk(site, Recorded(journal))
-        journal.finish(spec, limits)
+        journal.finish(spec.arms, limits)
     finally:
         journal.write_report()
     return journal.document
@@ -197,13 +197,6 @@ def _database(site: Site, spec: Spec) -> setup.Database:
 
 
 def _machine(lab: Lab, slowdown: float) -> setup.Machine:
-    local = Local()
-    host = setup.Host(
-        cpu=_cpu_name(),
-        cores=os.cpu_count() or 1,
-        memory_bytes=_memory_bytes(local),
-        kernel=platform.release(),
-    )
     machine = lab.machine
     return setup.Machine(
         kind=lab.kind,
@@ -213,7 +206,17 @@ def _machine(lab: Lab, slowdown: float) -> setup.Machine:
         kernel=machine.run(["uname", "-r"]).stdout.strip()
         + (f" ({lab.package})" if lab.package else ""),
         cpu_slowdown=slowdown,
-        host=host,
+        host=this_computer(),
+    )
+
+
+def this_computer() -> setup.Host:
+    """What carries the machine."""
+    return setup.Host(
+        cpu=_cpu_name(),
+        cores=os.cpu_count() or 1,
+        memory_bytes=_memory_bytes(Local()),
+        kernel=platform.release(),
     )
 
 

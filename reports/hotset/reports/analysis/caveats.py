@@ -178,7 +178,7 @@ def derive(document: RunDocument) -> tuple[Caveat, ...]:
         *_of_queries(document),
         *_of_others(document),
         *_of_warmup(document),
-        *([Code.NOT_AUDITED.fill()] if document.timed != "sql" or document.power_arms else []),
+        *([Code.NOT_AUDITED.fill()] if _is_tproc(document) else []),
     ]
     order = {code.name: place for place, code in enumerate(Code)}
     return tuple(sorted(found, key=lambda caveat: order[caveat.code]))
@@ -189,6 +189,11 @@ def of(document: RunDocument) -> tuple[Caveat, ...]:
     derived = derive(document)
     codes = {caveat.code for caveat in derived}
     return derived + tuple(caveat for caveat in document.warnings if caveat.code not in codes)
+
+
+def _is_tproc(document: RunDocument) -> bool:
+    """Whether a workload of the TPC's was run: neither SQL of one's own nor disks alone."""
+    return document.disks is None and (document.timed != "sql" or bool(document.power_arms))
 
 
 def _of_state(document: RunDocument) -> Iterator[Caveat]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from ..model.document import RunDocument
-from . import answer, power
+from . import answer, disks, power
 from .comparison import highest, policies
 
 
 def of(document: RunDocument) -> list[str]:
-    """Many users, the rate that meets the limits, the 22 queries: what the experiment has."""
+    """Many users, the rate that meets the limits, the 22 queries, or modelled disks: what the
+    experiment has."""
+    if document.disks is not None:
+        return disks.headlines(document.disks.model_dump()) or [disks.NOTHING]
     said = (
         answer.headline(document),
         policies.headline(document),

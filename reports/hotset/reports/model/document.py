@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from .base import ArmName, PolicyArm, Record, Share, TimedWorkload, UtcTime
+from .disks import DiskResults
 from .schema import SCHEMA_VERSION
 from .setup import Database, Experiment, Machine, Prices, Storage, Tier
 from .windows import Latency, PowerRun, Repeat
@@ -230,7 +231,7 @@ class Predictions(Record):
 
 
 class RunDocument(Record):
-    schema_version: Literal[1, 2, 3, 4, 5, 6, 7, 8, 9] = SCHEMA_VERSION
+    schema_version: Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10] = SCHEMA_VERSION
     hotset_version: str = ""
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     command: tuple[str, ...] = ()
@@ -248,6 +249,8 @@ class RunDocument(Record):
     database: Database | None = None
     arms: tuple[Arm, ...] = ()
     power_arms: tuple[PowerArm, ...] = ()
+    disks: DiskResults | None = None
+    """Of a scenario on modelled disks, which has no arms and no database."""
     warmup: WarmUp | None = None
     factors: dict[Workload, Factor | None] = Field(default_factory=dict)
     rate_factor: Factor | None = None

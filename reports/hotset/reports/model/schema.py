@@ -12,4 +12,5 @@ from typing import Final
 #   7  2026-11  what went through each device, what the server counted; one of 6 is one of 7
 #   8  2026-11  SQL of one's own in place of TPC-C, highest rates within limits; 7 is one of 8
 #   9  2026-11  cache policies as arms; a document of version 8 is one of version 9
-SCHEMA_VERSION: Final = 9
+#  10  2026-11  scenarios on modelled disks; a document of version 9 is one of version 10
+SCHEMA_VERSION: Final = 10

@@ -3,18 +3,21 @@ of a published test (`disk arrays`). Each is made from the JSON of its result.""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ..analysis import disks as analysis
+from ..analysis import headlines
 from ..model import words
+from ..model.document import RunDocument
 from . import vega
 from .charts import Figure, Panel, Table
 
 Document = Mapping[str, Any]
 _BEFORE, _AFTER, _OTHER = "--baseline", "--accelerated", "--all-flash"
 _COLOURS = ("--time-0", "--time-1", "--time-2", "--time-3", "--time-4", "--time-5", "--time-6")
-_NEAR = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +31,50 @@ class Page:
     tables: tuple[Table, ...]
     notes: tuple[str, ...]
     document: Document
+    state: str = ""
+    """Of a run that did not finish: how it ended."""
+    setup: tuple[tuple[str, Sequence[tuple[str, str]]], ...] = ()
+    """How it was measured: groups of (what, value)."""
+    command: str = ""
+
+
+def of_run(
+    document: RunDocument, setup: Sequence[tuple[str, Sequence[tuple[str, str]]]] = ()
+) -> Page:
+    """An experiment on modelled disks; what was not measured is left out.
+
+    :param setup: how it was measured.
+    """
+    found = document.disks
+    if found is None:
+        raise ValueError(f"run {document.run} is of a database")
+    measured = found.model_dump(mode="json")
+    page = of_reread(measured) if found.scenario == "reread" else of_arrays(measured)
+    state = ""
+    if document.state != "complete":
+        failure = document.failure
+        why = f" in {failure.phase}: {failure.text}" if failure else ""
+        state = f"{document.state.upper()}{why}"
+    return replace(
+        page,
+        title=document.experiment.title or document.experiment.name,
+        operation=document.run,
+        headlines=tuple(headlines.of(document)),
+        document=document.model_dump(mode="json"),
+        state=state,
+        setup=tuple(setup),
+        command=shlex.join(document.command),
+    )
 
 
 def of_reread(document: Document) -> Page:
     """What a hybrid disk gains, and what only seems to be gained."""
     disks = document["disks"]
-    headlines = [
-        f"{one['disk']} reads {one['gain']:.1f} times as fast what it has read before; with the"
-        f" page cache it seems to be {one['seeming_gain']:.1f} times."
-        for one in sorted(disks, key=lambda one: -one["gain"])
-    ]
     return Page(
         "What modelled disks gain when files are read again",
         "disk reread",
-        tuple(headlines),
-        (_again(disks), _seeming(disks), _by_weight(disks)),
+        tuple(analysis.headlines(document)),
+        (_again(disks), _seeming(disks), _by_weight(disks)) if disks else (),
         tuple(_draws(one) for one in disks),
         (
             "Ten files are read as often as a hundred tickets name them. Without the page cache"
@@ -164,15 +196,18 @@ def _draws(disk: Document) -> Table:
 def of_arrays(document: Document) -> Page:
     """The published arrays beside ours, failures, and the search workload."""
     searches = document["searches"]
-    figures = [_published(document["lines"]), _failures(document["failures"])]
-    if searches:
-        figures += [_searches(searches), _heat(searches)]
+    lines, failures, cuts = document["lines"], document["failures"], document["cuts"]
+    figures = [
+        *([_published(lines)] if lines else []),
+        *([_failures(failures)] if failures else []),
+        *([_searches(searches), _heat(searches)] if searches else []),
+    ]
     return Page(
         "Hard disks in a NAS, and SSDs in their place",
         "disk arrays",
-        tuple(_array_headlines(document)),
+        tuple(analysis.headlines(document)),
         tuple(figures),
-        (_cuts(document["cuts"]),),
+        (_cuts(cuts),) if cuts else (),
         (
             "The published values are of a NAS with eight hard disks in RAID 5, and of six Kingston"
             " DC500M in their place (2020), measured with CrystalDiskMark 7, one request at a"
@@ -191,21 +226,6 @@ def of_arrays(document: Document) -> Page:
         ),
         document,
     )
-
-
-def _array_headlines(document: Document) -> list[str]:
-    known = [one for one in document["lines"] if one["off"] is not None]
-    near = sum(abs(one["off"]) <= _NEAR for one in known)
-    said = [f"{near} of {len(known)} published values are met within {words.percent(_NEAR, 0)}."]
-    searches = document["searches"]
-    if len(searches) > 1:
-        slow, fast = searches[0], min(searches[1:], key=lambda one: one["searched"]["p99_ms"])
-        said.insert(
-            0,
-            f"99 of 100 searches are answered within {fast['searched']['p99_ms']:,.0f} ms on"
-            f" {fast['array']}, within {slow['searched']['p99_ms']:,.0f} ms on {slow['array']}.",
-        )
-    return said
 
 
 def _published(lines: list[Document]) -> Figure:

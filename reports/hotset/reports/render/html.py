@@ -75,6 +75,8 @@ class Card:
 
 def render(document: RunDocument) -> str:
     """The whole page."""
+    if document.disks is not None:
+        return render_disks(disk_pages.of_run(document, configuration(document)))
     template = _environment().get_template("report.html.j2")
     measured = {arm.name: arm for arm in answer.arms(document)}
     factor = document.factor()
@@ -244,10 +246,13 @@ def _transactions(arms: list[ArmFigures]) -> charts.Table:
 
 def configuration(document: RunDocument) -> list[tuple[str, list[tuple[str, str]]]]:
     """How it was measured: groups of (what, figure)."""
-    groups = [
+    of_database = [
         ("Database", _database(document)),
         ("Tier", _tier(document)),
         ("Slow storage", _storage(document)),
+    ]
+    groups = [
+        *(of_database if document.disks is None else []),
         ("Machine", _machine(document)),
         ("Run", _run(document)),
         *([("Phases", _phases(document))] if document.phases else []),

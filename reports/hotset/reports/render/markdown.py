@@ -12,7 +12,7 @@ from ..analysis.comparison import curve, highest, policies
 from ..model import words
 from ..model.document import RunDocument
 from ..model.windows import Repeat
-from . import charts, html
+from . import charts, disk_pages, html
 
 _ARM_COLUMNS = ("hit ratio", "p50 ms", "p95 ms", "p99 ms", "CPU", "failed")
 
@@ -37,17 +37,37 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _parts(document: RunDocument) -> Iterator[str]:
     yield from _answer(document)
+    if document.disks is not None:
+        yield from _on_disks(document)
+        yield from _how(document)
+        return
     yield from _measured(document)
     if gaps := answer.gaps(document):
         yield "## Missing\n\n" + bullets(gaps)
     yield "## Limits of this result\n\n" + bullets(
         f"{one.text} {one.advice}" for one in caveats.of(document)
     )
+    yield from _how(document)
+
+
+def _how(document: RunDocument) -> Iterator[str]:
     yield "## How it was measured"
     if document.command:
         yield f"Command: `{shlex.join(document.command)}`."
     for group, rows in html.configuration(document):
         yield table((group, ""), rows)
+
+
+def _on_disks(document: RunDocument) -> Iterator[str]:
+    page = disk_pages.of_run(document)
+    for one in page.figures:
+        yield f"## {one.title}\n\n{one.caption}"
+        yield table(one.table.columns, one.table.rows)
+    for found in page.tables:
+        yield f"## {found.caption}"
+        yield table(found.columns, found.rows)
+    limits = [f"{one.text} {one.advice}" for one in caveats.of(document)]
+    yield "## Limits of this result\n\n" + bullets((*limits, *page.notes))
 
 
 def _answer(document: RunDocument) -> Iterator[str]:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from ..analysis import answer
 from ..model.document import RunDocument, State
+from . import disk_tables
 from .plain import csv_text
 
 SUMMARY_COLUMNS = (
@@ -109,7 +110,9 @@ class ListingRow:
 
 
 def summary_csv(document: RunDocument) -> str:
-    """One line per arm and repeat."""
+    """One line per arm and repeat; of modelled disks one per disk, or value of an array."""
+    if document.disks is not None:
+        return disk_tables.csv(document.disks.model_dump())
     labels = LABEL_SEPARATOR.join((*answer.conditions(document), *answer.verdicts(document)))
     rows = []
     for arm in answer.arms(document):

@@ -33,6 +33,9 @@ STATE_STYLES = {"complete": "green", "failed": "bold red", "interrupted": "bold 
 def summary(document: RunDocument, console: Console) -> None:
     """The answer first, then the arms, the warm-up, and what limits the claim."""
     _print_answer(document, console)
+    if document.disks is not None:
+        _print_disks(document, console)
+        return
     _print_arms(document, console)
     _print_devices(document, console)
     _print_server_io(document, console)
@@ -44,6 +47,17 @@ def summary(document: RunDocument, console: Console) -> None:
         console.print(warmup, highlight=False)
     _print_gaps(document, console)
     _print_caveats(document, console)
+
+
+def _print_disks(document: RunDocument, console: Console) -> None:
+    from . import disk_pages
+
+    page = disk_pages.of_run(document)
+    for found in (*(one.table for one in page.figures), *page.tables):
+        console.print()
+        console.print(_plain_table(found.caption, found.columns, found.rows, found.columns[:1]))
+    if caveats.of(document):
+        _print_caveats(document, console)
 
 
 def _print_arms(document: RunDocument, console: Console) -> None:

@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -47,11 +47,11 @@ PUBLISHED: dict[str, tuple[float | None, ...]] = {
 _FAILING = ("dc500m-raid5", "dc500m-raid6", "dc500m-raid-f1")
 _DRIVE = "dc500m"
 _BUSY = "no reason known: is the computer busy?"
-_FAILED_MEMBER = 1
+FAILED_MEMBER = 1
 _CUT_AFTER_S = 1.0
 _PAGE = 4096
 _BATCH = 64
-_CUT_SIZE = Bytes(1024**3)
+CUT_SIZE = Bytes(1024**3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,61 +99,131 @@ class Cut:
 class Arrays:
     """What was measured."""
 
-    lines: tuple[Line, ...]
-    failures: tuple[Failure, ...]
-    cuts: tuple[Cut, ...]
+    lines: tuple[Line, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    cuts: tuple[Cut, ...] = ()
     searches: tuple[ArraySearch, ...] = ()
+
+    def __add__(self, other: Arrays) -> Arrays:
+        return Arrays(
+            self.lines + other.lines,
+            self.failures + other.failures,
+            self.cuts + other.cuts,
+            self.searches + other.searches,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """With what follows from the fields."""
+        lines = [asdict(one) | {"off": one.off} for one in self.lines]
+        searches = [asdict(one) | {"searches_per_s": one.searches_per_s} for one in self.searches]
+        return asdict(self) | {"lines": lines, "searches": searches}
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How much is measured. ``search`` is None where that is left out."""
+
+    size: Bytes
+    seconds: float
+    repeats: int
+    search: SearchLoad | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is measured on one array."""
+
+    kind: Literal["search", "values", "failure", "power cut"]
+    array: str
+
+    @property
+    def name(self) -> str:
+        """
+        >>> Part("values", "dc500m-raid5").name
+        'values of dc500m-raid5'
+        """
+        return f"{self.kind} of {self.array}"
+
+
+def parts(search_too: bool) -> tuple[Part, ...]:
+    """The whole scenario. The search is first, as it is refused where something is missing."""
+    return (
+        *(Part("search", array) for array in search.ARRAYS if search_too),
+        *(Part("values", array) for array in PUBLISHED),
+        *(Part("failure", array) for array in _FAILING),
+        Part("power cut", _DRIVE),
+    )
+
+
+def require(local: Local, load: Load) -> None:
+    """:raises RootError: not root, whom the search takes.
+    :raises PrerequisiteMissingError: a part of the search is missing.
+    """
+    if load.search is not None:
+        search.require(local)
 
 
 def measure(
-    local: Local,
-    size: Bytes,
-    seconds: float,
-    repeats: int,
-    load: SearchLoad | None,
-    report: Reporter,
-) -> Arrays:
-    """The whole scenario.
-
-    :param load: of the search workload; None leaves that out.
-    """
-    say, searches = report.say, list[ArraySearch]()
-    # First, as it is refused where something is missing for it.
-    if load is not None:
-        for found in search.measure(local, search.ARRAYS, load, report):
-            searches.append(found)
-            p50, p99 = found.searched.p50_ms, found.searched.p99_ms
-            say(
-                f"{found.array}: {found.searches_per_s:,.0f} searches/s, {p50:.1f} ms, {p99:.1f} ms"
-            )
-    lines = []
-    for one in table(local, size, seconds, repeats):
-        lines.append(one)
-        say(f"{one.array} {one.profile} {one.direction}: {one.ours:,.0f} {one.unit}")
-    failures = []
-    for array in _FAILING:
-        say(f"{array}: member {_FAILED_MEMBER} fails under load")
-        failures.append(member_fails(local, array, size, seconds))
-    say(f"{_DRIVE}: the power fails under writes, with protection and without")
-    cuts = tuple(power_fails(local, _DRIVE, protected, _CUT_SIZE) for protected in (True, False))
-    return Arrays(tuple(lines), tuple(failures), cuts, tuple(searches))
+    local: Local, wanted: Sequence[Part], load: Load, report: Reporter
+) -> Generator[Arrays]:
+    """What each of these parts comes to, in their order."""
+    searched = [one.array for one in wanted if one.kind == "search"]
+    searches = search.measure(local, searched, load.search or SearchLoad(), report)
+    with closing(searches):
+        for part in wanted:
+            if part.kind == "search":
+                yield Arrays(searches=(_searched(searches, report),))
+            else:
+                yield _measured(local, part, load, report)
 
 
-def table(local: Local, size: Bytes, seconds: float, repeats: int) -> Iterator[Line]:
-    """Each array of the published table, measured by fio on its model."""
-    for array, published in PUBLISHED.items():
-        found: dict[tuple[str, Direction], Sample] = {}
-        with served_model.served(local, array, size) as served:
-            directions: tuple[Direction, ...] = ("read", "write")
-            profiles = (_SEQUENTIAL, _RANDOM)
-            for cell in disk_bench.run(
-                local, served.file, size, seconds, repeats, directions, profiles
-            ):
-                found[cell.profile, cell.direction] = cell.median
-        for (profile, direction, unit), value in zip(CELLS, published, strict=True):
-            sample = found[profile, direction]
-            promised = promise(local, array, size, profile, direction, seconds)
-            yield line(array, profile, direction, unit, value, sample, promised)
+def _searched(searches: Iterator[ArraySearch], report: Reporter) -> ArraySearch:
+    found = next(searches)
+    p50, p99 = found.searched.p50_ms, found.searched.p99_ms
+    report.say(f"{found.array}: {found.searches_per_s:,.0f} searches/s, {p50:.1f} ms, {p99:.1f} ms")
+    return found
+
+
+def _measured(local: Local, part: Part, load: Load, report: Reporter) -> Arrays:
+    array = part.array
+    if part.kind == "values":
+        lines = []
+        for one in table(local, array, load.size, load.seconds, load.repeats):
+            lines.append(one)
+            report.say(f"{array} {one.profile} {one.direction}: {one.ours:,.0f} {one.unit}")
+        return Arrays(tuple(lines))
+    if part.kind == "failure":
+        report.say(f"{array}: member {FAILED_MEMBER} fails under load")
+        return Arrays(failures=(member_fails(local, array, load.size, load.seconds),))
+    report.say(f"{array}: the power fails under writes, with protection and without")
+    cuts = (power_fails(local, array, protected, CUT_SIZE) for protected in (True, False))
+    return Arrays(cuts=tuple(cuts))
+
+
+def table(local: Local, array: str, size: Bytes, seconds: float, repeats: int) -> Iterator[Line]:
+    """An array of the published table, measured by fio on its model."""
+    found: dict[tuple[str, Direction], Sample] = {}
+    with served_model.served(local, array, size) as served:
+        for cell in cells(local, served.file, size, seconds, repeats):
+            found[cell.profile, cell.direction] = cell.median
+    for (profile, direction, unit), value in zip(CELLS, PUBLISHED[array], strict=True):
+        sample = found[profile, direction]
+        promised = promise(local, array, size, profile, direction, seconds)
+        yield line(array, profile, direction, unit, value, sample, promised)
+
+
+def cells(
+    local: Local, file: Path, size: Bytes, seconds: float, repeats: int
+) -> Iterator[disk_bench.Cell]:
+    """What fio measures of an array."""
+    directions: tuple[Direction, ...] = ("read", "write")
+    profiles = (_SEQUENTIAL, _RANDOM)
+    return disk_bench.run(local, file, size, seconds, repeats, directions, profiles)
+
+
+def reads(local: Local, file: Path, size: Bytes, seconds: float) -> float:
+    """4 KiB random reads a second, 32 at a time."""
+    return disk_bench.measure(local, file, size, seconds, PROFILES[2], "read").iops
 
 
 @cache
@@ -199,14 +269,11 @@ def _in(unit: Unit, sample: Sample) -> float:
 def member_fails(local: Local, array: Model, size: Bytes, seconds: float) -> Failure:
     """A member fails under load; a spare takes its place."""
 
-    def reads() -> float:
-        return disk_bench.measure(local, served.file, size, seconds, PROFILES[2], "read").iops
-
     with served_model.served(local, array, size) as served, ThreadPoolExecutor(1) as beside:
-        before = reads()
-        under_load = beside.submit(reads)
+        before = reads(local, served.file, size, seconds)
+        under_load = beside.submit(reads, local, served.file, size, seconds)
         begun = time.monotonic()
-        served_model.fail(local, served.socket, _FAILED_MEMBER)
+        served_model.fail(local, served.socket, FAILED_MEMBER)
         rebuilt = None
         while rebuilt is None and not under_load.done():
             time.sleep(0.1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -59,16 +59,20 @@ def mounted(
     model: Model,
     read_only: bool = True,
     trace: Path | None = None,
+    cleanup_at: Callable[[Path, Local], Cleanup] = Cleanup,
 ) -> Iterator[MountedModel]:
     """The files of ``content``, on a model.
 
     :param folder: of the caller's, for the mount and the journal.
     :param trace: where every read and write is written down, complete when the context ends.
+    :param cleanup_at: makes the journal of a folder; a plan's ends no process.
     """
     size, at = Bytes(content.stat().st_size), folder / "files"
-    cleanup = Cleanup(folder, local)
+    cleanup = cleanup_at(folder, local)
     with (
-        served_model.served(local, model, size, backing=content, trace=trace) as served,
+        served_model.served(
+            local, model, size, backing=content, trace=trace, cleanup_at=cleanup_at
+        ) as served,
         cleanup.part(),
     ):
         device = loop.attach(local, served.file, cleanup, readonly=read_only)

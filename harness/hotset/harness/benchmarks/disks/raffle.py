@@ -17,16 +17,15 @@ import resource
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from hotset.cachelayer.common.errors import RequestError
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.testbed.served_model import Reads
+from hotset.reports.model.disks import Layer
 
-Layer = Literal["page cache", "device", "both", "flash", "platters", "flash and platters"]
-"""``device``: one that does not tell more; ``both``: the page cache and the device."""
 Counted = Callable[[], Reads | None]
 """What a device's flash and the disk behind it have served so far; None of other devices."""
 # The tickets of the published test, as far as it names them (a 4, d 10, f 24, j 2); the others
@@ -126,6 +125,10 @@ class Pass:
         if len(layers) == 1:
             return layers.pop()
         return "both" if layers & {"page cache", "both"} else "flash and platters"
+
+    def as_dict(self) -> dict[str, Any]:
+        """With who served it."""
+        return asdict(self) | {"served_by": self.served_by}
 
 
 def _result(name: str, draws: Sequence[Draw]) -> FileResult:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import shutil
 import statistics
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hotset.cachelayer.block.flashdev import Model
 from hotset.cachelayer.common.units import Bytes
@@ -27,6 +28,7 @@ from .raffle import Counted, Draw, Pass
 
 DISKS = ("wd3200bekt", "hybrid-disk-2014", "sata-ssd-2014")
 """The plain disk, the hybrid and the SSD of the published test."""
+_VALUES = ("first_mb_per_s", "again_mb_per_s", "gain", "page_cache_mb_per_s", "seeming_gain")
 _GAIN = 1.2
 """A disk serves repeats faster by itself from here on: less comes from the order of the reads."""
 
@@ -64,6 +66,15 @@ class Reread:
         """The same as somebody finds who leaves the page cache on."""
         return self.page_cache_mb_per_s / self.first_mb_per_s
 
+    def as_dict(self) -> dict[str, Any]:
+        """With what follows from the draws."""
+        return {
+            "disk": self.disk,
+            **{name: getattr(self, name) for name in _VALUES},
+            "cold": [one.as_dict() for one in self.cold],
+            "warm": self.warm.as_dict(),
+        }
+
     @property
     def keeps(self) -> bool:
         """The disk itself is faster with what it has read before."""
@@ -91,9 +102,17 @@ def _mean(draws: Iterator[Draw]) -> float:
     return statistics.mean(one.mb_per_s for one in draws)
 
 
+def name_of(model: Model) -> str:
+    """
+    >>> name_of("hdd-7200"), name_of({"name": "mine", "device": {}})
+    ('hdd-7200', 'mine')
+    """
+    return model if isinstance(model, str) else str(model["name"])
+
+
 def hold(
     local: Local, disks: Sequence[Model], size: Bytes, passes: int, seed: int, report: Reporter
-) -> Iterator[Reread]:
+) -> Generator[Reread]:
     """Read ten files of ``size`` on each of the modelled disks.
 
     :param passes: raffles without the page cache.
@@ -155,11 +174,11 @@ def _on(
         files, found = _ten_files(local, mounted), []
         for number in range(passes + 1):
             warm = number == passes
-            report.say(f"{disk}: pass {number + 1} of {passes + 1}")
+            report.say(f"{name_of(disk)}: pass {number + 1} of {passes + 1}")
             # The last one begins without anything in memory, too.
             for name in raffle.WEIGHTS:
                 raffle.drop(files.folder / name)
             found.append(
                 raffle.hold(files.folder, raffle.WEIGHTS, seed, number, not warm, files.counted)
             )
-    return Reread(str(disk), tuple(found[:-1]), found[-1])
+    return Reread(name_of(disk), tuple(found[:-1]), found[-1])

@@ -11,7 +11,7 @@ import multiprocessing
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,16 +76,23 @@ class ArraySearch:
         return self.searched.searches / self.searched.seconds
 
 
+def require(local: Local) -> None:
+    """:raises RootError: not root, whom loop devices and mounts take.
+    :raises PrerequisiteMissingError: the engine is missing.
+    """
+    mounted_model.require(local)
+    search_engine.require()
+
+
 def measure(
     local: Local, arrays: Sequence[Model], load: SearchLoad, report: Reporter
-) -> Iterator[ArraySearch]:
+) -> Generator[ArraySearch]:
     """The same index and the same questions on each array.
 
     :raises RootError: not root, whom loop devices and mounts take.
     :raises PrerequisiteMissingError: the engine is missing, or memory cannot be limited.
     """
-    mounted_model.require(local)
-    search_engine.require()
+    require(local)
     with tempfile.TemporaryDirectory(prefix="hotset-search-") as name:
         folder = Path(name)
         content, own = folder / "content", folder / "own"

@@ -49,6 +49,9 @@ async def _compare(request: Request) -> Response:
         return problem(request, 422, "Take two runs or more", "Tick them in the list of runs.")
     archive = Archive.default()
     first, *others = documents = [await run_in_threadpool(archive.load, run) for run in chosen]
+    if of_disks := [one.run for one in documents if one.disks is not None]:
+        said = f"Run {of_disks[0]} is of modelled disks and has no arms."
+        return problem(request, 422, said, "Take runs of a database.")
     differing = {other.run: compare.differences(first, other) for other in others}
     forced = request.query_params.get("force") == "true"
     refused = any(differing.values()) and not forced

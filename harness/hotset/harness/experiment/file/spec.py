@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -29,6 +29,7 @@ from hotset.cachelayer.tiers import bcache, dmcache, userspace
 from hotset.cachelayer.tiers.base import TierKind, TierSpec, WriteMode
 from hotset.cachelayer.tiers.policies import Policy
 from hotset.cachelayer.warmup.fill import Method
+from hotset.reports.model import words
 from hotset.reports.model.base import ArmName, TimedWorkload
 from hotset.reports.model.document import POLICY_ARMS, WarmupOrder, Workload
 from hotset.reports.model.setup import Prices, Published
@@ -36,7 +37,8 @@ from hotset.tpch.schema import estimated_bytes
 
 from ...thresholds import Threshold, ThresholdFormError
 from .. import verdicts
-from .workload_tables import Reading, SqlTable, Table, TpccTable, TpchTable
+from .disk_spec import DiskSpec
+from .workload_tables import Name, Reading, SqlTable, Table, TpccTable, TpchTable, texts
 
 
 def _block(size: Bytes) -> Bytes:
@@ -256,7 +258,7 @@ _THRESHOLDS_SCHEMA = {
 class Spec(Table):
     """One experiment."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    name: Name
     """Becomes part of the run's id: lower-case letters, digits and dashes."""
     title: str = ""
     """Title of the report."""
@@ -362,7 +364,7 @@ class Spec(Table):
         have been read."""
         return [
             text
-            for text in _texts(self.model_dump(mode="json", exclude=_NO_FILES))
+            for text in texts(self.model_dump(mode="json", exclude=_NO_FILES))
             if "/" in text or text.endswith(".json")
         ]
 
@@ -482,26 +484,64 @@ def read(
     overrides: tuple[str, ...] = (),
     allow: Callable[[Iterable[str]], None] = lambda _: None,
 ) -> Spec:
-    """Read and validate an experiment file.
+    """Read and validate the experiment file of a database; see :func:`read_any`.
+
+    :raises SpecError: it is none, or one on modelled disks.
+    """
+    found = read_any(path, overrides, allow)
+    if isinstance(found, DiskSpec):
+        raise SpecError(
+            f"{path}: [{found.scenario}] is of modelled disks: name an experiment with a database"
+        )
+    return found
+
+
+def read_any(
+    path: Path,
+    overrides: tuple[str, ...] = (),
+    allow: Callable[[Iterable[str]], None] = lambda _: None,
+) -> Spec | DiskSpec:
+    """Read and validate an experiment file, of a database or of modelled disks.
 
     :param overrides: ``key=value`` pairs that replace values of the file (``tpcc.users=32``).
     :param allow: called with the files that it names before they are read; raises to refuse them.
     :raises SpecError: no such file, no TOML, an unknown key, a bad value.
     """
+    table = _table(path)
+    for override in overrides:
+        _override(table, override)
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        if _SCENARIOS & table.keys():
+            _check_alone(path, table)
+            return DiskSpec.model_validate(table)
+        return Spec.model_validate(_scaled(table), context=Reading(path.parent, allow))
+    except ValidationError as error:
+        raise SpecError(_explain(path, error)) from None
+
+
+_SCENARIOS = {"reread", "arrays"}
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, IsADirectoryError):
         raise SpecError(f"{path}: no such experiment file") from None
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: not a TOML file: {error}") from None
-    for override in overrides:
-        _override(table, override)
-    try:
-        return Spec.model_validate(_scaled(table), context=Reading(path.parent, allow))
-    except ValidationError as error:
-        raise SpecError(_explain(path, error)) from None
+
+
+def _check_alone(path: Path, table: dict[str, Any]) -> None:
+    """:raises SpecError: there are keys of a database's experiment beside those of disks."""
+    others = [key for key in table if key in Spec.model_fields.keys() - DiskSpec.model_fields]
+    if others:
+        scenario = min(_SCENARIOS & table.keys())
+        raise SpecError(
+            f"{path}: {others[0]}: an experiment with [{scenario}] has no database: leave"
+            f" {words.listed(others)} out, or make two experiments"
+        )
 
 
 def _scaled(table: dict[str, Any]) -> dict[str, Any]:
@@ -541,18 +581,6 @@ def _keep_room_for_the_log(table: dict[str, Any]) -> None:
     volume, size = tier.get("volume"), flash.get("size")
     if isinstance(volume, int) and isinstance(size, int) and volume < _SCALED_VOLUME:
         tier["volume"], flash["size"] = _SCALED_VOLUME, size + _SCALED_VOLUME - volume
-
-
-def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
-    """Every text of a JSON value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from _texts(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
 
 
 def _override(table: dict[str, Any], text: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.reports.model.schema import SCHEMA_VERSION
-from hotset.reports.render.plain import csv_text
 
 from ...jobs.lock import Lock
 from ..base import fields, records
@@ -20,8 +19,6 @@ from ..base.rights import Needs, Right
 from . import disk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pydantic import BaseModel
     from rich.console import Console
 
@@ -60,34 +57,23 @@ class ArraysResult(Result):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        from ...benchmarks.disks.arrays import Cut, Failure, Line
-        from ...benchmarks.disks.search import Heat
-        from ...benchmarks.disks.search_engine import Searched
+        from hotset.reports.model import disks
 
         return records.of(
             "DiskArrays",
-            lines=records.several("DiskArrayLine", Line, off=float | None),
-            failures=records.several("DiskArrayFailure", Failure),
-            cuts=records.several("DiskPowerFailure", Cut),
-            searches=records.several(
-                "DiskArraySearch",
-                array=str,
-                searches_per_s=float,
-                searched=records.part("Searched", Searched),
-                heat=records.part("DiskArrayHeat", Heat),
-            ),
+            lines=list[disks.DiskArrayLine],
+            failures=list[disks.DiskArrayFailure],
+            cuts=list[disks.DiskPowerFailure],
+            searches=list[disks.DiskArraySearch],
         )
 
     def document(self) -> dict[str, Any]:
-        found = asdict(self.found)
-        lines = [asdict(one) | {"off": one.off} for one in self.found.lines]
-        searches = [
-            asdict(one) | {"searches_per_s": one.searches_per_s} for one in self.found.searches
-        ]
-        return {"schema_version": SCHEMA_VERSION, **found, "lines": lines, "searches": searches}
+        return {"schema_version": SCHEMA_VERSION, **self.found.as_dict()}
 
     def show(self, console: Console) -> None:
-        columns, rows = self._table
+        from hotset.reports.render import disk_tables
+
+        columns, rows = disk_tables.lines(self.document())
         without = [row[:-1] for row in rows]
         disk.print_table(console, "the published table and ours", columns[:-1], without)
         for line in self.found.lines:
@@ -110,49 +96,14 @@ class ArraysResult(Result):
             )
 
         if self.found.searches:
-            disk.print_table(console, "searching while posts come in", *self._searches)
+            disk.print_table(
+                console, "searching while posts come in", *disk_tables.searches(self.document())
+            )
 
     def csv(self) -> str:
-        tables = [csv_text(*self._table)]
-        if self.found.searches:
-            tables.append(csv_text(*self._searches))
-        return "\n".join(tables)
+        from hotset.reports.render import disk_tables
 
-    @property
-    def _searches(self) -> tuple[Sequence[str], list[disk.Row]]:
-        columns = ("array", "searches/s", "p50 ms", "p99 ms", "commit ms", "reads", "writes")
-        rows: list[disk.Row] = [
-            (
-                one.array,
-                one.searches_per_s,
-                one.searched.p50_ms,
-                one.searched.p99_ms,
-                one.searched.commit_ms,
-                one.heat.reads,
-                one.heat.writes,
-                f"{one.heat.hottest_share:.0%}",
-            )
-            for one in self.found.searches
-        ]
-        return (*columns, "to the hottest tenth"), rows
-
-    @property
-    def _table(self) -> tuple[Sequence[str], list[disk.Row]]:
-        columns = ("array", "profile", "direction", "unit", "published", "ours", "off", "because")
-        rows: list[disk.Row] = [
-            (
-                one.array,
-                one.profile,
-                one.direction,
-                one.unit,
-                one.published,
-                one.ours,
-                None if one.off is None else f"{one.off:+.0%}",
-                one.reason,
-            )
-            for one in self.found.lines
-        ]
-        return columns, rows
+        return disk_tables.csv(self.document())
 
 
 @operation(
@@ -177,8 +128,8 @@ def measure_arrays(request: MeasureArrays, context: Context) -> ArraysResult:
     size, memory = Bytes.parse(request.size), Bytes.parse(request.memory)
     load = SearchLoad(request.posts, memory, request.search_seconds) if request.search else None
     disk.check_page(request.page)
-    result = ArraysResult(
-        arrays.measure(Local(), size, request.seconds, request.repeats, load, context.report)
-    )
+    wanted = arrays.Load(size, request.seconds, request.repeats, load)
+    found = arrays.measure(Local(), arrays.parts(request.search), wanted, context.report)
+    result = ArraysResult(sum(found, arrays.Arrays()))
     disk.write_page(request.page, "disk arrays", result)
     return result

@@ -280,13 +280,12 @@ class RaffleResult(Result):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        from ...benchmarks.disks.raffle import Layer, Pass
+        from hotset.reports.model.disks import RafflePass
 
-        return records.of("DiskRaffle", passes=records.several("RafflePass", Pass, served_by=Layer))
+        return records.of("DiskRaffle", passes=list[RafflePass])
 
     def document(self) -> dict[str, Any]:
-        passes = [asdict(one) | {"served_by": one.served_by} for one in self.passes]
-        return {"schema_version": SCHEMA_VERSION, "passes": passes}
+        return {"schema_version": SCHEMA_VERSION, "passes": [one.as_dict() for one in self.passes]}
 
     def show(self, console: Console) -> None:
         for one in self.passes:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from hotset.cachelayer.common.errors import RequestError
 from hotset.cachelayer.common.paths import repository_file
 
 from ...archive import REPORT, Archive
@@ -25,6 +26,7 @@ from .runs import RunResult
 if TYPE_CHECKING:
     from hotset.reports.model.document import RunDocument
 
+    from ...experiment.file.disk_spec import DiskSpec
     from ...experiment.file.spec import Spec
 
 File = Annotated[
@@ -64,11 +66,15 @@ class Plan(Request):
 @operation("experiment plan", Kind.JOB, Right.READ, ("Show", "HotsetExperiment"))
 def plan(request: Plan, context: Context) -> Lines:
     """Print every command that the experiment would run, and run none of them."""
-    from ...experiment import plan
+    from ...experiment import disk_plan, plan
+    from ...experiment.file.spec import Spec
 
     wanted = _read(Path(request.file), request.set, context)
     with redirect_stdout(io.StringIO()) as commands:
-        plan.plan(wanted)
+        if isinstance(wanted, Spec):
+            plan.plan(wanted)
+        else:
+            disk_plan.plan(wanted)
     return Lines(tuple(commands.getvalue().splitlines()))
 
 
@@ -105,6 +111,7 @@ class Measured(RunResult):
 def run(request: Run, context: Context) -> Measured:
     """Run an experiment: baseline, warm-up, accelerated, all-flash, report.
 
+    A file with a table of disks (reread, arrays) measures those, without a database.
     Exit code 5: the probe's hit ratio was too low, or a threshold was missed.
     """
     words = ("experiment", "run", request.file, *(("--yes",) if request.yes else ()))
@@ -136,18 +143,45 @@ def _run(
     words: tuple[str, ...], file: Path, request: Run | Demo, yes: bool, context: Context
 ) -> Measured:
     """:param words: the command as it was called, without what it replaces of the file."""
+    from ...experiment import disk_scenario
+    from ...experiment.file.spec import Spec
+    from .report import check_output
+
+    archive, wanted = Archive.default(), _read(file, request.set, context)
+    command = ("hotset", *words, *(word for one in request.set for word in ("--set", one)))
+    check_output(request.junit, "junit")
+    if isinstance(wanted, Spec):
+        document = _of_database(wanted, archive, request, yes, command, context)
+    elif request.threshold:
+        raise RequestError(
+            f"{request.threshold[0]}: an experiment with [{wanted.scenario}] has no thresholds:"
+            " leave it out",
+            field="threshold",
+        )
+    else:
+        document = disk_scenario.run(wanted, archive, context.report, request.resume, command)
+    context.report.say(f"report: {archive.path(document.run) / REPORT}")
+    if request.junit is not None:
+        _write_junit(request.junit, document)
+    return Measured(document)
+
+
+def _of_database(
+    wanted: Spec,
+    archive: Archive,
+    request: Run | Demo,
+    yes: bool,
+    command: tuple[str, ...],
+    context: Context,
+) -> RunDocument:
     from hotset.cachelayer.testbed import lab
 
     from ... import doctor
     from ...experiment import runner
-    from .report import check_output
 
-    archive, wanted = Archive.default(), _read(file, request.set, context)
     limits = wanted.limits(request.threshold or ())
-    check_output(request.junit, "junit")
     doctor.require(lab.choose(wanted.machine.kind, wanted.tier_wanted))
-    command = ("hotset", *words, *(word for one in request.set for word in ("--set", one)))
-    document = runner.run(
+    return runner.run(
         wanted,
         archive,
         context.report,
@@ -157,17 +191,15 @@ def _run(
         limits,
         context.ask_for_name,
     )
-    context.report.say(f"report: {archive.path(document.run) / REPORT}")
-    if request.junit is not None:
-        _write_junit(request.junit, document)
-    return Measured(document)
 
 
-def _read(file: Path, replaced: list[str], context: Context) -> Spec:
+def _read(file: Path, replaced: list[str], context: Context) -> Spec | DiskSpec:
     """The experiment; refused where it names a file that who asks may not name."""
     from ...experiment.file import spec
 
-    wanted = spec.read(file, tuple(replaced), lambda files: context.require_files(files, "file"))
+    wanted = spec.read_any(
+        file, tuple(replaced), lambda files: context.require_files(files, "file")
+    )
     context.require_files(wanted.files, "file")
     return wanted
 

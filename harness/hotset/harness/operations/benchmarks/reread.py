@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.reports.model.schema import SCHEMA_VERSION
-from hotset.reports.render.plain import csv_text
 
 from ...jobs.lock import Lock
 from ..base import fields, records
@@ -20,8 +19,6 @@ from ..base.rights import Right
 from . import disk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pydantic import BaseModel
     from rich.console import Console
 
@@ -53,31 +50,20 @@ class Rereads(Result):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        from ...benchmarks.disks.raffle import Layer, Pass
+        from hotset.reports.model.disks import DiskReread
 
-        single = records.part("RafflePass", Pass, served_by=Layer)
-        several = records.several("RafflePass", Pass, served_by=Layer)
-        speeds = dict.fromkeys(_VALUES, float)
-        disks = records.several("DiskReread", disk=str, cold=several, warm=single, **speeds)
-        return records.of("DiskRereads", disks=disks)
+        return records.of("DiskRereads", disks=list[DiskReread])
 
     def document(self) -> dict[str, Any]:
-        def passed(one: Any) -> dict[str, Any]:  # noqa: ANN401 - a pass
-            return asdict(one) | {"served_by": one.served_by}
-
-        disks = [
-            {
-                "disk": one.disk,
-                **{name: getattr(one, name) for name in _VALUES},
-                "cold": [passed(single) for single in one.cold],
-                "warm": passed(one.warm),
-            }
-            for one in self.disks
-        ]
+        disks = [one.as_dict() for one in self.disks]
         return {"schema_version": SCHEMA_VERSION, "disks": disks}
 
     def show(self, console: Console) -> None:
-        disk.print_table(console, "ten files read again, MB/s", *self._table)
+        from hotset.reports.render import disk_tables
+
+        disk.print_table(
+            console, "ten files read again, MB/s", *disk_tables.rereads(self.document())
+        )
         for one in self.disks:
             verdict = "keeps what it has read" if one.keeps else "gains nothing by itself"
             console.print(
@@ -87,18 +73,9 @@ class Rereads(Result):
             )
 
     def csv(self) -> str:
-        return csv_text(*self._table)
+        from hotset.reports.render import disk_tables
 
-    @property
-    def _table(self) -> tuple[Sequence[str], list[disk.Row]]:
-        columns = ("disk", "first read", "read again", "gain", "from page cache", "seeming gain")
-        rows: list[disk.Row] = [
-            (one.disk, *(getattr(one, name) for name in _VALUES)) for one in self.disks
-        ]
-        return columns, rows
-
-
-_VALUES = ("first_mb_per_s", "again_mb_per_s", "gain", "page_cache_mb_per_s", "seeming_gain")
+        return disk_tables.csv(self.document())
 
 
 @operation(

@@ -186,6 +186,11 @@ def compare_runs(request: Compare, context: Context) -> Comparison:  # noqa: ARG
     first, *others = documents = [archive.load(run) for run in request.runs]
     if not others:
         raise RequestError("name two runs or more", field="runs")
+    if of_disks := [one.run for one in documents if one.disks is not None]:
+        raise RequestError(
+            f"run {of_disks[0]} is of modelled disks and has no arms: compare runs of a database",
+            field="runs",
+        )
     for other in () if request.force else others:
         try:
             compare.require_same(first, other)

@@ -1,0 +1,43 @@
+"""What the scenarios on modelled disks say in a sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..model import words
+
+Document = Mapping[str, Any]
+NEAR = 0.15
+"""A published value is met within this."""
+NOTHING = "Nothing was measured."
+
+
+def headlines(document: Document) -> list[str]:
+    """Of a result of either scenario."""
+    said = _rereads(document) if "disks" in document else []
+    return said + (_arrays(document) if "lines" in document else [])
+
+
+def _rereads(document: Document) -> list[str]:
+    return [
+        f"{one['disk']} reads {one['gain']:.1f} times as fast what it has read before; with the"
+        f" page cache it seems to be {one['seeming_gain']:.1f} times."
+        for one in sorted(document["disks"], key=lambda one: -one["gain"])
+    ]
+
+
+def _arrays(document: Document) -> list[str]:
+    said = []
+    searches = document["searches"]
+    if len(searches) > 1:
+        slow, fast = searches[0], min(searches[1:], key=lambda one: one["searched"]["p99_ms"])
+        said.append(
+            f"99 of 100 searches are answered within {fast['searched']['p99_ms']:,.0f} ms on"
+            f" {fast['array']}, within {slow['searched']['p99_ms']:,.0f} ms on {slow['array']}."
+        )
+    if known := [one for one in document["lines"] if one["off"] is not None]:
+        near = sum(abs(one["off"]) <= NEAR for one in known)
+        within = words.percent(NEAR, 0)
+        said.append(f"{near} of {len(known)} published values are met within {within}.")
+    return said

@@ -1,0 +1,135 @@
+"""What the scenarios on modelled disks measured: files that are read again, and arrays."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from .base import Record, Share
+
+Layer = Literal["page cache", "device", "both", "flash", "platters", "flash and platters"]
+"""``device``: one that does not tell more; ``both``: the page cache and the device."""
+
+
+class RaffleDraw(Record):
+    """One ticket: a file that was read."""
+
+    name: str
+    seconds: PositiveFloat
+    bytes: PositiveInt
+    in_memory: Share
+    """Of the file, before it was read."""
+    major_faults: NonNegativeInt
+    from_flash: Share | None = None
+    """Of what the device served; None where it does not tell, or served nothing."""
+
+
+class RafflePass(Record):
+    """All tickets once."""
+
+    number: NonNegativeInt
+    dropped: bool
+    """Each file was taken out of the page cache before it was read."""
+    draws: tuple[RaffleDraw, ...]
+    served_by: Layer
+
+
+class DiskReread(Record):
+    """One disk. ``cold``: passes without the page cache; ``warm``: one with it."""
+
+    disk: str
+    cold: tuple[RafflePass, ...]
+    warm: RafflePass
+    first_mb_per_s: PositiveFloat
+    again_mb_per_s: PositiveFloat
+    gain: PositiveFloat
+    page_cache_mb_per_s: PositiveFloat
+    seeming_gain: PositiveFloat
+
+
+class DiskArrayLine(Record):
+    """A published value and ours."""
+
+    array: str
+    profile: str
+    direction: Literal["read", "write", "mix"]
+    unit: Literal["MB/s", "IOPS", "us"]
+    published: PositiveFloat | None
+    ours: NonNegativeFloat
+    reason: str
+    """Of a difference of more than 15 %."""
+    off: float | None
+
+
+class DiskArrayFailure(Record):
+    """4 KiB random reads before a member fails, and while it is rebuilt on a spare."""
+
+    array: str
+    before_iops: NonNegativeFloat
+    during_iops: NonNegativeFloat
+    rebuilt_s: NonNegativeFloat | None
+    """None where it took longer than the measurement."""
+
+
+class DiskPowerFailure(Record):
+    """A drive's power failed under writes."""
+
+    protected: bool
+    said_bytes: NonNegativeInt
+    """What the model says it lost."""
+    lost_bytes: NonNegativeInt
+    """What the file lacks of what was answered."""
+    flushed_lost_bytes: NonNegativeInt
+
+
+class Searched(Record):
+    """What the users of a full-text search saw."""
+
+    seconds: PositiveFloat
+    searches: NonNegativeInt
+    found: NonNegativeInt
+    p50_ms: NonNegativeFloat
+    p99_ms: NonNegativeFloat
+    added: NonNegativeInt
+    """Posts that came in meanwhile."""
+    commits: NonNegativeInt
+    commit_ms: NonNegativeFloat
+
+
+class DiskArrayHeat(Record):
+    """Where on an array the requests went."""
+
+    reads: NonNegativeInt
+    read_bytes: NonNegativeInt
+    writes: NonNegativeInt
+    written_bytes: NonNegativeInt
+    hottest_share: Share
+    """Of all requests, what the hottest tenth of the index got."""
+    read_strips: tuple[NonNegativeInt, ...]
+    """Requests by place, in strips of equal size."""
+    write_strips: tuple[NonNegativeInt, ...]
+
+
+class DiskArraySearch(Record):
+    """A full-text search on one array."""
+
+    array: str
+    searches_per_s: NonNegativeFloat
+    searched: Searched
+    heat: DiskArrayHeat
+
+
+class DiskResults(Record):
+    """One of the two scenarios, as far as it has come."""
+
+    scenario: Literal["reread", "arrays"]
+    disks: tuple[DiskReread, ...] = ()
+    lines: tuple[DiskArrayLine, ...] = ()
+    failures: tuple[DiskArrayFailure, ...] = ()
+    cuts: tuple[DiskPowerFailure, ...] = ()
+    searches: tuple[DiskArraySearch, ...] = ()
+
+    @property
+    def has_any(self) -> bool:
+        return any((self.disks, self.lines, self.failures, self.cuts, self.searches))

@@ -1,0 +1,55 @@
+"""Results of the scenarios on modelled disks as rows of raw values, for CSV and the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .plain import csv_text
+
+Document = Mapping[str, Any]
+Rows = tuple[Sequence[str], list[tuple[object, ...]]]
+
+
+def rereads(document: Document) -> Rows:
+    """Files that are read again, a line a disk."""
+    columns = ("disk", "first read", "read again", "gain", "from page cache", "seeming gain")
+    keys = ("first_mb_per_s", "again_mb_per_s", "gain", "page_cache_mb_per_s", "seeming_gain")
+    return columns, [(one["disk"], *(one[key] for key in keys)) for one in document["disks"]]
+
+
+def lines(document: Document) -> Rows:
+    """Published values of arrays and ours."""
+    columns = ("array", "profile", "direction", "unit", "published", "ours", "off", "because")
+    keys = ("array", "profile", "direction", "unit", "published", "ours")
+    rows: list[tuple[object, ...]] = []
+    for one in document["lines"]:
+        off = None if one["off"] is None else f"{one['off']:+.0%}"
+        rows.append((*(one[key] for key in keys), off, one["reason"]))
+    return columns, rows
+
+
+def searches(document: Document) -> Rows:
+    """A full-text search, a line an array."""
+    columns = ("array", "searches/s", "p50 ms", "p99 ms", "commit ms", "reads", "writes")
+    rows: list[tuple[object, ...]] = [
+        (
+            one["array"],
+            one["searches_per_s"],
+            *(one["searched"][key] for key in ("p50_ms", "p99_ms", "commit_ms")),
+            *(one["heat"][key] for key in ("reads", "writes")),
+            f"{one['heat']['hottest_share']:.0%}",
+        )
+        for one in document["searches"]
+    ]
+    return (*columns, "to the hottest tenth"), rows
+
+
+def csv(document: Document) -> str:
+    """All tables that have a line; of a result of either scenario."""
+    tables = (
+        one(document)
+        for key, one in (("disks", rereads), ("lines", lines), ("searches", searches))
+        if document.get(key)
+    )
+    return "\n".join(csv_text(*one) for one in tables)
