@@ -87,8 +87,8 @@ def test_build_check_drop(tpch: Tpch, empty: PostgresTpch) -> None:
     assert "loaded 86,805 rows" in built.err
     again = tpch("build", empty, "--scale", "0.01")
     assert again.code == 4
-    assert "TPC-H tables already" in again.err
-    assert "to build them anew: add --replace" in again.err
+    assert "already has TPC-H tables" in again.err
+    assert "to build them again: add --replace" in again.err
     replaced = tpch("build", empty, "--scale", "0.01", "--replace", "--quiet")
     assert (replaced.code, replaced.err) == (0, "")
     with closing(empty.session()) as session:

@@ -113,7 +113,7 @@ function Clear-HotsetDatabaseCache {
 function Measure-HotsetDatabase {
     <#
     .SYNOPSIS
-    Show I/O per file, waits and performance counters over an interval.
+    Show I/O per file, waits and performance counters during an interval.
     .DESCRIPTION
     The token needs the right 'read'. On the server's own command line this is "hotset database
     counters".
@@ -466,8 +466,8 @@ function Invoke-HotsetDemo {
     .PARAMETER Resume
     Resume a failed or interrupted run (id or 'last').
     .PARAMETER Threshold
-    Exit with code 5 unless this holds, such as 'factor>=5' or 'p95(accelerated)<20ms'; beside those
-    of the file.
+    Exit with code 5 unless this holds, such as 'factor>=5' or 'p95(accelerated)<20ms'; in addition
+    to those in the file.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
@@ -1252,7 +1252,7 @@ function Test-HotsetHost {
 function Show-HotsetExperiment {
     <#
     .SYNOPSIS
-    Print every command that the experiment would run, and run none of them.
+    Print every command that the experiment would run, without running any.
     .DESCRIPTION
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
@@ -1325,8 +1325,8 @@ function Invoke-HotsetExperiment {
     .PARAMETER Force
     Allow overwriting data on the real disks that the experiment names.
     .PARAMETER Threshold
-    Exit with code 5 unless this holds, such as 'factor>=5' or 'p95(accelerated)<20ms'; beside those
-    of the file.
+    Exit with code 5 unless this holds, such as 'factor>=5' or 'p95(accelerated)<20ms'; in addition
+    to those in the file.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
@@ -1998,17 +1998,17 @@ function Get-HotsetRunResult {
 function Measure-HotsetTrend {
     <#
     .SYNOPSIS
-    Follow one value over the runs of a set-up, and say where its level changed.
+    Track one value over the runs of a set-up, and show where its level changed.
     .DESCRIPTION
-    Runs are of one set-up if their settings and machines are the same; versions and kernels may
-    differ, and are named at a change. A level has two runs or more.
+    Runs belong to one set-up if their settings and machines are the same. Versions and kernels may
+    differ; they are named where the level changed. A level has at least two runs.
 
     The token needs the right 'read'. On the server's own command line this is "hotset runs trend".
     .PARAMETER Run
     A run of the set-up: its id, the beginning of one, or 'last'. Default: last.
     .PARAMETER Metric
-    What is followed: a metric of an experiment's thresholds, such as factor, 'p95(accelerated)' or
-    queries. Otherwise nopm, or tps of SQL of your own.
+    The value to track: a metric as in an experiment's thresholds, such as factor,
+    'p95(accelerated)' or queries. Default: nopm, or tps for your own SQL.
     .PARAMETER Connection
     The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
     addresses. By default the server that you connected to last.
@@ -2047,10 +2047,10 @@ function Measure-HotsetTrend {
 function Invoke-HotsetSql {
     <#
     .SYNOPSIS
-    Run SQL scripts by many users and measure a window.
+    Run SQL scripts with many users and measure a window.
     .DESCRIPTION
-    The scripts are pgbench's: statements end in semicolons, and there are \set, \sleep, \gset,
-    \aset and \if. What they change in the database stays changed.
+    Scripts are written as for pgbench: statements end in semicolons, and \set, \sleep, \gset, \aset
+    and \if work. Their changes to the database are not undone.
 
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
@@ -2083,8 +2083,8 @@ function Invoke-HotsetSql {
     .PARAMETER Seed
     Seed of all random choices. Default: 1.
     .PARAMETER Rate
-    Start transactions at this rate, such as 500/s, at random times. Latency counts from when each
-    was due. Otherwise users never pause but where a script sleeps.
+    Start transactions at this rate, such as 500/s, at random times. Latency then counts from when
+    each was due. Without a rate, users pause only where a script sleeps.
     .PARAMETER FindRate
     Search for the highest rate that meets this limit, such as 'p95<50ms'. Each rate takes a ramp-up
     and a window.
@@ -2092,10 +2092,10 @@ function Invoke-HotsetSql {
     Repeat the window until throughput is steady (as SNIA's PTS defines it), for at most this long,
     such as 10m. The last window counts.
     .PARAMETER Fresh
-    Run on a copy of the database, dropped afterwards: the database stays as it is, and runs in a
-    row begin alike. PostgreSQL only; needs as much room again.
+    Run on a copy of the database and drop it afterwards, so that the database stays as it is and
+    every run starts the same. PostgreSQL only; needs disk space for the copy.
     .PARAMETER MaxErrors
-    End the run with code 4 when more transactions fail, ramp-up included. Default: 100.
+    Fail the run if more transactions than this fail, ramp-up included. Default: 100.
     .PARAMETER Threshold
     What the run must reach, such as 'tps>=500' or 'p95(checkout)<20ms': the job fails if it does
     not.
@@ -2174,7 +2174,7 @@ function Invoke-HotsetSql {
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
         $what = Get-HotsetSubject $Connection $Dsn
-        $go = $PSCmdlet.ShouldProcess($what, 'Run SQL scripts by many users and measure a window')
+        $go = $PSCmdlet.ShouldProcess($what, 'Run SQL scripts with many users and measure a window')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'sql run' -AsJob $AsJob.IsPresent -Values @{
             script       = $Script
@@ -2203,8 +2203,8 @@ function New-HotsetSqlScript {
     .SYNOPSIS
     Write scripts and weights for the statements that take the most time on a server.
     .DESCRIPTION
-    PostgreSQL: by pg_stat_statements; SQL Server: by Query Store. Values are drawn from the tables'
-    own statistics. The result says what that cannot know.
+    Reads pg_stat_statements (PostgreSQL) or Query Store (SQL Server). Values are drawn from the
+    tables' statistics. The result says what these do not show.
 
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
@@ -2219,7 +2219,7 @@ function New-HotsetSqlScript {
     .PARAMETER Credential
     The database's user and password. The password is sent in the request's body only.
     .PARAMETER Top
-    How many statements, the most costly first. Default: 10.
+    How many statements to take, most expensive first. Default: 10.
     .PARAMETER Engine
     The database product. By default taken from -Dsn.
     .PARAMETER AsJob
@@ -3225,7 +3225,7 @@ function New-HotsetTpccDatabase {
     .SYNOPSIS
     Load warehouses, then check the twelve consistency conditions (clause 3.3.2).
     .DESCRIPTION
-    Refuses if there are TPC-C tables already.
+    Refuses if TPC-C tables already exist.
 
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
@@ -3468,20 +3468,20 @@ function Invoke-HotsetTpcc {
     .PARAMETER ThinkTime
     Use keying and think times (clause 5.2.5).
     .PARAMETER HomeWarehouses
-    Keep each user at one warehouse: a working set as small as the number of users. Otherwise each
-    transaction picks its warehouse.
+    Keep each user at one warehouse, so that the working set is only as large as the number of
+    users. Otherwise each transaction picks its warehouse.
     .PARAMETER Rate
-    Start transactions at this rate, such as 500/s, at random times. Latency counts from when each
-    was due. Otherwise users never pause.
+    Start transactions at this rate, such as 500/s, at random times. Latency then counts from when
+    each was due. Without a rate, users never pause.
     .PARAMETER FindRate
-    Search for the highest rate that meets this limit, such as 'p95<50ms'; tpc-c: TPC-C's own
+    Search for the highest rate that meets this limit, such as 'p95<50ms', or tpc-c for TPC-C's own
     limits. Each rate takes a ramp-up and a window.
     .PARAMETER UntilSteady
     Repeat the window until throughput is steady (as SNIA's PTS defines it), for at most this long,
     such as 10m. The last window counts.
     .PARAMETER Fresh
-    Run on a copy of the database, dropped afterwards: the database stays as loaded, and runs in a
-    row begin alike. PostgreSQL only; needs as much room again.
+    Run on a copy of the database and drop it afterwards, so that the database stays as loaded and
+    every run starts the same. PostgreSQL only; needs disk space for the copy.
     .PARAMETER Threshold
     What the run must reach, such as 'nopm>=50000' or 'p95(new_order)<20ms': the job fails if it
     does not.
@@ -3599,7 +3599,7 @@ function New-HotsetTpchDatabase {
     .SYNOPSIS
     Load the eight tables, with keys, indexes and statistics.
     .DESCRIPTION
-    The generated text stays in the cache folder for the next build.
+    The generated data stays in the cache folder for the next build.
 
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
@@ -3614,7 +3614,7 @@ function New-HotsetTpchDatabase {
     .PARAMETER Credential
     The database's user and password. The password is sent in the request's body only.
     .PARAMETER Scale
-    Scale factor; 1 is about 1 GB of text. Default: 1.
+    Scale factor; 1 is about 1 GB of data. Default: 1.
     .PARAMETER Replace
     Drop existing TPC-H tables first.
     .PARAMETER Processes
@@ -3689,7 +3689,7 @@ function Test-HotsetTpchDatabase {
     .SYNOPSIS
     Check row counts and foreign keys, and compare the answers with DuckDB's.
     .DESCRIPTION
-    DuckDB reads the generated text.
+    DuckDB works on the same generated data.
 
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
@@ -3706,7 +3706,7 @@ function Test-HotsetTpchDatabase {
     .PARAMETER QueryTimeoutSeconds
     Seconds after which a query is cancelled.
     .PARAMETER Scale
-    The scale factor that is loaded; another one is an error.
+    The scale factor you expect; it is an error if another one is loaded.
     .PARAMETER Engine
     The database product. By default taken from -Dsn.
     .PARAMETER AsJob
@@ -3857,7 +3857,7 @@ function Invoke-HotsetTpch {
     .PARAMETER Refresh
     Insert and delete 0.1 % of the orders around the queries; by default only with all 22.
     .PARAMETER Scale
-    The scale factor that is loaded; another one is an error.
+    The scale factor you expect; it is an error if another one is loaded.
     .PARAMETER Threshold
     What the run must reach, such as 'queries<60s': the job fails if it does not.
     .PARAMETER Driver
@@ -5237,22 +5237,23 @@ function Get-HotsetCacheAdvice {
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     advise".
     .PARAMETER Users
-    Number of users; the run's if left out.
+    Number of users; by default the run's.
     .PARAMETER Cores
     Number of cores, each as fast as the run's.
     .PARAMETER Storage
     Other slow storage: a model's name (Get-HotsetDiskModel).
     .PARAMETER StorageIops
-    Other slow storage: its random reads of 8 KiB a second by queue depth, such as 1:126,16:850.
+    Other slow storage: its random 8 KiB reads per second at each queue depth, such as 1:126,16:850.
     .PARAMETER Trace
-    The trace (see hotset whatif trace), or a load whose requests are generated while they are read,
-    such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
+    The trace (see hotset whatif trace), or a workload whose requests are generated on the fly, such
+    as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
     .PARAMETER Run
-    By the NOPM of each size, learned from this run (id or 'last'); without one, by hits alone.
+    Judge sizes by their NOPM, learned from this run (id or 'last'). Without it they are judged by
+    hits alone.
     .PARAMETER Share
-    Share to reach of the NOPM that a cache for everything would give. Default: 0.95.
+    The share to reach of the NOPM with everything cached. Default: 0.95.
     .PARAMETER Policy
-    The policy to simulate the flash's wear with. Default: hotset.
+    The policy for which the flash's wear is simulated. Default: hotset.
     .PARAMETER Mode
     How writes that hit are handled. Default: writeback.
     .PARAMETER Block
@@ -5340,16 +5341,16 @@ function Test-HotsetPrediction {
     .SYNOPSIS
     Compare what one run predicts with what another run measured.
     .DESCRIPTION
-    At the measured hit ratios, with the users, cores and slow storage of the measured run.
+    Predicts at the measured hit ratios, with the users, cores and slow storage of the measured run.
 
     The token needs the right 'read'. On the server's own command line this is "hotset whatif
     check".
     .PARAMETER Run
     A run's id, the beginning of one, or 'last'.
     .PARAMETER By
-    The run that the prediction is learned from: another one.
+    Another run, which the prediction is learned from.
     .PARAMETER StorageIops
-    Other slow storage: its random reads of 8 KiB a second by queue depth, such as 1:126,16:850.
+    Other slow storage: its random 8 KiB reads per second at each queue depth, such as 1:126,16:850.
     .PARAMETER Connection
     The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
     addresses. By default the server that you connected to last.
@@ -5392,20 +5393,20 @@ function Test-HotsetPrediction {
 function Get-HotsetFlashNeed {
     <#
     .SYNOPSIS
-    Show how much flash a disk needs for which hit ratio, by its heat; -Run adds the NOPM.
+    Show how much flash a disk needs for each hit ratio, from its heat; -Run adds the NOPM.
     .DESCRIPTION
-    Count for a working day first: Start-HotsetHeat.
+    First count for a working day: Start-HotsetHeat.
 
     The token needs the right 'read'. On the server's own command line this is "hotset whatif
     flash".
     .PARAMETER Users
-    Number of users; the run's if left out.
+    Number of users; by default the run's.
     .PARAMETER Cores
     Number of cores, each as fast as the run's.
     .PARAMETER Storage
     Other slow storage: a model's name (Get-HotsetDiskModel).
     .PARAMETER StorageIops
-    Other slow storage: its random reads of 8 KiB a second by queue depth, such as 1:126,16:850.
+    Other slow storage: its random 8 KiB reads per second at each queue depth, such as 1:126,16:850.
     .PARAMETER HitRatio
     Predict for this hit ratio, 0 to 1.
     .PARAMETER Disk
@@ -5414,7 +5415,7 @@ function Get-HotsetFlashNeed {
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
     .PARAMETER Run
-    With the NOPM of each, learned from this run (id or 'last').
+    Also show the NOPM at each hit ratio, learned from this run (id or 'last').
     .PARAMETER Connection
     The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
     addresses. By default the server that you connected to last.
@@ -5482,8 +5483,8 @@ function Get-HotsetHitCurve {
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     mrc".
     .PARAMETER Trace
-    The trace (see hotset whatif trace), or a load whose requests are generated while they are read,
-    such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
+    The trace (see hotset whatif trace), or a workload whose requests are generated on the fly, such
+    as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
     .PARAMETER Block
     Size of a cache block. bcache: the database's page. Default: 64KiB.
     .PARAMETER Sample
@@ -5543,18 +5544,18 @@ function Get-HotsetPrediction {
     .SYNOPSIS
     Predict TPC-C's throughput at other hit ratios, with other users, cores or storage.
     .DESCRIPTION
-    Learned from one run that measured it before and after, such as the demo's.
+    Learns from one run that measured before and after, such as the demo's.
 
     The token needs the right 'read'. On the server's own command line this is "hotset whatif
     predict".
     .PARAMETER Users
-    Number of users; the run's if left out.
+    Number of users; by default the run's.
     .PARAMETER Cores
     Number of cores, each as fast as the run's.
     .PARAMETER Storage
     Other slow storage: a model's name (Get-HotsetDiskModel).
     .PARAMETER StorageIops
-    Other slow storage: its random reads of 8 KiB a second by queue depth, such as 1:126,16:850.
+    Other slow storage: its random 8 KiB reads per second at each queue depth, such as 1:126,16:850.
     .PARAMETER Run
     A run's id, the beginning of one, or 'last'.
     .PARAMETER HitRatio
@@ -5692,13 +5693,13 @@ function Invoke-HotsetSimulation {
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     simulate".
     .PARAMETER Trace
-    The trace (see hotset whatif trace), or a load whose requests are generated while they are read,
-    such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
+    The trace (see hotset whatif trace), or a workload whose requests are generated on the fly, such
+    as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
     .PARAMETER Cache
     A cache size.
     .PARAMETER Policy
-    What decides which blocks are cached; bound: the best possible choice, by knowing the future. It
-    is hotset if left out.
+    What decides which blocks are cached; bound: the best possible choice, which knows the future.
+    It is hotset if left out.
     .PARAMETER Block
     Size of a cache block. It is 64 KiB if left out.
     .PARAMETER Mode
@@ -5706,7 +5707,7 @@ function Invoke-HotsetSimulation {
     .PARAMETER SequentialCutoff
     bcache: longer sequential requests bypass the cache. 0: none do. Default: 4MiB.
     .PARAMETER Workers
-    How many simulations at once; one per core if left out.
+    How many simulations run at once; by default one per core.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
@@ -5769,7 +5770,7 @@ function Invoke-HotsetSimulation {
 function Import-HotsetTrace {
     <#
     .SYNOPSIS
-    Convert what another program recorded into hotset's own format, compact and checked.
+    Convert another program's recording to hotset's own format, compact and checked.
     .DESCRIPTION
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
@@ -5777,7 +5778,7 @@ function Import-HotsetTrace {
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     trace convert".
     .PARAMETER Recording
-    What the other program recorded.
+    The other program's recording.
     .PARAMETER Output
     The trace to write; one that ends in .parquet becomes a Parquet file, for programs that analyse
     data.
@@ -5789,7 +5790,7 @@ function Import-HotsetTrace {
     Only this disk, as the recording names it: 8,16 of blkparse, 0 of MSR, a file of fio. Needed if
     there are several.
     .PARAMETER IdSize
-    How much an id of oracleGeneral stands for. 512 bytes if left out.
+    How many bytes one id of oracleGeneral stands for; 512 if left out.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
@@ -5829,7 +5830,7 @@ function Import-HotsetTrace {
     )
     process {
         $what = Get-HotsetSubject $Connection ''
-        $go = $PSCmdlet.ShouldProcess($what, 'Convert what another program recorded into hotset''s own format, compact and checked')
+        $go = $PSCmdlet.ShouldProcess($what, 'Convert another program''s recording to hotset''s own format, compact and checked')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'whatif trace convert' -AsJob $AsJob.IsPresent -Values @{
             recording = $Recording
@@ -5844,13 +5845,13 @@ function Import-HotsetTrace {
 function Get-HotsetTrace {
     <#
     .SYNOPSIS
-    Read a trace to its end: how many requests, when, of which part of the disk.
+    Read a whole trace and sum it up: how many requests, when, to which part of the disk.
     .DESCRIPTION
     The token needs the right 'read'. On the server's own command line this is "hotset whatif trace
     show".
     .PARAMETER Trace
-    The trace (see hotset whatif trace), or a load whose requests are generated while they are read,
-    such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
+    The trace (see hotset whatif trace), or a workload whose requests are generated on the fly, such
+    as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600.
     .PARAMETER Connection
     The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
     addresses. By default the server that you connected to last.
@@ -5895,14 +5896,14 @@ function New-HotsetTpccTrace {
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     trace tpcc".
     .PARAMETER Warehouses
-    The scale: some 100 MB each.
+    Number of warehouses, about 100 MB each.
     .PARAMETER Output
     The trace to write; one that ends in .parquet becomes a Parquet file, for programs that analyse
     data.
     .PARAMETER Buffer
     The database's own cache in memory. Default: 1GiB.
     .PARAMETER Tpm
-    Transactions of all kinds in a minute. Default: 60000.
+    Transactions of all kinds per minute. Default: 60000.
     .PARAMETER Seconds
     How long. Default: 900.
     .PARAMETER Checkpoint
@@ -5981,7 +5982,7 @@ function New-HotsetTpchTrace {
     The token needs the right 'operate'. On the server's own command line this is "hotset whatif
     trace tpch".
     .PARAMETER Scale
-    The scale factor: some 1.3 GB each.
+    The scale factor; 1 is about 1.3 GB.
     .PARAMETER Output
     The trace to write; one that ends in .parquet becomes a Parquet file, for programs that analyse
     data.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...databases.base import Change, Engine, Unavailable
     from ...databases.report import Reading
 
-_STATEMENTS = "Print the statements and run none."
+_STATEMENTS = "Print the statements without running them."
 
 
 class Server(Request):
@@ -230,7 +230,7 @@ class Counted(Text):
 
 @operation("database counters", Kind.QUERY, Right.READ, ("Measure", "HotsetDatabase"))
 def counters(request: Counters, context: Context) -> Counted:
-    """Show I/O per file, waits and performance counters over an interval."""
+    """Show I/O per file, waits and performance counters during an interval."""
     from ...databases.report import Reading
 
     with _opened(request) as server:
@@ -275,7 +275,7 @@ def _changed(
             context.note("restart the server for this to take effect")
     statements = tuple(one for change in planned for one in change.statements)
     if not statements:
-        context.message("nothing to do: it is so already")
+        context.message("nothing to do: it is already set")
     elif request.dry_run:
         context.message("dry run: nothing was changed")
     return Changed(statements, bool(statements) and not request.yes and not request.dry_run)

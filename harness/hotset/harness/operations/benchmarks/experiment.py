@@ -53,7 +53,7 @@ Thresholds = Annotated[
     fields.Expressions | None,
     Field(
         description="Exit with code 5 unless this holds, such as 'factor>=5' or"
-        " 'p95(accelerated)<20ms'; beside those of the file. Repeatable."
+        " 'p95(accelerated)<20ms'; in addition to those in the file. Repeatable."
     ),
 ]
 
@@ -65,7 +65,7 @@ class Plan(Request):
 
 @operation("experiment plan", Kind.JOB, Right.READ, ("Show", "HotsetExperiment"))
 def plan(request: Plan, context: Context) -> Lines:
-    """Print every command that the experiment would run, and run none of them."""
+    """Print every command that the experiment would run, without running any."""
     from ...experiment import disk_plan, plan
     from ...experiment.file.spec import Spec
 

@@ -40,17 +40,17 @@ class OfRun(Request):
     price: Annotated[
         fields.Expressions,
         Field(
-            description="A price of the set-up, as in the"
-            " experiment's table of prices: currency, server, origin, flash_per_gb,"
-            " split_disk, memory_per_gb. Repeatable; kept with the run."
+            description="A price of the set-up, as in the experiment file's [prices] table:"
+            " currency, server, origin, flash_per_gb, split_disk, memory_per_gb. Repeatable; kept"
+            " with the run."
         ),
         Cli(metavar="KEY=VALUE"),
     ] = []
     publish: Annotated[
         Path | None,
         Field(
-            description="Publish the run as a reference, in a new folder inside this one: values,"
-            " Markdown, the command that made it, the machine."
+            description="Publish the run as a reference, in a new folder inside this one: its"
+            " values, its report in Markdown, the command and the machine."
         ),
         Cli(metavar="FOLDER"),
         OnThisComputer,
@@ -59,7 +59,7 @@ class OfRun(Request):
 
 @operation("report run", Kind.QUERY, Right.READ, ("Export", "HotsetReport"))
 def of_run(request: OfRun, context: Context) -> Lines:  # noqa: ARG001
-    """Make the report of a run from its data."""
+    """Create the report of a run from its data."""
     from hotset.reports.render import html, markdown
     from hotset.reports.render import publish as publishing
 

@@ -67,7 +67,9 @@ class Listing(Result):
 
 class List(Request):
     limit: Annotated[
-        int, Field(ge=1, le=10_000, description="How many, the newest."), Cli(short="-n")
+        int,
+        Field(ge=1, le=10_000, description="How many runs to list, newest first."),
+        Cli(short="-n"),
     ] = 1000
 
 
@@ -80,7 +82,7 @@ def list_runs(request: List, context: Context) -> Listing:  # noqa: ARG001
 class Show(Request):
     run: Run
     queries: Annotated[
-        bool, Field(description="CSV of TPC-H instead: a line per arm, repeat and query.")
+        bool, Field(description="CSV of TPC-H instead, with a line for each arm, repeat and query.")
     ] = False
 
 
@@ -121,13 +123,14 @@ class RunResult(Result):
     def _refuse_queries(self) -> None:
         if self.queries:
             raise RequestError(
-                "only the CSV is of runs or of queries; tables and JSON have both", field="queries"
+                "only CSV chooses between runs and queries; tables and JSON have both",
+                field="queries",
             )
 
 
 @operation("runs show", Kind.QUERY, Right.READ, ("Get", "HotsetRunResult"))
 def show(request: Show, context: Context) -> RunResult:  # noqa: ARG001
-    """Show what a run measured. CSV has a line per arm and repeat of TPC-C."""
+    """Show what a run measured. CSV has a line for each arm and repeat of TPC-C."""
     return RunResult(Archive.default().load(request.run), request.queries)
 
 
@@ -176,7 +179,7 @@ class Comparison(Result):
 
 @operation("runs compare", Kind.QUERY, Right.READ, ("Compare", "HotsetRun"))
 def compare_runs(request: Compare, context: Context) -> Comparison:  # noqa: ARG001
-    """Compare runs: how many times faster each arm became.
+    """Compare runs: how many times faster each arm is.
 
     Each factor has a confidence interval. Runs with different set-ups are refused.
     """
@@ -185,7 +188,7 @@ def compare_runs(request: Compare, context: Context) -> Comparison:  # noqa: ARG
     archive = Archive.default()
     first, *others = documents = [archive.load(run) for run in request.runs]
     if not others:
-        raise RequestError("name two runs or more", field="runs")
+        raise RequestError("name at least two runs", field="runs")
     if of_disks := [one.run for one in documents if one.disks is not None]:
         raise RequestError(
             f"run {of_disks[0]} is of modelled disks and has no arms: compare runs of a database",
@@ -195,7 +198,7 @@ def compare_runs(request: Compare, context: Context) -> Comparison:  # noqa: ARG
         try:
             compare.require_same(first, other)
         except compare.SetUpsDiffer as error:
-            remedy = Remedy("compare them all the same", parameters={"force": True})
+            remedy = Remedy("compare them anyway", parameters={"force": True})
             raise ConflictError(str(error), remedy) from None
     differing = [one for other in others for one in compare.differences(first, other)]
     return Comparison(compare.lines(documents), differing)
@@ -210,12 +213,14 @@ class TrendOf(Request):
     metric: Annotated[
         fields.Expression | None,
         Field(
-            description="What is followed: a metric of an experiment's thresholds, such as factor,"
-            " 'p95(accelerated)' or queries. Otherwise nopm, or tps of SQL of your own."
+            description="The value to track: a metric as in an experiment's thresholds, such as"
+            " factor, 'p95(accelerated)' or queries. Default: nopm, or tps for your own SQL."
         ),
     ] = None
     limit: Annotated[
-        int, Field(ge=1, le=10_000, description="How many runs, the newest."), Cli(short="-n")
+        int,
+        Field(ge=1, le=10_000, description="How many of the newest runs to look at."),
+        Cli(short="-n"),
     ] = 100
     fail: Annotated[
         bool, Field(description="Exit with code 5 if the last change was for the worse.")
@@ -286,10 +291,11 @@ class TrendResult(Result):
 
 @operation("runs trend", Kind.QUERY, Right.READ, ("Measure", "HotsetTrend"))
 def trend_of(request: TrendOf, context: Context) -> TrendResult:  # noqa: ARG001
-    """Follow one value over the runs of a set-up, and say where its level changed.
+    """Track one value over the runs of a set-up, and show where its level changed.
 
-    Runs are of one set-up if their settings and machines are the same; versions and kernels may
-    differ, and are named at a change. A level has two runs or more. Exit code 5 with --fail.
+    Runs belong to one set-up if their settings and machines are the same. Versions and kernels may
+    differ; they are named where the level changed. A level has at least two runs. Exit code 5 with
+    --fail.
     """
     from ...experiment import history
 

@@ -35,9 +35,9 @@ class Run(Request):
         Field(
             min_length=1,
             max_length=fields.LIST_MAX,
-            description="A file of SQL in pgbench's script language, each of its runs one"
-            " transaction in the results; checkout.sql@70 runs it 70 times while search.sql@30 runs"
-            " 30 times. Repeatable.",
+            description="A SQL file in pgbench's script language; each run of it is one"
+            " transaction in the results. With checkout.sql@70 and search.sql@30, checkout runs 70"
+            " times for every 30 of search. Repeatable.",
         ),
         Cli(short="-s", metavar="FILE[@WEIGHT]"),
     ]
@@ -45,8 +45,8 @@ class Run(Request):
     users: Annotated[
         fields.Users,
         Field(
-            description="Virtual users, each with a connection; several numbers that rise, such as"
-            " 1,2,4,8, give a curve: a ramp-up and a window for each."
+            description="Number of virtual users, each with its own connection. A rising list,"
+            " such as 1,2,4,8, measures a curve, with a ramp-up and a window for each number."
         ),
         Cli(short="-u"),
     ] = "8"
@@ -71,7 +71,7 @@ class Run(Request):
         fields.Expression | None,
         Field(
             description="Start transactions at this rate, such as 500/s, at random times. Latency"
-            " counts from when each was due. Otherwise users never pause but where a script"
+            " then counts from when each was due. Without a rate, users pause only where a script"
             " sleeps."
         ),
     ] = None
@@ -86,8 +86,9 @@ class Run(Request):
     fresh: Annotated[
         bool,
         Field(
-            description="Run on a copy of the database, dropped afterwards: the database stays as"
-            " it is, and runs in a row begin alike. PostgreSQL only; needs as much room again."
+            description="Run on a copy of the database and drop it afterwards, so that the"
+            " database stays as it is and every run starts the same. PostgreSQL only; needs disk"
+            " space for the copy."
         ),
     ] = False
     max_errors: Annotated[
@@ -95,7 +96,7 @@ class Run(Request):
         Field(
             ge=0,
             le=2**53,
-            description="End the run with code 4 when more transactions fail, ramp-up included.",
+            description="Fail the run if more transactions than this fail, ramp-up included.",
         ),
     ] = 100
     threshold: Annotated[
@@ -155,14 +156,14 @@ class RunOutcome(Windows):
     lock=lambda request: Lock("database", request.dsn),
 )
 def run(request: Run, context: Context) -> RunOutcome:
-    """Run SQL scripts by many users and measure a window. CSV has a line per second.
+    """Run SQL scripts with many users and measure a window. CSV has a line per second.
 
-    The scripts are pgbench's: statements end in semicolons, and there are \\set, \\sleep, \\gset,
-    \\aset and \\if. What they change in the database stays changed. Several numbers of users give
-    a curve, whose CSV has a line per number.
+    Scripts are written as for pgbench: statements end in semicolons, and \\set, \\sleep, \\gset,
+    \\aset and \\if work. Their changes to the database are not undone. A list of numbers of users
+    measures a curve; its CSV has a line per number.
 
-    Exit code 4: the run failed, and still prints what it measured; 5: a threshold was missed, or no
-    rate meets the limits.
+    Exit code 4: the run failed (what it measured is still printed); 5: a threshold was missed, or
+    no rate meets the limits.
     """
     from ...benchmarks.sql import report, script, users
     from ...benchmarks.sql import run as runs
@@ -191,12 +192,12 @@ def run(request: Run, context: Context) -> RunOutcome:
 class Suggest(Request):
     folder: Annotated[
         fields.WrittenFile,
-        Field(description="The folder for the scripts; files that are there stay."),
+        Field(description="The folder for the scripts; existing files are kept."),
         Cli(argument=True, metavar="FOLDER"),
     ]
     dsn: fields.Dsn
     top: Annotated[
-        int, Field(ge=1, le=1000, description="How many statements, the most costly first.")
+        int, Field(ge=1, le=1000, description="How many statements to take, most expensive first.")
     ] = 10
     engine: fields.Product = "postgres"
     password: fields.Password = None
@@ -281,8 +282,8 @@ _COLUMNS = ("script", "weight", "calls", "mean ms", "of the time", "guessed valu
 def suggest(request: Suggest, context: Context) -> Suggestions:  # noqa: ARG001
     """Write scripts and weights for the statements that take the most time on a server.
 
-    PostgreSQL: by pg_stat_statements; SQL Server: by Query Store. Values are drawn from the tables'
-    own statistics. The result says what that cannot know.
+    Reads pg_stat_statements (PostgreSQL) or Query Store (SQL Server). Values are drawn from the
+    tables' statistics. The result says what these do not show.
     """
     from ...benchmarks.sql import suggest as suggesting
     from ...databases import connect

@@ -56,7 +56,7 @@ class Build(Request):
 def build(request: Build, context: Context) -> Lines:
     """Load warehouses, then check the twelve consistency conditions (clause 3.3.2).
 
-    Refuses if there are TPC-C tables already. Exit code 4 when a condition does not hold.
+    Refuses if TPC-C tables already exist. Exit code 4 if a condition does not hold.
     """
     from ...benchmarks import tpcc as workload
 
@@ -83,8 +83,8 @@ class Run(Request):
     users: Annotated[
         fields.Users,
         Field(
-            description="Virtual users; several numbers that rise, such as 1,2,4,8, give a curve:"
-            " a ramp-up and a window for each."
+            description="Number of virtual users. A rising list, such as 1,2,4,8, measures a"
+            " curve, with a ramp-up and a window for each number."
         ),
         Cli(short="-u"),
     ] = "8"
@@ -100,31 +100,31 @@ class Run(Request):
     home_warehouses: Annotated[
         bool,
         Field(
-            description="Keep each user at one warehouse: a working set as small as the number of"
-            " users. Otherwise each transaction picks its warehouse."
+            description="Keep each user at one warehouse, so that the working set is only as large"
+            " as the number of users. Otherwise each transaction picks its warehouse."
         ),
     ] = False
     rate: Annotated[
         fields.Expression | None,
         Field(
             description="Start transactions at this rate, such as 500/s, at random times. Latency"
-            " counts from when each was due. Otherwise users never pause."
+            " then counts from when each was due. Without a rate, users never pause."
         ),
     ] = None
     find_rate: Annotated[
         fields.Expressions | None,
         Field(
-            description="Search for the highest rate that meets this limit, such as 'p95<50ms';"
-            " tpc-c: TPC-C's own limits. Each rate takes a ramp-up and a window."
-            " Repeatable."
+            description="Search for the highest rate that meets this limit, such as 'p95<50ms', or"
+            " tpc-c for TPC-C's own limits. Each rate takes a ramp-up and a window. Repeatable."
         ),
     ] = None
     until_steady: fields.UntilSteady = None
     fresh: Annotated[
         bool,
         Field(
-            description="Run on a copy of the database, dropped afterwards: the database stays as"
-            " loaded, and runs in a row begin alike. PostgreSQL only; needs as much room again."
+            description="Run on a copy of the database and drop it afterwards, so that the"
+            " database stays as loaded and every run starts the same. PostgreSQL only; needs disk"
+            " space for the copy."
         ),
     ] = False
     threshold: Annotated[
@@ -194,10 +194,10 @@ class RunOutcome(Windows):
 def run(request: Run, context: Context) -> RunOutcome:
     """Run the five transactions and measure a window. CSV has a line per second.
 
-    Several numbers of users give a curve, whose CSV has a line per number.
+    A list of numbers of users measures a curve; its CSV has a line per number.
 
-    A run that fails, or leaves the database inconsistent, ends with exit code 4 and still prints
-    what it measured. Exit code 5: a threshold was missed, or no rate meets the limits.
+    If the run fails or leaves the database inconsistent, the exit code is 4, and what it measured
+    is still printed. Exit code 5: a threshold was missed, or no rate meets the limits.
     """
     from ...benchmarks import tpcc as workload
     from ...benchmarks import tpcc_report
@@ -263,7 +263,7 @@ class Conditions(Result):
 def check_conditions(request: Check, context: Context) -> Conditions:
     """Check the twelve consistency conditions on all warehouses.
 
-    Exit code 4 when one does not hold.
+    Exit code 4 if one does not hold.
     """
     from ...benchmarks import tpcc as workload
 
@@ -279,7 +279,7 @@ class Drop(Request):
 
 def _question(request: Drop) -> str:
     _database(request)
-    return "Drop the TPC-C tables and all they hold?"
+    return "Drop the TPC-C tables and all data in them?"
 
 
 @operation(

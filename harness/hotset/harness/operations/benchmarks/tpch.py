@@ -47,7 +47,9 @@ Timeout = Annotated[
 LoadedScale = Annotated[
     float | None,
     Field(
-        gt=0, le=100_000, description="The scale factor that is loaded; another one is an error."
+        gt=0,
+        le=100_000,
+        description="The scale factor you expect; it is an error if another one is loaded.",
     ),
 ]
 
@@ -55,7 +57,7 @@ LoadedScale = Annotated[
 class Build(Request):
     dsn: fields.Dsn
     scale: Annotated[
-        float, Field(gt=0, le=100_000, description="Scale factor; 1 is about 1 GB of text.")
+        float, Field(gt=0, le=100_000, description="Scale factor; 1 is about 1 GB of data.")
     ] = 1.0
     replace: Annotated[
         bool, Field(description="Drop existing TPC-H tables first."), Needs(Right.ADMIN)
@@ -81,7 +83,7 @@ class Build(Request):
 def build(request: Build, context: Context) -> Lines:
     """Load the eight tables, with keys, indexes and statistics.
 
-    The generated text stays in the cache folder for the next build.
+    The generated data stays in the cache folder for the next build.
     """
     from hotset.tpch import load, schema
 
@@ -91,8 +93,8 @@ def build(request: Build, context: Context) -> Lines:
     with closing(database.session()) as session:
         if not request.replace and schema.holds_tables(session):
             raise HotsetError(
-                "the database holds TPC-H tables already: name another database",
-                Remedy("build them anew", parameters={"replace": True}),
+                "the database already has TPC-H tables: name another database",
+                Remedy("build them again", parameters={"replace": True}),
             )
     if request.driver == "hammerdb":
         if request.replace:
@@ -244,8 +246,8 @@ class RunOutcome(Result):
 def run(request: Run, context: Context) -> RunOutcome:
     """Run the 22 queries one after another; with --streams, also several streams at once.
 
-    Exit code 4 when a query failed or timed out; what did finish is printed. Exit code 5: a
-    threshold was missed.
+    Exit code 4 if a query failed or timed out; what did finish is printed. Exit code 5: a threshold
+    was missed.
     """
     from ...benchmarks import tpch_metrics
     from .report import check_output
@@ -341,7 +343,7 @@ class Checked(Result):
     def failure(self) -> Exception | None:
         if self.found.holds:
             return None
-        return ThresholdError("the database is not as TPC-H asks for")
+        return ThresholdError("the database is not as TPC-H requires")
 
 
 @operation(
@@ -355,7 +357,7 @@ class Checked(Result):
 def check(request: Check, context: Context) -> Checked:
     """Check row counts and foreign keys, and compare the answers with DuckDB's.
 
-    DuckDB reads the generated text. Exit code 5 when something is wrong.
+    DuckDB works on the same generated data. Exit code 5 if something is wrong.
     """
     from hotset.tpch import check as checks
 
@@ -435,7 +437,7 @@ def _run_by_hammerdb(request: Run, refresh: bool, context: Context) -> PowerResu
     from ...hammerdb.process.progress import observer
 
     if request.scale is None:
-        raise RequestError("HammerDB must be told what is loaded", field="scale")
+        raise RequestError("HammerDB needs to know what is loaded", field="scale")
     connection, report = _plain(request), context.report
     with kept.task(report, "tpch-run", "HammerDB, 22 queries") as folder:
         return hammerdb.run(
@@ -456,7 +458,7 @@ def _queries(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         if not part.strip().isdecimal() or int(part) not in ALL:
             raise RequestError(
-                f"{part.strip()!r} is no query: give numbers from 1 to 22, as in 1,6,14",
+                f"{part.strip()!r} is not a query: give numbers from 1 to 22, as in 1,6,14",
                 field="queries",
             )
         numbers.append(int(part))

@@ -37,8 +37,8 @@ class Advise(SetUp):
     run: Annotated[
         fields.Word | None,
         Field(
-            description="By the NOPM of each size, learned from this run (id or 'last'); without"
-            " one, by hits alone."
+            description="Judge sizes by their NOPM, learned from this run (id or 'last'). Without"
+            " it they are judged by hits alone."
         ),
     ] = None
     share: Annotated[
@@ -46,11 +46,11 @@ class Advise(SetUp):
         Field(
             gt=0,
             le=1,
-            description="Share to reach of the NOPM that a cache for everything would give.",
+            description="The share to reach of the NOPM with everything cached.",
         ),
     ] = 0.95
     policy: Annotated[
-        Policy, Field(description="The policy to simulate the flash's wear with.")
+        Policy, Field(description="The policy for which the flash's wear is simulated.")
     ] = "hotset"
     mode: Annotated[Mode, Field(description="How writes that hit are handled.")] = "writeback"
     block: BlockSize = "64KiB"
@@ -110,13 +110,13 @@ class Advice(Result):
         by = f"the NOPM of run {self.run}'s set-up" if self.run else "hits"
         return [
             f"{Bytes(best.cache_bytes)} is the smallest of these sizes that gives"
-            f" {self.asked_share:.0%} of what flash for all that the trace touches gives, by {by}."
-            f" More buys at most {1 - best.share:.1%}.",
-            f"Wear, simulated with {worn.policy} and {worn.mode}: {Bytes(worn.flash_bytes_a_day)} a"
-            f" day, {worn.drive_writes_a_day:.2f} drive writes a day if every day is as busy as the"
-            f" trace; the origin gets {worn.origin_writes_share:.0%} of the writes. Its hit ratio"
-            f" from empty: {worn.hit_ratio:.1%}.",
-            "Hit ratios of the table are those of LRU, empty at first: the first access to a block"
+            f" {self.asked_share:.0%} of what flash for everything in the trace would give, by"
+            f" {by}. More gains at most {1 - best.share:.1%}.",
+            f"Wear, simulated with {worn.policy} and {worn.mode}: {Bytes(worn.flash_bytes_a_day)}"
+            f" a day, {worn.drive_writes_a_day:.2f} drive writes a day if every day is as busy as"
+            f" the trace; the origin gets {worn.origin_writes_share:.0%} of the writes. Its hit"
+            f" ratio, starting empty: {worn.hit_ratio:.1%}.",
+            "Hit ratios in the table are those of LRU, starting empty. The first access to a block"
             " misses in any cache, so a short trace makes all sizes look worse than they are.",
         ]
 
@@ -136,7 +136,9 @@ def advise(request: Advise, context: Context) -> Advice:
     with context.report.task(f"reading {request.trace}"):
         about = caches.trace_figures(local, request.trace)
         if not about.timed:
-            raise RequestError("the trace has no times: wear cannot be told", field="trace")
+            raise RequestError(
+                "the trace has no times, so wear cannot be calculated", field="trace"
+            )
         share = min(1.0, _SAMPLED_REQUESTS / max(about.requests, 1))
         curve = caches.curve(local, request.trace, block, max(share, 0.001), (), on_read(context))
     nopms = None

@@ -90,10 +90,14 @@ class HitCurve(Result):
         write(
             console,
             f"\n{self.trace}: {found.requests:,} requests to {touched} in blocks of"
-            f" {Bytes(found.block_bytes)}, {counted} blocks counted. The ratios are those"
-            " of LRU, empty at first, for reads and writes alike; what is touched for the first"
-            " time misses in any cache."
-            + (" From and to hold the exact ratio with a probability of 95 %." if sampled else ""),
+            f" {Bytes(found.block_bytes)}, {counted} blocks counted. The ratios are those of LRU,"
+            " starting empty, for reads and writes alike; the first access to a block misses in"
+            " any cache."
+            + (
+                " The exact ratio is between From and To with a probability of 95 %."
+                if sampled
+                else ""
+            ),
         )
 
     def csv(self) -> str:
@@ -124,8 +128,8 @@ class Simulate(Request):
         list[Policy] | None,
         Field(
             max_length=20,
-            description="What decides which blocks are cached; bound: the best possible choice, by"
-            " knowing the future. Repeatable; hotset if left out.",
+            description="What decides which blocks are cached; bound: the best possible choice,"
+            " which knows the future. Repeatable; hotset if left out.",
         ),
     ] = None
     block: Annotated[
@@ -145,13 +149,15 @@ class Simulate(Request):
     ] = "4MiB"
     workers: Annotated[
         int | None,
-        Field(ge=1, le=1024, description="How many simulations at once; one per core if left out."),
+        Field(
+            ge=1, le=1024, description="How many simulations run at once; by default one per core."
+        ),
     ] = None
     scheduler: Annotated[
         fields.Text | None,
         Field(
-            description="Simulate on the workers of this Dask cluster. Each has hotset, built, and"
-            " the trace under the same path."
+            description="Simulate on the workers of this Dask cluster. Each needs a built hotset,"
+            " and the trace at the same path."
         ),
         Cli(metavar="tcp://HOST:8786"),
         OnThisComputer,
@@ -194,8 +200,8 @@ class Simulations(Result):
         write(console, text_table(columns, rows))
         write(
             console,
-            f"\n{self.trace}, simulated, empty at first; requests are cut at the blocks, and data"
-            " moves in no time. Origin and flash writes: requests and blocks.",
+            f"\n{self.trace}, simulated, starting empty; requests are split at block boundaries,"
+            " and moving data takes no time. Origin and flash writes: requests and blocks.",
         )
 
     def csv(self) -> str:
@@ -259,5 +265,5 @@ def _workers(request: Simulate) -> Cores | Cluster:
     if request.scheduler is None:
         return Cores(Local(), request.workers or len(os.sched_getaffinity(0)))
     if request.workers is not None:
-        raise RequestError("how many at a time, the cluster's workers say", field="workers")
+        raise RequestError("on a cluster, its workers decide how many run at once", field="workers")
     return Cluster(request.scheduler, request.trace)

@@ -30,7 +30,7 @@ class Check(Request):
     run: Run
     by: Annotated[
         fields.Word,
-        Field(description="The run that the prediction is learned from: another one."),
+        Field(description="Another run, which the prediction is learned from."),
     ]
     storage_iops: StorageIops = None
 
@@ -72,7 +72,7 @@ class Checks(Result):
 def check(request: Check, context: Context) -> Checks:  # noqa: ARG001
     """Compare what one run predicts with what another run measured.
 
-    At the measured hit ratios, with the users, cores and slow storage of the measured run.
+    Predicts at the measured hit ratios, with the users, cores and slow storage of the measured run.
     """
     from hotset.reports.model.document import Predictions
 

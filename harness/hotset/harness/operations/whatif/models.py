@@ -69,8 +69,8 @@ Asked = Annotated[
 StorageIops = Annotated[
     Annotated[fields.Expression, Field(pattern=_IOPS_PATTERN), BeforeValidator(_iops)] | None,
     Field(
-        description="Other slow storage: its random reads of 8 KiB a second by queue"
-        " depth, such as 1:126,16:850."
+        description="Other slow storage: its random 8 KiB reads per second at each queue depth,"
+        " such as 1:126,16:850."
     ),
 ]
 
@@ -79,7 +79,7 @@ class SetUp(Request):
     """What may be other than in the run."""
 
     users: Annotated[
-        int | None, Field(ge=1, le=2000, description="Number of users; the run's if left out.")
+        int | None, Field(ge=1, le=2000, description="Number of users; by default the run's.")
     ] = None
     cores: Annotated[
         int | None, Field(ge=1, le=1024, description="Number of cores, each as fast as the run's.")
@@ -169,8 +169,8 @@ class Predicted(Result):
             else f" (its counters: {found.requests:.1f} requests to the data disk)"
         )
         notes = [
-            f"{NEARLY_ALL:.0%} of what can be attained is there from a hit ratio of"
-            f" {found.enough:.1%} on: flash that brings more hits than that gains little.",
+            f"{NEARLY_ALL:.0%} of the attainable throughput is reached at a hit ratio of"
+            f" {found.enough:.1%}: more flash than that gains little.",
             f"learned from {' and '.join(found.learned_from)} of run {self.run} with"
             f" {found.users} users: a transaction needs {need.cpu_s * 1000:.2f} ms of a core,"
             f" {need.flash_s * 1000:.2f} ms of flash and log when nobody is in the way, and"
@@ -181,13 +181,14 @@ class Predicted(Result):
             seen, cached = found.ceiling.measured_nopm, found.ceiling.predicted_nopm
             notes.append(
                 f"All-flash, without a cache, came to {seen:,.0f} NOPM; with everything cached"
-                f" {cached:,.0f} are predicted ({cached / seen - 1:+.1%}): what the cache costs."
+                f" {cached:,.0f} are predicted ({cached / seen - 1:+.1%}): the cost of the cache"
+                " itself."
             )
         notes.append(
             "From and to: the lowest and highest that the run's repeats give; for other users or"
-            f" cores {OTHER_USERS_ERROR:.0%} more on either side, by which nine of ten such"
-            " predictions of the published curve were off at most. Left out are writes in the"
-            " background, and locks that are held longer on slow storage. Factor: over nothing"
+            f" cores {OTHER_USERS_ERROR:.0%} more on either side, as nine of ten such predictions"
+            " of the published curve were off by no more. Writes in the background are ignored,"
+            " and so are locks that are held longer on slow storage. Factor: compared with nothing"
             " cached."
         )
         return notes
@@ -197,7 +198,7 @@ class Predicted(Result):
 def predict(request: Predict, context: Context) -> Predicted:  # noqa: ARG001
     """Predict TPC-C's throughput at other hit ratios, with other users, cores or storage.
 
-    Learned from one run that measured it before and after, such as the demo's.
+    Learns from one run that measured before and after, such as the demo's.
     """
     return predicted(request.run, request, request.hit_ratio or _DEFAULT)
 
@@ -208,7 +209,10 @@ class Flash(SetUp):
     machine: fields.Machine = "local"
     run: Annotated[
         fields.Word | None,
-        Field(description="With the NOPM of each, learned from this run (id or 'last')."),
+        Field(
+            description="Also show the NOPM at each hit ratio, learned from this run (id or"
+            " 'last')."
+        ),
     ] = None
 
 
@@ -255,9 +259,9 @@ class FlashNeeds(Result):
                 row.append(f"{line.factor:.1f}")
         console.print(text_table(columns, rows), markup=False, highlight=False)
         console.print(
-            f"\nThe least flash that can hold so many of the requests to {self.disk}, by its heat"
-            f" in regions of {self.region}: the hottest ones, chosen by somebody who knows them. A"
-            " cache that learns as it goes needs more; within a region nothing is told apart.",
+            f"\nThe least flash that can serve that share of the requests to {self.disk}, by its"
+            f" heat in regions of {self.region}: exactly the hottest ones. A cache that has to"
+            " learn them needs more; within a region, no distinction is made.",
             markup=False,
             highlight=False,
         )
@@ -282,9 +286,9 @@ class FlashNeeds(Result):
 
 @operation("whatif flash", Kind.QUERY, Right.READ, ("Get", "HotsetFlashNeed"))
 def flash(request: Flash, context: Context) -> FlashNeeds:
-    """Show how much flash a disk needs for which hit ratio, by its heat; --run adds the NOPM.
+    """Show how much flash a disk needs for each hit ratio, from its heat; --run adds the NOPM.
 
-    Count for a working day first: hotset heat start.
+    First count for a working day: hotset heat start.
     """
     from ...whatif.flash import needs
 
@@ -293,7 +297,7 @@ def flash(request: Flash, context: Context) -> FlashNeeds:
         grid, heats = heats_of(target, context)
         name = target.disk.name
     if not any(heat > 0 for heat in heats.values()):
-        raise RequestError(f"nothing was asked of {name} since counting began", field="disk")
+        raise RequestError(f"{name} has had no requests since counting began", field="disk")
     found = None if request.run is None else predicted(request.run, request, ratios)
     return FlashNeeds(name, grid.region, needs(heats, grid, ratios), found)
 

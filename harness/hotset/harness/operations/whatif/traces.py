@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 TraceFile = Annotated[
     fields.ReadFile,
     Field(
-        description="The trace (see `hotset whatif trace`), or a load whose requests are generated"
-        " while they are read, such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600."
+        description="The trace (see `hotset whatif trace`), or a workload whose requests are"
+        " generated on the fly, such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600."
     ),
     Cli(argument=True, metavar="TRACE"),
 ]
@@ -81,7 +81,7 @@ class Show(Request):
 
 @operation("whatif trace show", Kind.QUERY, Right.READ, ("Get", "HotsetTrace"))
 def show(request: Show, context: Context) -> TraceShown:  # noqa: ARG001
-    """Read a trace to its end: how many requests, when, of which part of the disk."""
+    """Read a whole trace and sum it up: how many requests, when, to which part of the disk."""
     from hotset.cachelayer.hosts.local import Local
 
     from ...whatif import caches
@@ -92,7 +92,7 @@ def show(request: Show, context: Context) -> TraceShown:  # noqa: ARG001
 class Convert(Request):
     recording: Annotated[
         fields.ReadFile,
-        Field(description="What the other program recorded."),
+        Field(description="The other program's recording."),
         Cli(argument=True, metavar="FILE"),
     ]
     output: Made
@@ -113,7 +113,7 @@ class Convert(Request):
     ] = None
     id_size: Annotated[
         fields.Size | None,
-        Field(description="How much an id of oracleGeneral stands for. 512 bytes if left out."),
+        Field(description="How many bytes one id of oracleGeneral stands for; 512 if left out."),
     ] = None
 
 
@@ -125,7 +125,7 @@ class Convert(Request):
     progress=True,
 )
 def convert(request: Convert, context: Context) -> TraceShown:
-    """Convert what another program recorded into hotset's own format, compact and checked."""
+    """Convert another program's recording to hotset's own format, compact and checked."""
     from hotset.cachelayer.hosts.local import Local
 
     from ...whatif import caches
@@ -143,13 +143,15 @@ def convert(request: Convert, context: Context) -> TraceShown:
 
 
 class Tpcc(Request):
-    warehouses: Annotated[int, Field(ge=1, le=100_000, description="The scale: some 100 MB each.")]
+    warehouses: Annotated[
+        int, Field(ge=1, le=100_000, description="Number of warehouses, about 100 MB each.")
+    ]
     output: Made
     buffer: Annotated[fields.Size, Field(description="The database's own cache in memory.")] = (
         "1GiB"
     )
     tpm: Annotated[
-        float, Field(ge=1, le=1e9, description="Transactions of all kinds in a minute.")
+        float, Field(ge=1, le=1e9, description="Transactions of all kinds per minute.")
     ] = 60_000.0
     seconds: Annotated[float, Field(ge=1, le=fields.DAYS_S, description="How long.")] = 900.0
     checkpoint: Annotated[
@@ -173,7 +175,7 @@ def tpcc(request: Tpcc, context: Context) -> TraceShown:
 
 class Tpch(Request):
     scale: Annotated[
-        float, Field(ge=0.01, le=100_000, description="The scale factor: some 1.3 GB each.")
+        float, Field(ge=0.01, le=100_000, description="The scale factor; 1 is about 1.3 GB.")
     ]
     output: Made
     buffer: Annotated[fields.Size, Field(description="The database's own cache in memory.")] = (
