@@ -544,8 +544,8 @@ case $command in
         finish POST '/sql/suggest' folder dsn password top# engine -- "$@"
         ;;
     enable-tier)
-        finish POST '/tier/activate' disk unit? keep_flash? break_reservation? machine dry_run? \
-            -- "$@"
+        finish POST '/tier/activate' disk unit? yes? keep_flash? break_reservation? machine \
+            dry_run? -- "$@"
         ;;
     new-tier)
         finish POST '/tier/create' disk flash origin cache database kind volume mode block policy \

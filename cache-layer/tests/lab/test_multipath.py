@@ -13,11 +13,12 @@ from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.common.waiting import wait_until
 from hotset.cachelayer.hosts.base import Machine
 from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.provisioning import cache_device, lifecycle
+from hotset.cachelayer.provisioning import adopt, cache_device, lifecycle
 from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning.boot import fstab, systemd_unit, udev
+from hotset.cachelayer.provisioning.boot import fstab, startup, systemd_unit, udev
 from hotset.cachelayer.provisioning.cache_device import CardError
 from hotset.cachelayer.provisioning.create import CreateRequest
+from hotset.cachelayer.provisioning.identity.reservation import OriginReservedError
 from hotset.cachelayer.testbed import lab as labs
 from hotset.cachelayer.testbed.lab import Lab, LabSpec
 from tests.lab_sessions import second_session
@@ -131,6 +132,28 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
     assert lun.leads_to() == lun.sh(f"readlink -e {disk.device}")
     lifecycle.deactivate(machine, card, disk, print)
     assert lun.leads_to() == "", "by no path"
+    # The flash comes to a server that knows nothing of it, and so of the origin.
+    lun.sh("rm /etc/udev/rules.d/65-hotset-oltp.rules /etc/hotset/cards/*.json; udevadm control -R")
+    lun.sh("udevadm trigger --subsystem-match=block --action=change")
+    assert lun.leads_to() != ""
+    said = list[str]()
+    lun.sh("cp /etc/fstab /run/fstab")
+    try:
+        machine.replace(f"UUID={UUID} /srv/db ext4 noauto 0 2\n", fstab.PATH)
+        adopt.adopt(machine, labs.FLASH_DISK, True, said.append)
+        assert lun.leads_to() == "", "by no path"
+        assert "/etc/fstab mounts the origin" in said[-1]
+        assert "`hotset tier activate oltp --unit --yes` changes that" in said[-1]
+        card, disk = cache_device.find(machine, "oltp")
+        lun.sh("rm /etc/udev/rules.d/65-hotset-oltp.rules")
+        lifecycle.activate(machine, card, disk, said.append)
+        assert lun.leads_to() == lun.sh(f"readlink -e {disk.device}")
+        assert "/etc/fstab mounts the origin" in said[-2]
+        startup.set_up(machine, card, disk, said.append)
+        assert fstab.mounting(machine, lun.origin) == []
+        lifecycle.deactivate(machine, card, disk, print)
+    finally:
+        lun.sh("mv /run/fstab /etc/fstab")
     for number in (0, 1):
         link = lun.sh(f"find -L /dev/disk/by-id /dev/disk/by-path -samefile {lun.path(number)}")
         for name in [*link.split(), lun.path(number)]:
@@ -170,6 +193,52 @@ def test_every_path_to_an_origin_may_write_and_no_other_host(lun: Lun) -> None:
         assert writes(machine, theirs)
         assert keys(machine, theirs) == ""
     lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
+
+
+@pytest.mark.parametrize("lun", [False], ids=["disk"], indirect=True)
+def test_a_path_that_is_dead_hides_no_other_host(lun: Lun) -> None:
+    machine, said = lun.machine, list[str]()
+    creation.create(machine, lun.wanted("oltp", lun.origin), True, said.append)
+    card, disk = cache_device.find(machine, "oltp")
+    lifecycle.deactivate(machine, card, disk, print)
+    script = ["sh", "-c", systemd_unit.script(machine, card, disk), "boot", "start"]
+    with dead(lun, 1):
+        with other_host(machine) as theirs:
+            for words in (
+                ("--register-ignore", "--param-sark=0x99"),
+                ("--reserve", "--param-rk=0x99", "--prout-type=5"),
+            ):
+                machine.run(["sg_persist", "--in", "--read-keys", theirs], check=False)
+                machine.run(["sg_persist", "--out", *words, theirs])
+            with pytest.raises(OriginReservedError, match="key 0x99"):
+                lifecycle.activate(machine, card, disk, print)
+            boot = machine.run(script, check=False)
+            assert (boot.rc, "another host holds a reservation" in boot.stderr) == (1, True)
+            assert "0x99" in keys(machine, theirs)
+            machine.run(
+                ["sg_persist", "--out", "--register", "--param-rk=0x99", "--param-sark=0", theirs]
+            )
+        # Less than all paths is none, and it is said.
+        lifecycle.activate(machine, card, disk, said.append)
+        assert f"not reserved: {lun.paths[1]} takes no persistent reservations" in said[-2]
+        with other_host(machine) as theirs:
+            assert keys(machine, theirs) == ""
+            assert writes(machine, theirs)
+    # What stands is reserved as soon as all paths answer.
+    lifecycle.activate(machine, card, disk, said.append)
+    assert [writes(machine, path) for path in lun.paths] == [True, True]
+    with other_host(machine) as theirs:
+        assert not writes(machine, theirs)
+    lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
+
+
+@contextmanager
+def dead(lun: Lun, number: int) -> Iterator[None]:
+    """One path to a LUN does not answer."""
+    state = f"/sys/block/{PurePosixPath(lun.paths[number]).name}/device/state"
+    lun.sh(f"echo offline > {state}")
+    yield
+    lun.sh(f"echo running > {state}")
 
 
 @contextmanager

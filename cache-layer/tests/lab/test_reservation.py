@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
@@ -102,6 +103,15 @@ def test_no_other_host_writes_to_the_origin_of_an_active_tier(
     assert not writes(machine, theirs)
     machine.run([*script, "stop"])
     assert writes(machine, theirs)
+
+    assert disk.origin_id is not None
+    assert disk.origin_id.wwn
+    other = replace(disk, origin_id=replace(disk.origin_id, wwn=f"{disk.origin_id.wwn[:-1]}f0"))
+    boot = machine.run(
+        ["sh", "-c", systemd_unit.script(machine, card, other), "boot", "start"], check=False
+    )
+    assert (boot.rc, "is another disk than the accelerated one" in boot.stderr) == (1, True)
+    assert writes(machine, theirs), "and was not reserved"
     lifecycle.destroy(machine, card, True, lambda _: lambda _: None, said.append)
 
 

@@ -554,3 +554,44 @@ def test_a_rehearsal_prints_all_that_would_change_and_changes_nothing(kind: Kern
 )
 def test_what_only_reads(line: str, reads: bool) -> None:
     assert only_reads(line.split()) is reads
+
+
+def test_what_keeps_others_off_the_origin_is_there_before_the_disk_is_on_record_as_ready() -> None:
+    there = server(**{"test -e": 1, "test -d /etc/udev": 0, "blkid --probe --output udev": FOUND})
+    creation.create(there, replace(WANTED, reserve=False), False, lambda _: None)
+    lines = there.commands
+    ready = [number for number, one in enumerate(lines) if one.startswith("replace /etc/hotset")]
+    assert lines.index("replace /etc/udev/rules.d/65-hotset-oltp.rules") < ready[-1]
+
+
+FOUND = "ID_FS_TYPE=ext4\nID_FS_UUID=7a\nID_FS_UUID_ENC=7a\n"
+
+
+def test_an_origin_by_the_kernels_name_alone_is_hidden_as_long_as_it_is_the_same() -> None:
+    there = server(**{"test -d /etc/udev": 0, "blkid --probe --output udev": FOUND})
+    creation.create(there, replace(WANTED, reserve=False), False, lambda _: None)
+    rules = there.files["/etc/udev/rules.d/65-hotset-oltp.rules"][0]
+    assert f'ENV{{DEVNAME}}=="{ORIGIN}", ENV{{ID_FS_UUID_ENC}}=="7a", SYMLINK-=' in rules
+
+
+def test_a_tier_that_stands_keeps_its_reservation_whatever_fails_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = list[object]()
+    monkeypatch.setattr(reservation, "give_back", lambda *words: given.append(words))
+    there = server(**{"test -d /etc/udev": 0})
+    up = "hotset-oltp\t(252:3)\nhotset-oltp-meta\t(252:0)\nhotset-oltp-cache\t(252:1)\n"
+
+    def interrupted() -> str:
+        there.answers["dmsetup ls"] = up
+        raise KeyboardInterrupt
+
+    there.answers = {"udevadm control": interrupted, **there.answers}
+    with pytest.raises(KeyboardInterrupt):
+        creation.create(there, WANTED, False, lambda _: None)
+    assert given == [], "its writes may be on the flash alone"
+    there.answers["dmsetup ls"] = "No devices found\n"
+    there.answers["wipefs --all"] = 1
+    with pytest.raises(CommandError):
+        creation.create(there, WANTED, False, lambda _: None)
+    assert given

@@ -34,13 +34,20 @@ MOUNTED = json.dumps({"blockdevices": [{"name": "dm-3", "type": "dm", "mountpoin
 FREE = json.dumps({"blockdevices": [{"name": "dm-3", "type": "dm", "mountpoints": []}]})
 
 
+SEEN = "sh -c '\ndevice=$1; shift\n"
+
+
+def looks(fingerprint: str) -> str:
+    """What an origin looks like, in this boot."""
+    return f"{fingerprint}\nboot\n7\n"
+
+
 def server(up: bool = True, **more: str | int | Callable[[], str]) -> FakeMachine:
     return FakeMachine(
         {
             **more,
             "cat /etc/machine-id": "this\n",
-            "stat --dereference": "8 0\n",
-            "cat /sys/dev/block/8:0/stat": "1 2 3 4 5 6 7 8 9 10 11\n",
+            SEEN: looks("as-it-was"),
             "sh -c 'dd if=/dev/disk/by-id/flash": "1234567 1\n",
             "dmsetup ls": UP if up else "No devices found\n",
             "dmsetup status": LINE,
@@ -53,7 +60,6 @@ def server(up: bool = True, **more: str | int | Callable[[], str]) -> FakeMachin
     )
 
 
-FINGERPRINT = "sh -c '\ndevice=$1; shift"
 DIRTY = '<mapping cache_block="3" origin_block="9" dirty="true"/>'
 
 
@@ -138,7 +144,7 @@ def test_whatever_activates_a_tier_says_so_before_its_first_write(verb: str) -> 
     `detach` wiped what was dirty."""
     there = server(up=False)
     leave(there, "clean")
-    there.answers[FINGERPRINT] = "as-it-was\n"
+    there.answers[SEEN] = looks("as-it-was")
     {"activate": lifecycle.activate, "repair": lifecycle.repair}[verb](there, CARD, disk(), nothing)
     assert left(there) == TierRecord("active")
     lines = there.commands
@@ -168,7 +174,7 @@ def test_an_inactive_tier_says_when_its_origin_may_be_old(
 
 
 def test_writes_on_both_sides_are_not_mixed() -> None:
-    there = server(up=False, cache_dump=DIRTY, **{FINGERPRINT: "another\n"})
+    there = server(up=False, cache_dump=DIRTY, **{SEEN: looks("another")})
     leave(there, "dirty")
     with pytest.raises(
         lifecycle.OriginChangedError, match=r"was written to while .*both cannot"
@@ -197,7 +203,7 @@ def test_writes_on_both_sides_are_not_mixed() -> None:
 def test_a_cache_that_may_be_older_than_its_origin_begins_empty(
     mode: WriteMode, word: Word, fingerprint: str, empty: bool
 ) -> None:
-    there = server(up=False, **{FINGERPRINT: fingerprint.replace(" ", "-") + "\n"})
+    there = server(up=False, **{SEEN: looks(fingerprint.replace(" ", "-"))})
     said: list[str] = []
     leave(there, word)
     lifecycle.activate(there, *with_mode(mode), said.append)
@@ -264,7 +270,7 @@ def test_an_activation_killed_at_its_check_leaves_what_was_known() -> None:
     lost with metadata which nobody had ever used."""
     there, said = server(up=False), list[str]()
     leave(there, "clean")
-    there.answers[FINGERPRINT] = "as-it-was\n"
+    there.answers[SEEN] = looks("as-it-was")
 
     def killed() -> str:
         raise KeyboardInterrupt
@@ -283,7 +289,7 @@ def test_a_tier_that_was_mended_is_on_record_as_active() -> None:
     write-back was taken for somebody else's, and the tier refused."""
     there = server(up=False, cache_check=1)
     leave(there, "dirty")
-    there.answers[FINGERPRINT] = "as-it-was\n"
+    there.answers[SEEN] = looks("as-it-was")
     metadata = "cache_check /run/"
     there.answers = {metadata: "", **there.answers, "cache_dump": DIRTY}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -53,20 +54,23 @@ WRITE = "\\set id random(1, :rows)\nUPDATE own SET count = count + 1 WHERE id = 
 
 
 @pytest.fixture(autouse=True)
-def no_image_is_left() -> Iterator[None]:
-    """Each archive holds the time it was made at, so that its image serves this test alone."""
-    images = cache_dir() / "databases"
-    before = set(images.glob("sql-*"))
+def own_images(tmp_path: Path) -> Iterator[None]:
+    """Each archive holds the time it was made at, so that its image serves one test alone; beside
+    those all that is cached is there."""
+    own = tmp_path / "cache" / "hotset"
+    (own / "databases").mkdir(parents=True)
+    for kept in cache_dir().iterdir():
+        if kept.name != "databases":
+            (own / kept.name).symlink_to(kept)
     yield
-    for made in set(images.glob("sql-*")) - before:
-        made.unlink(missing_ok=True)
+    shutil.rmtree(tmp_path / "cache")
 
 
 def hotset(folder: Path, load: str) -> subprocess.CompletedProcess[str]:
     (folder / "own.toml").write_text(OWN.format(load=load))
     (folder / "read.sql").write_text(READ)
     (folder / "write.sql").write_text(WRITE)
-    own = {f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("STATE", "DATA")}
+    own = {f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("STATE", "DATA", "CACHE")}
     done = subprocess.run(
         [str(HOTSET), "experiment", "run", "own.toml", "--format", "json"],
         env=os.environ | own,

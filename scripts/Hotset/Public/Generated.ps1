@@ -2294,6 +2294,8 @@ function Enable-HotsetTier {
     The accelerated disk; may be left out if there is only one.
     .PARAMETER Unit
     Also write a systemd unit that does this at every boot.
+    .PARAMETER Force
+    With -Unit: change /etc/fstab where it mounts the origin.
     .PARAMETER KeepFlash
     Trust what the flash holds, although the origin was written to in between.
     .PARAMETER BreakReservation
@@ -2323,6 +2325,8 @@ function Enable-HotsetTier {
 
         [switch] $Unit,
 
+        [switch] $Force,
+
         [switch] $KeepFlash,
 
         [switch] $BreakReservation,
@@ -2345,6 +2349,7 @@ function Enable-HotsetTier {
             Invoke-HotsetJob $PSCmdlet $Connection 'tier activate' -AsJob $AsJob.IsPresent -Values @{
                 disk              = $each
                 unit              = $Unit
+                yes               = $Force
                 keep_flash        = $KeepFlash
                 break_reservation = $BreakReservation
                 machine           = $Machine

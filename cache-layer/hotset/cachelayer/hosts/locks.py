@@ -27,31 +27,53 @@ from .cleanup import BusyError
 RUNTIME = PurePosixPath("/run/hotset")
 """Ends with the machine's uptime, as locks and scratch files should."""
 Mode = Literal["exclusive", "shared"]
-_WAIT_S = 10
+_WAIT_S, _SCRIPT_WAIT_S = 10, 120
 _NOT_FOUND = 69
 _HELD, _BUSY = "held", "busy"
 
 # $1: the folder; $2: seconds to wait; $3: who asks; $4: machine's mode; $5: disk or nothing;
-# $6: the disk's mode. Prints `held`, or `busy` and who holds the lock.
-_HOLD = """
+# $6: the disk's mode. Calls `busy` where another holds it, `killed` where only commands of an
+# operation that was killed still run: they end by themselves.
+_TAKE = """
 umask 077; mkdir -p "$1/scratch" && cd "$1" || exit 1
-busy() {
-    for file in *.lock; do flock --nonblock --shared "$file" true || cat "${file%lock}holder"; done
-    echo busy; exit 0
-}
-exec 8>>machine.lock 2>/dev/null; flock --wait "$2" --"$4" 8 || busy
+exec 8>>machine.lock; flock --wait "$2" --"$4" 8 || busy
 if [ -n "$5" ]; then exec 9>>"disk-$5.lock"; flock --wait "$2" --"$6" 9 || busy; fi
 case "$4$6" in *exclusive*)
-    # Commands of an operation that was killed: they end by themselves.
     for file in machine.running disk-${5:-*}.running; do
-        [ ! -e "$file" ] || flock --wait "$2" "$file" true || { echo busy; exit 0; }
+        [ ! -e "$file" ] || flock --wait "$2" "$file" true || killed
     done
     if [ -n "$5" ]; then rm -rf scratch/"$5"-*; echo "$3" > "disk-$5.holder"
     else rm -rf scratch/*; echo "$3" > machine.holder; fi ;;
 esac
+"""
+# Prints `held`, or `busy` and who holds the lock.
+_HOLD = f"""
+busy() {{
+    for file in *.lock; do
+        flock --nonblock --shared "$file" true || cat "${{file%lock}}holder"
+    done
+    killed
+}}
+killed() {{ echo busy; exit 0; }}
+exec 2> /dev/null
+{_TAKE}
 echo held
 exec cat > /dev/null
 """
+
+
+def script(disk: str, unit: str) -> str:
+    """A shell function ``alone`` that takes a disk's lock for the rest of the script, and calls
+    ``refuse`` with why where it cannot; what goes on after the script must not have its
+    descriptors 8 and 9."""
+    words = shlex.join([str(RUNTIME), str(_SCRIPT_WAIT_S), unit, "shared", disk, "exclusive"])
+    return f"""\
+busy() {{ refuse "hotset is at work on this disk: wait for it and try again"; }}
+killed() {{ busy; }}
+alone() {{
+    set -- {words}
+    {_TAKE.strip()}
+}}"""
 
 
 class MachineBusyError(BusyError):

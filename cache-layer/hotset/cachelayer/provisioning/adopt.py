@@ -12,7 +12,8 @@ from ..common.errors import Remedy
 from ..hosts.base import CommandError, CommandTimeoutError, Machine
 from . import abandoned
 from . import cache_device as cards
-from .cache_device import Card, CardError
+from .boot import startup, udev
+from .cache_device import Card, CardError, Disk
 from .identity import origin, owner
 
 Say = Callable[[str], None]
@@ -91,9 +92,10 @@ def adopt(
     if clash:
         raise CardError(f"this machine has disks of these names already: {', '.join(clash)}")
     card = _without_abandoned(machine, card, say)
+    card = cards.save(machine, _named(machine, card, flash), take_over=True)
     for disk in card.disks:
-        _look_at_origin(machine, disk.name, disk.origin, disk.origin_id, say)
-    return cards.save(machine, _named(machine, card, flash), take_over=True)
+        _look_at_origin(machine, disk, say)
+    return card
 
 
 def _owned(device: Device, card: Card) -> str:
@@ -122,17 +124,15 @@ def _without_abandoned(machine: Machine, card: Card, say: Say) -> Card:
     return card
 
 
-def _look_at_origin(
-    machine: Machine,
-    name: str,
-    path: PurePosixPath,
-    known: origin.OriginId | None,
-    say: Say,
-) -> None:
-    """Say what has to be done before the disk can be activated."""
-    if known is None:
+def _look_at_origin(machine: Machine, disk: Disk, say: Say) -> None:
+    """Have nobody mount the origin, which may lack what the flash holds; say what has to be done
+    before the disk can be activated."""
+    if disk.origin_id is None:
         return
     try:
-        origin.require_same(machine, name, path, known)
+        origin.require_same(machine, disk.name, disk.origin, disk.origin_id)
     except DeviceRefusedError as error:
         say(str(error))
+        return
+    udev.hide_origin(machine, disk)
+    startup.warn(machine, disk, say)

@@ -25,7 +25,7 @@ from ..tiers import userspace
 from ..tiers.base import TierKind, TierSpec, WriteMode
 from . import cache_device as cards
 from . import sizing, state
-from .boot import fstab, systemd_unit, udev
+from .boot import fstab, startup, udev
 from .cache_device import Card, CardError, Disk
 from .identity import origin as origins
 from .identity import owner, reservation
@@ -97,20 +97,25 @@ def create(
     chosen = _choose(wanted, card, device, origin)
     for reason in chosen.reasons:
         say(reason)
-    entries = _check_fstab(machine, wanted, yes)
+    entries = _entries(machine, wanted, yes)
+    _warn_of_lvm(origin, say)
     new = card is None
     card, disk = _allocated(machine, card, wanted, chosen, device)
     # Reservations are of disks.
     disk = replace(disk, reserve=wanted.reserve and not origin.is_file)
     if new:
         device = _agreed(machine, device, yes, say, confirm)
-    with _reserved(machine, disk, wanted, say):
+    with _reserved(machine, card, disk, wanted, say):
         if new:
             _empty(machine, device)
-        disk = _make(machine, card, disk, say)
+        _make(machine, card, disk, say)
     if entries:
-        _mount_at_boot(machine, disk, say)
+        startup.set_up(machine, *cards.find(machine, disk.name), say)
     return disk
+
+
+def _entries(machine: Machine, wanted: CreateRequest, yes: bool) -> list[fstab.Entry]:
+    return startup.check(machine, wanted.disk, wanted.kind, wanted.origin, yes)
 
 
 def _inspect(machine: Machine, wanted: CreateRequest) -> tuple[Device, Device]:
@@ -140,16 +145,9 @@ def _mount_if_active(
 ) -> Disk:
     """The last step of a creation, which may have been cut short before it: /etc/fstab would still
     mount the origin."""
-    if cards.tier_for(machine, card, disk).is_active() and _check_fstab(machine, wanted, yes):
-        _mount_at_boot(machine, disk, say)
+    if cards.tier_for(machine, card, disk).is_active() and _entries(machine, wanted, yes):
+        startup.set_up(machine, card, disk, say)
     return disk
-
-
-def _mount_at_boot(machine: Machine, disk: Disk, say: Say) -> None:
-    systemd_unit.install(machine, cards.find(machine, disk.name)[0], disk)
-    for line in fstab.rewrite(machine, disk, systemd_unit.name_of(disk.name)):
-        say(f"{fstab.PATH}: {line}")
-    systemd_unit.reload(machine)
 
 
 def _check_kind(card: Card | None, wanted: CreateRequest) -> None:
@@ -170,6 +168,15 @@ def require_kind(machine: Machine, kind: TierKind) -> None:
         userspace.require(machine)
     else:
         flash.require(machine)
+
+
+def _warn_of_lvm(origin: Device, say: Say) -> None:
+    if "LVM2_member" in origin.signatures:
+        say(
+            f"{origin.path} is a physical volume: udev no longer hands it to LVM, but LVM's own"
+            f' commands look at every disk. Put `global_filter = [ "r|^{origin.path}$|" ]` into'
+            " /etc/lvm/lvm.conf: `vgchange -a y` would use old data while the tier is down"
+        )
 
 
 def _check_files(kind: TierKind, origin: Device, device: Device) -> None:
@@ -208,36 +215,25 @@ def _check_devices(
     devices.check(device, "flash", yes)
 
 
-def _check_fstab(machine: Machine, wanted: CreateRequest, yes: bool) -> list[fstab.Entry]:
-    """:raises CardError: an entry would mount the origin past the tier, and ``yes`` is not."""
-    entries = fstab.mounting(machine, wanted.origin)
-    if entries and not yes:
-        unit = systemd_unit.name_of(wanted.disk)
-        device = cards.device_of(wanted.kind, wanted.disk)
-        raise CardError(
-            fstab.advice(entries, device, unit, origins.is_remote(machine, wanted.origin)),
-            Remedy("change that", parameters={"yes": True}),
-            field="origin",
-        )
-    return entries
-
-
 @contextmanager
-def _reserved(machine: Machine, disk: Disk, wanted: CreateRequest, say: Say) -> Iterator[None]:
-    """The origin is this machine's alone, unless what is done meanwhile fails."""
+def _reserved(
+    machine: Machine, card: Card, disk: Disk, wanted: CreateRequest, say: Say
+) -> Iterator[None]:
+    """The origin is this machine's alone, unless what is done meanwhile makes no tier."""
     if disk.reserve:
         say(reservation.describe(machine, disk.origin, by_force=wanted.break_reservation))
     try:
         yield
     except BaseException as error:
         try:
-            reservation.give_back(machine, disk.origin)
+            if not cards.tier_for(machine, card, disk).is_active():
+                reservation.give_back(machine, disk.origin)
         except Exception as other:
             error.add_note(f"{disk.origin} is still reserved: {other}")
         raise
 
 
-def _make(machine: Machine, card: Card, disk: Disk, say: Say) -> Disk:
+def _make(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
     udev.prepare(machine, disk)
     card = cards.save(machine, card.with_disk(replace(disk, phase="creating")))
     state.write(machine, card, disk, TierRecord("active"))
@@ -252,13 +248,17 @@ def _make(machine: Machine, card: Card, disk: Disk, say: Say) -> Disk:
         except Exception as other:
             error.add_note(f"clean-up failed as well: {other}; the next create starts over")
         raise
-    cards.save(machine, card.with_disk(disk))
-    udev.hide_origin(machine, disk)
+    _ready(machine, card, disk)
     say(
         f"{disk.device} is active, with the origin's data unchanged: from now on use it instead of"
         f" {disk.origin}"
     )
-    return disk
+
+
+def _ready(machine: Machine, card: Card, disk: Disk) -> None:
+    """On record as ready last: cut short before, the next creation ends it."""
+    udev.hide_origin(machine, disk)
+    cards.save(machine, card.with_disk(replace(disk, phase="ready")))
 
 
 def _finished(machine: Machine, card: Card, left: Disk, say: Say) -> bool:
@@ -271,8 +271,7 @@ def _finished(machine: Machine, card: Card, left: Disk, say: Say) -> bool:
         )
     if not cards.tier_for(machine, card, left).is_active():
         return False
-    cards.save(machine, card.with_disk(replace(left, phase="ready")))
-    udev.hide_origin(machine, left)
+    _ready(machine, card, left)
     say(f"{left.device} is active: its creation had been cut short at the very end")
     return True
 

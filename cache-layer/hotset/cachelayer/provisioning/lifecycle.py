@@ -22,7 +22,7 @@ from ..tiers.userspace import Userspace
 from ..warmup import pins
 from . import abandoned, state
 from . import cache_device as cards
-from .boot import fstab, systemd_unit, udev
+from .boot import fstab, startup, systemd_unit, udev
 from .cache_device import Card, CardError, Disk, KernelTier
 from .identity import origin, owner, reservation
 from .state import TierRecord
@@ -116,18 +116,16 @@ def activate(
     udev.prepare(machine, disk)
     if tier.is_active():
         mended = tier.settle()
+        _claim(machine, card, disk, say, break_reservation)
         say(f"{disk.device} is active{f'; {mended}' if mended else ': nothing changed'}")
         return
     if tier.report().state == "restarting":
         # Else two engines would write to one flash.
         tier.discard()
     card, disk = _with_origin(machine, card, disk)
-    if disk.reserve:
-        # First: nobody writes to it any more once it is looked at.
-        reservation.take(machine, disk.origin, by_force=break_reservation)
+    # First: nobody writes to it any more once it is looked at.
+    _claim(machine, card, disk, say, break_reservation)
     left = left_of(machine, card, disk)
-    # Of a change that was cut short the script may have more, or less, than the card.
-    systemd_unit.renew(machine, card, disk)
     try:
         why_empty = _outdated(machine, tier, disk, left)
         if why_empty:
@@ -147,6 +145,17 @@ def activate(
             Remedy("try to mend it", "tier repair", {"disk": disk.name}),
         ) from None
     say(f"{disk.device} is active")
+
+
+def _claim(machine: Machine, card: Card, disk: Disk, say: Say, by_force: bool) -> None:
+    """Have the origin for the tier alone, as far as others and the next boot go. A creation or a
+    change that was cut short may have told the machine more or less than the card says; one that
+    came with its flash knows nothing of it."""
+    if disk.reserve:
+        say(reservation.describe(machine, disk.origin, by_force=by_force))
+    udev.hide_origin(machine, disk)
+    systemd_unit.renew(machine, card, disk)
+    startup.warn(machine, disk, say)
 
 
 def _with_origin(machine: Machine, card: Card, disk: Disk) -> tuple[Card, Disk]:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from hotset.cachelayer.common.errors import RequestError
 from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.hosts import scratch
 from hotset.cachelayer.hosts.base import Machine, PrerequisiteMissingError, put_text
 from hotset.cachelayer.provisioning.boot import systemd_unit
 from hotset.cachelayer.provisioning.boot.systemd_unit import FOLDER
@@ -265,16 +266,10 @@ def install(machine: Machine, wanted: Sequence[Unit], *, enable: bool) -> None:
     :raises ScheduleError: systemd finds fault with a unit.
     :raises PrerequisiteMissingError: systemd does not run there.
     """
+    _verify(machine, wanted)
     _end_earlier(machine, wanted[0].name.rpartition(".")[0])
     for unit in wanted:
         put_text(machine, unit.text, unit.path)
-    if _has_systemd_analyze(machine):
-        paths = [str(unit.path) for unit in wanted]
-        checked = machine.run(["systemd-analyze", "verify", *paths], check=False)
-        if checked.rc:
-            _delete(machine, [unit.name for unit in wanted])
-            words = (checked.stderr.strip() or checked.stdout.strip()).splitlines()
-            raise ScheduleError(f"systemd rejects the units: {' / '.join(words[:3])}")
     # A timer starts its service, which is not enabled itself; what is to be stopped at shutdown has
     # to be started first; what is for the next boot is not for now.
     last = wanted[-1]
@@ -288,6 +283,20 @@ def install(machine: Machine, wanted: Sequence[Unit], *, enable: bool) -> None:
                 f"{', '.join(str(unit.path) for unit in wanted)}: written, but `systemctl"
                 f" {' '.join(step)}` fails on {machine.kind}: {said}"
             )
+
+
+def _verify(machine: Machine, wanted: Sequence[Unit]) -> None:
+    """Ask systemd before anything is changed, where it can be asked."""
+    if not _has_systemd_analyze(machine):
+        return
+    with scratch.folder(machine, "schedule") as folder:
+        paths = [folder / unit.name for unit in wanted]
+        for unit, path in zip(wanted, paths, strict=True):
+            put_text(machine, unit.text, path)
+        checked = machine.run(["systemd-analyze", "verify", *map(str, paths)], check=False)
+    if checked.rc:
+        words = (checked.stderr.strip() or checked.stdout.strip()).splitlines()
+        raise ScheduleError(f"systemd rejects the units: {' / '.join(words[:3])}")
 
 
 def _end_earlier(machine: Machine, stem: str) -> None:

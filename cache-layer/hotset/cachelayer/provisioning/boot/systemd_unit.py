@@ -15,6 +15,7 @@ from typing import Literal
 from ...block import label, loop
 from ...block.devicemapper import UNIT, device_size, mapper_path, uuid_of
 from ...common.units import Bytes
+from ...hosts import locks
 from ...hosts.base import Machine
 from ...tiers import dmcache
 from ...tiers.bcache import Bcache
@@ -117,7 +118,8 @@ def script(machine: Machine, card: Card, disk: Disk) -> str:
     """The unit's commands: ``SCRIPT start`` and ``SCRIPT stop``."""
     tier = tier_for(machine, card, disk)
     size = device_size(machine, disk.origin)
-    fingerprint = shlex.join(origin.program(disk.origin, origin.regions(machine, disk.origin)))
+    seen = shlex.join(origin.program(disk.origin, origin.regions(machine, disk.origin)))
+    known = disk.origin_id or origin.identify(machine, disk.origin)
     has = f"dmsetup info {tier.place.top} > /dev/null 2>&1"
     if isinstance(tier, Bcache):
         make, empty, take_down = _bcache(card, disk, tier, size)
@@ -140,7 +142,10 @@ def script(machine: Machine, card: Card, disk: Disk) -> str:
         key=state.key(disk),
         after=after,
         write=label.record_program(card.flash, disk.record),
-        fingerprint=fingerprint,
+        alone=locks.script(disk.name, name_of(disk.name)),
+        is_the_one=shlex.join(origin.is_same_program(disk.origin, known)),
+        seen=seen,
+        persist=reservation.PERSIST,
         reserve=reserve if disk.reserve else ":",
         give_back=give_back if disk.reserve else ":",
         writethrough=int(disk.spec.mode == "writethrough"),
@@ -158,10 +163,18 @@ set -eu
 flash={flash} origin={origin}
 
 refuse() {{ echo "hotset {disk}: $1" >&2; exit 1; }}
-seen() {{ {fingerprint}; }}
+{alone}
+is_the_one() {{ {is_the_one}; }}
+seen() {{ {seen}; }}
+# What was seen before, and now: fingerprint, boot, and sectors written since that boot.
+was_written() {{
+    [ "$1" = "$4" ] || return 0
+    [ "$2" = "$5" ] && [ "$2" != unknown ] && [ "$6" -gt "$3" ]
+}}
 write_record() {{
     {write}
 }}
+{persist}\
 reserve() {{
     {reserve}
 }}
@@ -182,13 +195,16 @@ empty() {{
 
 start() {{
     ! is_active || return 0
+    alone
+    ! is_active || return 0
     dd if="$flash" bs=64k skip=4 count=2 iflag=direct status=none | tr '\\0' ' ' \\
         | grep -qaF {card} || refuse "$flash is not this machine's any more: hotset tier scan"
+    is_the_one || refuse "$origin is another disk than the accelerated one: hotset tier status"
     reserve || refuse "another host holds a reservation on $origin: hotset tier activate {disk}"
     set -- $(dd if="$flash" {record} iflag=direct status=none | head -n 1 | tr '\\0' ' ')
+    [ "${{2:-}}" = {key} ] || set --
     word=${{3:--}} was=${{4:--}}
-    [ "${{2:-}}" = {key} ] || word=- was=-
-    if [ "$was" != - ] && [ "$was" != "$(seen)" ]; then
+    if [ "$was" != - ] && was_written "$was" "$5" "$6" $(seen); then
         if [ "$word" = clean ] || [ {writethrough} = 1 ]; then
             empty "$origin was written to while the tier was down"
         else
@@ -197,14 +213,15 @@ start() {{
     elif [ "$was" = - ] && [ {writethrough} = 1 ]; then
         empty "the tier ended by a crash"
     fi
-    make
+    # The engine of a cache in user space goes on after this script.
+    make 8>&- 9>&-
 }}
 
 stop() {{
     is_active || return 0
+    alone
 {take_down}
-    # Without the count of written sectors: the next start is after a boot, which begins it anew.
-    record="{key} {after} $(seen) unknown 0" && write_record
+    record="{key} {after} $(echo $(seen))" && write_record
     give_back
 }}
 

@@ -41,6 +41,8 @@ _HIDE = (
     'SYMLINK-="disk/by-uuid/$env{ID_FS_UUID_ENC}", SYMLINK-="disk/by-label/$env{ID_FS_LABEL_ENC}",'
     ' ENV{UDISKS_IGNORE}="1"'
 )
+_NO_LVM = 'ENV{ID_FS_TYPE}=="LVM2_member", ENV{ID_FS_TYPE}="hotset"'
+"""Else LVM makes a volume group's devices of an origin whose tier is down (69-lvm.rules)."""
 
 
 def prepare(machine: Machine, disk: Disk) -> None:
@@ -58,19 +60,34 @@ def hide_origin(machine: Machine, disk: Disk) -> None:
     while that is down."""
     if not disk.origin.is_relative_to("/dev"):
         return  # a file, which udev does not know
-    name = str(disk.origin)
-    patterns = "|".join((name, f"{name} *", f"* {name}", f"* {name} *"))
-    paths = _paths(identity.shown(machine, disk.origin))
-    matches = [f'ENV{{DEVLINKS}}=="{patterns}"', *paths]
-    rules = "".join(f'SUBSYSTEM=="block", {match}, {_HIDE}\n' for match in matches)
+    shown = identity.shown(machine, disk.origin)
+    paths = _paths(shown)
+    matches = [*_named(machine, disk.origin), *paths]
+    rules = "".join(
+        f'SUBSYSTEM=="block", {match}, {what}\n' for match in matches for what in (_HIDE, _NO_LVM)
+    )
     join = reservation.for_new_path(machine, disk.origin) if disk.reserve else None
     if join:
         # Before udev tells multipathd of the path.
         run = f"RUN+=\"/bin/sh -c '{join.replace('$', '$$')}' hotset-path $devnode\""
         rules += "".join(f'ACTION=="add", SUBSYSTEM=="block", {match}, {run}\n' for match in paths)
     head = f"# Written by hotset: {disk.origin} is used through {disk.device} alone.\n"
-    _write(machine, origin_rules(disk.name), head + rules)
-    _again(machine, disk)
+    if _write(machine, origin_rules(disk.name), head + rules):
+        # Of before: LVM had looked at it by then.
+        machine.run(["rm", "-f", str(FOLDER / f"99-hotset-{disk.name}.rules")])
+        _again(machine, disk)
+
+
+def _named(machine: Machine, origin: PurePosixPath) -> list[str]:
+    """What matches the origin by the name that the user gave it. The kernel's own may be another
+    disk's after a boot, so its file system is looked at as well."""
+    name = str(origin)
+    patterns = "|".join((name, f"{name} *", f"* {name}", f"* {name} *"))
+    argv = ["blkid", "--probe", "--output", "udev", name]
+    lines = machine.run(argv, check=False).stdout.splitlines()
+    uuid = next((one for one in lines if one.startswith("ID_FS_UUID_ENC=")), "").partition("=")[2]
+    by_node = [f'ENV{{DEVNAME}}=="{name}", ENV{{ID_FS_UUID_ENC}}=="{uuid}"'] if uuid else []
+    return [f'ENV{{DEVLINKS}}=="{patterns}"', *by_node]
 
 
 def _paths(origin: Shown | None) -> list[str]:
@@ -115,17 +132,21 @@ def forget(machine: Machine, inventory: Inventory) -> None:
 
 
 def origin_rules(disk: str) -> PurePosixPath:
-    """The file of the rule that hides the origin of a disk of this name."""
-    return FOLDER / f"99-hotset-{disk}.rules"
+    """The file of the rule that hides the origin of a disk of this name: after those that look what
+    is on it, before those that make something of it."""
+    return FOLDER / f"65-hotset-{disk}.rules"
 
 
-def _write(machine: Machine, path: PurePosixPath, text: str) -> None:
+def _write(machine: Machine, path: PurePosixPath, text: str) -> bool:
+    """Returns whether that changes something."""
     # Without udev there is nobody to keep away.
     if machine.run(["test", "-d", str(FOLDER)], check=False).rc:
-        return
-    if machine.run(["cat", str(path)], check=False).stdout != text:
-        machine.replace(text, path)
-        _udevadm(machine, "control", "--reload")
+        return False
+    if machine.run(["cat", str(path)], check=False).stdout == text:
+        return False
+    machine.replace(text, path)
+    _udevadm(machine, "control", "--reload")
+    return True
 
 
 def _again(machine: Machine, disk: Disk) -> None:

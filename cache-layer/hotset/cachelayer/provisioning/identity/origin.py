@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from ...block import devices, filesystem, usage
+from ...block import devices, filesystem
 from ...block.devices import DeviceRefusedError
 from ...common.units import Bytes
 from ...hosts.base import CommandError, Machine, PrerequisiteMissingError
-from .owner import boot_id
 
 _HEAD = Bytes(1024**2)
 _PIECE = 64 * 1024
@@ -32,7 +31,8 @@ at=/sys/block/${disk:-$1}/device
 cat "$at/transport" "$at"/nvme*/transport 2> /dev/null
 """
 
-# $1: the device; then pairs of first and number of pieces of 64 KiB.
+# $1: the device; then pairs of first and number of pieces of 64 KiB. Prints the fingerprint, the
+# boot's id, and the sectors written since that boot; of a file, when it was written to last.
 PROGRAM = """
 device=$1; shift
 {
@@ -42,6 +42,30 @@ device=$1; shift
         shift 2
     done
 } | sha256sum | cut -c 1-32
+cat /proc/sys/kernel/random/boot_id 2> /dev/null || echo unknown
+if [ -b "$device" ]; then
+    set -- $(stat -L -c "0x%t 0x%T" "$device")
+    set -- $(cat "/sys/dev/block/$(($1)):$(($2))/stat")
+    echo $(($7 + ${14:-0}))
+else
+    stat -L -c %.9Y "$device" | tr -d .
+fi
+"""
+# $1: the device; $2: its size, bytes; then pairs of what it is known by and the value.
+IS_SAME = """
+device=$1 size=$2; shift 2
+found=$(blockdev --getsize64 "$device" 2> /dev/null || stat -L -c %s "$device") || exit 1
+[ "$found" -ge "$size" ] || exit 1
+while [ $# -gt 1 ]; do
+    if [ "$1" = DM_UUID ]; then
+        node=$(readlink -f "$device")
+        found=$(cat "/sys/class/block/${node##*/}/dm/uuid" 2> /dev/null) || found=
+    else
+        found=$(lsblk --nodeps --noheadings --output "$1" "$device" | sed "s/^ *//; s/ *$//")
+    fi
+    [ -z "$found" ] || [ "$found" = "$2" ] || exit 1
+    shift 2
+done
 """
 
 
@@ -236,9 +260,21 @@ def regions(machine: Machine, origin: PurePosixPath) -> tuple[tuple[int, int], .
 
 
 def program(origin: PurePosixPath, parts: tuple[tuple[int, int], ...]) -> list[str]:
-    """The command that prints an origin's fingerprint."""
+    """The command that prints an origin's :class:`OriginState`, a field a line."""
     numbers = [str(number) for part in parts for number in part]
     return ["sh", "-c", PROGRAM, "hotset-fingerprint", str(origin), *numbers]
+
+
+def is_same_program(origin: PurePosixPath, known: OriginId) -> list[str]:
+    """The command that fails where :func:`require_same` does."""
+    names = {
+        "WWN": known.wwn,
+        "SERIAL": known.serial,
+        "PARTUUID": known.partition,
+        "DM_UUID": known.mapper,
+    }
+    words = [word for name, value in names.items() if value for word in (name, value.strip())]
+    return ["sh", "-c", IS_SAME, "hotset-origin", str(origin), str(int(known.size)), *words]
 
 
 def see(
@@ -246,8 +282,9 @@ def see(
 ) -> OriginState:
     """What it looks like now; its tier is down."""
     parts = regions(machine, origin) if parts is None else parts
-    said = machine.run(program(origin, parts), timeout_s=_TIMEOUT_S).stdout.strip()
-    return OriginState(said or "unknown", boot_id(machine), int(usage.written(machine, origin)))
+    said = machine.run(program(origin, parts), timeout_s=_TIMEOUT_S).stdout.split()
+    fingerprint, boot, written = said
+    return OriginState(fingerprint, boot, int(written))
 
 
 def require_same(machine: Machine, disk: str, origin: PurePosixPath, known: OriginId) -> None:

@@ -33,11 +33,5 @@ def host_name(machine: Machine) -> str:
     return machine.run(["uname", "-n"], check=False).stdout.strip() or machine.kind
 
 
-def boot_id(machine: Machine) -> str:
-    """Names the time since the machine's last start."""
-    path = "/proc/sys/kernel/random/boot_id"
-    return machine.run(["cat", path], check=False).stdout.strip() or "unknown"
-
-
 def _derived(text: str) -> str:
     return hashlib.sha256(f"{_SALT} {text}".encode()).hexdigest()[:32]

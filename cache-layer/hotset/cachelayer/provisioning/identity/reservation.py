@@ -24,6 +24,7 @@ from . import owner
 _TYPE = "--prout-type=5"
 _ILLEGAL_REQUEST, _UNIT_ATTENTION = 5, 6
 """Exit codes of sg_persist (sg3_utils(8), exit status)."""
+_TRIES = 3
 
 
 class OriginReservedError(ConflictError):
@@ -44,21 +45,21 @@ def take(machine: Machine, origin: PurePosixPath, *, by_force: bool = False) -> 
         why_not = _register_all(machine, paths, mine)
     except PrerequisiteMissingError:
         return "sg_persist is not installed on this machine (package sg3-utils)"
-    if why_not:
-        return why_not
     reserve = ("--out", "--reserve", f"--param-rk={mine}", _TYPE)
-    if _persist(machine, paths[0], *reserve).rc == 0:
+    if not why_not and _persist(machine, paths[0], *reserve).rc == 0:
         return None
-    theirs = _holder(machine, paths[0])
-    if theirs and theirs != mine and by_force:
+    theirs = _holder(machine, paths)
+    if why_not and theirs is None:
+        return why_not
+    if theirs and theirs != mine and by_force and not why_not:
         _preempt(machine, paths[0], mine, theirs)
-        theirs = _holder(machine, paths[0])
+        theirs = _holder(machine, paths)
     if theirs == mine:
         return None
     _unregister(machine, paths, mine)
     raise OriginReservedError(
         f"another host holds a reservation on {origin} (key {theirs or 'unknown'}): it may be"
-        " writing to it",
+        f" writing to it{f'; and here, {why_not}' if why_not else ''}",
         Remedy(
             "take it from that host, whose writes then fail, once nothing there uses it",
             parameters={"break_reservation": True},
@@ -80,7 +81,7 @@ def give_back(machine: Machine, origin: PurePosixPath) -> None:
     mine, paths = key(machine), origins.paths(machine, origin)
     try:
         for path in paths:
-            if _holder(machine, path) == mine:
+            if _holder(machine, [path]) == mine:
                 if len(paths) > 1:
                     # From paths that are gone by now, too.
                     _preempt(machine, path, mine, mine)
@@ -102,21 +103,43 @@ dm=$(readlink -f %s); first=$(ls "/sys/block/${dm##*/}/slaves" | head -n 1); wwn
 
 _SCRIPTS = (
     """%(paths)s
+    registered=yes
     for path in $paths; do
-        %(ask)s --read-keys "$path" %(quiet)s
-        %(do)s --register-ignore --param-sark=%(mine)s "$path" %(quiet)s || return 0
+        persist --out %(register)s --param-aptpl "$path" || persist --out %(register)s "$path" ||
+            { registered=; break; }
     done
-    %(do)s --reserve --param-rk=%(mine)s %(type)s "$first" %(quiet)s ||
-        %(ask)s --read-reservation "$first" 2> /dev/null | grep -qiw %(mine)s""",
+    [ -z "$registered" ] || ! persist --out --reserve --param-rk=%(mine)s %(type)s "$first" ||
+        return 0
+    # Less than all is none, as a write by a path that is not registered would fail.
+    [ -n "$registered" ] || for path in $paths; do
+        persist --out --register --param-rk=%(mine)s --param-sark=0 "$path" || :
+    done
+    for path in $paths; do
+        said=$(persist --in --read-reservation "$path") || continue
+        case $said in
+            *[Kk]ey*=*) echo "$said" | grep -qiw %(mine)s; return ;;
+        esac
+    done""",
     """%(paths)s
     # From paths that are gone by now, too.
     set -- $paths; [ $# = 1 ] ||
-        %(do)s --preempt --param-rk=%(mine)s --param-sark=%(mine)s %(type)s "$first" %(quiet)s || :
-    %(do)s --release --param-rk=%(mine)s %(type)s "$first" %(quiet)s || :
+        persist --out --preempt --param-rk=%(mine)s --param-sark=%(mine)s %(type)s "$first" || :
+    persist --out --release --param-rk=%(mine)s %(type)s "$first" || :
     for path in $paths; do
-        %(do)s --register --param-rk=%(mine)s --param-sark=0 "$path" %(quiet)s || :
+        persist --out --register --param-rk=%(mine)s --param-sark=0 "$path" || :
     done""",
 )
+PERSIST = """\
+# A disk may first have something else to tell, such as that it was reset.
+persist() {
+    for try in 1 2 3; do
+        rc=0; sg_persist --no-inquiry "$@" 2> /dev/null || rc=$?
+        [ $rc = 6 ] || return $rc
+    done
+    return 6
+}
+"""
+"""A shell function that the bodies of :func:`script` call, as :func:`_persist`."""
 
 
 def script(machine: Machine, origin: PurePosixPath) -> tuple[str, str]:
@@ -126,13 +149,12 @@ def script(machine: Machine, origin: PurePosixPath) -> tuple[str, str]:
         return ":", ":"
     disk = shlex.quote(str(origin))
     is_single = origins.kind(machine, origin) == "disk"
+    mine = key(machine)
     words = {
         "paths": f"paths={disk} first={disk}" if is_single else _PATHS_OF_MULTIPATH % disk,
-        "ask": "sg_persist --no-inquiry --in",
-        "do": "sg_persist --no-inquiry --out",
-        "mine": key(machine),
+        "register": f"--register-ignore --param-sark={mine}",
+        "mine": mine,
         "type": _TYPE,
-        "quiet": "> /dev/null 2>&1",
     }
     take_it, give_it_back = (text % words for text in _SCRIPTS)
     return take_it, give_it_back
@@ -167,11 +189,7 @@ def _register_all(machine: Machine, paths: Sequence[PurePosixPath], mine: str) -
 
 
 def _can(machine: Machine, path: PurePosixPath) -> bool:
-    keys = _persist(machine, path, "--in", "--read-keys")
-    if keys.rc == _UNIT_ATTENTION:
-        # The disk had something to tell first, such as that it was reset.
-        keys = _persist(machine, path, "--in", "--read-keys")
-    return keys.rc == 0
+    return _persist(machine, path, "--in", "--read-keys").rc == 0
 
 
 def _register(machine: Machine, path: PurePosixPath, mine: str) -> Result:
@@ -192,12 +210,20 @@ def _preempt(machine: Machine, path: PurePosixPath, mine: str, theirs: str) -> N
     _persist(machine, path, "--out", "--preempt", *keys, _TYPE)
 
 
-def _holder(machine: Machine, path: PurePosixPath) -> str | None:
-    """The key of the host that holds the reservation."""
-    said = _persist(machine, path, "--in", "--read-reservation").stdout
+def _holder(machine: Machine, paths: Sequence[PurePosixPath]) -> str | None:
+    """The key of the host that holds the reservation, as the first path says that answers."""
+    answers = (_persist(machine, path, "--in", "--read-reservation") for path in paths)
+    said = next((one.stdout for one in answers if one.rc == 0), "")
     found = re.search(r"Key\s*=\s*(0x[0-9a-f]+)", said)
     return found[1] if found else None
 
 
 def _persist(machine: Machine, path: PurePosixPath, *words: str) -> Result:
-    return machine.run(["sg_persist", *words, "--no-inquiry", str(path)], check=False)
+    """Asked again where the disk has something else to tell first, such as that it was reset."""
+    argv = ["sg_persist", *words, "--no-inquiry", str(path)]
+    done = machine.run(argv, check=False)
+    for _ in range(_TRIES - 1):
+        if done.rc != _UNIT_ATTENTION:
+            break
+        done = machine.run(argv, check=False)
+    return done

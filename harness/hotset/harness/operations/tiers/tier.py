@@ -150,7 +150,14 @@ def create(request: Create, context: Context) -> Lines:
 class Activate(Request):
     disk: fields.Disk = None
     unit: Annotated[
-        bool, Field(description="Also write a systemd unit that does this at every boot.")
+        bool,
+        Field(description="Also write a systemd unit that does this at every boot."),
+        Needs(Right.ADMIN),
+    ] = False
+    yes: Annotated[
+        bool,
+        Field(description="With --unit: change /etc/fstab where it mounts the origin."),
+        Needs(Right.ADMIN),
     ] = False
     keep_flash: Annotated[
         bool,
@@ -204,16 +211,18 @@ def activate(request: Activate, context: Context) -> Lines:
 def _activate(request: Activate, name: str, commands: list[str] | None, context: Context) -> None:
     from hotset.cachelayer.provisioning import cache_device as cards
     from hotset.cachelayer.provisioning import lifecycle
-    from hotset.cachelayer.provisioning.boot import systemd_unit
+    from hotset.cachelayer.provisioning.boot import startup
 
     say = context.report.say
     with places.disk_as_root(request.machine, name, "tier activate", commands) as found:
         there, card, one = found
+        if request.unit:
+            startup.check(there, name, one.kind, one.origin, request.yes)
         if request.keep_flash:
             lifecycle.keep_flash(there, card, one)
         lifecycle.activate(there, card, one, say, break_reservation=request.break_reservation)
         if request.unit:
-            say(f"written: {systemd_unit.install(there, *cards.find(there, one.name))}")
+            say(f"written: {startup.set_up(there, *cards.find(there, one.name), say)}")
 
 
 @operation(
@@ -295,6 +304,7 @@ class Set(Request):
             description="When a write counts as done: once it is on the flash, or on the origin as"
             " well."
         ),
+        Needs(Right.ADMIN),
     ] = None
     machine: fields.Machine = "local"
 
