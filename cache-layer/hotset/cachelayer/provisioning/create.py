@@ -95,10 +95,8 @@ def create(
     require_kind(machine, wanted.kind)
     _check_devices(machine, card, device, origin, yes)
     chosen = _choose(wanted, card, device, origin)
-    for reason in chosen.reasons:
-        say(reason)
+    _explain(chosen, origin, say)
     entries = _entries(machine, wanted, yes)
-    _warn_of_lvm(origin, say)
     new = card is None
     card, disk = _allocated(machine, card, wanted, chosen, device)
     # Reservations are of disks.
@@ -170,7 +168,9 @@ def require_kind(machine: Machine, kind: TierKind) -> None:
         flash.require(machine)
 
 
-def _warn_of_lvm(origin: Device, say: Say) -> None:
+def _explain(chosen: Choice, origin: Device, say: Say) -> None:
+    for reason in chosen.reasons:
+        say(reason)
     if "LVM2_member" in origin.signatures:
         say(
             f"{origin.path} is a physical volume: udev no longer hands it to LVM, but LVM's own"
