@@ -34,13 +34,14 @@ demo:
 # Tests of the lab wait a good deal, for disks above all; each worker's machines take up to 4 GiB. Those that
 # share a machine go to one worker (their xdist_group).
 LAB_WORKERS := $(shell awk '/^MemTotal/ { print(($$2 > 20e6) ? 4 : ($$2 > 14e6) ? 3 : 2) }' /proc/meminfo)
-# The others wait half of their time: for servers, browsers and other processes.
+# The others wait half of their time: for servers, browsers and other processes. The long ones stand together
+# in a few files: who is done takes over half of what another has left.
 WORKERS := $(shell expr $$(nproc) + 3)
 test:
 	@scripts/setup.sh list $(TEST_PARTS)
 	@$(MAKE) --no-print-directory -j4 --output-sync=target READY_PARTS='$(TEST_PARTS)' \
 	    ready lint-python test-rust
-	uv run --no-sync pytest --numprocesses $(WORKERS) -m "not lab"
+	uv run --no-sync pytest --numprocesses $(WORKERS) --dist worksteal -m "not lab"
 	uv run --no-sync pytest --numprocesses $(LAB_WORKERS) --dist loadgroup --no-loadscope-reorder -m lab $(LAB_TESTS)
 
 test-rust: lint-rust
@@ -99,6 +100,7 @@ image: .venv/.synced
 # Whoever may not write there would compile what is imported at every start. A demo does not wait for it.
 .venv/.compiled: .venv/.synced
 	uv sync --quiet --locked --all-extras --compile-bytecode
+	uv run --no-sync python -m compileall -q $(wildcard $(PYTHON_FOLDERS:%=%/hotset))
 	touch $@
 
 setup:

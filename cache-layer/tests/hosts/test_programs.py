@@ -16,12 +16,17 @@ FOLDERS = [
     for name in ("cachelayer", "harness")
     for folder in Path(programs.__file__).parents[4].glob(f"*/hotset/{name}")
 ]
-TREES = {
-    file: ast.parse(file.read_text(), str(file))
-    for folder in FOLDERS
-    for file in sorted(folder.rglob("*.py"))
-    if file != Path(programs.__file__)
-}
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[Path, ast.Module]:
+    """Parsed here, as every worker of a run imports this file."""
+    return {
+        file: ast.parse(file.read_text(), str(file))
+        for folder in FOLDERS
+        for file in sorted(folder.rglob("*.py"))
+        if file != Path(programs.__file__)
+    }
 
 
 def _functions(tree: ast.Module) -> Iterator[ast.AST]:
@@ -54,10 +59,11 @@ def _first_word(node: ast.expr, known: dict[str, ast.expr]) -> str | None:
     return None
 
 
-def called() -> dict[str, str]:
+@pytest.fixture(scope="module")
+def called(trees: dict[Path, ast.Module]) -> dict[str, str]:
     """Program → where, for every call of run, stream or spawn whose argv stands in the source."""
     found: dict[str, str] = {}
-    for file, tree in TREES.items():
+    for file, tree in trees.items():
         constants = _assigned(tree.body)
         for function in _functions(tree):
             known = constants | _assigned(ast.walk(function))
@@ -74,10 +80,7 @@ def called() -> dict[str, str]:
     return found
 
 
-CALLED = called()
-
-
-def test_the_scan_finds_the_calls() -> None:
+def test_the_scan_finds_the_calls(called: dict[str, str]) -> None:
     assert {
         "dmsetup",
         "mount",
@@ -91,40 +94,19 @@ def test_the_scan_finds_the_calls() -> None:
         "truncate",
         "losetup",
         "cmp",
-    } <= set(CALLED)
+    } <= set(called)
 
 
-@pytest.mark.parametrize("name", sorted(CALLED))
-def test_what_is_called_is_declared(name: str) -> None:
-    assert name in PROGRAMS, f"{CALLED[name]} calls {name}"
+def test_what_is_called_is_declared(called: dict[str, str]) -> None:
+    assert {name: where for name, where in called.items() if name not in PROGRAMS} == {}
 
 
-def _strings() -> set[str]:
-    return {
+def test_what_is_declared_is_used(trees: dict[Path, ast.Module]) -> None:
+    """As a word of its own somewhere in the source."""
+    words = {
         node.value
-        for tree in TREES.values()
+        for tree in trees.values()
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-
-
-STRINGS = _strings()
-
-
-@pytest.mark.parametrize(
-    "name",
-    PROGRAMS,
-)
-def test_what_is_declared_is_used(name: str) -> None:
-    """As a word of its own somewhere in the source."""
-    assert name in STRINGS
-
-
-def test_the_table() -> None:
-    for name, program in PROGRAMS.items():
-        assert program.name == name
-        assert "/" not in name
-        assert program.package
-        assert program.purpose
-        assert program.places
-    assert PROGRAMS["tgtd"].package == "tgt"
+    assert set(PROGRAMS) - words == set()
