@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..block import devicemapper, loop
+from ..block import devicemapper, devices, loop
 from ..block import label as labels
 from ..block.devicemapper import PREFIX, RESERVED, UNIT, Part, Place, Slice, mapper_path, total
 from ..block.label import Label
@@ -99,7 +99,7 @@ class Card:
     ``uuid`` names it for good, ``host`` the machine it belongs to (:mod:`.owner`), ``host_name``
     is what people call that. All three are empty for a card that has no label yet. ``devices``:
     what its volume is made by, and which kinds of tier it may have: the kernel's, or those in user
-    space.
+    space. ``new``: its first disk is still being created; cut short, nothing of the card stays.
     """
 
     name: str
@@ -112,6 +112,7 @@ class Card:
     host_name: str = ""
     generation: int = 0
     devices: Literal["mapper", "loop"] = "mapper"
+    new: bool = False
 
     @property
     def volume_slice(self) -> Slice:
@@ -178,7 +179,13 @@ def volume_is_active(machine: Machine, card: Card) -> bool:
 
 
 def remove_volume(machine: Machine, card: Card) -> None:
-    """Remove the volume's device; what is on it stays on the flash."""
+    """Remove the volume's device; what is on it stays on the flash.
+
+    :raises CardError: it is in use. (A loop device would let itself be detached all the same.)
+    """
+    uses = devices.mounts(machine, card.volume_slice.path)
+    if uses:
+        raise CardError(f"{card.volume_slice.path} is in use: {'; '.join(uses)}: unmount it first")
     if card.devices == "loop":
         for part in card.volume_slice.parts:
             loop.detach(machine, card.volume_slice.path, card.flash, part.start)

@@ -88,7 +88,7 @@ def create(
             if _finished(machine, card, left, say):
                 left = replace(left, phase="ready")
                 return _mount_if_active(machine, card, left, wanted, yes, say)
-            card = _without_the_cut(machine, card, left)
+            card = _taken_back(machine, card, left)
             # What was left is gone now.
             origin, device = _inspect(machine, wanted)
     _check_files(wanted.kind, origin, device)
@@ -235,6 +235,7 @@ def _reserved(
 
 def _make(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
     udev.prepare(machine, disk)
+    had_volume = cards.volume_is_active(machine, card)
     card = cards.save(machine, card.with_disk(replace(disk, phase="creating")))
     state.write(machine, card, disk, TierRecord("active"))
     tier = cards.tier_for(machine, card, disk)
@@ -243,8 +244,7 @@ def _make(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
         tier.create()
     except BaseException as error:
         try:
-            tier.discard()
-            _give_back(machine, card, disk)
+            _taken_back(machine, card, disk, had_volume)
         except Exception as other:
             error.add_note(f"clean-up failed as well: {other}; the next create starts over")
         raise
@@ -258,7 +258,7 @@ def _make(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
 def _ready(machine: Machine, card: Card, disk: Disk) -> None:
     """On record as ready last: cut short before, the next creation ends it."""
     udev.hide_origin(machine, disk)
-    cards.save(machine, card.with_disk(replace(disk, phase="ready")))
+    cards.save(machine, replace(card.with_disk(replace(disk, phase="ready")), new=False))
 
 
 def _finished(machine: Machine, card: Card, left: Disk, say: Say) -> bool:
@@ -276,14 +276,25 @@ def _finished(machine: Machine, card: Card, left: Disk, say: Say) -> bool:
     return True
 
 
-def _give_back(machine: Machine, card: Card, disk: Disk) -> None:
-    """The card as it was before the disk; one that was made for it goes altogether."""
+def _taken_back(machine: Machine, card: Card, disk: Disk, had_volume: bool = True) -> Card | None:
+    """The card as it was before the creation of a disk that failed or was cut short; None if it was
+    made for that disk, and so is no more.
+
+    :param had_volume: the volume's device was there before; of a creation that was killed nobody
+        knows, and it does no harm.
+    """
+    tier = cards.tier_for(machine, card, disk)
+    tier.discard()
+    if isinstance(tier, userspace.Userspace):
+        tier.uninstall()
     card = card.without(disk.name)
-    if not card.disks:
+    if card.new or not (had_volume or devices.mounts(machine, card.volume_slice.path)):
         cards.remove_volume(machine, card)
+    if card.new:
         card = replace(card, volume=())
-    cards.save(machine, card)
+    card = cards.save(machine, card)
     udev.forget(machine, cards.inventory(machine))
+    return card if card.disks or card.volume else None
 
 
 def _check_name(name: str) -> None:
@@ -340,14 +351,6 @@ def _existing(machine: Machine, card: Card | None, wanted: CreateRequest) -> Dis
     return None
 
 
-def _without_the_cut(machine: Machine, card: Card, left: Disk) -> Card | None:
-    """The card without what a creation that was cut short left of this disk."""
-    cards.tier_for(machine, card, left).discard()
-    _give_back(machine, card, left)
-    card = card.without(left.name)
-    return card if card.disks else None
-
-
 def _choose(wanted: CreateRequest, card: Card | None, device: Device, origin: Device) -> Choice:
     size = card.size if card else device.size
     volume = flash.total(card.volume) if card else (wanted.volume or Bytes(0)).align_up(UNIT)
@@ -385,7 +388,7 @@ def _allocated(
     if card is None:
         name = cards.new_name(machine)
         made_by: Literal["mapper", "loop"] = "loop" if wanted.kind == "userspace" else "mapper"
-        card = Card(name, device.path, device.size, (), devices=made_by)
+        card = Card(name, device.path, device.size, (), devices=made_by, new=True)
         _check_room(card, spec)
         card = replace(card, volume=cards.take(card.free(), spec.volume, "a volume", "volume"))
     metadata = cards.take(card.free(), spec.metadata, "metadata", "cache")
