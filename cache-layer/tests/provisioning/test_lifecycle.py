@@ -416,7 +416,7 @@ def test_the_unit_names_its_devices_and_carries_the_commands() -> None:
     assert "\nExecStart=/bin/sh /etc/hotset/boot/data.sh start\n" in text
     top = (
         "'0 3145728 cache /dev/mapper/hotset-data-meta /dev/mapper/hotset-data-cache"
-        " /dev/disk/by-id/data 128 2 metadata2 writeback smq 0'"
+        " /dev/disk/by-id/data 128 2 metadata2 writeback smq 2 migration_threshold 2048'"
         f" | {ACTIVATED}"
     )
     # On record as active once the metadata were looked at, before anybody can write.

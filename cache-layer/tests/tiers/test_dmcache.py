@@ -44,6 +44,8 @@ SPEC = TierSpec(
     "writeback", "smq", Bytes(64 * 1024), Bytes(5 * MIB), Bytes(896 * MIB), Bytes(256 * MIB)
 )
 
+LIMIT = " 2 migration_threshold 2048"
+
 COUNTS = st.integers(0, 2**32 - 1)
 WORDS = st.text("abcdefghijklmnopqrstuvwxyz_0123456789", min_size=1, max_size=12)
 STATUSES = st.builds(
@@ -248,8 +250,24 @@ def test_table(mode: WriteMode) -> None:
     spec = TierSpec(mode, "smq", SPEC.block, SPEC.metadata, SPEC.cache, SPEC.volume)
     assert table(spec, place(spec), Bytes(1536 * MIB)) == (
         "0 3145728 cache /dev/mapper/hotset-data-meta /dev/mapper/hotset-data-cache /dev/origin 128"
-        f" 2 metadata2 {mode} smq 0"
+        f" 2 metadata2 {mode} smq 2 migration_threshold 2048"
     )
+
+
+@pytest.mark.parametrize(("kib", "sectors"), [(64, 2048), (128, 2048), (256, 4096), (2048, 32768)])
+def test_at_least_eight_blocks_may_be_written_back_at_a_time(kib: int, sectors: int) -> None:
+    spec = replace(SPEC, block=Bytes(kib * 1024))
+    line = table(spec, place(spec), Bytes(1536 * MIB))
+    assert line.endswith(f" smq 2 migration_threshold {sectors}")
+
+
+def test_an_active_tier_that_held_its_write_back_back_is_put_right() -> None:
+    machine = with_dirty(0)
+    machine.answers["blockdev --getsize64 /dev/mapper/hotset-data-cache"] = str(896 * MIB)
+    large = DmCache(machine, replace(SPEC, block=Bytes(2 * MIB)), place(SPEC))
+    assert "hardly anything was written back" in str(large.settle())
+    assert swaps(machine) == ["writeback smq 2 migration_threshold 32768"]
+    assert tier(machine).settle() is None, "2048 sectors are 16 blocks of 64 KiB"
 
 
 def test_table_refuses_an_origin_of_half_sectors() -> None:
@@ -375,7 +393,7 @@ def test_flush_waits_until_nothing_is_dirty(monkeypatch: pytest.MonkeyPatch) -> 
     machine, seen = with_dirty(7, 5, 2, 0), list[int]()
     assert tier(machine).flush(seen.append) == 7
     assert seen == [7, 5, 2, 0]
-    assert swaps(machine) == ["writethrough cleaner 0", "writeback smq 0"], "then as it was"
+    assert swaps(machine) == [f"writethrough cleaner{LIMIT}", f"writeback smq{LIMIT}"], "as it was"
     alone = [line for line in machine.commands if line.startswith(("dmsetup susp", "dmsetup res"))]
     assert alone == [], "nothing stays suspended if this program ends here"
 
@@ -392,7 +410,7 @@ def test_a_flush_that_makes_no_progress_says_why_and_ends(monkeypatch: pytest.Mo
     assert "5.14.0-362.el9" in warned[0]
     pushed = "dmsetup message hotset-data 0 migration_threshold 16777216"
     assert pushed in machine.commands, "as LVM's users do by hand"
-    assert swaps(machine)[-1] == "writeback smq 0", "goes on as before"
+    assert swaps(machine)[-1] == f"writeback smq{LIMIT}", "goes on as before"
     machine.answers["uname -r"] = "6.12.1\n"
     machine.answers["dmesg"] = "[1.0] sdb: ok\n[2.0] I/O error, dev sdb, sector 8\n"
     with pytest.raises(
@@ -408,7 +426,7 @@ def test_what_a_killed_flush_left_is_put_right() -> None:
     machine.answers["dmsetup info"] = "Suspended\n"
     assert "flush that was cut short" in str(tier(machine).settle())
     assert "dmsetup resume hotset-data" in machine.commands
-    assert swaps(machine) == ["writeback smq 0"]
+    assert swaps(machine) == [f"writeback smq{LIMIT}"]
 
 
 def test_a_flush_that_is_cut_short_puts_the_policy_back() -> None:
@@ -419,7 +437,7 @@ def test_a_flush_that_is_cut_short_puts_the_policy_back() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         tier(machine).flush(interrupt)
-    assert swaps(machine)[-1] == "writeback smq 0"
+    assert swaps(machine)[-1] == f"writeback smq{LIMIT}"
 
 
 def test_flush_of_a_clean_tier_changes_nothing() -> None:
@@ -442,7 +460,7 @@ def test_destroy_writes_back_and_then_removes_what_stands(monkeypatch: pytest.Mo
     removed = [line.split()[-1] for line in machine.commands if "remove" in line]
     assert removed == ["hotset-data", "hotset-data-meta", "hotset-data-cache"]
     gone = machine.commands.index("dmsetup remove --retry hotset-data")
-    assert swaps(machine) == ["writethrough cleaner 0"]
+    assert swaps(machine) == [f"writethrough cleaner{LIMIT}"]
     assert not [call for call in machine.calls[gone:] if "sh" in call.argv], "flushed before"
 
 

@@ -165,7 +165,7 @@ def test_the_accelerated_arm(planned: Planned) -> None:
             "/cache.xml -o /dev/mapper/hotset-data-meta",
             "dmsetup create hotset-data --uuid HOTSET-hotset-data\n",
             "cache /dev/mapper/hotset-data-meta /dev/mapper/hotset-data-cache /dev/disk/by-path/",
-            " 256 2 metadata2 writeback smq 0\n",
+            " 256 2 metadata2 writeback smq 2 migration_threshold 2048\n",
             "mount -o noatime /dev/mapper/hotset-data /run/hotset/data",
             "mke2fs -q -F -t ext4",
             "mount -o noatime /dev/mapper/hotset-volume /run/hotset/volume",

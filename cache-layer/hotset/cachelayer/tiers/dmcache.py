@@ -29,7 +29,7 @@ from .base import (
 )
 from .dm_tier import Contents, DeviceMapperTier
 from .dmcache_metadata import Slots
-from .dmcache_status import CacheStatus, parse_dmsetup_status
+from .dmcache_status import MIGRATION_THRESHOLD, CacheStatus, parse_dmsetup_status
 from .stalled import StallWatch
 
 COUNTER_BITS = 32
@@ -41,6 +41,7 @@ _METADATA_MAX = 16 * 1024**3
 _FLUSH_POLL_S = 0.5
 _TOOL_TIMEOUT_S = 1800.0
 _STALL_S, _STALL_LIMIT_S = 30.0, 900.0
+_THRESHOLD_BLOCKS = 8
 _FASTER = 2**24
 """A ``migration_threshold`` (in sectors) that holds no write-back back."""
 _CLEAN_SHUTDOWN = 1
@@ -85,12 +86,25 @@ def check_block(block: Bytes) -> Bytes:
     return block
 
 
+def migration_threshold(block: Bytes) -> int:
+    """Sectors that may be moved at a time while the disk is idle; the kernel's own, but at least
+    eight blocks, as LVM has it.
+
+    ``spare_migration_bandwidth`` (drivers/md/dm-cache-target.c) lets a block be cleaned only if it
+    and what is under way do not exceed it: with the kernel's own, 1 MiB, blocks of 1 MiB and more
+    would never be written back in the background.
+    """
+    return max(MIGRATION_THRESHOLD, _THRESHOLD_BLOCKS * int(block.sectors))
+
+
 def table(spec: TierSpec, place: Place, origin_size: Bytes) -> str:
-    """The device-mapper table of the accelerated device."""
+    """The device-mapper table of the accelerated device. The kernel takes ``migration_threshold``
+    among the policy's arguments, and shows it among its own."""
     features = f"2 metadata2 {spec.mode}"
     devices = f"{place.slice('meta').path} {place.slice('cache').path} {place.origin}"
+    policy = f"{spec.policy} 2 migration_threshold {migration_threshold(spec.block)}"
     block = int(spec.block.sectors)
-    return f"0 {int(origin_size.sectors)} cache {devices} {block} {features} {spec.policy} 0"
+    return f"0 {int(origin_size.sectors)} cache {devices} {block} {features} {policy}"
 
 
 class DmCache(DeviceMapperTier):
@@ -265,7 +279,9 @@ class DmCache(DeviceMapperTier):
             devicemapper.resume(self.machine, self.place.top)
         status = self.status()
         is_as_asked = (status.policy, status.mode) == (self.spec.policy, self.spec.mode)
-        if not is_as_asked:
+        threshold = migration_threshold(self.spec.block)
+        is_held_back = status.migration_threshold < threshold
+        if not is_as_asked or is_held_back:
             self._reload(self.spec)
         cache = self.place.slice("cache")
         if device_size(self.machine, cache.path) != cache.size:
@@ -274,6 +290,11 @@ class DmCache(DeviceMapperTier):
         if not is_as_asked:
             return (
                 f"{status.mode} with policy {status.policy} was left by a flush that was cut short"
+            )
+        if is_held_back:
+            return (
+                f"its migration_threshold is {threshold} sectors now, eight blocks: with"
+                f" {status.migration_threshold} hardly anything was written back while idle"
             )
         return None
 
