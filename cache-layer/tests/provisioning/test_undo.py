@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import CommandError, PrerequisiteMissingError
+from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.provisioning import cache_device as cards
 from hotset.cachelayer.provisioning import create as creation
+from hotset.cachelayer.provisioning import lifecycle
 from hotset.cachelayer.provisioning.cache_device import Card, CardError
+from hotset.cachelayer.provisioning.lifecycle import TierRefusedError
+from hotset.cachelayer.provisioning.retune import retune
+from hotset.cachelayer.tiers.userspace import Userspace
 from tests.fake_machine import FakeMachine
-from tests.provisioning.test_cache_device import Keeping
+from tests.provisioning import test_lifecycle as tl
+from tests.provisioning.test_cache_device import CARD, Keeping
 from tests.provisioning.test_create import WANTED, made, server, with_card
 
 MIB = 2**20
@@ -148,3 +156,186 @@ def test_a_volume_in_use_is_never_taken_down(devices: str) -> None:
     with pytest.raises(CardError, match="is mounted on /srv/log: unmount it first"):
         cards.remove_volume(there, card)
     assert made(there) == []
+
+
+ORIGIN_GONE = {
+    "test -b /dev/disk/by-id/data": 1,
+    "lsblk --json --bytes --nodeps --output NAME,MAJ:MIN": 32,
+    "lsblk --json --bytes --inverse": 32,
+    "sync /dev/disk/by-id/data": 1,
+    "dd if=/dev/disk/by-id/data": 1,
+    "blockdev --getsize64 /dev/disk/by-id/data": 1,
+    tl.SEEN: 1,
+}
+
+
+def without_origin(up: bool, **more: str | int) -> FakeMachine:
+    """A server that has lost a disk's origin for good: the LUN was deleted on the array."""
+    there = tl.server(up, **more)
+    cards.save(there, CARD)
+    there.answers = {**ORIGIN_GONE, **there.answers}
+    there.calls.clear()
+    return there
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_an_origin_that_is_gone_for_good_can_be_detached(up: bool) -> None:
+    """Its flash was taken for ever, and the status failed for ever."""
+    there, said = without_origin(up), list[str]()
+    card, one = cards.find(there, "data")
+    seen = lifecycle.inspect(there, card, one)
+    assert any("is not there: connect it" in note for note in seen.report.notes)
+    assert up or seen.report.state == "failed"
+    lost = r"33 blocks \(2.1 MiB\)" if up else "an unknown number of blocks"
+    with pytest.raises(TierRefusedError, match=f"so {lost} that are only on the flash"):
+        lifecycle.detach(there, card, one, False, False, nothing, said.append)
+    assert cards.find(there, "data")[1].phase == "ready"
+    lifecycle.detach(there, card, one, False, True, nothing, said.append)
+    assert re.match(f"LOST: {lost} that were only on the flash", said[0])
+    assert said[-1].startswith("disk data is given up")
+    assert cards.pairs(there) == []
+    assert cards.find_card(there, None).volume, "the volume is another's data"
+
+
+def test_with_nothing_to_lose_an_origin_that_is_gone_is_detached_unasked() -> None:
+    there, said = without_origin(up=False), list[str]()
+    tl.leave(there, "clean")
+    lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, said.append)
+    assert "nothing that it lacks" in said[0]
+    assert cards.pairs(there) == []
+
+
+@pytest.mark.parametrize("dead", [True, False])
+def test_a_flash_that_is_gone_too_hinders_nobody(dead: bool) -> None:
+    there, said = without_origin(up=False), list[str]()
+    there.answers["dd"] = 1
+    card, one = cards.find(there, "data")
+    if dead:
+        lifecycle.detach(there, card, one, True, True, nothing, said.append)
+    else:
+        with pytest.raises(TierRefusedError, match="nothing can be written back"):
+            lifecycle.destroy(there, card, False, lambda _: nothing, said.append)
+        assert said == []
+        lifecycle.destroy(there, card, True, lambda _: nothing, said.append)
+        assert said[-1].startswith("the card main is gone")
+    assert said[0].startswith("LOST: an unknown number of blocks")
+    assert cards.pairs(there) == []
+
+
+def test_a_card_whose_origin_is_gone_is_destroyed_with_its_loss_named() -> None:
+    there, said = without_origin(up=False), list[str]()
+    card = cards.find_card(there, None)
+    there.answers |= {"dmsetup ls": VOLUME_UP, "lsblk": tl.FREE.replace('"dm"', '"dm", "size": 1')}
+    with pytest.raises(TierRefusedError, match="an unknown number of blocks"):
+        lifecycle.destroy(there, card, False, lambda _: nothing, said.append)
+    lifecycle.destroy(there, card, True, lambda _: nothing, said.append)
+    assert said[0].startswith("LOST: an unknown number of blocks")
+    assert cards.known_cards(there) == []
+
+
+def test_a_tier_whose_origin_went_is_deactivated_and_not_called_clean() -> None:
+    there, said = without_origin(up=True), list[str]()
+    lifecycle.deactivate(there, *cards.find(there, "data"), said.append)
+    left = tl.left(there)
+    assert (left and left.word, left and left.origin) == ("dirty", None)
+    assert "OLD data" in said[-1]
+
+
+SYNC = "sync /dev/disk/by-id/data"
+NOTHING_DIRTY = {"dmsetup status": tl.CLEAN}
+
+
+def label_writes(there: FakeMachine, words: str) -> list[int]:
+    """Which of the commands write these words to the flash."""
+    return [
+        at
+        for at, call in enumerate(there.calls)
+        if call.argv[0] == "dd" and call.stdin and words in call.stdin
+    ]
+
+
+def test_the_copy_on_the_flash_goes_only_after_the_origins_is_durable() -> None:
+    """An origin with a volatile write cache lost what had just been written back to it."""
+    there = tl.server(**NOTHING_DIRTY)
+    cards.save(there, CARD)
+    lifecycle.deactivate(there, *cards.find(there, "data"), nothing)
+    (clean,) = label_writes(there, " clean ")
+    assert SYNC in there.commands[:clean]
+    there = tl.server(**NOTHING_DIRTY)
+    cards.save(there, CARD)
+    lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
+    assert there.commands.index(SYNC) < label_writes(there, '"phase":"detaching"')[0]
+    there = tl.server(**NOTHING_DIRTY)
+    cards.save(there, CARD)
+    retune(there, *cards.find(there, "data"), None, "writethrough", nothing, nothing)
+    assert there.commands.index(SYNC) < label_writes(there, '"mode":"writethrough"')[0]
+
+
+@pytest.mark.parametrize("verb", ["detach", "set"])
+def test_an_origin_that_takes_no_flush_keeps_its_copy_on_the_flash(verb: str) -> None:
+    there = tl.server(**NOTHING_DIRTY, **{SYNC: 1})
+    cards.save(there, CARD)
+    card, one = cards.find(there, "data")
+    verbs: dict[str, Callable[[], object]] = {
+        "detach": lambda: lifecycle.detach(there, card, one, False, False, nothing, nothing),
+        "set": lambda: retune(there, card, one, None, "writethrough", nothing, nothing),
+    }
+    with pytest.raises(CommandError, match="sync"):
+        verbs[verb]()
+    assert cards.find(there, "data")[1] == one
+    assert not [line for line in there.commands if line.startswith("dd if=/dev/zero")]
+
+
+def test_a_fsync_of_a_device_reaches_it_as_a_flush(tmp_path: Path) -> None:
+    """Counted by the kernel (Documentation/block/stat.rst: flush I/Os)."""
+    image, here = tmp_path / "disk", Local()
+    with image.open("wb") as file:
+        file.truncate(2**20)
+    attached = here.run(["losetup", "--find", "--show", str(image)], check=False)
+    if attached.rc:
+        pytest.skip("no loop devices here")
+    loop = PurePosixPath(attached.stdout.strip())
+    try:
+        flushes = Path(f"/sys/block/{loop.name}/stat")
+        before = int(flushes.read_text().split()[15])
+        place = replace(CARD.place(CARD.disks[0]), origin=loop)
+        Userspace(here, CARD.disks[0].spec, place, "").make_durable()
+        assert int(flushes.read_text().split()[15]) > before
+    finally:
+        here.run(["losetup", "--detach", str(loop)])
+
+
+def test_giving_up_a_flash_that_answers_waits_for_no_unit_that_waits_for_its_lock() -> None:
+    """The unit's stop wants the lock of the very command that stops it."""
+    there = tl.server(**{"test -e /etc/systemd": 0, "test -d /run/systemd": 0})
+    cards.save(there, CARD)
+    lifecycle.detach(there, *cards.find(there, "data"), True, True, nothing, nothing)
+    (stop,) = [line for line in there.commands if line.startswith("systemctl stop")]
+    assert "--no-block" in stop
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_a_disk_that_came_up_in_its_detach_is_written_back_by_the_next(up: bool) -> None:
+    """An old boot script had made it again, and the database had worked on it for days."""
+    there, said = tl.server(up), list[str]()
+    cards.save(there, CARD)
+    card, one = cards.find(there, "data")
+    card = cards.save(there, card.with_disk(replace(one, phase="detaching")))
+    tl.leave(there, "active")
+    flushed = list[object]()
+
+    def status() -> str:
+        there.answers["dmsetup status"] = tl.CLEAN
+        return tl.LINE
+
+    there.answers["dmsetup status"] = status
+    if not up:
+
+        def made_again() -> str:
+            there.answers["dmsetup ls"] = tl.UP
+            return ""
+
+        there.answers = {tl.ACTIVATED: made_again, **there.answers}
+    lifecycle.detach(there, *cards.find(there, "data"), False, False, flushed.append, said.append)
+    assert flushed, "33 blocks were dirty"
+    assert cards.pairs(there) == []

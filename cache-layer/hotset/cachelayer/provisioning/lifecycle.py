@@ -25,6 +25,7 @@ from . import cache_device as cards
 from .boot import fstab, startup, systemd_unit, udev
 from .cache_device import Card, CardError, Disk, KernelTier
 from .identity import origin, owner, reservation
+from .identity.origin import OriginState
 from .state import TierRecord
 
 Say = Callable[[str], None]
@@ -70,6 +71,12 @@ def inspect(machine: Machine, card: Card, disk: Disk) -> DiskState:
         notes.append(
             f"{disk.origin} alone may hold OLD data (writes are held back on the flash): do not"
             " mount it, activate the disk first"
+        )
+    if devices.type_of(machine, disk.origin) is None:
+        state_ = "failed" if state_ == "inactive" else state_
+        notes.append(
+            f"the origin {disk.origin} is not there: connect it (iSCSI: log in); if it is gone for"
+            f" good, `hotset tier detach {disk.name}` gives the disk up"
         )
     if answers and card.host and card.host != owner.host_id(machine):
         state_ = "failed"
@@ -229,10 +236,11 @@ def _stay_down(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: 
     """An engine that ended is not started again; nothing changes for a disk that was down."""
     was = tier.report().state
     tier.discard()
+    given_back = reservation.give_back(machine, disk.origin)
     if was != "restarting":
-        say(f"{disk.device} is not active: nothing changed")
+        rest = f"{disk.origin} was still reserved, and is no longer" if given_back else ""
+        say(f"{disk.device} is not active: {rest or 'nothing changed'}")
         return
-    reservation.give_back(machine, disk.origin)
     say(f"{disk.device} is down: its cache engine had ended, and is not started again")
     if may_be_dirty(disk, left_of(machine, card, disk)):
         say(f"{disk.origin} alone holds OLD data now: do not mount it")
@@ -240,14 +248,20 @@ def _stay_down(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: 
 
 def rest(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> bool:
     """Keep how a tier was left that has just been taken down, and what its origin looks like;
-    returns whether all that was written is on the origin."""
+    returns whether all that was written is on the origin, for good."""
     try:
         clean = not tier.may_be_dirty()
     except TierFailedError:
         clean = False
     finally:
         tier.discard()
-    seen = origin.see(machine, disk.origin)
+    seen: OriginState | None = None
+    try:
+        tier.make_durable()
+        seen = origin.see(machine, disk.origin)
+    except (CommandError, CommandTimeoutError):
+        # It is gone, or fails: nobody knows what it has.
+        clean = False
     state.write(machine, card, disk, TierRecord("clean" if clean else "dirty", seen))
     return clean
 
@@ -354,8 +368,10 @@ def detach(
     """Give the origin back as a plain disk; returns the card as it is then.
 
     :param dead: the flash is gone or fails: nothing is written back, the loss is said.
-    :param yes: with ``dead``, also if the flash does answer.
-    :raises TierRefusedError: it is in use, or the flash is not as ``dead`` says.
+    :param yes: with ``dead``, also if the flash does answer; without, also if the origin is gone,
+        and with it what was to be written back.
+    :raises TierRefusedError: it is in use, or the flash is not as ``dead`` says, or the origin is
+        gone.
     """
     _unused(machine, disk)
     answers = devices.answers(machine, card.flash)
@@ -368,8 +384,14 @@ def detach(
         return _detach_dead(machine, card, disk, answers, yes, say)
     cards.require_ours(machine, card)
     tier = cards.tier_for(machine, card, disk)
+    card, disk = _as_ready_if_used(machine, card, disk, tier)
+    is_gone = _is_gone(machine, disk)
     if disk.phase == "ready":
-        _write_back(machine, card, disk, tier, progress, say)
+        if is_gone:
+            _give_up_with_origin(tier, disk, left_of(machine, card, disk), yes, say)
+        else:
+            _write_back(machine, card, disk, tier, progress, say)
+            tier.make_durable()
         # From here on nothing of the flash is needed, whenever this is cut short.
         disk = replace(disk, phase="detaching")
         card = cards.save(machine, card.with_disk(disk))
@@ -382,21 +404,69 @@ def detach(
     reservation.give_back(machine, disk.origin)
     card = cards.save(machine, card.without(disk.name))
     udev.forget(machine, cards.inventory(machine))
-    say(f"{disk.origin} is a plain disk again: mount it instead of {disk.device}")
+    say(_farewell(disk, is_gone))
     return card
+
+
+def _as_ready_if_used(
+    machine: Machine, card: Card, disk: Disk, tier: KernelTier
+) -> tuple[Card, Disk]:
+    """A disk whose detach or creation was cut short, but that came up again: it is like any other
+    since, with writes that are on its flash alone."""
+    if disk.phase == "ready":
+        return card, disk
+    left = left_of(machine, card, disk)
+    was_used = disk.phase == "detaching" and left is not None and left.word == "active"
+    if not (tier.is_active() or was_used):
+        return card, disk
+    disk = replace(disk, phase="ready")
+    return cards.save(machine, card.with_disk(disk)), disk
+
+
+def _is_gone(machine: Machine, disk: Disk) -> bool:
+    """Whether the origin is not there, or a device that does not answer."""
+    type_ = devices.type_of(machine, disk.origin)
+    return type_ is None or (type_ == "device" and not devices.answers(machine, disk.origin))
+
+
+def _farewell(disk: Disk, is_gone: bool) -> str:
+    if is_gone:
+        return f"disk {disk.name} is given up; its origin, {disk.origin}, is not there"
+    return f"{disk.origin} is a plain disk again: mount it instead of {disk.device}"
+
+
+def _give_up_with_origin(
+    tier: KernelTier, disk: Disk, left: TierRecord | None, yes: bool, say: Say
+) -> None:
+    """Say what is lost with an origin that is gone.
+
+    :raises TierRefusedError: something is, and ``yes`` is not.
+    """
+    lost = _only_on_flash(tier, disk, left)
+    if lost is None:
+        say(f"{disk.origin} is not there. The flash holds nothing that it lacks")
+    elif yes:
+        say(f"LOST: {lost} that were only on the flash, since {disk.origin} is not there")
+    else:
+        raise TierRefusedError(
+            f"{disk.origin} is not there or does not answer, so {lost} that are only on the flash"
+            " cannot be written back to it: connect it (iSCSI: log in), then detach again",
+            Remedy("lose them, if it is gone for good", parameters={"yes": True}),
+            field="disk",
+        )
 
 
 def _detach_dead(
     machine: Machine, card: Card, disk: Disk, answers: bool, yes: bool, say: Say
 ) -> Card:
     tier = cards.tier_for(machine, card, disk)
-    left = left_of(machine, card, disk, answers)
-    _drop(tier, disk, left, answers and not yes, say)
     if answers:
         cards.require_ours(machine, card)
+    left = left_of(machine, card, disk, answers)
+    _drop(tier, disk, left, answers and not yes, say)
     # First of all: whenever this flash is seen again, its writes are older than the origin's.
     abandoned.add(machine, card, disk)
-    _forget(machine, card, disk, say, answers)
+    _forget(machine, card, disk, say, waits=False)
     reservation.give_back(machine, disk.origin)
     card = card.without(disk.name)
     stuck = None
@@ -413,7 +483,7 @@ def _detach_dead(
         card = cards.save_without_flash(machine, card)
     if stuck is None:
         udev.forget(machine, cards.inventory(machine))
-        say(f"{disk.origin} is a plain disk again: mount it instead of {disk.device}")
+        say(_farewell(disk, _is_gone(machine, disk)))
         return card
     raise TierRefusedError(
         f"disk {disk.name} is given up, and no boot makes it again; but the kernel still waits for"
@@ -430,10 +500,14 @@ def _forget_counting(machine: Machine, tier: KernelTier, disk: Disk) -> None:
         tracepoints.end(machine, disk.name)
 
 
-def _forget(machine: Machine, card: Card, disk: Disk, say: Say, answers: bool = True) -> None:
-    """What the machine was told of a disk that is no more."""
+def _forget(machine: Machine, card: Card, disk: Disk, say: Say, *, waits: bool = True) -> None:
+    """What the machine was told of a disk that is no more.
+
+    :param waits: for the unit's stop: not where the flash may hang, or the tier is still active,
+        since that would wait for the lock of whoever is here.
+    """
     pins.forget(machine, disk.name)
-    systemd_unit.remove(machine, card, disk, answers)
+    systemd_unit.remove(machine, card, disk, waits)
     udev.show_origin(machine, disk)
     for line in fstab.restore(machine, disk):
         say(f"/etc/fstab: {line}")
@@ -465,32 +539,34 @@ def _write_back(
         )
 
 
-def _drop(tier: KernelTier, disk: Disk, left: TierRecord | None, refuse: bool, say: Say) -> None:
-    """Say what is lost with the flash."""
+def _only_on_flash(tier: KernelTier, disk: Disk, left: TierRecord | None) -> str | None:
+    """What the flash holds that the origin lacks, in words; None if that is nothing."""
     is_active = tier.is_active()
     if disk.spec.mode == "writethrough" or (not is_active and not may_be_dirty(disk, left)):
-        say("nothing is lost: every write is on the origin")
-        return
+        return None
     try:
         dirty: Blocks | None = tier.counters().dirty if is_active else None
     except (TierFailedError, CommandError, CommandTimeoutError):
         dirty = None
+    if dirty is None:
+        return "an unknown number of blocks"
+    return f"{int(dirty)} blocks ({dirty.bytes(disk.spec.block)})" if dirty else None
+
+
+def _drop(tier: KernelTier, disk: Disk, left: TierRecord | None, refuse: bool, say: Say) -> None:
+    """Say what is lost with the flash."""
+    lost = _only_on_flash(tier, disk, left)
+    if lost is None:
+        say("nothing is lost: every write is on the origin")
+        return
     if refuse:
         raise TierRefusedError(
             "the flash is not dead, it answers: detach normally, which writes back what is dirty",
             Remedy("discard what is dirty all the same", parameters={"yes": True}),
             field="flash_is_dead",
         )
-    if dirty == 0:
-        say("nothing is lost: nothing was dirty")
-        return
-    known = (
-        "an unknown number of blocks"
-        if dirty is None
-        else (f"{int(dirty)} blocks ({dirty.bytes(disk.spec.block)})")
-    )
     say(
-        f"LOST: {known} that were only on the flash. {disk.origin} is older than the database"
+        f"LOST: {lost} that were only on the flash. {disk.origin} is older than the database"
         " believes: check the file system and restore or recover the database"
     )
 
@@ -501,7 +577,9 @@ def destroy(
     """Detach all disks of a card and give up its volume and the card itself.
 
     :param progress: what a disk's flush is told to.
-    :raises TierRefusedError: something is in use, or the volume is not empty and ``yes`` is not.
+    :param yes: also several disks, a volume that is not empty, and with a flash or an origin that
+        is gone what was only on the flash; the loss is said.
+    :raises TierRefusedError: something is in use, or would need ``yes``.
     """
     if len(card.disks) > 1 and not yes:
         names = ", ".join(disk.name for disk in card.disks)
@@ -511,10 +589,16 @@ def destroy(
             Remedy("detach one", "tier detach"),
         )
     volume = card.volume_slice
+    is_dead = not devices.answers(machine, card.flash)
+    if is_dead and card.disks and not yes:
+        raise TierRefusedError(
+            f"{card.flash} is gone or does not answer, so nothing can be written back",
+            Remedy("give its disks up without that", parameters={"yes": True}),
+        )
     _given_up(machine, card, yes)
     for disk in card.disks:
-        card = detach(machine, card, disk, False, False, progress(disk), say)
-    if cards.volume_is_active(machine, card):
+        card = detach(machine, card, disk, is_dead, yes, progress(disk), say)
+    if cards.volume_is_active(machine, card) and not is_dead:
         machine.run(["wipefs", "--all", str(volume.path)])
     cards.remove_volume(machine, card)
     bare = replace(card, volume=())

@@ -50,8 +50,11 @@ def retune(
     elif before.spec.mode == "writeback":
         flushed = tier.flush(progress, final=False, warn=say)
         say(f"{flushed} blocks were dirty and have been written back")
-    cards.tier_for(machine, changed, disk).retune()
+    tier = cards.tier_for(machine, changed, disk)
+    tier.retune()
     if wanted.mode != "writeback":
+        # After a crash a write-through cache begins empty: nothing may be on the flash alone.
+        tier.make_durable()
         systemd_unit.renew(machine, changed, disk)
         cards.save(machine, changed)
     say(f"{disk.device}: policy {wanted.policy}, mode {wanted.mode}")

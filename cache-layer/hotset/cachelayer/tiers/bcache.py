@@ -272,14 +272,12 @@ class Bcache(DeviceMapperTier):
         dirty = (key for key in keys if key.dirty)
         return Contents(extents_of(keys, HEADER.sectors), extents_of(dirty, HEADER.sectors))
 
-    def flush(
+    def _write_back(
         self,
-        progress: Callable[[Blocks], None] = lambda _: None,
-        *,
-        final: bool = False,
-        warn: Callable[[str], None] = lambda _: None,
+        progress: Callable[[Blocks], None],
+        final: bool,
+        warn: Callable[[str], None],
     ) -> int:
-        """:raises FlushStalledError: nothing was written back for a quarter of an hour."""
         line = self.status()
         first = dirty = self._dirty(line)
         if not first and line.state != "dirty":

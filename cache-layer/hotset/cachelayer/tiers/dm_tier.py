@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -15,6 +16,7 @@ from ..hosts.base import CommandTimeoutError, Machine, Result
 from .base import Report, TierFailedError, TierSpec
 
 _STATUS_LIMIT_S = 20.0
+_SYNC_LIMIT_S = 900.0
 _SUSPENDED = (
     "it is suspended and holds all I/O back: an operation was cut short, or somebody suspended it"
     " by dmsetup; activate it, which resumes it"
@@ -52,6 +54,15 @@ class PlacedTier:
     def capacity(self) -> Blocks:
         return self.spec.cache.blocks(self.spec.block)
 
+    def make_durable(self) -> None:
+        """Have the origin write out its own volatile cache (fsync(2) on its device or file, which
+        sends a FLUSH): only then may the flash's copy of what was written back go. The kernel's
+        caches send none after they have written back.
+
+        :raises CommandError: the origin does not, or is gone.
+        """
+        self.machine.run(["sync", str(self.origin)], timeout_s=_SYNC_LIMIT_S)
+
 
 class DeviceMapperTier(PlacedTier, ABC):
     """A tier of the kernel, whose accelerated device is device-mapper's."""
@@ -87,6 +98,33 @@ class DeviceMapperTier(PlacedTier, ABC):
         """As `base.Tier.devices`."""
         cache = self.place.slice("cache").path
         return {ORIGIN: self.origin, CACHE: cache, VOLUME: self.volume}
+
+    def flush(
+        self,
+        progress: Callable[[Blocks], None] = lambda _: None,
+        *,
+        final: bool = False,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> int:
+        """Write everything back; returns how many blocks were dirty. The origin has them for good
+        then, whatever becomes of the flash and of the power.
+
+        :param final: leave the tier in the settings of the flush: it is about to be taken down.
+        :param warn: told why there is no progress.
+        :raises FlushStalledError: nothing was written back for a quarter of an hour.
+        """
+        written = self._write_back(progress, final, warn)
+        self.make_durable()
+        return written
+
+    @abstractmethod
+    def _write_back(
+        self,
+        progress: Callable[[Blocks], None],
+        final: bool,
+        warn: Callable[[str], None],
+    ) -> int:
+        """As :meth:`flush`; the origin may have it in a volatile cache."""
 
     @abstractmethod
     def _report(self) -> Report:

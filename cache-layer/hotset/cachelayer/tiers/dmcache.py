@@ -229,17 +229,13 @@ class DmCache(DeviceMapperTier):
         """dm-cache says how many blocks are dirty, not which, while it works."""
         return Contents(extents.merged(extents.of_runs(self.resident(), self.spec.block)), None)
 
-    def flush(
+    def _write_back(
         self,
-        progress: Callable[[Blocks], None] = lambda _: None,
-        *,
-        final: bool = False,
-        warn: Callable[[str], None] = lambda _: None,
+        progress: Callable[[Blocks], None],
+        final: bool,
+        warn: Callable[[str], None],
     ) -> int:
-        """Under the ``cleaner`` policy in writethrough mode, where no clean block becomes dirty.
-
-        :raises FlushStalledError: nothing was written back for a quarter of an hour.
-        """
+        """Under the ``cleaner`` policy in writethrough mode, where no clean block becomes dirty."""
         first = dirty = int(self.status().dirty)
         if first == 0:
             self.settle()

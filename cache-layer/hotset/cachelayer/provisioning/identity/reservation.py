@@ -16,6 +16,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from ...block import devices
 from ...common.errors import ConflictError, Remedy
 from ...hosts.base import Machine, PrerequisiteMissingError, Result
 from . import origin as origins
@@ -76,8 +77,11 @@ def describe(machine: Machine, origin: PurePosixPath, *, by_force: bool = False)
     return f"not reserved: {why_not}; nothing but care keeps another host from writing to it"
 
 
-def give_back(machine: Machine, origin: PurePosixPath) -> None:
-    """Let other hosts write to the origin again; does nothing where nothing is reserved."""
+def give_back(machine: Machine, origin: PurePosixPath) -> bool:
+    """Let other hosts write to the origin again; returns whether it was reserved. What is not there
+    is not reserved either."""
+    if devices.type_of(machine, origin) != "device":
+        return False
     mine, paths = key(machine), origins.paths(machine, origin)
     try:
         for path in paths:
@@ -87,9 +91,10 @@ def give_back(machine: Machine, origin: PurePosixPath) -> None:
                     _preempt(machine, path, mine, mine)
                 _persist(machine, path, "--out", "--release", f"--param-rk={mine}", _TYPE)
                 _unregister(machine, paths, mine)
-                return
+                return True
     except PrerequisiteMissingError:
         pass  # then it was never reserved
+    return False
 
 
 _PATHS_OF_MULTIPATH = """\

@@ -379,17 +379,29 @@ def _schedules_end(
 ) -> Iterator[None]:
     """The warm-up schedules of those disks end that are no more afterwards, also where the kernel
     does not let go of them."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            _end_schedules(machine, disks, say)
+        except Exception as other:
+            error.add_note(f"warm-up schedules of disks that are no more may be left: {other}")
+        raise
+    _end_schedules(machine, disks, say)
+
+
+def _end_schedules(machine: Machine, disks: Sequence[str], say: Callable[[str], None]) -> None:
     from hotset.cachelayer.provisioning import cache_device as cards
 
     from ...warmup import schedule
 
-    try:
-        yield
-    finally:
-        left = {disk.name for _, disk in cards.pairs(machine)}
-        for name in (one for one in disks if one not in left):
-            for unit in schedule.end_for(machine, name):
-                say(f"removed {unit}: disk {name} is no more")
+    known = cards.inventory(machine)
+    if known.problems:
+        return  # a card that cannot be read may have them still
+    left = {disk.name for card in known.cards for disk in card.disks}
+    for name in (one for one in disks if one not in left):
+        for unit in schedule.end_for(machine, name):
+            say(f"removed {unit}: disk {name} is no more")
 
 
 @operation(
@@ -440,6 +452,9 @@ def destroy(request: Destroy, context: Context) -> Lines:
         if devices.answers(there, found.flash):
             flash = devices.inspect(there, found.flash)
             context.ask_for_name(found.flash.name, f"{flash.known_as}: {flash.holds}")
+        elif request.yes:
+            lost = f"{found.flash} does not answer: writes that are only on it are lost"
+            context.ask_for_name(found.name, lost)
         with _schedules_end(there, [one.name for one in found.disks], report.say):
             lifecycle.destroy(
                 there,
