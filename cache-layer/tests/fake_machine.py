@@ -81,7 +81,9 @@ class FakeMachine(Machine):
         for line in out.splitlines() if command.on_line else ():
             assert command.on_line is not None
             command.on_line(line)
-        return Result(command.argv, rc, out, "", 0.0)
+        # What dd read, as it says in every language.
+        err = "1+0 \n" if rc == 0 and "status=noxfer" in call.argv else ""
+        return Result(command.argv, rc, out, err, 0.0)
 
     def _kept(self, call: Call) -> str | int:
         """What the files and devices that are kept make of a command."""

@@ -127,6 +127,30 @@ def test_another_name_is_refused_with_the_one_to_write() -> None:
     devices.check(nameless, "flash", yes=True)
 
 
+NVME = "/dev/disk/by-id/nvme-ACME_9_S123"
+EUI = "/dev/disk/by-id/nvme-eui.0025385b71b0a1c2"
+
+
+@pytest.mark.parametrize(
+    ("ids", "best"),
+    [
+        ((NVME, f"{NVME}_1", EUI), f"{NVME}_1"),
+        ((f"{NVME}-part2", f"{NVME}_1-part2", f"{EUI}-part2"), f"{NVME}_1-part2"),
+        ((NVME, EUI), EUI),
+        ((NVME, "/dev/disk/by-id/wwn-eui.0025385b71b0a1c2"), "wwn-eui.0025385b71b0a1c2"),
+        ((NVME,), NVME),
+        (("/dev/disk/by-id/wwn-0x5", "/dev/disk/by-id/ata-DISK_1"), "ata-DISK_1"),
+        (("/dev/disk/by-id/dm-uuid-LVM-x", "/dev/disk/by-id/dm-name-vg-lv"), "dm-name-vg-lv"),
+    ],
+)
+def test_a_name_that_moves_between_namespaces_is_not_recommended(
+    ids: tuple[str, ...], best: str
+) -> None:
+    found = inspect(machine(ids="\n".join(ids)), "/dev/nvme0n1")
+    with pytest.raises(DeviceRefusedError, match=rf"reboot: use \S*{best}$"):
+        devices.check(found, "flash", yes=True)
+
+
 def test_no_such_device() -> None:
     with pytest.raises(DeviceRefusedError, match="/dev/nope: no such block device on vm"):
         inspect(FakeMachine({"test -b": 1}), "/dev/nope")

@@ -156,7 +156,7 @@ def every(machine: Machine) -> list[Device]:
         if one["type"] != "rom" and int(one["size"]) and not one["path"].startswith(own)
     )
     found = [inspect(machine, name) for name in names]
-    return [replace(one, path=_best(one.by_id)) if one.by_id else one for one in found]
+    return [replace(one, path=lasting_name(one)) for one in found]
 
 
 def _uses(tree: dict[str, Any]) -> Iterator[str]:
@@ -238,19 +238,14 @@ def check(device: Device, role: Role, yes: bool, field: str | None = None) -> No
 
 def answers(machine: Machine, device: PurePosixPath) -> bool:
     """Whether a device is there and its first sectors can be read."""
-    argv = [
-        "dd",
-        f"if={device}",
-        "of=/dev/null",
-        "bs=4096",
-        "count=1",
-        "iflag=direct",
-        "status=none",
-    ]
+    words = ["bs=4096", "count=1", "iflag=direct", "status=noxfer"]
+    argv = ["dd", f"if={device}", "of=/dev/null", *words]
     try:
-        return machine.run(argv, check=False, timeout_s=_ANSWER_S).rc == 0
+        done = machine.run(argv, check=False, timeout_s=_ANSWER_S)
     except CommandTimeoutError:
         return False
+    # Of a loop device without its file nothing is read, and that is no error: "0+0 records in".
+    return done.rc == 0 and done.stderr.startswith("1+0 ")
 
 
 def overwrite(device: Device, say: Callable[[str], None], confirm: Confirm | None) -> None:
@@ -279,6 +274,27 @@ def ours(device: Device) -> bool:
     return all(f"is held by {PREFIX}" in use for use in device.uses[:1])
 
 
+def lasting_name(device: Device) -> PurePosixPath:
+    """The name to write down for a device: by id, or the one it was given by if it has none."""
+    return _best(device.by_id) if device.by_id else device.path
+
+
 def _best(names: tuple[PurePosixPath, ...]) -> PurePosixPath:
-    """The name people know: of the bus, not of the World Wide Name."""
-    return min(names, key=lambda path: (path.name.startswith(("wwn-", "dm-", "nvme-eui")), path))
+    """The name people know, of the bus and not the World Wide Name, unless it may move."""
+    known = {path.name for path in names}
+    return min(names, key=lambda path: (_rank(path.name, known), path))
+
+
+def _rank(name: str, known: set[str]) -> int:
+    """nvme-MODEL_SERIAL is the controller's: of several namespaces the one that udev looked at last
+    has it (60-persistent-storage.rules of systemd), and nvme-MODEL_SERIAL_1 is the namespace's."""
+    if name.startswith(("wwn-", "dm-")):
+        return 1
+    if not name.startswith("nvme-"):
+        return 0
+    if name.startswith(("nvme-eui.", "nvme-uuid.")):
+        return 1
+    stem, part, number = name.partition("-part")
+    stem, underline, namespace = stem.rpartition("_")
+    is_the_namespaces = namespace.isdigit() and f"{stem}{part}{number}" in known
+    return 0 if underline and is_the_namespaces else 2

@@ -105,6 +105,7 @@ def up(request: Up, context: Context) -> Lines:
 
 
 def _boot(request: Up, context: Context) -> None:
+    from hotset.cachelayer.block import devices
     from hotset.cachelayer.hosts.cleanup import Cleanup, exclusive
     from hotset.cachelayer.hosts.local import Local
     from hotset.cachelayer.testbed import lab as labs
@@ -121,11 +122,12 @@ def _boot(request: Up, context: Context) -> None:
         try:
             lab = labs.raise_lab(spec, folder, cleanup, report.say)
             disk = lab.backend.slow_disk(request.model, _SIZE, request.time_scale)
-            slow = disk.attach(cleanup)
+            attached = devices.inspect(lab.machine, disk.attach(cleanup))
         except BaseException:
             cleanup.undo()
             raise
         lab.close()
+    slow = devices.lasting_name(attached)
     report.say(f"up: {lab.kind}, slow disk {slow}, flash {labs.FLASH_DISK}")
     report.say(
         f"use it: --machine {lab.kind}; open a shell: hotset lab shell; stop it: hotset lab down"
