@@ -36,6 +36,12 @@ class ForbiddenError(HotsetError):
     http_status = 403
 
 
+class Interrupted(HotsetError):
+    """Ctrl-C ended it, and there is a result of what was done until then."""
+
+    exit_code = INTERRUPTED
+
+
 class ThresholdError(HotsetError):
     """What was measured is worse than what was asked for."""
 

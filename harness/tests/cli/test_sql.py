@@ -6,6 +6,9 @@ import csv
 import io
 import json
 import os
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from hotset.harness.databases.postgres.client import PostgresDatabase
-from tests.cli_server import CommandLine, Done
+from tests.cli_server import CommandLine, Done, plain_environment
 from tests.postgres_cluster import PASSWORD, Cluster
+from tests.pseudo_terminal import HOTSET
 
 pytestmark = pytest.mark.database
 
@@ -192,3 +196,32 @@ def test_bad_options_are_refused_by_name(sql: Sql, scripts: tuple[str, ...]) -> 
     refused(sql(*scripts[:4], *SHORT), 2, "checkout.sql:2: nothing sets :items")
     refused(sql(*scripts[:2], *scripts, *SHORT), 2, "two scripts are called checkout")
     refused(sql("--script", "none.sql@x", *SHORT), 2, "the weight behind @")
+
+
+def test_ctrl_c_of_a_terminal_keeps_what_was_measured(sql: Sql, tmp_path: Path) -> None:
+    """A terminal sends it to every process of the run, those of its users included."""
+    file, said = tmp_path / "run.json", tmp_path / "said"
+    script, database = sql.write("search.sql", SEARCH), sql.database
+    dsn = f"host={database.host} port={database.port} user={database.user} dbname=shop"
+    words = ("--users", "4", "--rampup", "0", "--duration", "300", "--output", str(file))
+    with said.open("w") as err:
+        program = subprocess.Popen(
+            [HOTSET, "sql", "run", "--dsn", dsn, "--script", script, *words],
+            env={**plain_environment(), "HOTSET_PASSWORD": PASSWORD},
+            stdout=subprocess.PIPE,
+            stderr=err,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            while "progress: " not in said.read_text() and program.poll() is None:
+                time.sleep(0.1)
+            os.killpg(program.pid, signal.SIGINT)
+            out, _ = program.communicate()
+        finally:
+            program.kill()
+    assert program.returncode == 130, said.read_text()
+    assert "partial: " in out
+    assert json.loads(file.read_text())["state"] == "interrupted"
+    assert "Traceback" not in said.read_text()
+    assert "SpawnProcess" not in said.read_text()

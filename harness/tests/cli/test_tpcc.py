@@ -208,7 +208,7 @@ def test_what_a_killed_fresh_run_left_is_dropped_and_nothing_else(
     with closing(database.session()) as session:
         session.script(f"CREATE DATABASE {name}")
     try:
-        one_line(tpcc("run", *SHORT, "--fresh"), 4, name, "no copy of hotset's")
+        one_line(tpcc("run", *SHORT, "--fresh"), 4, name, "without the mark of hotset's copies")
         assert copies(database) == [name]
         with closing(database.session()) as session:
             session.script(f"COMMENT ON DATABASE {name} IS '{_MARK}'")
@@ -303,10 +303,55 @@ def test_a_server_that_dies_leaves_the_partial_series(
 
 
 @database_needed
-def test_an_interrupted_run_ends_with_130(tpcc: Tpcc) -> None:
-    done = tpcc("run", *SHORT, "--duration", "60", interrupt=("progress: ", signal.SIGINT))
-    assert done.code == 130
-    assert done.out == ""
+def test_a_copy_of_a_server_that_dies_costs_nobody_the_result(
+    tpcc: Tpcc, cluster: Server, tmp_path: Path
+) -> None:
+    """The copy cannot be dropped then, which is said besides; the next run does it."""
+    file = tmp_path / "run.json"
+    long = ("--duration", "60", "--fresh", "--output", str(file))
+    killer = threading.Timer(6, cluster.kill)
+    killer.start()
+    try:
+        done = tpcc("run", *SHORT, *long)
+    finally:
+        killer.join()
+        cluster.start()
+    one_line(done, 4)
+    assert "partial: " in done.out
+    assert json.loads(file.read_text())["result"]["series"]
+    assert "hotset_fresh could not be dropped (" in done.err
+    assert "cannot connect" not in done.err.partition("warning: ")[0]
+    assert tpcc("run", *SHORT, "--fresh", "--no-check").code == 0
+
+
+@database_needed
+def test_an_interrupted_run_keeps_what_it_measured(tpcc: Tpcc, tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    done = tpcc(
+        *("run", *SHORT, "--duration", "60", "--fresh", "--output", str(file)),
+        interrupt=("progress: ", signal.SIGINT),
+    )
+    one_line(done, 130, "interrupted")
+    assert "partial: " in done.out
+    written = json.loads(file.read_text())
+    assert (written["state"], written["cause"]) == ("interrupted", "interrupted")
+    assert written["result"]["series"][0]["transactions"] > 0
+
+
+@database_needed
+def test_an_interrupt_before_the_window_leaves_nothing(tpcc: Tpcc) -> None:
+    done = tpcc("run", *SHORT, "--rampup", "60", interrupt=("progress: ", signal.SIGINT))
+    assert (done.code, done.out) == (130, "")
+
+
+@database_needed
+def test_a_file_that_cannot_be_written_costs_nobody_the_result(tpcc: Tpcc) -> None:
+    done = tpcc("run", *SHORT, "--no-check", "--output", "/dev/full")
+    one_line(done, 4, "/dev/full could not be written: No space left on device")
+    assert "NOPM" in done.out
+    refused = tpcc("run", *SHORT, "--duration", "60", "--junit", "/proc/x.xml")
+    one_line(refused, 2, "--junit", "/proc/x.xml cannot be written")
+    assert "NOPM" not in refused.out
 
 
 @database_needed

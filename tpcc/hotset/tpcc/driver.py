@@ -15,7 +15,16 @@ from .database import Aborted, Database, LibpqDatabase, Row, ServerGone, Session
 from .native import NativeCrew, settings
 from .processes import Crew, WorkerDied
 from .schema import DISTRICTS, FIRST_ORDER, SetupError, has_statement, statement
-from .window.record import Phase, PhaseName, RunFailed, RunOptions, RunResult, Tick, WindowResult
+from .window.record import (
+    Phase,
+    PhaseName,
+    RunFailed,
+    RunInterrupted,
+    RunOptions,
+    RunResult,
+    Tick,
+    WindowResult,
+)
 from .window.samples import NEW_ORDER, RunLog
 from .worker import DRAIN_S, Begin, Finished, Gone, Ready, Samples, run_worker
 from .workload import TpccWorkload, Workload
@@ -38,8 +47,8 @@ def run(database: Database, options: RunOptions, observe: Observer = lambda _: N
     reported late (the window itself is not moved: workers keep to the clock).
 
     Raises CannotConnect; SetupError if the database does not hold the warehouses; RunFailed
-    if the server goes away, nothing commits for `options.stall_s`, or a worker dies; then the
-    workers are gone when the exception arrives, as they are after KeyboardInterrupt.
+    if the server goes away, nothing commits for `options.stall_s`, or a worker dies;
+    RunInterrupted, a KeyboardInterrupt, on Ctrl-C. The workers are gone when either arrives.
     """
     loaded = check_setup(database, options) * DISTRICTS * FIRST_ORDER
     constants = Constants.for_run(options.seed)
@@ -48,9 +57,9 @@ def run(database: Database, options: RunOptions, observe: Observer = lambda _: N
         with _OrderCounter(database) as orders, _crew(workload) as crew:
             window = follow(crew, workload, observe, orders.ask)
             counted = orders.counts(DRAIN_S)
-    except RunFailed as failure:
-        partial = failure.partial and _of_tpcc(failure.partial, options)
-        raise RunFailed(failure.cause, partial) from None
+    except (RunFailed, RunInterrupted) as ended:
+        ended.partial = ended.partial and _of_tpcc(ended.partial, options)
+        raise
     result = _of_tpcc(window, options)
     if counted is None:
         return result
@@ -196,6 +205,12 @@ class _Run:
 
     def follow(self) -> WindowResult:
         """From the first connection to the result."""
+        try:
+            return self._follow()
+        except KeyboardInterrupt:
+            raise RunInterrupted(self._partial()) from None
+
+    def _follow(self) -> WindowResult:
         self._listen_while(lambda: self._ready < len(self._crew))
         self._patience_s = self._options.stall_s
         start = self._last_success = time.monotonic() + _LEAD_S
@@ -260,11 +275,14 @@ class _Run:
         return self._failure(f"no transaction completed for {self._options.stall_s:g} s{reason}")
 
     def _failure(self, cause: str) -> RunFailed:
-        """The exception, with what the window held if it had opened."""
+        return RunFailed(cause, self._partial())
+
+    def _partial(self) -> WindowResult | None:
+        """What the window held if it had opened."""
         now = time.monotonic()
         if self._log is None or now <= self._log.window[0]:
-            return RunFailed(cause, None)
-        return RunFailed(cause, self._log.result(until=now))
+            return None
+        return self._log.result(until=now)
 
 
 def _before(at: float) -> Callable[[], float]:

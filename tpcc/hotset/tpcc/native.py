@@ -19,7 +19,7 @@ from typing import Any
 
 from .data.nurand import Constants, stream_words
 from .database import Libpq
-from .processes import WorkerDied
+from .processes import WorkerDied, deaf_to_interrupts
 from .schema import PROCEDURES
 from .transactions import DECK, KEYING_S, THINK_S, Kind, home_of
 from .window.arrivals import PATIENCE_S
@@ -110,12 +110,13 @@ class NativeCrew:
         """Start it; options travel by standard input, which no other user of a computer reads."""
         self._threads = int(settings["threads"])
         self._arrived = bytearray()
-        self._process = subprocess.Popen(
-            [program(), "run"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        with deaf_to_interrupts():
+            self._process = subprocess.Popen(
+                [program(), "run"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
         self._write(settings)
 
     def __enter__(self) -> "NativeCrew":

@@ -6,14 +6,28 @@ is the same on every platform. The library's callers need the usual
 """
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing import connection, get_context
+from contextlib import contextmanager
+from multiprocessing import connection, get_context, resource_tracker
 from queue import Empty, SimpleQueue
 from typing import Any
 
 _TERMINATE_S = 1.0
+
+
+@contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """Processes started meanwhile never notice Ctrl-C: a terminal sends it to all of them, and it
+    is for the parent to end them once it has what they measured. Ctrl-C itself waits so long."""
+    resource_tracker.ensure_running()  # starting it would let Ctrl-C through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class WorkerDied(Exception):
@@ -72,7 +86,8 @@ class Crew:
                 ours, theirs = context.Pipe()
                 self._pipes.append(ours)
                 process = context.Process(target=target, args=(theirs, *entry), daemon=True)
-                process.start()
+                with deaf_to_interrupts():
+                    process.start()
                 # The parent must not hold the worker's end, or it would never see it close.
                 theirs.close()
                 self._processes.append(process)

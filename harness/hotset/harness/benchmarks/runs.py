@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Generic
 from hotset.cachelayer.common.errors import RequestError
 from hotset.reports.model import words
 from hotset.tpcc.window import steady
-from hotset.tpcc.window.record import RunFailed
+from hotset.tpcc.window.record import RunFailed, RunInterrupted
 
 from ..databases.connect import SqlDatabase
 from ..databases.time_use import TimeSampler, readings
-from ..errors import foreseen
 from ..terminal.progress import Reporter
 from ..thresholds import Threshold, Values, judge
 from . import window
@@ -57,8 +56,20 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
     def check(self) -> None:
         """Have the server read what is not hotset's own."""
 
-    def checked(self, outcome: AnyOutcome, database: SqlDatabase) -> AnyOutcome:  # noqa: ARG002
-        """With what is to be checked on a database that nothing runs on any more."""
+    def checked(self, outcome: AnyOutcome, database: SqlDatabase) -> AnyOutcome:
+        """With what is to be checked on a database that nothing runs on any more; a check that
+        fails, or is interrupted, leaves what was measured."""
+        if outcome.cause is not None:
+            return outcome
+        try:
+            return self.check_afterwards(outcome, database)
+        except BaseException as error:
+            if window.cause_of(error) is None:
+                raise
+            return window.ended_by(outcome, error)
+
+    def check_afterwards(self, outcome: AnyOutcome, database: SqlDatabase) -> AnyOutcome:  # noqa: ARG002
+        """With what is to be checked after a complete run."""
         return outcome
 
     def run(self, database: SqlDatabase, options: Options) -> AnyOutcome:
@@ -66,9 +77,17 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
         try:
             with TimeSampler(readings(database)) as sampler:
                 result = self.drive(database, options)
-        except RunFailed as failure:
-            return self._outcome(failure.partial, failure.cause)
+        except (RunFailed, RunInterrupted) as ended:
+            return self._ended(ended)
         return self._outcome(result, time_use=window.time_use(sampler, result))
+
+    def _ended(self, ended: RunFailed | RunInterrupted) -> AnyOutcome:
+        """:raises RunInterrupted: before there was anything to keep."""
+        if isinstance(ended, RunFailed):
+            return self._outcome(ended.partial, ended.cause)
+        if ended.partial is None:
+            raise ended
+        return self._outcome(ended.partial, window.INTERRUPTED)
 
     def run_until_steady(
         self, database: SqlDatabase, options: Options, limit_s: float
@@ -112,8 +131,8 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
             found = window.find_rate(
                 lambda one: self.drive(database, one), options, missed, self._report
             )
-        except RunFailed as failure:
-            return self._outcome(failure.partial, failure.cause)
+        except (RunFailed, RunInterrupted) as ended:
+            return self._ended(ended)
         return self._outcome(found.highest.result if found.highest else None, found=found)
 
     def curve(
@@ -127,11 +146,13 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
             # A seed of its own: the same rows again would be in memory.
             try:
                 outcome = drive(replace(options, users=users, seed=options.seed + number))
-            except Exception as error:
+            except BaseException as error:
                 # What was measured before is a result all the same.
-                if not number or not foreseen(error):
+                cause = window.cause_of(error)
+                if not number or cause is None:
                     raise
-                outcome = self._outcome(None, f"with {words.plural(users, 'user')}: {error}")
+                who = "" if cause == window.INTERRUPTED else f"with {words.plural(users, 'user')}: "
+                outcome = self._outcome(None, f"{who}{cause}")
             yield outcome
             if outcome.result is None or outcome.cause is not None:
                 return

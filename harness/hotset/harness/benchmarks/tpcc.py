@@ -119,9 +119,9 @@ class Runs(runs.Runs[RunOptions, Outcome]):
     def rate(self, result: RunResult) -> str:
         return f"{result.nopm:,.0f} NOPM"
 
-    def checked(self, outcome: Outcome, database: Database) -> Outcome:
+    def check_afterwards(self, outcome: Outcome, database: Database) -> Outcome:
         """With the conditions that its database has to keep, where they are wanted."""
-        if not self._numbers or outcome.cause is not None:
+        if not self._numbers:
             return outcome
         return replace(outcome, conditions=tuple(check(database, self._report, self._numbers)))
 

@@ -40,7 +40,7 @@ def document(points: Sequence[Outcome]) -> dict[str, Any]:
 
 def _run(outcome: Outcome) -> dict[str, Any]:
     return {
-        "state": "failed" if outcome.cause else "complete",
+        "state": outcome.state,
         "cause": outcome.cause,
         "result": asdict(outcome.result) if outcome.result else None,
         "conditions": None if outcome.conditions is None else _plain(outcome.conditions),
@@ -119,7 +119,7 @@ def _run_table(outcome: Outcome) -> RenderableType:
         parts += window_report.search(outcome.found)
     if outcome.result is not None:
         parts += [
-            _headline(outcome.result, partial=outcome.cause is not None),
+            _headline(outcome.result, partial=outcome.is_partial),
             *window_report.arrived(outcome.result),
             window_report.by_kind(outcome.result, _shown),
             window_report.latencies(outcome.result, _shown),

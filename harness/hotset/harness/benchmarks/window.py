@@ -20,7 +20,7 @@ from ..databases.connect import SqlDatabase
 from ..databases.postgres import copies
 from ..databases.postgres.client import PostgresDatabase
 from ..databases.time_use import TimeSampler
-from ..errors import ThresholdError
+from ..errors import Interrupted, ThresholdError, foreseen
 from ..terminal.progress import Reporter
 from ..thresholds import Threshold, Values, Verdict, judge
 from .server import ServerUse, Watch
@@ -54,8 +54,41 @@ class Outcome(Generic[Result]):
     time_use: WindowTime | None = None
     server: ServerUse | None = None
 
+    @property
+    def is_partial(self) -> bool:
+        """The window ended before its time."""
+        result = self.result
+        if result is None or self.cause is None:
+            return False
+        return result.window_end - result.window_start < result.options.duration_s - _EDGE_S
+
+    @property
+    def state(self) -> str:
+        """In one word."""
+        if self.cause is None:
+            return "complete"
+        return INTERRUPTED if self.cause == INTERRUPTED else "failed"
+
 
 AnyOutcome = TypeVar("AnyOutcome", bound=Outcome[Any])
+
+INTERRUPTED = "interrupted"
+"""The cause of a run that ended by Ctrl-C."""
+_EDGE_S = 0.01
+
+
+def cause_of(error: BaseException) -> str | None:
+    """Why a run ended, of what ended it; None: it is a fault of hotset's own."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, ExceptionGroup):
+        return f"{error.message}: {'; '.join(map(str, error.exceptions))}"
+    return str(error) if foreseen(error) else None
+
+
+def ended_by(outcome: AnyOutcome, error: BaseException) -> AnyOutcome:
+    """The outcome of a run after which something else failed; what it failed of first counts."""
+    return replace(outcome, cause=outcome.cause or cause_of(error))
 
 
 def seen(outcome: AnyOutcome, watch: Watch) -> AnyOutcome:
@@ -89,7 +122,7 @@ def copy_of(database: SqlDatabase, report: Reporter) -> Iterator[SqlDatabase]:
             "copies are made on PostgreSQL; on SQL Server restore a backup before each run",
             field="fresh",
         )
-    with copies.of(database, report.say) as copy:
+    with copies.of(database, report) as copy:
         yield copy
 
 
@@ -244,9 +277,12 @@ def failure(
 
 def require(outcome: Outcome[Result]) -> None:
     """
+    :raises Interrupted: it was, by Ctrl-C.
     :raises RunFailed: there is no result, or not the whole of it.
     :raises ThresholdError: a threshold was missed, or no rate held the limits.
     """
+    if outcome.cause == INTERRUPTED:
+        raise Interrupted("interrupted; what had been measured is in the result")
     if outcome.cause is not None:
         raise RunFailed(outcome.cause, outcome.result)
     if outcome.found is not None and outcome.found.highest is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
@@ -13,6 +14,7 @@ from pydantic_core import PydanticUndefined
 
 from ..operations.base.context import Context
 from ..operations.base.kinds import FieldKind
+from ..operations.base.outputs import OutputError
 from ..operations.base.registry import Cli, Operation
 from ..operations.base.result import Lines, Result
 from ..wording import option
@@ -59,10 +61,14 @@ def execute(found: Operation, given: dict[str, Any]) -> None:
     context = Context(Reporter(quiet), lambda text: typer.echo(text, err=True), ask_for_name)
     with audit.doing(audit.on_command_line(), found, request):
         result = found.function(request, context)
-        show(result, form or Format.TABLE)
-        failure = result.failure()
-        if failure is not None:
-            raise failure
+        try:
+            show(result, form or Format.TABLE)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(Path("standard output"), error) from None
+        context.outcome(result)
 
 
 def ask_for_name(name: str, what: str) -> None:

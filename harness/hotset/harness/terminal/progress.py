@@ -80,6 +80,15 @@ class Reporter:
         self.console.print(f"[dim]{self.seconds:6.1f} s[/dim]  ", end="")
         self.console.print(text, markup=False)
 
+    def warn(self, text: str) -> None:
+        """What has to be known of whoever wants to hear of nothing else, too."""
+        if structured.wanted():
+            structured.emit(say=text)
+        else:
+            Console(stderr=True, highlight=False, soft_wrap=True).print(
+                f"warning: {text}", markup=False
+            )
+
     @contextmanager
     def task(self, text: str) -> Iterator[None]:
         """A step that takes a while: live figures on a terminal until it ends."""

@@ -275,3 +275,11 @@ class RunFailed(Exception):
 
     def __str__(self) -> str:
         return self.cause
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """Ctrl-C in a run. `partial` is what the window held so far, None before it opened."""
+
+    def __init__(self, partial: WindowResult | None) -> None:
+        super().__init__()
+        self.partial = partial

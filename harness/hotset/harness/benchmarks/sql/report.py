@@ -51,7 +51,7 @@ def document(points: Sequence[Outcome], workload: SqlWorkload) -> dict[str, Any]
 def _run(outcome: Outcome) -> dict[str, Any]:
     result = outcome.result
     return {
-        "state": "failed" if outcome.cause else "complete",
+        "state": outcome.state,
         "cause": outcome.cause,
         "tps": result.tpm / 60 if result else None,
         "result": asdict(result) if result else None,
@@ -92,7 +92,7 @@ def _run_table(outcome: Outcome) -> RenderableType:
     result = outcome.result
     if result is not None:
         parts += [
-            _headline(result, partial=outcome.cause is not None),
+            _headline(result, partial=outcome.is_partial),
             *window_report.arrived(result),
             window_report.by_kind(result, counts=("committed", "failed")),
             window_report.latencies(result),

@@ -8,13 +8,15 @@ it: it leaves the copy alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import replace
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from hotset.cachelayer.common.errors import HotsetError
 from hotset.reports.model import words
-from hotset.tpcc.database import Aborted
+from hotset.tpcc.database import Aborted, DatabaseError
 
 from ..base import number, sql
 from .client import PostgresDatabase, PostgresSession
@@ -27,6 +29,8 @@ _MAY_COPY_FILES = 150_000
 """From this version on (server_version_num) a copy goes through the log unless told otherwise."""
 _TRIES = 4
 """The server waits 5 s for sessions that are ending, which on a busy computer is too short."""
+_LEAVING_S = 5.0
+"""How long sessions of a run that was killed may take to end."""
 _IN_USE, _NOT_PERMITTED = "error 55006", "error 42501"
 
 
@@ -34,29 +38,116 @@ class CopyFailed(HotsetError):
     """The database cannot be copied; the message says what would help."""
 
 
+class Says(Protocol):
+    """Where a user hears of it."""
+
+    def say(self, text: str) -> None: ...
+
+    def warn(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A copy, and the database it is created and dropped from."""
+
+    database: PostgresDatabase
+    maintenance: PostgresDatabase
+    original: str
+
+    @property
+    def name(self) -> str:
+        return self.database.dbname
+
+    @contextmanager
+    def locked(self) -> Iterator[PostgresSession]:
+        """One at a time creates or drops it; who does both in between has a session in it."""
+        with closing(self.maintenance.session()) as server:
+            server.query(f"SELECT pg_advisory_lock(hashtext('{_escaped(self.name)}'))")
+            yield server
+
+
 @contextmanager
-def of(database: PostgresDatabase, say: Callable[[str], None]) -> Iterator[PostgresDatabase]:
-    """A copy of the database, dropped again afterwards; one that a killed run left goes first.
+def of(database: PostgresDatabase, report: Says) -> Iterator[PostgresDatabase]:
+    """A copy of the database, dropped again afterwards; one that a killed run left goes first, one
+    that somebody uses stays.
 
-    Nobody may be connected to the database while it is copied. Settings of the database itself
-    (ALTER DATABASE … SET) are not copied, which is PostgreSQL's way.
+    Nobody may be connected to the database while it is copied. A copy that cannot be dropped is
+    named; it costs nobody the run.
 
-    :raises CopyFailed: somebody is connected, the role may not, or another database has the name.
+    :raises CopyFailed: somebody is connected to either, the role may not copy, or another database
+        has the name.
     """
     with closing(database.session()) as session:
         name = str(session.query("SELECT current_database()")[0][0])
-    copy = replace(database, dbname=_shortened(name) + _SUFFIX)
+    made = replace(database, dbname=_shortened(name) + _SUFFIX)
     maintenance = next(one for one in _MAINTENANCE if one != name)
-    with closing(replace(database, dbname=maintenance).session()) as server:
-        _drop(server, copy.dbname)
-        say(f"copying database {name}")
-        _create(server, copy.dbname, name)
+    copy = _Copy(made, replace(database, dbname=maintenance), name)
+    with copy.locked() as server:
+        _drop_left_over(server, copy.name)
+        report.say(f"copying database {name}")
+        _create(server, copy.name, name)
+        try:
+            server.script(f"COMMENT ON DATABASE {_quoted(copy.name)} IS '{_MARK}'")
+            keeper = copy.database.session()
+        except BaseException:
+            _remove(copy, server, report)
+            raise
     try:
-        _leave_alone(copy, say)
-        yield copy
+        _keep(keeper)
+        _take_over_settings(copy, report)
+        _leave_alone(copy.database, report)
+        yield copy.database
     finally:
-        with closing(replace(database, dbname=maintenance).session()) as server:
-            _drop(server, copy.dbname)
+        _end(copy, keeper, report)
+
+
+def _keep(keeper: PostgresSession) -> None:
+    """Its session, which shows that the copy is in use, stays for as long as the run."""
+    with suppress(Aborted):  # before PostgreSQL 14 nothing ends an idle session
+        keeper.script("SET idle_session_timeout = 0")
+    keeper.script("SET application_name = 'hotset: keeps the copy of a run'")
+
+
+def _end(copy: _Copy, keeper: PostgresSession, report: Says) -> None:
+    try:
+        with copy.locked() as server:
+            keeper.close()
+            _remove(copy, server, report)
+    except DatabaseError as error:
+        keeper.close()
+        _warn_of(copy, error, report)
+
+
+def _remove(copy: _Copy, server: PostgresSession, report: Says) -> None:
+    try:
+        server.script(f"DROP DATABASE {_quoted(copy.name)} WITH (FORCE)")
+    except DatabaseError as error:
+        _warn_of(copy, error, report)
+
+
+def _warn_of(copy: _Copy, error: DatabaseError, report: Says) -> None:
+    report.warn(
+        f"the copy {copy.name} could not be dropped ({error}): the next run with --fresh drops it,"
+        f" and so does DROP DATABASE {_quoted(copy.name)}"
+    )
+
+
+def _take_over_settings(copy: _Copy, report: Says) -> None:
+    """Settings of the database itself (ALTER DATABASE … SET) and of roles in it, which the server
+    does not copy: the schemas that are searched, what plans are made with."""
+    with closing(copy.maintenance.session()) as server:
+        for role, setting, value in server.query(
+            sql("postgres", "database_settings").format(name=_escaped(copy.original))
+        ):
+            whose = f"ROLE {_quoted(str(role))} IN " if role is not None else ""
+            # What is a list is read as one by set_config, and quoted by the server itself.
+            read = f"SELECT set_config('{_escaped(str(setting))}', '{_escaped(str(value))}', true)"
+            keep = f"ALTER {whose}DATABASE {_quoted(copy.name)} SET {setting} FROM CURRENT"
+            try:
+                server.script(f"BEGIN; {read}; {keep}; COMMIT")
+            except Aborted as error:
+                server.script("ROLLBACK")
+                report.say(f"the copy lacks {copy.original}'s setting {setting}: {error}")
 
 
 def _create(server: PostgresSession, copy: str, name: str) -> None:
@@ -70,15 +161,14 @@ def _create(server: PostgresSession, copy: str, name: str) -> None:
         except Aborted as error:
             if last or error.cause != _IN_USE:
                 raise CopyFailed(f"{name} cannot be copied: {_remedy(error, name)}") from None
-    server.script(f"COMMENT ON DATABASE {_quoted(copy)} IS '{_MARK}'")
 
 
-def _leave_alone(copy: PostgresDatabase, say: Callable[[str], None]) -> None:
+def _leave_alone(copy: PostgresDatabase, report: Says) -> None:
     with closing(copy.session()) as session:
         session.script(sql("postgres", "not_vacuumed"))
         others = number(session.query(sql("postgres", "vacuumed"))[0][0])
     if others:
-        say(
+        report.say(
             f"autovacuum stays as it is for {words.plural(others, 'table')} of the copy:"
             f" {copy.user or 'the role'} does not own them"
         )
@@ -95,8 +185,8 @@ def _remedy(error: Aborted, name: str) -> str:
     return str(error)
 
 
-def _drop(server: PostgresSession, copy: str) -> None:
-    """:raises CopyFailed: it is no copy of hotset's."""
+def _drop_left_over(server: PostgresSession, copy: str) -> None:
+    """:raises CopyFailed: it is no copy of hotset's, or somebody uses it."""
     found = server.query(
         "SELECT shobj_description(oid, 'pg_database') FROM pg_database"
         f" WHERE datname = '{_escaped(copy)}'"
@@ -105,9 +195,27 @@ def _drop(server: PostgresSession, copy: str) -> None:
         return
     if found[0][0] != _MARK:
         raise CopyFailed(
-            f"there is a database {copy} that is no copy of hotset's: rename or drop it"
+            f"there is a database {copy} without the mark of hotset's copies: a run that was killed"
+            f" while it copied leaves one. If nobody needs it, DROP DATABASE {_quoted(copy)};"
+            " otherwise rename it"
         )
-    server.script(f"DROP DATABASE {_quoted(copy)} WITH (FORCE)")
+    if users := _users_of(server, copy):
+        raise CopyFailed(
+            f"another run with --fresh uses {copy} ({users}): wait until it has ended, or end it"
+        )
+    server.script(f"DROP DATABASE {_quoted(copy)}")
+
+
+def _users_of(server: PostgresSession, copy: str) -> str:
+    """Who stays connected to it, in words; empty where nobody is."""
+    deadline = time.monotonic() + _LEAVING_S
+    while rows := server.query(sql("postgres", "database_users").format(name=_escaped(copy))):
+        is_kept, pid, user, program, since = rows[0]
+        if is_kept or time.monotonic() > deadline:
+            others = f", and {words.plural(len(rows) - 1, 'more session')}" if rows[1:] else ""
+            return f"process {pid} of {user}, {program}, since {since}{others}"
+        time.sleep(0.2)
+    return ""
 
 
 def _shortened(name: str) -> str:

@@ -60,9 +60,7 @@ def _run(folder: Path) -> tuple[int, str]:
             print(json.dumps(document), flush=True)
         if figures := result.figures():
             write_whole(folder / FIGURES, json.dumps(dict(figures)))
-        failure = result.failure()
-        if failure is not None:
-            raise failure
+        context.outcome(result)
     except KeyboardInterrupt:
         structured.emit(error="interrupted; everything it had set up was removed")
         return INTERRUPTED, "interrupted"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from .outputs import OutputError
 
 if TYPE_CHECKING:
     from ...terminal.progress import Reporter
+    from .result import Result
 
 
 def _silent() -> Reporter:
@@ -32,6 +36,7 @@ class Context:
     :ivar message: takes a sentence for who called: what was done, or is worth knowing.
     :ivar require_files: refuses the files that another one names, of the field that is given, where
         who asks may not name them.
+    :ivar unwritten: what `write` could not write; whoever shows the result says so afterwards.
     :ivar ask_for_name: has the name typed of what is about to be overwritten, which is described:
         of those who can be asked. It raises where another one is typed.
     """
@@ -40,6 +45,28 @@ class Context:
     message: Callable[[str], None] = _nobody
     ask_for_name: Callable[[str, str], None] = _nobody
     require_files: Callable[[Iterable[str], str], None] = _nobody_minds
+    unwritten: list[OutputError] = field(default_factory=list)
+
+    def write(self, output: Path | None, text: str) -> None:
+        """Write a file beside the result, where one was asked for. One that cannot be written costs
+        nobody the result: see ``unwritten``."""
+        self.unwritten[:] = [one for one in self.unwritten if one.output != output]
+        if output is not None:
+            try:
+                output.write_text(text, encoding="utf-8")
+            except OSError as error:
+                self.unwritten.append(OutputError(output, error))
+
+    def outcome(self, result: Result) -> None:
+        """
+        :raises Exception: what a result that was shown amounts to, or the file that lacks it.
+        """
+        failure = result.failure()
+        found = [*self.unwritten] if failure is None else [failure, *self.unwritten]
+        for other in found[1:]:
+            found[0].add_note(str(other))
+        if found:
+            raise found[0]
 
     def note(self, text: str) -> None:
         """What is worth knowing beside the result."""

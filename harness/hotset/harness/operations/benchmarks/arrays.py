@@ -131,5 +131,5 @@ def measure_arrays(request: MeasureArrays, context: Context) -> ArraysResult:
     wanted = arrays.Load(size, request.seconds, request.repeats, load)
     found = arrays.measure(Local(), arrays.parts(request.search), wanted, context.report)
     result = ArraysResult(sum(found, arrays.Arrays()))
-    disk.write_page(request.page, "disk arrays", result)
+    disk.write_page(request.page, "disk arrays", result, context)
     return result

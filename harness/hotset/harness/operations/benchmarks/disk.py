@@ -18,6 +18,7 @@ from ... import thresholds
 from ...jobs.lock import Lock
 from ..base import fields, records
 from ..base.context import Context
+from ..base.outputs import check_output
 from ..base.registry import Cli, Kind, Nothing, OnThisComputer, Request, operation
 from ..base.result import Result
 from ..base.rights import Needs, Right
@@ -51,18 +52,16 @@ PageFile = Annotated[
 
 def check_page(page: Path | None) -> None:
     """Before the work, not after it. Raises RequestError."""
-    from .report import check_output
-
     check_output(page, "page")
 
 
-def write_page(page: Path | None, operation: str, result: Result) -> None:
+def write_page(page: Path | None, operation: str, result: Result, context: Context) -> None:
     """A scenario's result as a page, where one was asked for."""
     from hotset.reports.render import disk_pages, html
 
     if page is not None:
         text = html.render_disks(disk_pages.PAGES[operation](result.document()))
-        page.write_text(text, encoding="utf-8")
+        context.write(page, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +211,6 @@ def bench(request: Bench, context: Context) -> BenchResult:
     missed.
     """
     from ...benchmarks.disks import disk_bench, disk_metrics
-    from .report import check_output
 
     before = disk_bench.read(Path(request.against)) if request.against else None
     directions = ("read",) if request.read_only else disk_bench.DIRECTIONS
@@ -225,7 +223,7 @@ def bench(request: Bench, context: Context) -> BenchResult:
     if request.junit is not None:
         cases = [thresholds.Case.of("hotset.disk.bench", one) for one in verdicts]
         text = thresholds.junit("hotset.disk.bench", cases, time.monotonic() - begun)
-        request.junit.write_text(text, encoding="utf-8")
+        context.write(request.junit, text)
     return BenchResult(found, (before.target, changes) if before else None, verdicts)
 
 

@@ -18,6 +18,7 @@ from ...errors import ThresholdError
 from ...jobs.lock import Lock
 from ..base import fields
 from ..base.context import Context
+from ..base.outputs import check_output
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Lines
 from ..base.rights import Right
@@ -145,7 +146,6 @@ def _run(
     """:param words: the command as it was called, without what it replaces of the file."""
     from ...experiment import disk_scenario
     from ...experiment.file.spec import Spec
-    from .report import check_output
 
     archive, wanted = Archive.default(), _read(file, request.set, context)
     command = ("hotset", *words, *(word for one in request.set for word in ("--set", one)))
@@ -162,7 +162,7 @@ def _run(
         document = disk_scenario.run(wanted, archive, context.report, request.resume, command)
     context.report.say(f"report: {archive.path(document.run) / REPORT}")
     if request.junit is not None:
-        _write_junit(request.junit, document)
+        context.write(request.junit, _junit(document))
     return Measured(document)
 
 
@@ -204,9 +204,9 @@ def _read(file: Path, replaced: list[str], context: Context) -> Spec | DiskSpec:
     return wanted
 
 
-def _write_junit(file: Path, document: RunDocument) -> None:
+def _junit(document: RunDocument) -> str:
     from ...thresholds import Case, junit
 
     suite = f"hotset.experiment.{document.experiment.name}"
     cases = [Case(suite, one.threshold, one.said, one.met) for one in document.thresholds]
-    file.write_text(junit(suite, cases, document.seconds), encoding="utf-8")
+    return junit(suite, cases, document.seconds)

@@ -12,6 +12,7 @@ from hotset.cachelayer.common.errors import RequestError
 from ...archive import REPORT, Archive
 from ..base import fields
 from ..base.context import Context
+from ..base.outputs import check_output
 from ..base.registry import Cli, Kind, OnThisComputer, Request, operation
 from ..base.result import Lines
 from ..base.rights import Right
@@ -58,7 +59,7 @@ class OfRun(Request):
 
 
 @operation("report run", Kind.QUERY, Right.READ, ("Export", "HotsetReport"))
-def of_run(request: OfRun, context: Context) -> Lines:  # noqa: ARG001
+def of_run(request: OfRun, context: Context) -> Lines:
     """Create the report of a run from its data."""
     from hotset.reports.render import html, markdown
     from hotset.reports.render import publish as publishing
@@ -76,20 +77,14 @@ def of_run(request: OfRun, context: Context) -> Lines:  # noqa: ARG001
         return Lines((str(publishing.write(document, publish)),))
     if request.format == "html":
         page = output or archive.path(document.run) / REPORT
-        page.write_text(html.render(document), encoding="utf-8")
+        context.write(page, html.render(document))
         return Lines((str(page),) if output is None else ())
     markdown_or_json = markdown.render if request.format == "md" else _json
     text = markdown_or_json(document)
     if output is None:
         return Lines((text,))
-    output.write_text(text, encoding="utf-8")
+    context.write(output, text)
     return Lines()
-
-
-def check_output(output: Path | None, field: str = "output") -> None:
-    """Before the work, not after it. Raises RequestError."""
-    if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
-        raise RequestError(f"{output} is not a file in a folder", field=field)
 
 
 def _json(document: RunDocument) -> str:

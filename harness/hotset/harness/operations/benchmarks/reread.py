@@ -100,5 +100,5 @@ def reread(request: RereadDisks, context: Context) -> Rereads:
     disks, size = request.model or benchmark.DISKS, Bytes.parse(request.size)
     found = benchmark.hold(Local(), disks, size, request.passes, request.seed, context.report)
     result = Rereads(list(found))
-    disk.write_page(request.page, "disk reread", result)
+    disk.write_page(request.page, "disk reread", result, context)
     return result

@@ -123,7 +123,7 @@ class RunOutcome(Windows):
             "SqlRun",
             scripts=records.several("SqlScript", name=str, file=str, weight=int),
             protocol=Literal["prepared", "simple"],
-            state=Literal["complete", "failed"],
+            state=Literal["complete", "failed", "interrupted"],
             cause=str | None,
             tps=float | None,
             result=WindowResult | None,
@@ -182,9 +182,9 @@ def run(request: Run, context: Context) -> RunOutcome:
     script.require_set([one.read() for one in sources], defined)
     database = connect.database(request.engine, request.dsn, fields.secret(request.password))
     workload = users.SqlWorkload(database, sources, options, defined, request.protocol)
-    by, say = runs.Runs(workload, context.report), context.report
+    by = runs.Runs(workload, context.report)
     found = measured(
-        request, by, database, options, say, lambda points: report.document(points, workload)
+        request, by, database, options, context, lambda points: report.document(points, workload)
     )
     return RunOutcome(found, workload)
 

@@ -154,7 +154,7 @@ class RunOutcome(Windows):
 
         return records.of(
             "TpccRun",
-            state=Literal["complete", "failed"],
+            state=Literal["complete", "failed", "interrupted"],
             cause=str | None,
             result=RunResult | None,
             conditions=_conditions() | None,
@@ -213,8 +213,8 @@ def run(request: Run, context: Context) -> RunOutcome:
         rate=request.rate,
     )
     by = workload.HammerdbRuns if request.driver == "hammerdb" else workload.Runs
-    runs, report = by(context.report, check=request.check), context.report
-    found = measured(request, runs, _database(request), options, report, tpcc_report.document)
+    runs, database = by(context.report, check=request.check), _database(request)
+    found = measured(request, runs, database, options, context, tpcc_report.document)
     return RunOutcome(found)
 
 

@@ -18,6 +18,7 @@ from ...jobs.lock import Lock
 from ...thresholds import Case, junit
 from ..base import fields, places, records
 from ..base.context import Context
+from ..base.outputs import check_output
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Lines, Result
 from ..base.rights import Needs, Right
@@ -250,7 +251,6 @@ def run(request: Run, context: Context) -> RunOutcome:
     was missed.
     """
     from ...benchmarks import tpch_metrics
-    from .report import check_output
 
     limits = tpch_metrics.limits(request.threshold or [])
     check_output(request.junit, "junit")
@@ -259,7 +259,7 @@ def run(request: Run, context: Context) -> RunOutcome:
     if request.junit is not None:
         cases = [Case.of("hotset.tpch.run", one) for one in verdicts]
         seconds = found.power.ended - found.power.started
-        request.junit.write_text(junit("hotset.tpch.run", cases, seconds), encoding="utf-8")
+        context.write(request.junit, junit("hotset.tpch.run", cases, seconds))
     return replace(found, verdicts=tuple(verdicts))
 
 

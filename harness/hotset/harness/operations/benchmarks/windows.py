@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..base import fields, places
+from ..base.context import Context
+from ..base.outputs import check_output
 from ..base.result import Result
-from .report import check_output
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,11 +86,11 @@ def measured(
     runs: Runs[Options, AnyOutcome],
     database: SqlDatabase,
     options: Options,
-    report: Reporter,
+    context: Context,
     document: Callable[[Sequence[AnyOutcome]], Mapping[str, Any]],
 ) -> tuple[AnyOutcome, ...]:
-    """The run, or the runs of a curve, each judged, and written as it ends: a later failure loses
-    none of it.
+    """The run, or the runs of a curve, each judged, and written as it ends: neither a later failure
+    nor Ctrl-C loses any of it.
 
     :param document: what is written of those there are.
     """
@@ -100,16 +101,22 @@ def measured(
     check_output(request.junit, "junit")
     runs.check()
     points: list[AnyOutcome] = []
-    with (
-        places.maybe_machine(request.sample) as there,
-        server.watched(there, report.say) as watch,
-    ):
-        for outcome in _each(request, runs, database, options, report):
-            points.append(runs.judged(window.seen(outcome, watch), thresholds))
-            _write(points, document, runs.suite, request)
+    try:
+        with (
+            places.maybe_machine(request.sample) as there,
+            server.watched(there, context.report.say) as watch,
+        ):
+            for outcome in _each(request, runs, database, options, context.report):
+                points.append(runs.judged(window.seen(outcome, watch), thresholds))
+                _write(points, document, runs.suite, request, context)
+    except BaseException as error:
+        # What closes behind the last window may fail as well.
+        if not points or window.cause_of(error) is None:
+            raise
+        points[-1] = window.ended_by(points[-1], error)
     if not request.fresh:
         points[-1] = runs.checked(points[-1], database)
-        _write(points, document, runs.suite, request)
+    _write(points, document, runs.suite, request, context)
     return tuple(points)
 
 
@@ -160,12 +167,11 @@ def _write(
     document: Callable[[Sequence[AnyOutcome]], Mapping[str, Any]],
     suite: str,
     request: Request,
+    context: Context,
 ) -> None:
     from ...benchmarks import window_report
 
     if request.output is not None:
-        text = json.dumps(document(points), indent=1)
-        request.output.write_text(text + "\n", encoding="utf-8")
+        context.write(request.output, json.dumps(document(points), indent=1) + "\n")
     if request.junit is not None:
-        xml = window_report.junit_xml(points, suite)
-        request.junit.write_text(xml, encoding="utf-8")
+        context.write(request.junit, window_report.junit_xml(points, suite))

@@ -14,6 +14,7 @@ from hotset.cachelayer.common.paths import write_whole
 
 from ..base import fields, places, records
 from ..base.context import Context
+from ..base.outputs import OutputError
 from ..base.registry import Kind, OnThisComputer, Request, operation
 from ..base.result import Lines, Text
 from ..base.rights import Right
@@ -109,5 +110,8 @@ def metrics(request: Metrics, context: Context) -> Lines:  # noqa: ARG001
     found = text(tier_metrics.families(measured))
     if output is None:
         return Lines((found.removesuffix("\n"),))
-    write_whole(output, found)
+    try:
+        write_whole(output, found)
+    except OSError as error:
+        raise OutputError(output, error) from None
     return Lines()
