@@ -95,9 +95,8 @@ class FakeMachine(Machine):
         if program == "ls" and words:
             inside = (PurePosixPath(path) for path in self.files)
             return "".join(f"{one.name}\n" for one in inside if str(one.parent) == words[0])
-        if program == "find" and "tail" in words:
-            inside = sorted(path for path in self.files if path.startswith(f"{words[0]}/"))
-            return "\n".join(f"==> {path} <==\n{self.files[path][0]}" for path in inside)
+        if program == "find":
+            return self._find(words)
         if program == "mv":
             self.files[words[-1]] = self.files[words[-2]]
         if program == "rm":
@@ -106,6 +105,15 @@ class FakeMachine(Machine):
         if program == "dd":
             return self._dd(dict(word.split("=", 1) for word in call.argv[1:]), call.stdin)
         return ""
+
+    def _find(self, words: list[str]) -> str:
+        if "tail" in words:
+            inside = sorted(path for path in self.files if path.startswith(f"{words[0]}/"))
+            return "\n".join(f"==> {path} <==\n{self.files[path][0]}" for path in inside)
+        if words[0] != "-H":
+            return ""
+        paths = words[1 : words.index("-maxdepth")]
+        return "".join(f"b 5:{self._node(path)} {path}\n" for path in paths)
 
     def _dd(self, options: dict[str, str], stdin: str | None) -> str:
         size = int(options.get("bs", "512").replace("k", "000").replace("M", "000000"))

@@ -15,7 +15,7 @@ from hotset.cachelayer.hosts.base import Machine
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.provisioning import adopt, cache_device, lifecycle
 from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning.boot import fstab, startup, systemd_unit, udev
+from hotset.cachelayer.provisioning.boot import fstab, mounts, startup, systemd_unit, udev
 from hotset.cachelayer.provisioning.cache_device import CardError
 from hotset.cachelayer.provisioning.create import CreateRequest
 from hotset.cachelayer.provisioning.identity.reservation import OriginReservedError
@@ -114,13 +114,13 @@ def mapped(machine: Machine, path: str, partition: bool) -> Iterator[None]:
 
 def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> None:
     machine = lun.machine
-    mounts = [f"/dev/mapper/{lun.origin.name.removeprefix('dm-name-')}", lun.path(0), lun.path(1)]
-    specs = [*mounts, f"UUID={UUID}", f"/dev/disk/by-uuid/{UUID}"]
+    names = [f"/dev/mapper/{lun.origin.name.removeprefix('dm-name-')}", lun.path(0), lun.path(1)]
+    specs = [*names, f"UUID={UUID}", f"/dev/disk/by-uuid/{UUID}"]
     lines = [f"{one} /srv/{number} ext4 noauto 0 2" for number, one in enumerate(specs)]
     lun.sh("cp /etc/fstab /run/fstab")
     try:
         machine.replace("".join(f"{one}\n" for one in lines), fstab.PATH)
-        assert [one.spec for one in fstab.mounting(machine, lun.origin)] == specs
+        assert [one.spec for one in mounts.of(machine, lun.origin).entries] == specs
     finally:
         lun.sh("mv /run/fstab /etc/fstab")
     assert lun.leads_to() == lun.sh(f"readlink -e {lun.origin}")
@@ -150,7 +150,7 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
         assert lun.leads_to() == lun.sh(f"readlink -e {disk.device}")
         assert "/etc/fstab mounts the origin" in said[-2]
         startup.set_up(machine, card, disk, said.append)
-        assert fstab.mounting(machine, lun.origin) == []
+        assert not mounts.of(machine, lun.origin).entries
         lifecycle.deactivate(machine, card, disk, print)
     finally:
         lun.sh("mv /run/fstab /etc/fstab")

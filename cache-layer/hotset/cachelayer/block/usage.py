@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -98,12 +100,11 @@ def _stat(machine: Machine, device: PurePosixPath) -> list[int]:
     return [int(word) for word in machine.run(["cat", path]).stdout.split()]
 
 
-def unescaped(folder: str) -> str:
-    """The kernel writes space, tab, newline and backslash as octal.
+def unescaped(word: str) -> str:
+    """The kernel, fstab(5) and libmount write blanks and the like as octal bytes.
 
-    >>> unescaped("/srv/my\\\\040data")
-    '/srv/my data'
+    >>> unescaped("/srv/my\\040data"), unescaped("/srv/d\\303\\251p\\303\\264t")
+    ('/srv/my data', '/srv/dépôt')
     """
-    for code in ("040", "011", "012", "134"):
-        folder = folder.replace(f"\\{code}", chr(int(code, 8)))
-    return folder
+    raw = re.sub(rb"\\([0-3][0-7]{2})", lambda found: bytes([int(found[1], 8)]), os.fsencode(word))
+    return os.fsdecode(raw)

@@ -112,7 +112,7 @@ def create(
     return disk
 
 
-def _entries(machine: Machine, wanted: CreateRequest, yes: bool) -> list[fstab.Entry]:
+def _entries(machine: Machine, wanted: CreateRequest, yes: bool) -> tuple[fstab.Entry, ...]:
     return startup.check(machine, wanted.disk, wanted.kind, wanted.origin, yes)
 
 

@@ -58,7 +58,7 @@ def install(machine: Machine, card: Card, disk: Disk) -> PurePosixPath:
     machine.replace(text(disk, card, remote), path_of(disk))
     for path, lines in _waits(card, disk).items():
         machine.replace(lines, path)
-    if _runs(machine):
+    if runs(machine):
         # Which has it read its files anew, too.
         machine.run(["systemctl", "enable", path_of(disk).name])
         machine.run(["systemctl", "start", path_of(disk).name])
@@ -88,7 +88,7 @@ def remove(machine: Machine, card: Card, disk: Disk, answers: bool = True) -> No
     path = path_of(disk)
     if not installed(machine, disk):
         return
-    if _runs(machine):
+    if runs(machine):
         machine.run(["systemctl", "disable", path.name], check=False)
         if not answers:
             machine.run(["rm", "-f", str(script_of(disk))])
@@ -105,11 +105,11 @@ def remove(machine: Machine, card: Card, disk: Disk, answers: bool = True) -> No
 def reload(machine: Machine) -> None:
     """Have systemd read its files and /etc/fstab anew: what is mounted by an entry of before goes
     down without a thought of the unit."""
-    if _runs(machine):
+    if runs(machine):
         machine.run(["systemctl", "daemon-reload"])
 
 
-def _runs(machine: Machine) -> bool:
+def runs(machine: Machine) -> bool:
     """Whether systemd is what runs the machine (sd_booted(3))."""
     return machine.run(["test", "-d", "/run/systemd/system"], check=False).rc == 0
 
