@@ -485,7 +485,7 @@ case $command in
         call POST '/disk/status' socket -- "$@" | jq .
         ;;
     test-host)
-        call POST '/doctor' -- "$@" | jq .
+        call POST '/doctor' machine -- "$@" | jq .
         ;;
     show-experiment)
         finish POST '/experiment/plan' file set+ -- "$@"

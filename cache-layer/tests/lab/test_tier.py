@@ -329,6 +329,25 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
     assert not [name for name in devicemapper.active_names(machine) if name.startswith("hotset-")]
 
 
+@pytest.mark.parametrize(
+    ("kind", "program"),
+    [("dm-cache", "cache_check"), ("dm-cache", "cache_repair"), ("bcache", "bcache-super-show")],
+)
+def test_a_server_without_what_the_next_boot_needs_is_refused(
+    bench: Bench, kind: KernelKind, program: str
+) -> None:
+    there = bench.sh(f"command -v {program}")
+    before = bench.sh(f"md5sum {by_id(FLASH)} {by_id(ORIGIN)}")
+    bench.sh(f"mv {there} {there}.away")
+    try:
+        with pytest.raises(PrerequisiteMissingError, match=rf"{program} \(apt-get install"):
+            bench.create(kind)
+    finally:
+        bench.sh(f"mv {there}.away {there}")
+    assert bench.sh(f"md5sum {by_id(FLASH)} {by_id(ORIGIN)}") == before
+    assert cache_device.known_cards(bench.machine) == []
+
+
 def test_large_blocks_are_written_back_while_the_disk_is_idle(bench: Bench) -> None:
     """As `create` picks them for more than 1 TiB of cache. With the kernel's own limit of 1 MiB
     under way, none ever was."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -81,7 +82,9 @@ def with_card(**more: Any) -> Keeping:  # noqa: ANN401
 
 
 def made(there: FakeMachine) -> list[str]:
-    return [line for line in there.commands if not only_reads(line.split())]
+    """Commands that change what stays; what the kernel has loaded is not that."""
+    lines = [line for line in there.commands if not only_reads(shlex.split(line))]
+    return [line for line in lines if not line.startswith("modprobe")]
 
 
 def chosen(
@@ -512,6 +515,20 @@ def test_a_kernel_without_dm_cache() -> None:
     there = server(modprobe=1)
     with pytest.raises(PrerequisiteMissingError, match="has no dm-cache or dm-cache-smq"):
         creation.create(there, WANTED, False, lambda _: None)
+
+
+def test_what_a_boot_or_a_repair_will_need_is_asked_for_before_anything_is_written() -> None:
+    lacking = {"sh -c 'for one; do command -v": "cache_check\ncache_dump\nflock\n", "modprobe": 1}
+    there = server(**lacking)
+    with pytest.raises(PrerequisiteMissingError) as refused:
+        creation.create(there, WANTED, True, lambda _: None)
+    said = str(refused.value)
+    assert "cache_check, cache_dump (apt-get install thin-provisioning-tools)" in said
+    assert "flock (apt-get install util-linux)" in said
+    assert "has no dm-cache or dm-cache-smq" in said, "all of it at once"
+    assert [dict(one.parameters) for one in refused.value.remedies] == [{"kind": "userspace"}]
+    assert there.files == {}
+    assert there.sectors == {}
 
 
 @pytest.mark.parametrize("kind", ["dm-cache", "bcache"])

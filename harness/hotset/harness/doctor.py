@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from hotset.cachelayer.block import flashdev
-from hotset.cachelayer.hosts.base import PrerequisiteMissingError
+from hotset.cachelayer.hosts.base import Machine, PrerequisiteMissingError
 from hotset.cachelayer.hosts.local import Local, lacks_device
 from hotset.cachelayer.hosts.programs import PROGRAMS, Place
+from hotset.cachelayer.provisioning import cache_device, prerequisites
 from hotset.cachelayer.testbed import image
 from hotset.cachelayer.testbed.lab import MachineKind, choose, kernel_has_dm_cache
 from hotset.cachelayer.testbed.machines import chroot, uml
+from hotset.cachelayer.tiers.base import TierKind
 from hotset.tpcc import native
 from hotset.tpcc.window.record import DriverMissing
 
@@ -48,6 +50,26 @@ def examine() -> list[Finding]:
     backend = choose("auto")
     who = [Finding("root", "note", _WITHOUT_ROOT)] if os.geteuid() else []
     return [_backend(backend), *who, *_needs(backend), *_kernel_tiers(backend), _hammerdb()]
+
+
+def examine_server(machine: Machine) -> list[Finding]:
+    """Which kinds of cache a machine can have; what one of its disks lacks is missing."""
+    try:
+        cache_device.need_root(machine)
+    except PrerequisiteMissingError as error:
+        return [Finding("root", "missing", str(error))]
+    known = cache_device.inventory(machine)
+    used = {disk.kind for card in known.cards for disk in card.disks}
+    unread = [Finding("flash device", "missing", problem) for problem in known.problems]
+    findings = []
+    for kind in get_args(TierKind):
+        lacks = "; ".join(prerequisites.lacking(machine, kind))
+        state: State = "ok" if not lacks else "missing" if kind in used else "note"
+        has = "in use" if kind in used else "possible"
+        findings.append(Finding(kind, state, lacks or has))
+    if not any(one.state == "ok" for one in findings):
+        findings = [replace(one, state="missing") for one in findings]
+    return unread + findings
 
 
 def require(backend: MachineKind) -> None:

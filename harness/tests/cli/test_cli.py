@@ -9,6 +9,8 @@ import csv
 import io
 import json
 import os
+import platform
+import shlex
 import signal
 import subprocess
 import sys
@@ -23,7 +25,7 @@ import typer.main
 from hotset.cachelayer.common.paths import repository_file
 from hotset.cachelayer.hosts.base import PrerequisiteMissingError
 from hotset.cachelayer.hosts.cleanup import exclusive
-from hotset.cachelayer.hosts.programs import PROGRAMS
+from hotset.cachelayer.hosts.programs import PROGRAMS, lacking_argv
 from hotset.cachelayer.testbed import image
 from hotset.cachelayer.testbed.lab import choose, lab_folder
 from hotset.harness import cli, doctor
@@ -33,6 +35,7 @@ from hotset.reports.model.document import RunDocument
 from hotset.reports.model.schema import SCHEMA_VERSION
 from tests import documents
 from tests.cli_server import CommandLine, Done
+from tests.provisioning.test_cache_device import CARD, Keeping
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 DEMO = str(repository_file("experiments/demo.toml"))
@@ -417,6 +420,28 @@ def test_the_doctor_names_what_installs_a_missing_program(
     table = hotset("doctor", env=empty)
     assert "apt-get install qemu-system-x86" in " ".join(table.out.split())
     assert (done.code, table.code) == (3, 3)
+
+
+def test_the_doctor_looks_at_a_server() -> None:
+    """What a disk of it lacks is missing, what another kind would need is a note."""
+    there = Keeping()
+    there.answers |= {"id -u": "0\n", "uname -m": f"{platform.machine()}\n"}
+    there.keep(CARD)
+    found = {one.what: (one.state, one.detail) for one in doctor.examine_server(there)}
+    possible = ("ok", "possible")
+    assert found == {"dm-cache": ("ok", "in use"), "bcache": possible, "userspace": possible}
+    for first in ("cache_check", "bcache-super-show"):
+        there.answers[shlex.join(lacking_argv([first]))] = f"{first}\n"
+    found = {one.what: (one.state, one.detail) for one in doctor.examine_server(there)}
+    assert found == {
+        "dm-cache": ("missing", "cache_check (apt-get install thin-provisioning-tools)"),
+        "bcache": ("note", "bcache-super-show (apt-get install bcache-tools)"),
+        "userspace": possible,
+    }
+    there.answers["uname -m"] = "riscv64\n"
+    assert {one.state for one in doctor.examine_server(there)} == {"missing"}, "no kind works"
+    there.answers["id -u"] = "1000\n"
+    assert [one.what for one in doctor.examine_server(there)] == ["root"]
 
 
 @pytest.mark.parametrize(

@@ -1223,7 +1223,13 @@ function Test-HotsetHost {
     .SYNOPSIS
     Check what hotset needs on this computer, and say what installs it.
     .DESCRIPTION
+    With -Machine: which kinds of cache that server can have, and what its disks lack. Modules of
+    the kernel are loaded there, and nothing else is changed.
+
     The token needs the right 'read'. On the server's own command line this is "hotset doctor".
+    .PARAMETER Machine
+    Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
+    ssh://[USER@]HOST[:PORT].
     .PARAMETER Connection
     The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
     addresses. By default the server that you connected to last.
@@ -1239,13 +1245,17 @@ function Test-HotsetHost {
     [CmdletBinding()]
     [OutputType('Hotset.HostCheck')]
     param(
+        [string] $Machine,
+
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
         [ValidateNotNullOrEmpty()]
         [object[]] $Connection
     )
     process {
-        Invoke-HotsetQuery $PSCmdlet $Connection 'doctor'
+        Invoke-HotsetQuery $PSCmdlet $Connection 'doctor' -Values @{
+            machine = $Machine
+        }
     }
 }
 

@@ -9,6 +9,7 @@ lab carries all of those already).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -72,6 +73,7 @@ PROGRAMS: dict[str, Program] = {
         Program("losetup", "mount", "use a file as a block device", _BOTH),
         Program("mount", "mount", "mount file systems", _BOTH),
         Program("umount", "mount", "unmount file systems", _BOTH),
+        Program("findmnt", "util-linux", "find what is mounted where"),
         Program("filefrag", "e2fsprogs", "map the extents of a file (FIEMAP)"),
         Program("debugfs", "e2fsprogs", "find journal and metadata blocks of an ext4 file system"),
         Program("dumpe2fs", "e2fsprogs", "find free space in an ext4 file system"),
@@ -114,3 +116,14 @@ PROGRAMS: dict[str, Program] = {
         Program("nproc", "coreutils", "count cores"),
     )
 }
+
+_LACKING = 'for one; do command -v "$one" > /dev/null || echo "$one"; done'
+
+
+def lacking_argv(names: Iterable[str]) -> list[str]:
+    """The command that prints which of these programs a machine lacks.
+
+    >>> lacking_argv(["dmsetup"])[3:]
+    ['hotset-lacking', 'dmsetup']
+    """
+    return ["sh", "-c", _LACKING, "hotset-lacking", *names]

@@ -24,7 +24,7 @@ from ..hosts.base import Machine
 from ..tiers import userspace
 from ..tiers.base import TierKind, TierSpec, WriteMode
 from . import cache_device as cards
-from . import sizing, state
+from . import prerequisites, sizing, state
 from .boot import fstab, startup, udev
 from .cache_device import Card, CardError, Disk
 from .identity import origin as origins
@@ -92,7 +92,7 @@ def create(
             # What was left is gone now.
             origin, device = _inspect(machine, wanted)
     _check_files(wanted.kind, origin, device)
-    require_kind(machine, wanted.kind)
+    prerequisites.require(machine, wanted.kind)
     _check_devices(machine, card, device, origin, yes)
     chosen = _choose(wanted, card, device, origin)
     _explain(chosen, origin, say)
@@ -158,14 +158,6 @@ def _check_kind(card: Card | None, wanted: CreateRequest) -> None:
         " others: use the same kind, or another flash device",
         field="kind",
     )
-
-
-def require_kind(machine: Machine, kind: TierKind) -> None:
-    """:raises PrerequisiteMissingError: the machine cannot have a tier of that kind."""
-    if kind == "userspace":
-        userspace.require(machine)
-    else:
-        flash.require(machine)
 
 
 def _explain(chosen: Choice, origin: Device, say: Say) -> None:

@@ -68,6 +68,15 @@ SampledServer = Annotated[
     Cli(metavar="local|vm|ssh://[USER@]HOST[:PORT]"),
     Names.MACHINE,
 ]
+CheckedServer = Annotated[
+    Text | None,
+    Field(
+        description="Check this machine instead: which kinds of cache it can have, and what its"
+        " disks lack."
+    ),
+    Cli(metavar="local|vm|ssh://[USER@]HOST[:PORT]"),
+    Names.MACHINE,
+]
 _DISK = "The accelerated disk; may be left out if there is only one."
 Disk = Annotated[
     Text | None, Field(description=_DISK), Cli(argument=True, metavar="DISK"), Names.WORD

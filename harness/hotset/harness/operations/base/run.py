@@ -141,9 +141,9 @@ def _checked(found: Operation, values: Mapping[str, Any], strict: bool, right: R
     engine: Any = getattr(request, "engine", "postgres")
     if isinstance(dsn := getattr(request, "dsn", None), str):
         check_dsn(engine, dsn)
-    field = found.fields.get("machine")
-    if field is not None and remote.mark_of(field) is Names.MACHINE:
-        _check_machine(request.machine)  # type: ignore[attr-defined] # the field is there
+    field, machine = found.fields.get("machine"), getattr(request, "machine", None)
+    if field is not None and machine is not None and remote.mark_of(field) is Names.MACHINE:
+        _check_machine(machine)
     remote.require(found.fields, dict(request), engine)
     return request
 

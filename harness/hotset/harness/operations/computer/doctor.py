@@ -9,9 +9,9 @@ from hotset.cachelayer.common.errors import PrerequisiteError
 from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.render.plain import csv_text
 
-from ..base import records
+from ..base import fields, places, records
 from ..base.context import Context
-from ..base.registry import Kind, Nothing, operation
+from ..base.registry import Kind, Request, operation
 from ..base.result import Result
 from ..base.rights import Right
 
@@ -57,12 +57,20 @@ class Findings(Result):
         return PrerequisiteError(f"missing: {', '.join(missing)}") if missing else None
 
 
+class Examine(Request):
+    machine: fields.CheckedServer = None
+
+
 @operation("doctor", Kind.QUERY, Right.READ, ("Test", "HotsetHost"))
-def doctor(request: Nothing, context: Context) -> Findings:  # noqa: ARG001
+def doctor(request: Examine, context: Context) -> Findings:  # noqa: ARG001
     """Check what hotset needs on this computer, and say what installs it.
 
-    Exit code 3: something is missing.
+    With `--machine`: which kinds of cache that server can have, and what its disks lack. Modules of
+    the kernel are loaded there, and nothing else is changed. Exit code 3: something is missing.
     """
-    from ...doctor import examine
+    from ...doctor import examine, examine_server
 
-    return Findings(examine())
+    if request.machine is None:
+        return Findings(examine())
+    with places.machine(request.machine) as there:
+        return Findings(examine_server(there))
