@@ -15,7 +15,7 @@ from hotset.cachelayer.hosts.base import Command, Machine, Result, declared
 from hotset.cachelayer.tiers.base import TierSpec
 from hotset.cachelayer.tiers.dmcache import DmCache
 
-_SCRATCH = re.compile(r"/run/hotset/scratch/[a-z-]+-[0-9a-f]{12}")
+_SCRATCH = re.compile(r"/run/hotset/scratch/(disk-[a-z0-9-]+|machine)/[0-9a-f]{12}")
 Answer = str | int | Callable[[], str]
 
 

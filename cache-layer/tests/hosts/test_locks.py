@@ -149,17 +149,27 @@ def test_commands_under_a_lock_fail_and_are_missing_as_without(
             machine.run(["not-there"])
 
 
-def test_scratch_files_of_two_operations_never_meet(runtime: Path) -> None:
+def test_scratch_files_of_two_operations_never_meet() -> None:
     with scratch.folder(Local(), "oltp") as one, scratch.folder(Local(), "oltp") as other:
         assert one != other
         assert Path(one).is_dir()
     assert not Path(one).exists()
-    left = runtime / "scratch" / "oltp-left"
-    left.mkdir()
-    (runtime / "scratch" / "dwh-left").mkdir()
-    with held(Local(), "tier flush oltp", "oltp"):
+
+
+@pytest.mark.parametrize("other", ["dwh", "oltp-2", "oltp-left", None])
+def test_what_a_killed_operation_left_goes_and_what_another_uses_stays(
+    runtime: Path, other: str | None
+) -> None:
+    """Taking the lock of disk oltp once removed the files of a running repair of oltp-2."""
+    left = runtime / "scratch" / "disk-oltp" / "left"
+    left.mkdir(parents=True)
+    with (
+        held(Local(), "tier repair", other or "transfer"),
+        scratch.folder(Local(), other) as used,
+        held(Local(), "tier flush oltp", "oltp"),
+    ):
         assert not left.exists(), "of one that was killed"
-        assert (runtime / "scratch" / "dwh-left").exists(), "another may be at work"
+        assert Path(used).is_dir(), "another is at work"
 
 
 def test_who_may_not_take_a_lock_is_not_told_of_somebody_elses_command(runtime: Path) -> None:

@@ -5,14 +5,16 @@ Status lines after Documentation/admin-guide/device-mapper/cache.rst.
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.cachelayer.common.units import Blocks, Bytes, Sectors
+from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.testbed.backend import alone
 from hotset.cachelayer.tiers import dmcache
 from hotset.cachelayer.tiers.base import (
@@ -551,6 +553,28 @@ def test_a_repair_keeps_the_old_metadata_and_takes_all_for_dirty() -> None:
     xml = machine.files["/run/hotset/cache.xml"][0]
     assert 'cache_block="3" origin_block="9" dirty="true"' in xml
     assert not [line for line in machine.commands if line.startswith("dd if=/run")]
+
+
+def test_copies_of_metadata_are_kept_for_each_disk_whatever_its_name(tmp_path: Path) -> None:
+    """A repair of oltp once removed the copies of oltp-2."""
+    source = tmp_path / "metadata"
+    source.write_bytes(bytes(4096))
+    machine = FakeMachine({"dmsetup ls": "No devices found\n"})
+    tier(machine).repair()
+    (call,) = (one for one in machine.calls if "hotset-archive" in one.argv)
+    *script, folder, _, kept, _, most = call.argv
+    names = [f"data-{day}-101010.metadata" for day in range(20260101, 20260108)]
+    others = [f"data-2-{day}-101010.metadata" for day in range(20260101, 20260108)]
+    for number, name in enumerate((*names, *others)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (number, number))
+    words = [str(tmp_path), str(source), str(tmp_path / Path(kept).name), "data", most]
+    assert folder == "/var/lib/hotset/archive"
+    script[2] = script[2].replace("iflag=direct ", "")
+    Local().run([*script, *words])
+    left = sorted(one.name for one in tmp_path.glob("*.metadata"))
+    assert set(others) < set(left)
+    assert len(left) == len(others) + int(most)
 
 
 def test_what_is_cached_is_read_without_holding_any_io_back() -> None:

@@ -159,7 +159,7 @@ def test_the_accelerated_arm(planned: Planned) -> None:
             "mount -o ro,noload ",
             "filefrag -v",
             "umount /run/hotset/origin",
-            "--to /dev/mapper/hotset-data-cache --exclusive --runs /run/hotset/scratch/transfer-",
+            "--to /dev/mapper/hotset-data-cache --exclusive --runs /run/hotset/scratch/machine/",
             "flashdev compare",
             '<superblock uuid="" block_size="256" nr_cache_blocks="13312" policy="smq"',
             "/cache.xml -o /dev/mapper/hotset-data-meta",

@@ -90,6 +90,6 @@ def _transfer(
     rate: Bytes | None,
 ) -> float:
     limit = [] if rate is None else ["--rate", str(int(rate))]
-    with scratch.folder(machine, "transfer") as folder:
+    with scratch.folder(machine, None) as folder:
         put_lines(machine, lines, folder / "runs")
         return flashdev.copy(machine, [*argv, "--runs", str(folder / "runs"), *limit], on_bytes)

@@ -42,7 +42,7 @@ case "$4$6" in *exclusive*)
     for file in machine.running disk-${5:-*}.running; do
         [ ! -e "$file" ] || flock --wait "$2" "$file" true || killed
     done
-    if [ -n "$5" ]; then rm -rf scratch/"$5"-*; echo "$3" > "disk-$5.holder"
+    if [ -n "$5" ]; then rm -rf "scratch/disk-$5"; echo "$3" > "disk-$5.holder"
     else rm -rf scratch/*; echo "$3" > machine.holder; fi ;;
 esac
 """
@@ -60,6 +60,12 @@ exec 2> /dev/null
 echo held
 exec cat > /dev/null
 """
+
+
+def scratch_of(disk: str | None) -> PurePosixPath:
+    """The folder for what operations on a disk keep meanwhile; None: those that have no disk's
+    lock. Each is a folder's whole name: disks may be called ``oltp`` and ``oltp-2``."""
+    return RUNTIME / "scratch" / (f"disk-{disk}" if disk else "machine")
 
 
 def script(disk: str, unit: str) -> str:

@@ -12,10 +12,10 @@ from .base import Machine
 
 
 @contextmanager
-def folder(machine: Machine, owner: str) -> Iterator[PurePosixPath]:
-    """:param owner: the disk (or what else is locked): the next operation that holds its lock
-    removes what a killed one left (:mod:`.locks`)."""
-    path = locks.RUNTIME / "scratch" / f"{owner}-{uuid.uuid4().hex[:12]}"
+def folder(machine: Machine, disk: str | None) -> Iterator[PurePosixPath]:
+    """:param disk: whose lock is held; None: that of none. The next operation that holds a disk's
+    lock, or the machine's, removes what a killed one left (:mod:`.locks`)."""
+    path = locks.scratch_of(disk) / uuid.uuid4().hex[:12]
     machine.run(["mkdir", "-p", str(path)])
     try:
         yield path

@@ -49,6 +49,8 @@ _CLEAN_SHUTDOWN = 1
 kernel wrote its dirty bits out. Without it they are from an earlier time and mean nothing."""
 ARCHIVE = PurePosixPath("/var/lib/hotset/archive")
 _ARCHIVE_KEEP = 5
+_STAMP_GLOB = f"{'[0-9]' * 8}-{'[0-9]' * 6}"
+"""A copy's time and no more: ``oltp-*`` would be copies of disk ``oltp-2`` as well."""
 
 # $1: the device, $2: its metadata, $3: the copy. What is committed is never written over before the
 # next commit, which changes the superblock: while that stays the same, the copy is of one moment.
@@ -352,8 +354,8 @@ class DmCache(DeviceMapperTier):
         kept = ARCHIVE / f"{self.place.name}-{stamp}.metadata"
         script = (
             'mkdir -p "$1" && dd if="$2" of="$3" bs=1M iflag=direct conv=sparse,fsync status=none'
-            ' && ls -t "$1"/"$4"-*.metadata | tail -n +$(($5 + 1)) | while read -r old; do'
-            ' rm -f "$old"; done'
+            f' && ls -t "$1"/"$4"-{_STAMP_GLOB}.metadata | tail -n +$(($5 + 1)) |'
+            ' while read -r old; do rm -f "$old"; done'
         )
         words = [str(ARCHIVE), str(self.metadata), str(kept), self.place.name, str(_ARCHIVE_KEEP)]
         self.machine.run(["sh", "-c", script, "hotset-archive", *words], timeout_s=_TOOL_TIMEOUT_S)

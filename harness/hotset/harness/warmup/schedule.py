@@ -289,7 +289,7 @@ def _verify(machine: Machine, wanted: Sequence[Unit]) -> None:
     """Ask systemd before anything is changed, where it can be asked."""
     if not _has_systemd_analyze(machine):
         return
-    with scratch.folder(machine, "schedule") as folder:
+    with scratch.folder(machine, None) as folder:
         paths = [folder / unit.name for unit in wanted]
         for unit, path in zip(wanted, paths, strict=True):
             put_text(machine, unit.text, path)
