@@ -11,6 +11,8 @@ import os
 import resource
 from collections.abc import Mapping
 
+from hotset.cachelayer.common.errors import RequestError
+
 PASSWORD = "HOTSET_PASSWORD"  # noqa: S105 - a variable's name
 _OF_ITS_USER = (PASSWORD, "PGPASSWORD", "PGSERVICE", "PGSERVICEFILE", "PGSSLKEY", "PGOPTIONS")
 # libpq would look into the home of who started the server (~/.pgpass, ~/.postgresql). A file that
@@ -28,8 +30,14 @@ def hide_password() -> None:
 
 
 def password() -> str:
-    """What HOTSET_PASSWORD says, hidden or not; empty where it says nothing."""
-    return os.environ.get(PASSWORD, _kept.get(PASSWORD, ""))
+    """What HOTSET_PASSWORD says, hidden or not; empty where it says nothing.
+
+    :raises RequestError: it is no text.
+    """
+    found = os.environ.get(PASSWORD, _kept.get(PASSWORD, ""))
+    if any("\ud800" <= sign <= "\udfff" for sign in found):
+        raise RequestError(f"{PASSWORD} is not valid UTF-8: set it in a UTF-8 locale")
+    return found
 
 
 def of_server(inherited: Mapping[str, str]) -> dict[str, str]:

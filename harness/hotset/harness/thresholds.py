@@ -27,9 +27,12 @@ _COMPARE = {
     ">": operator.gt,
 }
 _FACTORS = {"": 1.0, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "%": 0.01, "/s": 1.0}
+WHOLE = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9][0-9_]*)"
+"""A whole number; commas are between thousands and nowhere else: half of the world writes decimals
+with them."""
 _FORM = re.compile(
     r"\s*(?P<metric>[a-z_0-9.]+\s*(\(\s*[a-z_0-9-]+\s*\))?)\s*(?P<sign><=|>=|==|<|>)\s*"
-    r"(?P<number>[0-9][0-9_,]*(\.[0-9]+)?(e[+-]?[0-9]+)?)\s*(?P<unit>us|µs|ms|s|%|/s)?\s*",
+    rf"(?P<number>{WHOLE}(\.[0-9]+)?(e[+-]?[0-9]+)?)\s*(?P<unit>us|µs|ms|s|%|/s)?\s*",
     re.IGNORECASE,
 )
 _TIME = re.compile(r"(p[0-9.]+|mean|max|latency|queries|query|geomean|warmup)(\(.*\))?")

@@ -198,6 +198,12 @@ def test_bad_options_are_refused_by_name(sql: Sql, scripts: tuple[str, ...]) -> 
     refused(sql("--script", "none.sql@x", *SHORT), 2, "the weight behind @")
 
 
+def test_a_byte_order_mark_is_no_sql(sql: Sql) -> None:
+    script = sql.write("search.sql", "\ufeff" + SEARCH)
+    done = sql("--script", script, *SHORT)
+    assert done.code == 0, done.err
+
+
 def test_ctrl_c_of_a_terminal_keeps_what_was_measured(sql: Sql, tmp_path: Path) -> None:
     """A terminal sends it to every process of the run, those of its users included."""
     file, said = tmp_path / "run.json", tmp_path / "said"

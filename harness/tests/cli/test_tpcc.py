@@ -7,9 +7,11 @@ import io
 import json
 import re
 import signal
+import subprocess
 import threading
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,8 +21,11 @@ from hotset.harness.databases.postgres.client import PostgresDatabase, meaning
 from hotset.harness.databases.postgres.copies import _MARK
 from hotset.harness.terminal.live import View, sparkline
 from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.tpcc.schema import statement
 from hotset.tpcc.window.record import Phase, RunOptions, Tick
-from tests.cli_server import CommandLine, Done
+from tests.cli_server import CommandLine, Done, plain_environment
+from tests.postgres_cluster import PASSWORD
+from tests.pseudo_terminal import HOTSET
 
 database_needed = pytest.mark.database
 SHORT = ("--users", "2", "--warehouses", "2", "--rampup", "0", "--duration", "2")
@@ -274,6 +279,72 @@ def test_what_cannot_be_run_is_said_before_it_starts(tpcc: Tpcc, tmp_path: Path)
     assert (done.code, "--output" in done.err) == (2, True)
 
 
+@pytest.fixture(scope="module")
+def locales(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an 8-bit locale of its own."""
+    folder = tmp_path_factory.mktemp("locales")
+    made = ["localedef", "-i", "de_DE", "-f", "ISO-8859-1", str(folder / "de_DE")]
+    subprocess.run(made, check=True, capture_output=True)
+    return folder
+
+
+@database_needed
+def test_an_8_bit_locale_loses_nothing(tpcc: Tpcc, locales: Path) -> None:
+    env = {"LC_ALL": "de_DE", "LOCPATH": str(locales), "PYTHONUTF8": "0"}
+    done = tpcc("run", *SHORT, "--users", "1,2", "--no-check", env=env)
+    assert done.code == 0, done.err
+    assert "peak: " in done.out
+
+
+@pytest.mark.parametrize("argv", [("doctor",), ("tpcc", "run", "--help"), ("disk", "models")])
+def test_help_and_doctor_need_no_unicode(locales: Path, argv: tuple[str, ...]) -> None:
+    locale = {"LC_ALL": "de_DE", "LOCPATH": str(locales), "PYTHONUTF8": "0"}
+    env = {**plain_environment(), **locale}
+    done = subprocess.run([HOTSET, *argv], env=env, capture_output=True, check=False)
+    assert b"unexpected" not in done.stderr
+    assert done.stdout
+
+
+@database_needed
+def test_a_narrow_terminal_cuts_no_number_off(tpcc: Tpcc) -> None:
+    done = tpcc("run", *SHORT, "--no-check", env={"COLUMNS": "20"})
+    assert done.code == 0, done.err
+    assert "…" not in done.out
+
+
+@database_needed
+def test_a_home_that_cannot_be_written_is_named(tpcc: Tpcc) -> None:
+    done = tpcc("check", env={"XDG_DATA_HOME": "/proc/nowhere"})
+    one_line(done, 3, "/proc/nowhere/hotset", "set XDG_DATA_HOME to a folder")
+
+
+@database_needed
+def test_a_password_is_one_line_of_text(tpcc: Tpcc, tmp_path: Path) -> None:
+    lines = tmp_path / "password"
+    lines.write_text("one\ntwo\n")
+    one_line(tpcc("check", "--password-file", str(lines)), 2, "has more than one line")
+    latin = "M\udcfctze"  # what the environment makes of a byte that is not UTF-8
+    one_line(tpcc("check", env={"HOTSET_PASSWORD": latin}), 2, "HOTSET_PASSWORD is not valid UTF-8")
+
+
+@database_needed
+def test_hidden_sessions_of_others_take_connections(database: PostgresDatabase) -> None:
+    """A role that may not see what others' sessions are still counts them."""
+    text = statement("postgres", "connections")
+    with closing(database.session()) as owner:
+        owner.script(f"CREATE ROLE plain LOGIN PASSWORD '{PASSWORD}'")
+        try:
+            with closing(replace(database, user="plain").session()) as session:
+                ((_, _, free),) = session.query(text)
+                with ExitStack() as others:
+                    for _ in range(5):
+                        others.enter_context(closing(database.session()))
+                    ((_, _, fewer),) = session.query(text)
+            assert int(str(free)) - int(str(fewer)) == 5
+        finally:
+            owner.script("DROP ROLE plain")
+
+
 @database_needed
 def test_a_wrong_password_is_not_echoed(tpcc: Tpcc) -> None:
     done = tpcc("run", *SHORT, env={"HOTSET_PASSWORD": "open-sesame"})
@@ -411,6 +482,10 @@ def test_where_is_no_database(hotset: CommandLine) -> None:
         (["--duration", "0"], "--duration"),
         (["--format", "xml"], "xml"),
         (["--rate", "fast"], "give transactions per second, such as 500/s"),
+        (["--rate", "1,5/s"], "such as 500/s, 1,500/s or 2.5/s"),
+        (["--rate", "2,5,0/s"], "such as 500/s, 1,500/s or 2.5/s"),
+        (["--rate", "1.500/s"], "such as 500/s, 1,500/s or 2.5/s"),
+        (["--threshold", "nopm>=5,0"], "write METRIC, a comparison"),
         (["--rate", "0/s"], "must be above 0"),
         (["--rate", "5", "--think-time"], "exclude each other"),
         (["--rate", "5", "--find-rate", "p95<1s"], "leave rate and think times out"),

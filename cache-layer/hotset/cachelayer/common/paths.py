@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .errors import PrerequisiteError
+
 
 def cache_dir() -> Path:
     """Things that can be made again: the lab's image, loaded databases, calibrations."""
@@ -32,7 +34,13 @@ def config_dir() -> Path:
 
 def _folder(variable: str, default: str) -> Path:
     folder = _place(variable, default)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PrerequisiteError(
+            f"hotset keeps files in {folder}, which cannot be created ({error.strerror}): set"
+            f" {variable} to a folder that you may write to"
+        ) from None
     return folder
 
 

@@ -143,6 +143,8 @@ class Sampler(AbstractContextManager["Sampler"]):
         self._devices = devices
         self._bits = tier.counter_bits if tier else 0
         self._stack = ExitStack()
+        # A clock that is set meanwhile moves no sample.
+        self._epoch = time.time() - time.monotonic()
         self._error: Exception | None = None
         self._first = threading.Event()
         self.samples: list[Sample] = []
@@ -223,7 +225,7 @@ class Sampler(AbstractContextManager["Sampler"]):
             printed = list(islice(lines, expected))
             if len(printed) < expected:
                 return
-            at, counters = time.time(), None
+            at, counters = self._epoch + time.monotonic(), None
             devices: dict[str, IoCounters] = {}
             if self._tier:
                 status = printed.pop(0)

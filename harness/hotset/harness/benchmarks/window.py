@@ -142,7 +142,8 @@ def seconds(text: str, field: str) -> float:
     return float(found[1]) * {None: 1, "s": 1, "m": 60, "h": 3600}[found[2]]
 
 
-_RATE = re.compile(r"([0-9][0-9_,]*(?:\.[0-9]+)?)\s*(?:/s)?")
+_RATE = re.compile(rf"({thresholds.WHOLE}(?:\.[0-9]+)?)\s*(?:/s)?")
+_MAYBE_THOUSANDS = re.compile(r"[0-9]{1,3}\.[0-9]{3}")
 
 
 def rate_per_s(text: str | None) -> float | None:
@@ -155,9 +156,10 @@ def rate_per_s(text: str | None) -> float | None:
     if text is None:
         return None
     found = _RATE.fullmatch(text.strip())
-    if found is None:
+    if found is None or _MAYBE_THOUSANDS.fullmatch(found[1]):
         raise RequestError(
-            f"rate {text!r}: give transactions per second, such as 500/s", field="rate"
+            f"rate {text!r}: give transactions per second, such as 500/s, 1,500/s or 2.5/s",
+            field="rate",
         )
     return float(re.sub("[_,]", "", found[1]))
 

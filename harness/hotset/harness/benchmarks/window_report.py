@@ -40,7 +40,7 @@ def empty_table(columns: Sequence[str], numbers: Sequence[str]) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
     for name in columns:
         if name in numbers:
-            table.add_column(name, justify="right")
+            table.add_column(name, justify="right", overflow="fold")
         else:
             table.add_column(name, no_wrap=name == columns[0])
     return table

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import traceback
+from io import TextIOWrapper
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -67,6 +68,10 @@ def main() -> NoReturn:
     # Said explicitly: a shell's background job inherits an ignored SIGINT.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # An 8-bit locale has no bars: better a question mark than no result.
+            stream.reconfigure(errors="replace")
     hide_password()
     try:
         arguments = _with_run(sys.argv[1:])

@@ -20,6 +20,7 @@ from ..operations.base.result import Lines, Result
 from ..wording import option
 from .options import Format, FormatOption, PasswordFileOption, QuietOption, password_of
 
+_LEAST_COLUMNS = 80
 _PASSWORD_FILE = "password_file"  # noqa: S105 - an option's name
 
 
@@ -96,7 +97,10 @@ def show(result: Result, form: Format) -> None:
     elif form is Format.CSV:
         to_stdout(result.csv())
     else:
-        result.show(Console(highlight=False))
+        console = Console(highlight=False)
+        # Below this, tables cut numbers off; lines that are too long merely wrap.
+        console.width = max(console.width, _LEAST_COLUMNS)
+        result.show(console)
 
 
 def values_of(found: Operation, given: dict[str, Any]) -> dict[str, Any]:

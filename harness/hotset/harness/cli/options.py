@@ -56,7 +56,12 @@ def password_of(file: Path | None) -> str | None:
     if file is None:
         return None
     try:
-        return file.read_text(encoding="utf-8").rstrip("\n")
+        password = file.read_text(encoding="utf-8-sig").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
+        reason = getattr(error, "strerror", None) or "not a text file in UTF-8"
         raise RequestError(f"{file} cannot be read: {reason}", field="password_file") from None
+    if not password.isprintable() and len(password.splitlines()) > 1:
+        raise RequestError(
+            f"{file} has more than one line: the password is one", field="password_file"
+        )
+    return password

@@ -317,6 +317,8 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._work, name="time-use", daemon=True)
         self._failed = ""
+        # As the window's own times: a clock that is set meanwhile changes neither.
+        self._epoch = time.time() - time.monotonic()
         self.readings: list[Reading] = []
         self.io_readings: list[IoReading] = []
         self.io_missing = ""
@@ -340,7 +342,7 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
         try:
             while not self._over.is_set():
                 spent = self._readings.read(time.monotonic())
-                self.readings.append(Reading(time.time(), spent))
+                self.readings.append(Reading(self._now(), spent))
                 if time.monotonic() >= io_due:
                     self._read_io()
                     io_due += _IO_INTERVAL_S
@@ -355,7 +357,10 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
         io = self._readings.io
         counts, self.io_missing = io.read(), io.missing
         if counts is not None:
-            self.io_readings.append(IoReading(time.time(), counts))
+            self.io_readings.append(IoReading(self._now(), counts))
+
+    def _now(self) -> float:
+        return self._epoch + time.monotonic()
 
     def io_window(self, start: float, end: float) -> ServerIo | None:
         """What the server counted from ``start`` to ``end``, by the readings nearest to them."""

@@ -52,7 +52,8 @@ def source(given: str, folder: Path = Path()) -> Source:
     """
     file, weight = split(given)
     try:
-        text = (folder / file).read_text(encoding="utf-8")
+        # Windows' editors put a byte order mark in front.
+        text = (folder / file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise RequestError(f"{file}: {reason}", field="script") from None
@@ -72,7 +73,9 @@ def split(given: str) -> tuple[str, int]:
         return given, 1
     if not re.fullmatch(r"[1-9][0-9]*", weight) or int(weight) > WEIGHT_MAX:
         raise RequestError(
-            f"{given}: the weight behind @ is a number from 1 to {WEIGHT_MAX:,}", field="script"
+            f"{given}: the weight behind @ is a number from 1 to {WEIGHT_MAX:,}; a file with @ in"
+            f" its name is written {given}@1",
+            field="script",
         )
     return file, int(weight)
 

@@ -524,7 +524,7 @@ _SCENARIOS = {"reread", "arrays"}
 
 def _table(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (FileNotFoundError, IsADirectoryError):
         raise SpecError(f"{path}: no such experiment file") from None
     except OSError as error:

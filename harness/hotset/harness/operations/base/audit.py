@@ -13,7 +13,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,9 +83,15 @@ def doing(caller: Caller, found: Operation, request: Request) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        end(id_, "failed", str(error) or type(error).__name__)
+        _end(id_, "failed", str(error) or type(error).__name__)
         raise
-    end(id_, "done")
+    _end(id_, "done")
+
+
+def _end(id_: str, outcome: Outcome, why: str = "") -> None:
+    # What was done is done: a disk that is full by now must not hide how it ended.
+    with suppress(OSError):
+        end(id_, outcome, why)
 
 
 def counts(found: Operation, request: Request) -> bool:
