@@ -54,6 +54,7 @@ def tier(tmp_path: Path) -> Iterator[Path]:
         "--control",
         str(tmp_path / "control"),
         "--volatile",
+        "--discard",
     ]
     with cleanup.part():
         flashdev.serve(local, words, tmp_path / "mount", tmp_path / "log", cleanup, "tier")

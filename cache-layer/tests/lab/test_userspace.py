@@ -31,7 +31,7 @@ from hotset.cachelayer.provisioning.lifecycle import DiskState, TierRefusedError
 from hotset.cachelayer.provisioning.state import TierRecord
 from hotset.cachelayer.stats import region_counters
 from hotset.cachelayer.tiers.base import MetadataDamagedError, TierFailedError, WriteMode
-from hotset.cachelayer.tiers.userspace import Userspace
+from hotset.cachelayer.tiers.userspace import EngineRefusedError, Userspace
 
 from ..enclosed import Enclosed, enclosed
 
@@ -637,6 +637,40 @@ def test_damaged_metadata_are_named_and_a_clean_cache_begins_anew(site: Site) ->
     assert not begun, "it was clean, and whoever is cut off here must still know that"
     lifecycle.repair(site.machine, *cards.find(site.machine, "shop"), print)
     assert site.inspect("shop").report.state == "active"
+
+
+def test_erased_superblocks_are_damage_and_never_an_empty_cache(site: Site) -> None:
+    site.create("shop")
+    folder = site.mount(site.tier("shop").path)
+    site.sh(f"head -c 3000000 /dev/urandom > {folder}/there; sync -f {folder}")
+    site.unmount()
+    site.deactivate("shop")
+    _, disk = cards.find(site.machine, "shop")
+    at = int(disk.metadata[0].start) // 4096
+    site.sh(f"dd if=/dev/zero of={site.flash} bs=4096 count=2 seek={at} conv=notrunc")
+    with pytest.raises(MetadataDamagedError, match="missing"):
+        site.activate("shop")
+
+
+def test_an_origin_that_grew_while_the_tier_was_down_is_taken_up_and_a_shrunk_one_is_waited_for(
+    site: Site,
+) -> None:
+    site.create("shop")
+    folder = site.mount(site.tier("shop").path)
+    written = site.file("there")
+    site.unmount()
+    site.deactivate("shop")
+    origin = site.origin("shop")
+    site.sh(f"truncate -s {100 * MIB} {origin}")
+    tier = site.tier("shop")
+    with pytest.raises(EngineRefusedError, match="has shrunk") as refused:
+        tier.activate()
+    assert "discard" not in str(refused.value)
+    site.sh(f"truncate -s {160 * MIB} {origin}")
+    tier.activate()
+    assert folder == site.mount(tier.path)
+    assert site.sums("there") == [written]
+    site.unmount()
 
 
 def wait_until(ready: object, limit_s: float = 30.0) -> None:

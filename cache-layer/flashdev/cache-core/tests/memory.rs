@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cache_core::engine::{CacheConfig, Engine, Mode, Pace};
 use cache_core::layout::Layout;
-use cache_core::metadata::{Identity, Session, Store, format};
+use cache_core::metadata::{FlashStore, Identity, Session, Store, format};
 use cache_core::policy::{Geometry, Mapping, PolicyKind, make};
 use clap::ValueEnum;
 
@@ -39,7 +39,7 @@ static ALLOCATOR: Counting = Counting;
 /// A flash that keeps its metadata, and an origin that never fails.
 struct Flash(File);
 
-impl Store for Flash {
+impl FlashStore for Flash {
     fn size_bytes(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
@@ -54,6 +54,12 @@ impl Store for Flash {
 
     fn sync_flash(&self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Store for Flash {
+    fn read_origin_at(&self, _: &mut [u8], _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn sync_origin(&self) -> io::Result<()> {

@@ -80,16 +80,19 @@ impl Backing {
         })
     }
 
-    /// Size of the file when it was opened or last looked at, bytes.
+    /// Size of the file when it was opened, or when it was taken in that it has grown, bytes.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes.load(Ordering::Relaxed)
     }
 
-    /// Looks at the size again; returns it.
-    pub(crate) fn follow_size(&self) -> anyhow::Result<u64> {
-        let size_bytes = size_of(&mut self.buffered.try_clone()?)?;
+    /// Its size by now, bytes; nothing changes by that.
+    pub(crate) fn size_now(&self) -> anyhow::Result<u64> {
+        size_of(&mut self.buffered.try_clone()?)
+    }
+
+    /// Takes in that it has grown to so many bytes.
+    pub(crate) fn grow_to(&self, size_bytes: u64) {
         self.size_bytes.store(size_bytes, Ordering::Relaxed);
-        Ok(size_bytes)
     }
 
     /// The file once more, for buffered I/O; locked as long as this is.

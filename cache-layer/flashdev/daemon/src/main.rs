@@ -16,8 +16,9 @@ use cli::whatif::{MrcArgs, SimulateArgs, TraceCommand, run_mrc, run_simulate, ru
 use flashdev::Refusal;
 use flashdev::backing::Durability;
 use flashdev::direct_io::DIRECT_ALIGN;
+use flashdev::flash_file::Part;
 use flashdev::serve::{ServeOptions, serve};
-use flashdev::tier::{check_tier, serve_tier};
+use flashdev::tier::{check_tier, format_flash, serve_tier};
 use flashdev::tools::ask::ask;
 use flashdev::tools::compare::compare;
 use flashdev::tools::copy::{CopyOptions, Run, copy, read_runs};
@@ -52,6 +53,11 @@ enum Command {
     /// unmount, and then writes its counters as a line of JSON to stderr. The flash remembers what
     /// is cached, through crashes too.
     Tier(Box<TierArgs>),
+    /// Have a flash say that its cache is empty, whatever was on it: dirty blocks are lost.
+    ///
+    /// `flashdev tier` begins a new cache only on such a flash; one with no metadata at all may have
+    /// been erased, and is refused.
+    Format(FormatArgs),
     /// Print what a model promises: random IOPS by queue depth, sequential rates.
     Expect(ExpectArgs),
     /// Measure this machine's speed at a database's kind of work.
@@ -139,6 +145,17 @@ struct ServeArgs {
 }
 
 #[derive(Args)]
+struct FormatArgs {
+    /// The flash, a file or block device.
+    #[arg(long, value_name = "FILE|DEVICE")]
+    flash: PathBuf,
+    /// A part of it in bytes, START:SIZE; those that the tier has, or just its METADATA's [default:
+    /// all of it].
+    #[arg(long, value_name = "PART")]
+    flash_part: Vec<Part>,
+}
+
+#[derive(Args)]
 struct CpuArgs {
     /// How long to run.
     #[arg(long, default_value = "2", value_parser = parse_seconds)]
@@ -213,6 +230,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(args) => run_serve(args),
         Command::Tier(args) => run_tier(*args),
+        Command::Format(args) => format_flash(&args.flash, &args.flash_part),
         Command::Expect(args) => run_expect(&args),
         Command::Cpu(args) => run_cpu(&args),
         Command::Copy(args) => run_copy(args),

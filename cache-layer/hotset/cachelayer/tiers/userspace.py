@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Literal
 
-from ..block import devicemapper, extents, flashdev, loop
+from ..block import extents, flashdev, loop
 from ..block.devicemapper import Part, Place, total
 from ..block.extents import Run
 from ..common.errors import RequestError
@@ -44,6 +44,9 @@ _NOTES = {
     "read-only": "a device failed while the flash held writes that are not on the origin yet: the"
     " disk is read-only now. The engine's log says which device",
 }
+_KEEPS_ALL = ("in use by another", "the origin has shrunk", "has format version")
+"""What the engine refuses though nothing on the flash is damaged or lost: once the cause is gone,
+it takes everything up again."""
 _OTHER_SIZE = re.compile(r"with a cache size of (\d+) bytes, not")
 
 
@@ -109,9 +112,14 @@ class Userspace(PlacedTier, EngineTier):
         return self.path
 
     def empty(self) -> None:
-        """Forget everything that is cached, while the engine does not run: without superblocks it
-        begins a new cache."""
-        devicemapper.wipe(self.machine, self.place.flash, self.place.metadata)
+        """Forget everything that is cached, while the engine does not run."""
+        self.machine.run(self.format_argv())
+
+    def format_argv(self) -> list[str]:
+        """Has the flash say that its cache is empty: only then the engine begins a new one. A flash
+        without superblocks may have been erased, which it refuses."""
+        parts = [word for part in self.place.metadata for word in ("--flash-part", _text(part))]
+        return [flashdev.on(self.machine), "format", "--flash", str(self.place.flash), *parts]
 
     def activate(self, on_usable: Callable[[], None] = lambda: None) -> None:
         """Start the engine on what lies on flash and origin.
@@ -187,10 +195,10 @@ class Userspace(PlacedTier, EngineTier):
 
     def _refused(self, said: str) -> Exception:
         words = said.splitlines()[-1].removeprefix("flashdev: ")[-600:]
+        if any(one in words for one in _KEEPS_ALL):
+            return EngineRefusedError(f"{self.path}: {words.partition(', or give --discard')[0]}")
         if "metadata on the flash" in words or "the cache on the flash" in words:
             return MetadataDamagedError(f"{self.place.flash}: {words}")
-        if "in use by another" in words:
-            return EngineRefusedError(f"{self.path}: {words}")
         return TierFailedError(f"{self.path}: the cache engine did not start: {words}")
 
     def may_be_dirty(self) -> bool:

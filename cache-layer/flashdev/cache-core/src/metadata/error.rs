@@ -16,6 +16,13 @@ pub enum MetadataError {
     /// What is there is not what was written.
     #[error("metadata on the flash is damaged ({0}): restore the flash file, or {DISCARD}")]
     Damaged(&'static str),
+    /// There is nothing where the superblocks are.
+    #[error(
+        "metadata on the flash is missing (its superblocks are zeros): if there was a cache, it was \
+         erased, dirty blocks and all: restore the flash file; if the flash is new, begin an \
+         empty cache with `flashdev format` or --discard"
+    )]
+    Missing,
     /// Another program's format.
     #[error(
         "metadata on the flash has format version {found}, but this program reads version \
@@ -44,6 +51,17 @@ pub enum MetadataError {
         /// What it was made with.
         found: u64,
         /// What was given now.
+        given: u64,
+    },
+    /// The origin is smaller than it was.
+    #[error(
+        "the origin has shrunk from {found} to {given} bytes since the cache on the flash was last \
+         in use: grow it again, or restore it; until then nothing is lost"
+    )]
+    Shrunk {
+        /// Its size when the cache was last in use.
+        found: u64,
+        /// Its size now.
         given: u64,
     },
     /// Nothing was ever synced, and the computer stopped.

@@ -9,7 +9,7 @@
 use std::io;
 
 use super::slots::Change;
-use super::store::{Store, is_sealed, seal, take};
+use super::store::{FlashStore, is_sealed, seal, take};
 use crate::layout::{Layout, RECORD_BYTES};
 use crate::policy::Slot;
 
@@ -136,7 +136,7 @@ pub(super) struct Journal {
 impl Journal {
     /// Reads the journal that this generation uses.
     pub(super) fn read(
-        store: &impl Store,
+        store: &impl FlashStore,
         layout: &Layout,
         generation: u64,
     ) -> io::Result<Journal> {

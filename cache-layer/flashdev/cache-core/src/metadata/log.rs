@@ -316,6 +316,12 @@ impl Log {
         self.own.sync && !self.careless && at_risk()
     }
 
+    /// Which journal records go to.
+    #[cfg(test)]
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// A log that is broken on purpose, which tests must find out.
     #[cfg(test)]
     pub(crate) fn set_careless(&mut self) {

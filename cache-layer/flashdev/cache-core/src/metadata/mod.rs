@@ -31,6 +31,7 @@ use slots::{Entry, mappings};
 use superblock::Superblock;
 
 mod error;
+mod growth;
 mod journal;
 mod log;
 mod recovery;
@@ -45,10 +46,8 @@ pub use error::MetadataError;
 pub(crate) use log::pop_until;
 pub use log::{CommitTicket, Log, LogDone, LogIo, LogPart, SyncKind, Ticket};
 pub use slots::Change;
-pub use store::Store;
+pub use store::{FlashStore, Store};
 pub use superblock::{BootId, Identity, OriginId, Session};
-
-use crate::layout::PAGE_BYTES;
 
 /// What the last session left behind.
 #[derive(Debug)]
@@ -59,16 +58,23 @@ pub struct Recovered {
     pub clean_shutdown: bool,
 }
 
-/// Whether there is anything in the place of the superblocks: not on a new flash.
+/// Whether the flash says that its cache is empty, so that a new one is to be [made](format()) on it.
+/// A flash with nothing on it says no such thing: it may have been erased.
+///
+/// # Errors
+/// [`MetadataError::Io`], or [`MetadataError::Version`].
+pub fn is_empty(store: &impl FlashStore) -> Result<bool, MetadataError> {
+    Ok(superblock::is_empty(&superblock::read_copies(store)?))
+}
+
+/// Has the flash say for good that its cache is empty, whatever was on it before.
 ///
 /// # Errors
 /// [`MetadataError::Io`].
-pub fn is_formatted(store: &impl Store) -> Result<bool, MetadataError> {
-    let mut superblocks = [0; 2 * PAGE_BYTES as usize];
-    store
-        .read_at(&mut superblocks, 0)
-        .map_err(MetadataError::io("read the superblocks of the flash"))?;
-    Ok(superblocks.iter().any(|&byte| byte != 0))
+pub fn make_empty(store: &impl FlashStore) -> Result<(), MetadataError> {
+    superblock::write_empty(store)
+        .map(drop)
+        .map_err(MetadataError::io("empty the cache on the flash"))
 }
 
 /// Makes a new, empty cache, whatever was on the flash before. All of METADATA is written, so that
@@ -93,21 +99,32 @@ pub fn format_with(
 ) -> Result<Log, MetadataError> {
     let layout = check_sizes(store, session)?;
     let cannot_write = || MetadataError::io("write the metadata of a new cache");
+    // First, and for good: not even a computer that stops may bring the old cache back once its slots
+    // have been written to.
+    let emptied = superblock::write_empty(store).map_err(cannot_write())?;
     store::wipe(store, &layout).map_err(cannot_write())?;
     let mut entries = vec![Entry::default(); layout.slots() as usize];
     for mapping in mappings {
         entries[mapping.slot as usize] = Entry::clean(mapping);
     }
-    start(store, Superblock::of(session), 1, entries).map_err(cannot_write())
+    start(store, Superblock::of(session), emptied + 1, entries).map_err(cannot_write())
 }
 
-/// Takes up the cache that is on the flash.
+/// Takes up the cache that is on the flash. The origin may have grown since it was last in use.
 ///
 /// # Errors
-/// A [`MetadataError`] if it is damaged, or was made with another layout, for another origin or in
-/// another format.
+/// A [`MetadataError`] if it is missing or damaged, or was made with another layout, for another
+/// origin or in another format, or if the origin has shrunk.
 pub fn open(store: &impl Store, session: &Session) -> Result<(Log, Recovered), MetadataError> {
-    let (own, found) = find(store, session)?;
+    let (own, mut found) = find(store, session)?;
+    let Identity {
+        layout,
+        origin_bytes,
+        ..
+    } = own.identity;
+    let sizes = (found.origin_bytes, origin_bytes);
+    growth::follow(store, &layout, sizes, &mut found.entries)
+        .map_err(MetadataError::io("take in an origin that has grown"))?;
     let recovered = Recovered {
         mappings: mappings(&found.entries),
         clean_shutdown: found.clean_shutdown,
@@ -124,11 +141,11 @@ pub fn open(store: &impl Store, session: &Session) -> Result<(Log, Recovered), M
 ///
 /// # Errors
 /// As those of [`open`].
-pub fn check(store: &impl Store, session: &Session) -> Result<(), MetadataError> {
+pub fn check(store: &impl FlashStore, session: &Session) -> Result<(), MetadataError> {
     find(store, session).map(|_| ())
 }
 
-fn find(store: &impl Store, session: &Session) -> Result<(Superblock, Found), MetadataError> {
+fn find(store: &impl FlashStore, session: &Session) -> Result<(Superblock, Found), MetadataError> {
     check_sizes(store, session)?;
     let own = Superblock::of(session);
     let found = recovery::recover(store, &own)?;
@@ -136,7 +153,7 @@ fn find(store: &impl Store, session: &Session) -> Result<(Superblock, Found), Me
 }
 
 fn check_sizes(
-    store: &impl Store,
+    store: &impl FlashStore,
     session: &Session,
 ) -> Result<crate::layout::Layout, MetadataError> {
     let layout = session.identity.layout;

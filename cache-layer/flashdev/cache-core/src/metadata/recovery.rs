@@ -13,12 +13,15 @@
 //! which the origin lacks: they would be there until the slot is given up, and then revert. The
 //! origin has the committed bytes of a clean slot, so it is the slot that is forgotten.
 
+use fixedbitset::FixedBitSet;
+
 use super::MetadataError;
 use super::journal::{Event, Journal};
 use super::slots::{Content, Entry};
-use super::store::Store;
-use super::superblock::{Copy, Superblock, read_copies};
+use super::store::FlashStore;
+use super::superblock::{Copy, Superblock, emptied_up_to, read_copies};
 use super::table;
+use crate::layout::Layout;
 
 /// What recovery found.
 #[derive(Debug)]
@@ -27,15 +30,30 @@ pub(super) struct Found {
     pub(super) newest: u64,
     /// The generation whose table and superblock count.
     pub(super) generation: u64,
+    /// Size of the origin then, bytes.
+    pub(super) origin_bytes: u64,
     pub(super) entries: Vec<Entry>,
     pub(super) clean_shutdown: bool,
 }
 
 /// Finds the state. `own` is the superblock that this session would write.
-pub(super) fn recover(store: &impl Store, own: &Superblock) -> Result<Found, MetadataError> {
+pub(super) fn recover(store: &impl FlashStore, own: &Superblock) -> Result<Found, MetadataError> {
     let copies = read_copies(store)?;
-    let copy_damaged = copies.iter().any(|copy| matches!(copy, Copy::Damaged));
+    if copies.iter().all(|copy| matches!(copy, Copy::Blank)) {
+        return Err(MetadataError::Missing);
+    }
+    let emptied = emptied_up_to(&copies).unwrap_or(0);
     let mut superblocks: Vec<Superblock> = copies.iter().filter_map(whole).collect();
+    superblocks.retain(|superblock| superblock.generation > emptied);
+    // Beside its very first superblock, earlier programs left the other one blank.
+    let is_first = superblocks
+        .iter()
+        .all(|superblock| superblock.generation == 1);
+    let copy_damaged = copies.iter().any(|copy| match copy {
+        Copy::Damaged => true,
+        Copy::Blank => !is_first,
+        Copy::Whole(_) | Copy::Empty(_) => false,
+    });
     superblocks.sort_by_key(|superblock| std::cmp::Reverse(superblock.generation));
     let newest = superblocks
         .first()
@@ -67,7 +85,7 @@ pub(super) fn recover(store: &impl Store, own: &Superblock) -> Result<Found, Met
 fn whole(copy: &Copy) -> Option<Superblock> {
     match copy {
         Copy::Whole(superblock) => Some(*superblock),
-        Copy::Blank | Copy::Damaged => None,
+        Copy::Blank | Copy::Damaged | Copy::Empty(_) => None,
     }
 }
 
@@ -106,9 +124,12 @@ impl Past<'_> {
         if computer_stopped {
             forget_clean(&mut entries);
         }
+        let origin_bytes = self.superblock.identity.origin_bytes;
+        check_blocks(&self.own.identity.layout, origin_bytes, &entries)?;
         Ok(Found {
             newest,
             generation,
+            origin_bytes,
             entries,
             clean_shutdown,
         })
@@ -213,6 +234,31 @@ fn apply(events: &[Event], entries: &mut [Entry]) -> Result<(), MetadataError> {
                 .ok_or(MetadataError::Damaged("a record that makes no sense"))?;
             *entry = after;
         }
+    }
+    Ok(())
+}
+
+/// Refuses blocks that cannot be: beyond the origin's end, in two slots, or without a part that
+/// they do not have.
+fn check_blocks(
+    layout: &Layout,
+    origin_bytes: u64,
+    entries: &[Entry],
+) -> Result<(), MetadataError> {
+    let blocks = layout.origin_blocks(origin_bytes)?;
+    let all = layout.sub_blocks().all();
+    let mut seen = FixedBitSet::with_capacity(blocks as usize);
+    for entry in entries
+        .iter()
+        .filter(|entry| entry.content != Content::Free)
+    {
+        let wrong = match entry.block {
+            block if block >= blocks => "a block beyond the end of the origin",
+            _ if entry.missing & !all != 0 => "a part that its block does not have",
+            block if seen.put(block as usize) => "one block in two slots",
+            _ => continue,
+        };
+        return Err(MetadataError::Damaged(wrong));
     }
     Ok(())
 }

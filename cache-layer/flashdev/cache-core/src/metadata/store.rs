@@ -5,9 +5,9 @@ use std::io;
 
 use crate::layout::Layout;
 
-/// The flash and the origin, as far as starting a cache needs them. While it runs, whoever drives
-/// the [`Log`](super::Log) does its I/O.
-pub trait Store {
+/// The flash, as far as starting a cache needs it. While it runs, whoever drives the
+/// [`Log`](super::Log) does its I/O.
+pub trait FlashStore {
     /// Size of the flash, bytes.
     fn size_bytes(&self) -> io::Result<u64>;
 
@@ -19,6 +19,12 @@ pub trait Store {
 
     /// Makes everything written to the flash before durable.
     fn sync_flash(&self) -> io::Result<()>;
+}
+
+/// The flash and the origin.
+pub trait Store: FlashStore {
+    /// Fills the buffer from the origin.
+    fn read_origin_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
     /// Makes everything written to the origin before durable.
     fn sync_origin(&self) -> io::Result<()>;
@@ -27,14 +33,10 @@ pub trait Store {
 /// Zeros are written in pieces of this size when a cache is made, bytes.
 const ZEROS_BYTES: usize = 64 << 10;
 
-/// Overwrites METADATA with zeros, the superblocks first and for good: not even a computer that
-/// stops may bring the old cache back once its slots have been written to.
-pub(super) fn wipe(store: &impl Store, layout: &Layout) -> io::Result<()> {
+/// Overwrites tables and journals with zeros.
+pub(super) fn wipe(store: &impl FlashStore, layout: &Layout) -> io::Result<()> {
     let zeros = [0; ZEROS_BYTES];
-    let superblocks_end = layout.table_offset(0);
-    store.write_at(&zeros[..superblocks_end as usize], 0)?;
-    store.sync_flash()?;
-    let mut offset = superblocks_end;
+    let mut offset = layout.table_offset(0);
     while offset < layout.metadata_bytes {
         let count = (layout.metadata_bytes - offset).min(ZEROS_BYTES as u64);
         store.write_at(&zeros[..count as usize], offset)?;

@@ -1,7 +1,9 @@
 //! The superblock: whose cache this is, and which generation of table and journal counts.
 
+use std::io;
+
 use super::MetadataError;
-use super::store::{Store, is_sealed, seal, take};
+use super::store::{FlashStore, is_sealed, seal, take};
 use crate::layout::{Layout, PAGE_BYTES};
 
 /// Superblocks are as large as the unit that a device writes whole or not at all, bytes: losing
@@ -22,7 +24,8 @@ pub type BootId = [u8; 16];
 /// A number that an origin keeps for life.
 pub type OriginId = [u8; 16];
 
-/// Origin and layout, as they must stay for the metadata to mean anything.
+/// Origin and layout, as they must stay for the metadata to mean anything; but for the origin's
+/// size, which may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// How the flash is cut up.
@@ -60,10 +63,12 @@ pub(super) struct Superblock {
 /// What was found in the place of a superblock.
 #[derive(Debug)]
 pub(super) enum Copy {
-    /// Zeros: none was ever written.
+    /// Zeros: none was ever written, or it was erased.
     Blank,
     /// Something that is no superblock.
     Damaged,
+    /// The cache was emptied: superblocks up to this generation do not count any more.
+    Empty(u64),
     /// A superblock.
     Whole(Superblock),
 }
@@ -126,6 +131,9 @@ impl Superblock {
                 known: VERSION,
             });
         }
+        if let Some(generation) = generation_of_empty(bytes) {
+            return Ok(Copy::Empty(generation));
+        }
         let [closed] = take(&mut rest);
         let [sync] = take(&mut rest);
         let mut number = || u64::from_le_bytes(take(&mut rest));
@@ -151,20 +159,88 @@ impl Superblock {
     }
 }
 
+/// Where magic and version end, and where the generation lies, of every superblock.
+const HEAD_BYTES: usize = 12;
+const GENERATION: std::ops::Range<usize> = 14..22;
+
+/// What says that a cache is empty, as wanted: a superblock with a generation and nothing else.
+/// Programs that do not know of it take it for another origin's, and refuse it.
+fn empty(generation: u64) -> [u8; SUPERBLOCK_BYTES] {
+    let mut bytes = [0; SUPERBLOCK_BYTES];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..HEAD_BYTES].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[GENERATION].copy_from_slice(&generation.to_le_bytes());
+    seal(&mut bytes);
+    bytes
+}
+
+fn generation_of_empty(bytes: &[u8; SUPERBLOCK_BYTES]) -> Option<u64> {
+    let generation = u64::from_le_bytes(bytes[GENERATION].try_into().expect("eight bytes"));
+    let mut wanted = empty(generation);
+    // An older version's would be as empty.
+    wanted[8..HEAD_BYTES].copy_from_slice(&bytes[8..HEAD_BYTES]);
+    seal(&mut wanted);
+    (wanted == *bytes).then_some(generation)
+}
+
+/// Has the flash say for good that its cache is empty; returns the generation up to which nothing
+/// counts any more. Killed in between, it says so as well, or the old cache is still there.
+pub(super) fn write_empty(store: &impl FlashStore) -> io::Result<u64> {
+    let mut newest = 0;
+    for place in 0..2 {
+        newest = newest.max(match Superblock::decode(&read(store, place)?) {
+            Ok(Copy::Whole(superblock)) => superblock.generation,
+            Ok(Copy::Empty(generation)) => generation,
+            Ok(Copy::Blank | Copy::Damaged) | Err(_) => 0,
+        });
+    }
+    for place in 0..2 {
+        store.write_at(&empty(newest), place * PAGE_BYTES)?;
+    }
+    store.sync_flash()?;
+    Ok(newest)
+}
+
+fn read(store: &impl FlashStore, place: u64) -> io::Result<[u8; SUPERBLOCK_BYTES]> {
+    let mut bytes = [0; SUPERBLOCK_BYTES];
+    store.read_at(&mut bytes, place * PAGE_BYTES)?;
+    Ok(bytes)
+}
+
 /// Both superblocks. They lie at the start of the flash whatever its layout is.
-pub(super) fn read_copies(store: &impl Store) -> Result<[Copy; 2], MetadataError> {
-    let read = |place: u64| -> Result<Copy, MetadataError> {
-        let mut bytes = [0; SUPERBLOCK_BYTES];
-        store
-            .read_at(&mut bytes, place * PAGE_BYTES)
-            .map_err(MetadataError::io("read the superblocks of the flash"))?;
+pub(super) fn read_copies(store: &impl FlashStore) -> Result<[Copy; 2], MetadataError> {
+    let copy = |place: u64| -> Result<Copy, MetadataError> {
+        let bytes =
+            read(store, place).map_err(MetadataError::io("read the superblocks of the flash"))?;
         Superblock::decode(&bytes)
     };
-    Ok([read(0)?, read(1)?])
+    Ok([copy(0)?, copy(1)?])
+}
+
+/// Up to which generation superblocks do not count, if the cache was ever emptied.
+pub(super) fn emptied_up_to(copies: &[Copy; 2]) -> Option<u64> {
+    let generations = copies.iter().filter_map(|copy| match copy {
+        Copy::Empty(generation) => Some(*generation),
+        _ => None,
+    });
+    generations.max()
+}
+
+/// Whether the flash says that its cache is empty. It does not if one of the superblocks cannot be
+/// read: that one may be newer.
+pub(super) fn is_empty(copies: &[Copy; 2]) -> bool {
+    let Some(emptied) = emptied_up_to(copies) else {
+        return false;
+    };
+    copies.iter().all(|copy| match copy {
+        Copy::Empty(_) => true,
+        Copy::Whole(superblock) => superblock.generation <= emptied,
+        Copy::Blank | Copy::Damaged => false,
+    })
 }
 
 impl Identity {
-    /// Refuses metadata that was made for something else.
+    /// Refuses metadata that was made for something else. The origin may have grown since.
     pub(super) fn check_found(&self, found: &Identity) -> Result<(), MetadataError> {
         let (ours, theirs) = (&self.layout, &found.layout);
         let sizes = [
@@ -172,14 +248,21 @@ impl Identity {
             ("metadata size", ours.metadata_bytes, theirs.metadata_bytes),
             ("cache size", ours.cache_bytes, theirs.cache_bytes),
             ("volume size", ours.volume_bytes, theirs.volume_bytes),
-            ("origin size", self.origin_bytes, found.origin_bytes),
         ];
         if self.origin_id != found.origin_id {
             return Err(MetadataError::OtherOrigin);
         }
-        match sizes.into_iter().find(|(_, given, found)| given != found) {
-            None => Ok(()),
-            Some((what, given, found)) => Err(MetadataError::OtherSize { what, found, given }),
+        if let Some((what, given, found)) =
+            sizes.into_iter().find(|(_, given, found)| given != found)
+        {
+            return Err(MetadataError::OtherSize { what, found, given });
         }
+        if self.origin_bytes < found.origin_bytes {
+            return Err(MetadataError::Shrunk {
+                found: found.origin_bytes,
+                given: self.origin_bytes,
+            });
+        }
+        Ok(())
     }
 }

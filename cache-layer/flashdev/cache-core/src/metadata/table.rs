@@ -7,14 +7,14 @@
 use std::io;
 
 use super::slots::{Content, Entry};
-use super::store::{Store, is_sealed, seal, take};
+use super::store::{FlashStore, is_sealed, seal, take};
 use crate::layout::{ENTRIES_PER_PAGE, ENTRY_BYTES, Layout, PAGE_BYTES};
 
 pub(super) type Page = [u8; PAGE_BYTES as usize];
 
 /// Writes the table of this generation.
 pub(super) fn write(
-    store: &impl Store,
+    store: &impl FlashStore,
     layout: &Layout,
     generation: u64,
     entries: &[Entry],
@@ -29,7 +29,7 @@ pub(super) fn write(
 
 /// Reads the table of this generation; `None` if a page of it is damaged.
 pub(super) fn read(
-    store: &impl Store,
+    store: &impl FlashStore,
     layout: &Layout,
     generation: u64,
 ) -> io::Result<Option<Vec<Entry>>> {

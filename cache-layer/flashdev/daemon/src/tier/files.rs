@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use anyhow::Context;
-use cache_core::metadata::{BootId, Store};
+use cache_core::metadata::{BootId, FlashStore, Store};
 
 use super::origin::OriginFile;
 use crate::flash_file::FlashFile;
@@ -15,7 +15,7 @@ pub(super) struct StoreFiles<'a> {
     pub(super) origin: &'a OriginFile,
 }
 
-impl Store for StoreFiles<'_> {
+impl FlashStore for StoreFiles<'_> {
     fn size_bytes(&self) -> io::Result<u64> {
         Ok(self.flash.size_bytes())
     }
@@ -30,6 +30,31 @@ impl Store for StoreFiles<'_> {
 
     fn sync_flash(&self) -> io::Result<()> {
         self.flash.sync_data()
+    }
+}
+
+/// A flash without its origin.
+impl FlashStore for FlashFile {
+    fn size_bytes(&self) -> io::Result<u64> {
+        Ok(FlashFile::size_bytes(self))
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read_exact_at(buffer, offset)
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.write_all_at(data, offset)
+    }
+
+    fn sync_flash(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+impl Store for StoreFiles<'_> {
+    fn read_origin_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.origin.read_exact_at(buffer, offset)
     }
 
     fn sync_origin(&self) -> io::Result<()> {

@@ -39,7 +39,7 @@ mod tests;
 
 pub use cache_core::engine::Mode;
 pub use origin::NamedOrigin;
-pub use run::{TierOptions, check_tier, dirty_target, serve_tier};
+pub use run::{TierOptions, check_tier, dirty_target, format_flash, serve_tier};
 
 /// A cache over an origin.
 struct Tier {

@@ -46,6 +46,19 @@ impl OriginFile {
     /// A [`Refusal`] where the file system keeps no user attributes or somebody else's value is
     /// in the attribute; otherwise what the operating system says.
     pub(super) fn open(path: &Path, named: Option<&NamedOrigin>) -> anyhow::Result<OriginFile> {
+        OriginFile::identified(path, named, |file| give_id(file))
+    }
+
+    /// The same for whoever changes nothing: one that has no id has that of nobody.
+    pub(super) fn look_at(path: &Path, named: Option<&NamedOrigin>) -> anyhow::Result<OriginFile> {
+        OriginFile::identified(path, named, |_| Ok(OriginId::default()))
+    }
+
+    fn identified(
+        path: &Path,
+        named: Option<&NamedOrigin>,
+        without: impl FnOnce(&File) -> io::Result<OriginId>,
+    ) -> anyhow::Result<OriginFile> {
         let shown = path.display();
         let mut file = File::options()
             .read(true)
@@ -63,7 +76,7 @@ impl OriginFile {
         }
         let id = match file.get_xattr(ID_ATTRIBUTE) {
             Ok(Some(value)) => OriginId::try_from(value.as_slice()).map_err(|_| foreign(path))?,
-            Ok(None) => give_id(&file).map_err(|error| explain(error, path))?,
+            Ok(None) => without(&file).map_err(|error| explain(error, path))?,
             Err(error) => return Err(explain(error, path)),
         };
         Ok(OriginFile {
@@ -98,12 +111,24 @@ impl OriginFile {
     /// Makes it another origin, for good: no cache that knew it will be taken for its own again.
     pub(super) fn give_new_id(&self) -> io::Result<()> {
         match &self.named {
-            Some(named) => File::create(&named.given_up)?.sync_all(),
+            Some(named) => {
+                File::create(&named.given_up)?.sync_all()?;
+                // Its name, too.
+                let folder = named
+                    .given_up
+                    .parent()
+                    .filter(|path| *path != Path::new(""));
+                File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+            }
             None => {
                 give_id(&self.file)?;
                 self.file.sync_all()
             }
         }
+    }
+
+    pub(super) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(&self.file, buffer, offset)
     }
 
     pub(super) fn sync(&self) -> io::Result<()> {

@@ -7,7 +7,7 @@
 //! | `{"heat": {"extent_blocks": 64}}` | [`Heat`]; without a number, at most 4096 extents |
 //! | `{"regions": {}}` | [`Regions`]: the counters of hits and misses by region of the origin |
 //! | `{"set": {"migration_threshold": 2048, "dirty_target": 25}}` | [`Settings`] as they are then; both may be left out |
-//! | `{"reconfigure": {"policy": "arc", "mode": "writethrough", "cache_bytes": N, "flash_parts": ["START:SIZE", …], "follow_origin": true}}` | [`Configuration`] as it is then; each may be left out. Requests wait meanwhile; counters begin anew |
+//! | `{"reconfigure": {"policy": "arc", "mode": "writethrough", "cache_bytes": N, "flash_parts": ["START:SIZE", …], "follow_origin": true}}` | [`Configuration`] as it is then; each may be left out. Requests wait meanwhile; counters begin anew. `cache_bytes` is refused where there is a VOLUME, which lies behind the cache |
 //! | `{"shares": {}}` | [`Division`]: what is pinned, excluded and shared, and how much of it is cached |
 //! | `{"share": {"pinned": [{"name": "table:orders", "runs": [[first, count], …]}], "excluded": […], "shares": [{"name": "database:shop", "runs": […], "guaranteed": 800, "most": 1200}]}}` | the same, as it is then: what is named takes the place of all that was; each may be left out |
 //! | `{"shared": {}}` | [`Wanted`]: what was said last |

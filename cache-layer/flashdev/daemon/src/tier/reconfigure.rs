@@ -57,8 +57,7 @@ impl Tier {
         let wanted = self.wanted(wanted)?;
         self.ready_for(&wanted)?;
         let config = *self.lock().engine.config();
-        let is_same = wanted.layout == config.layout && wanted.origin_bytes == config.origin_bytes;
-        let needs_flush = !is_same || wanted.mode != config.mode;
+        let needs_flush = wanted.layout != config.layout || wanted.mode != config.mode;
         if needs_flush {
             // Most of it, while requests go on.
             self.clean_all_undisturbed()
@@ -92,8 +91,15 @@ impl Tier {
             cache_bytes: asked.cache_bytes.unwrap_or(config.layout.cache_bytes),
             ..config.layout
         };
+        // It lies behind the cache, is served from there, and would be another block's.
+        ensure!(
+            layout == config.layout || layout.volume_bytes == 0,
+            "cache_bytes {}: the VOLUME lies behind the cache and cannot be moved while it is in use: \
+             make the tier anew with --discard after a flush and a copy of its VOLUME",
+            layout.cache_bytes
+        );
         let origin_bytes = match asked.follow_origin {
-            true => self.origin_file.follow_size()?,
+            true => self.origin_file.size_now()?,
             false => config.origin_bytes,
         };
         ensure!(
@@ -175,15 +181,16 @@ impl Tier {
                 boot_id: boot_id()?,
             })
         };
-        let old = session(before.layout, before.origin_bytes)?;
-        let (mut log, recovered) = metadata::open(&store, &old)?;
+        self.origin_file.grow_to(wanted.origin_bytes);
+        let taken_up = session(before.layout, wanted.origin_bytes)?;
+        let (mut log, recovered) = metadata::open(&store, &taken_up)?;
         let mut mappings = recovered.mappings;
         if let Some(parts) = &wanted.parts {
             self.flash_file.set_parts(&self.flash_path, parts)?;
         }
         let geometry = wanted.geometry()?;
         let new = session(wanted.layout, wanted.origin_bytes)?;
-        if new.identity != old.identity {
+        if new.identity != taken_up.identity {
             mappings.retain(|mapping| mapping.slot < geometry.slots);
             log = metadata::format_with(&store, &new, &mappings)?;
         }

@@ -85,8 +85,8 @@ pub struct TierOptions {
 
 /// The files below a tier.
 pub(super) struct Files {
-    origin: Arc<Backing>,
-    flash: Arc<FlashFile>,
+    pub(super) origin: Arc<Backing>,
+    pub(super) flash: Arc<FlashFile>,
 }
 
 /// Serves a tier until a signal or an unmount, then writes its state and counters.
@@ -114,16 +114,25 @@ pub fn serve_tier(options: &TierOptions) -> anyhow::Result<()> {
 /// The same [`Refusal`] as there, or a [`metadata::MetadataError`].
 pub fn check_tier(options: &TierOptions) -> anyhow::Result<()> {
     let files = Files::open(options)?;
-    let origin = OriginFile::open(&options.origin, options.named_origin.as_ref())?;
+    let origin = OriginFile::look_at(&options.origin, options.named_origin.as_ref())?;
     let store = StoreFiles {
         flash: files.flash,
         origin: &origin,
     };
-    if options.discard || !metadata::is_formatted(&store)? {
+    if options.discard || metadata::is_empty(&store)? {
         return Ok(());
     }
     origin.check_not_given_up()?;
     Ok(metadata::check(&store, &session(options, &origin)?)?)
+}
+
+/// Has a flash say that its cache is empty; the next tier on it begins a new one.
+///
+/// # Errors
+/// A [`Refusal`] where it is in use or is no flash, or a [`metadata::MetadataError`].
+pub fn format_flash(flash: &Path, parts: &[Part]) -> anyhow::Result<()> {
+    let flash = FlashFile::open(flash, parts).map_err(refused)?;
+    Ok(metadata::make_empty(&flash)?)
 }
 
 impl Files {
@@ -186,10 +195,10 @@ fn session(options: &TierOptions, origin: &OriginFile) -> anyhow::Result<Session
     })
 }
 
-/// The cache that is on the flash, or a new one.
+/// The cache that is on the flash, or a new one where it says that it is empty.
 fn open_metadata(options: &TierOptions, store: &StoreFiles) -> anyhow::Result<(Log, Vec<Mapping>)> {
     let session = session(options, store.origin)?;
-    if options.discard || !metadata::is_formatted(store)? {
+    if options.discard || metadata::is_empty(store)? {
         let log = metadata::format(store, &session)?;
         store.origin.begun_anew()?;
         return Ok((log, Vec::new()));

@@ -21,7 +21,7 @@ fn a_full_disk_below_the_flash_is_reported_and_survived() {
     let flash = File::create(small.join("flash")).unwrap();
     flash.set_len(FLASH_BYTES).unwrap();
     drop(flash);
-    let served = Served::start(dir.path(), &["--flash=small/flash"]);
+    let served = Served::start(dir.path(), &["--flash=small/flash", "--discard"]);
     // Of the 2 MiB the metadata has one: some blocks find room, and the others stay where they are.
     let answer = served.ask(json!({"warm": {"runs": [[0, SLOTS]]}}));
     assert!(

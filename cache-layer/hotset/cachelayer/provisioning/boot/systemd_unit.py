@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from ...block import label, loop
-from ...block.devicemapper import UNIT, device_size, mapper_path, uuid_of
+from ...block.devicemapper import device_size, mapper_path, uuid_of
 from ...common.units import Bytes
 from ...hosts import locks
 from ...hosts.base import Machine
@@ -354,11 +354,8 @@ def _userspace(card: Card, disk: Disk, tier: Userspace) -> tuple[list[str], list
         for part in volume.parts
     ]
     engine = f"/bin/sh {tier.install(disk.spec)}"
-    at = disk.metadata[0].start // UNIT
-    flash = shlex.quote(str(card.flash))
-    blank = f"dd if=/dev/zero of={flash} bs=1M count=1 seek={at} oflag=direct conv=notrunc"
     make = ["modprobe -a fuse loop || :", *loops, "mark_active", f"{engine} start"]
-    return make, [f"{blank} status=none"], [f"{engine} stop"]
+    return make, [shlex.join(tier.format_argv())], [f"{engine} stop"]
 
 
 def _bcache(

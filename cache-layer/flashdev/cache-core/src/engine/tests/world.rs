@@ -12,7 +12,7 @@ use super::super::action::{Buffer, Device, Direction};
 use super::super::*;
 use crate::dice::Dice;
 use crate::layout::{Layout, PAGE_BYTES, SECTOR_BYTES};
-use crate::metadata::{self, Identity, MetadataError, Recovered, Session, Store};
+use crate::metadata::{self, FlashStore, Identity, MetadataError, Recovered, Session, Store};
 use crate::policy::shares::{Right, Share, Shares};
 use crate::policy::{self, Geometry, PolicyKind};
 use std::cell::RefCell;
@@ -122,7 +122,7 @@ impl Disk {
 /// Both devices, as a session finds them when it starts.
 struct Devices<'a>(RefCell<(&'a mut Disk, &'a mut Disk)>);
 
-impl Store for Devices<'_> {
+impl FlashStore for Devices<'_> {
     fn size_bytes(&self) -> io::Result<u64> {
         Ok(self.0.borrow().0.seen.len() as u64)
     }
@@ -141,6 +141,14 @@ impl Store for Devices<'_> {
     fn sync_flash(&self) -> io::Result<()> {
         let flash = &mut *self.0.borrow_mut();
         flash.0.sync(flash.0.unsynced.len());
+        Ok(())
+    }
+}
+
+impl Store for Devices<'_> {
+    fn read_origin_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let len = buffer.len() as u32;
+        buffer.copy_from_slice(&self.0.borrow().1.read(offset, len));
         Ok(())
     }
 

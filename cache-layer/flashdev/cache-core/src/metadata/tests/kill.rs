@@ -25,7 +25,7 @@ fn open_file(dir: &Path, name: &str) -> File {
 /// The flash as a file.
 struct FlashFile(File);
 
-impl Store for FlashFile {
+impl FlashStore for FlashFile {
     fn size_bytes(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
@@ -40,6 +40,12 @@ impl Store for FlashFile {
 
     fn sync_flash(&self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Store for FlashFile {
+    fn read_origin_at(&self, _: &mut [u8], _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn sync_origin(&self) -> io::Result<()> {

@@ -103,7 +103,7 @@ impl Memory {
     }
 }
 
-impl Store for Memory {
+impl FlashStore for Memory {
     fn size_bytes(&self) -> io::Result<u64> {
         Ok(self.inner().flash.len() as u64)
     }
@@ -119,6 +119,13 @@ impl Store for Memory {
 
     fn sync_flash(&self) -> io::Result<()> {
         self.sync(Place::Flash)
+    }
+}
+
+impl Store for Memory {
+    fn read_origin_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        buffer.copy_from_slice(&self.read(Place::Origin, offset as usize, buffer.len()));
+        Ok(())
     }
 
     fn sync_origin(&self) -> io::Result<()> {

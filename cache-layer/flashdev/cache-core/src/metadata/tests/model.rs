@@ -45,7 +45,12 @@ impl Model {
     pub(super) fn random_call(&self, dice: &mut Dice) -> Call {
         let slot = dice.below(self.0.len() as u64) as Slot;
         if self.0[slot as usize].is_none() {
-            return Call::Map(slot, dice.below(u64::from(BLOCKS)) as Block);
+            // There are more blocks than slots.
+            let mut block = dice.below(u64::from(BLOCKS)) as Block;
+            while self.0.iter().flatten().any(|held| held.0 == block) {
+                block = (block + 1) % BLOCKS;
+            }
+            return Call::Map(slot, block);
         }
         match dice.below(16) {
             0..5 => Call::Unmap(slot),

@@ -24,13 +24,12 @@ fn another_layout_or_origin_is_refused_by_name() {
         cache_bytes: 4 * 4096,
         ..TINY
     });
-    let mut grown = good;
-    grown.identity.origin_bytes += 4096;
+    let mut shrunk = good;
+    shrunk.identity.origin_bytes -= 4096;
     let mut stranger = good;
     stranger.identity.origin_id = [8; 16];
     let cases = [
         (smaller, ["cache size", "20480 bytes, not 16384"]),
-        (grown, ["origin size", "36864 bytes, not 40960"]),
         (stranger, ["belongs to another origin", "give that origin"]),
     ];
     for (own, words) in cases {
@@ -38,6 +37,9 @@ fn another_layout_or_origin_is_refused_by_name() {
         assert!(error.contains("--discard"), "{error}");
         assert!(words.iter().all(|word| error.contains(word)), "{error}");
     }
+    let error = refusal_of(memory.flash(), shrunk);
+    assert!(error.contains("from 36864 to 32768 bytes"), "{error}");
+    assert!(!error.contains("--discard"), "nothing is lost: {error}");
 }
 
 #[test]
@@ -56,7 +58,68 @@ fn another_version_is_refused_even_if_only_one_superblock_has_it() {
 #[test]
 fn a_flash_without_metadata_is_refused() {
     let error = refusal_of(vec![0; FLASH_BYTES], own(TINY, false, 1));
-    assert!(error.contains("--discard"), "{error}");
+    assert!(error.contains("is missing"), "{error}");
     let error = refusal_of(vec![0; FLASH_BYTES - 4096], own(TINY, false, 1));
     assert!(error.contains("smaller than its parts"), "{error}");
+}
+
+#[test]
+fn erased_superblocks_are_damage_and_no_leave_to_begin_anew() {
+    let (memory, metadata) = new_cache(true);
+    metadata.map(0, 4).unwrap();
+    metadata.dirty(0).unwrap();
+    metadata.commit().unwrap();
+    for erased in [0..512, 4096..4608, 0..8192] {
+        let mut flash = memory.flash();
+        flash[erased.clone()].fill(0);
+        let memory = Memory::new(flash, Vec::new());
+        assert!(!is_empty(&memory).unwrap(), "{erased:?}");
+        let opened = Metadata::open_on(memory, own(TINY, true, 2));
+        // The first one beside it is not written yet, and need not be there.
+        match erased.start == 0 && erased.end == 512 {
+            true => assert_eq!(opened.unwrap().1.mappings.len(), 1),
+            false => assert!(opened.is_err(), "{erased:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_superblock_erased_beside_a_later_one_is_damage_once_the_computer_has_stopped() {
+    let (memory, metadata) = new_cache(true);
+    metadata.close(|_| 0).unwrap();
+    let (metadata, _) = Metadata::open_on(memory.clone(), own(TINY, true, 1)).unwrap();
+    metadata.map(0, 4).unwrap();
+    metadata.dirty(0).unwrap();
+    metadata.commit().unwrap();
+    let newest = metadata.log.borrow().generation();
+    let mut flash = memory.flash();
+    let start = TINY.superblock_offset(newest + 1) as usize;
+    flash[start..start + 512].fill(0);
+    let error = refusal_of(flash, own(TINY, true, 2));
+    assert!(error.contains("damaged"), "{error}");
+}
+
+#[test]
+fn an_emptied_cache_says_so_however_far_emptying_it_came() {
+    let (memory, metadata) = new_cache(true);
+    metadata.map(0, 4).unwrap();
+    metadata.close(|_| 0).unwrap();
+    let before = memory.flash();
+    make_empty(&memory).unwrap();
+    assert!(is_empty(&memory).unwrap());
+    assert!(check(&memory, &own(TINY, true, 1)).is_err());
+    let emptied = memory.flash();
+    // One of the superblocks was written, and the other was not.
+    for half in [0..4096, 4096..8192] {
+        let mut flash = before.clone();
+        flash[half.clone()].copy_from_slice(&emptied[half]);
+        assert!(is_empty(&Memory::new(flash, Vec::new())).unwrap());
+    }
+    // What is begun then is a cache, although the other superblock still says that it is empty.
+    let session = own(TINY, true, 1);
+    let metadata = Metadata::format_on(memory.clone(), session).unwrap();
+    metadata.map(1, 5).unwrap();
+    assert!(!is_empty(&memory).unwrap());
+    let (_, found) = Metadata::open_on(memory, session).unwrap();
+    assert_eq!(found.mappings.len(), 1);
 }

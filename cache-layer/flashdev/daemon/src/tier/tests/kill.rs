@@ -18,7 +18,9 @@ use super::*;
 use crate::flash_file::FlashFile;
 use crate::tier::files::{StoreFiles, boot_id};
 use crate::tier::origin::OriginFile;
-use cache_core::metadata::{self, Change, Identity, LogDone, LogIo, Recovered, Session, Store};
+use cache_core::metadata::{
+    self, Change, FlashStore, Identity, LogDone, LogIo, Recovered, Session,
+};
 
 /// Tells a child its seed and where the files are.
 const CHILD: &str = "FLASHDEV_TIER_CHILD";

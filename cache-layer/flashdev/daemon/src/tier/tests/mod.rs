@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::run::{Files, TierOptions};
+use super::run::{Files, TierOptions, format_flash};
 use super::{Mode, Tier};
 use crate::backing::Durability;
 use crate::direct_io::PageBuffer;
@@ -21,6 +21,7 @@ mod kill;
 mod load;
 mod reconfigure;
 mod shares;
+mod start;
 mod stress;
 mod verbs;
 
@@ -35,7 +36,7 @@ const LAYOUT: Layout = Layout {
     block_bytes: BLOCK_BYTES,
     metadata_bytes: 32 << 10,
     cache_bytes: SLOTS * BLOCK_BYTES,
-    volume_bytes: 4096,
+    volume_bytes: 0,
 };
 
 /// How a tier under test behaves.
@@ -47,6 +48,7 @@ struct Trial {
     durability: Durability,
     /// Its flash is a part of a larger one, so that it is read and written directly.
     on_a_part: bool,
+    volume_bytes: u64,
     /// Name of a model, or as fast as it is.
     flash_model: Option<&'static str>,
     /// Real seconds per device second; a disk takes some 10 ms of the latter.
@@ -61,6 +63,7 @@ impl Trial {
             dirty_target: 50,
             durability: Durability::Volatile,
             on_a_part: false,
+            volume_bytes: 0,
             flash_model: None,
             scale: 0.001,
         }
@@ -81,14 +84,22 @@ impl Place {
 
     /// The same, as such a tier wants it.
     fn make_for(dir: &Path, trial: Trial) -> Place {
-        for (name, bytes) in [
-            ("origin", ORIGIN_BLOCKS * BLOCK_BYTES),
-            ("flash", FLASH_BYTES),
-        ] {
+        Place::make_of(dir, trial, ORIGIN_BLOCKS * BLOCK_BYTES)
+    }
+
+    /// The same with an origin of so many bytes.
+    fn make_of(dir: &Path, trial: Trial, origin_bytes: u64) -> Place {
+        for (name, bytes) in [("origin", origin_bytes), ("flash", FLASH_BYTES)] {
             let file = File::create(dir.join(name)).unwrap();
             file.set_len(bytes).unwrap();
         }
+        format_flash(&dir.join("flash"), &[]).unwrap();
         Place::open_for(dir, trial)
+    }
+
+    fn resize_origin(&self, bytes: u64) {
+        let file = File::options().write(true).open(self.dir.join("origin"));
+        file.unwrap().set_len(bytes).unwrap();
     }
 
     /// Whatever is there.
@@ -118,7 +129,10 @@ fn options(dir: &Path, trial: Trial) -> TierOptions {
             }],
             false => Vec::new(),
         },
-        layout: LAYOUT,
+        layout: Layout {
+            volume_bytes: trial.volume_bytes,
+            ..LAYOUT
+        },
         policy: trial.policy,
         mode: trial.mode,
         dirty_target: trial.dirty_target,

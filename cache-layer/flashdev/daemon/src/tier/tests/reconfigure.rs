@@ -133,3 +133,90 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     assert_eq!(rig.tier.status().policy, "lru");
     rig.stop();
 }
+
+/// An origin that ends in the middle of its last block, the cache full of another block's bytes, and
+/// then the last block as well.
+fn with_a_last_block_cut_short(dir: &Path, origin_bytes: u64) -> (Place, Rig) {
+    let trial = Trial::of(PolicyKind::Lru, Mode::Writeback);
+    let place = Place::make_of(dir, trial, origin_bytes);
+    let rig = Rig::start(&place, trial);
+    rig.write(0, &vec![0xAA; (SLOTS * BLOCK_BYTES) as usize]);
+    let all = |range: std::ops::Range<u32>| range.collect();
+    rig.tier.warm(all(0..SLOTS as u32), None, |_| true);
+    rig.tier.clean_all(|_| true).unwrap();
+    let last = ORIGIN_BLOCKS as u32 - 1;
+    // A place for it is made while it is asked for.
+    while !rig.tier.lock().engine.resident().contains(last) {
+        rig.tier.warm(all(last..last + 1), None, |_| true);
+        rig.tier.clean_all(|_| true).unwrap();
+    }
+    (place, rig)
+}
+
+#[test]
+fn a_last_block_cut_short_holds_nothing_of_others_once_the_origin_has_grown() {
+    let end = ORIGIN_BLOCKS * BLOCK_BYTES;
+    for (cut, dirty) in [
+        (BLOCK_BYTES / 2, false),
+        (BLOCK_BYTES / 2, true),
+        (BLOCK_BYTES / 2 + 512, true),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let (place, rig) = with_a_last_block_cut_short(dir.path(), end - cut);
+        rig.tier
+            .tell(|shared, _| shared.engine.set_dirty_target(100));
+        if dirty {
+            rig.write(end - cut - 512, &[1; 512]);
+            assert_eq!(rig.tier.status().dirty, 1);
+        }
+        place.resize_origin(end);
+        let follow = asked(r#"{"follow_origin": true}"#);
+        rig.tier.reconfigure(&follow).unwrap();
+        let read = rig.read(end - cut, cut as usize);
+        assert!(read.bytes().iter().all(|&byte| byte == 0), "{cut} {dirty}");
+        rig.write(end - BLOCK_BYTES, &[2; 4096]);
+        rig.tier.clean_all(|_| true).unwrap();
+        rig.stop();
+        let origin = std::fs::read(dir.path().join("origin")).unwrap();
+        let (before, grown) = origin.split_at((end - cut) as usize);
+        assert!(grown.iter().all(|&byte| byte == 0), "{cut} {dirty}");
+        assert_eq!(before[before.len() - 1], u8::from(dirty));
+    }
+}
+
+#[test]
+fn reads_beyond_the_end_of_an_origin_that_has_shrunk_stay_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::make(dir.path());
+    let rig = Rig::start(&place, Trial::of(PolicyKind::Lru, Mode::Writeback));
+    let end = ORIGIN_BLOCKS * BLOCK_BYTES;
+    place.resize_origin(end - 2 * BLOCK_BYTES);
+    let last = || {
+        let (offset, len) = (end - BLOCK_BYTES, BLOCK_BYTES as u32);
+        wait_for(|reply| rig.tier.read(offset, len, reply)).map(drop)
+    };
+    assert!(last().is_err());
+    let follow = asked(r#"{"follow_origin": true}"#);
+    rig.tier.reconfigure(&follow).unwrap_err();
+    assert!(last().is_err(), "zeros for what is not there");
+}
+
+#[test]
+fn a_cache_before_a_volume_keeps_its_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let trial = Trial {
+        volume_bytes: 4096,
+        ..Trial::of(PolicyKind::Lru, Mode::Writeback)
+    };
+    let place = Place::make_for(dir.path(), trial);
+    let rig = Rig::start(&place, trial);
+    let (smaller, same) = (SLOTS / 2 * BLOCK_BYTES, SLOTS * BLOCK_BYTES);
+    let resize = |bytes: u64| {
+        rig.tier
+            .reconfigure(&asked(&format!(r#"{{"cache_bytes": {bytes}}}"#)))
+    };
+    let error = resize(smaller).unwrap_err().to_string();
+    assert!(error.contains("VOLUME"), "{error}");
+    resize(same).unwrap();
+    rig.stop();
+}

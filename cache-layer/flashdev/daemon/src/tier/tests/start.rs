@@ -1,0 +1,73 @@
+//! What a tier makes of the files that it finds.
+
+use std::os::unix::fs::FileExt;
+
+use super::*;
+
+const ORIGIN_BYTES: u64 = ORIGIN_BLOCKS * BLOCK_BYTES;
+
+/// A tier that was stopped in order, with the first block dirty.
+fn stopped_with_a_dirty_block(dir: &Path, trial: Trial) -> Place {
+    let place = Place::make(dir);
+    let rig = Rig::start(&place, trial);
+    rig.tier.warm([0].into_iter().collect(), None, |_| true);
+    rig.write(0, &[7; 4096]);
+    rig.flush();
+    assert_eq!(rig.tier.status().dirty, 1);
+    rig.stop();
+    place
+}
+
+fn keeps_dirty() -> Trial {
+    Trial {
+        dirty_target: 100,
+        ..Trial::of(PolicyKind::Lru, Mode::Writeback)
+    }
+}
+
+fn refusal(place: &Place, trial: Trial) -> String {
+    let started = Tier::start(&options(&place.dir, trial), &place.files);
+    format!("{:#}", started.err().expect("it is refused"))
+}
+
+#[test]
+fn an_origin_that_grew_while_the_tier_was_down_is_taken_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = stopped_with_a_dirty_block(dir.path(), keeps_dirty());
+    place.resize_origin(ORIGIN_BYTES + BLOCK_BYTES);
+    let grown = place.files.origin.size_now().unwrap();
+    place.files.origin.grow_to(grown);
+    let rig = Rig::start(&place, keeps_dirty());
+    assert_eq!(rig.tier.status().dirty, 1);
+    assert_eq!(rig.read(0, 4096).bytes(), [7; 4096]);
+    rig.write(ORIGIN_BYTES, &[8; 4096]);
+    assert_eq!(rig.read(ORIGIN_BYTES, 4096).bytes(), [8; 4096]);
+    rig.stop();
+}
+
+#[test]
+fn an_origin_that_has_shrunk_is_refused_as_such() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = stopped_with_a_dirty_block(dir.path(), keeps_dirty());
+    place.files.origin.grow_to(ORIGIN_BYTES - BLOCK_BYTES);
+    place.resize_origin(ORIGIN_BYTES - BLOCK_BYTES);
+    let error = refusal(&place, keeps_dirty());
+    assert!(error.contains("has shrunk"), "{error}");
+}
+
+#[test]
+fn erased_superblocks_are_refused_until_the_flash_is_formatted() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = stopped_with_a_dirty_block(dir.path(), keeps_dirty());
+    let path = dir.path().join("flash");
+    let flash = File::options().write(true).open(&path).unwrap();
+    flash.write_all_at(&[0; 8192], 0).unwrap();
+    let error = refusal(&place, keeps_dirty());
+    assert!(error.contains("missing"), "{error}");
+    let in_use = format_flash(&path, &[]).unwrap_err();
+    assert!(in_use.to_string().contains("in use"), "{in_use}");
+    cache_core::metadata::make_empty(&*place.files.flash).unwrap();
+    let rig = Rig::start(&place, keeps_dirty());
+    assert_eq!(rig.tier.status().used, 0);
+    rig.stop();
+}
