@@ -425,7 +425,7 @@ case $command in
         ;;
 # Generated from the table of operations (make docs): commands
     get-audit)
-        call POST '/audit' limit# -- "$@" | jq .
+        call POST '/audit' limit# unknown? -- "$@" | jq .
         ;;
     clear-database-cache)
         finish POST '/database/clear-cache' dsn engine password yes? dry_run? -- "$@"

@@ -18,6 +18,7 @@ import pytest
 
 from hotset.harness.api import tokens
 from hotset.harness.databases.postgres.client import PostgresDatabase
+from hotset.harness.operations.base.rights import Right
 from tests.cli_server import XDG, plain_environment
 from tests.powershell import MODULE
 
@@ -46,7 +47,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with pytest.MonkeyPatch.context() as patch:
         for name in XDG:
             patch.setenv(name, environment[name])
-        token = tokens.create("tests")
+        token = tokens.create("tests", Right.ADMIN)
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -17,6 +17,7 @@ import pytest
 
 from hotset.harness.api import access, tokens
 from hotset.harness.console.connections import Limits
+from hotset.harness.operations.base.rights import Right
 from tests.silent_server import silent_server
 
 DESCRIPTION = "/api/v1/openapi.json"
@@ -91,7 +92,7 @@ def test_a_request_has_to_come_whole_in_time(begins: str) -> None:
             port,
             "POST",
             "/api/v1/tpcc/check",
-            f"Authorization: Bearer {tokens.create('slow')}\r\n"
+            f"Authorization: Bearer {tokens.create('slow', Right.ADMIN)}\r\n"
             "Content-Type: application/json\r\nContent-Length: 60000\r\n\r\n",
         ),
         # Refused before its body has come.
@@ -128,7 +129,9 @@ def test_an_answer_that_nobody_takes_is_given_up() -> None:
 
 def test_one_tokens_streams_keep_no_other_out() -> None:
     names = ("many", "other")
-    many, other = ({"Authorization": f"Bearer {tokens.create(name)}"} for name in names)
+    many, other = (
+        {"Authorization": f"Bearer {tokens.create(name, Right.ADMIN)}"} for name in names
+    )
     with silent_server() as dsn, console(Limits(connections=access.AT_ONCE + 1)) as port:
         url = f"http://127.0.0.1:{port}/api/v1"
         limits = httpx.Limits(max_connections=None)

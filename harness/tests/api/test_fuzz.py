@@ -20,10 +20,11 @@ from schemathesis.checks import negative_data_rejection, positive_data_acceptanc
 from schemathesis.config import SchemathesisConfig
 
 from hotset.harness.api import app, tokens
-from hotset.harness.operations.base import registry, run
+from hotset.harness.operations.base import audit, registry, run
 from hotset.harness.operations.base.context import Context
 from hotset.harness.operations.base.registry import Request
 from hotset.harness.operations.base.result import Lines, Result
+from hotset.harness.operations.base.rights import Right
 from hotset.harness.operations.benchmarks.runs import RunResult
 from tests import documents
 
@@ -101,7 +102,8 @@ def bearer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         stand_in = lines if issubclass(found.result, Lines) else Least(found.result).answer
         monkeypatch.setitem(registry._table, found.name, replace(found, function=stand_in))
     monkeypatch.setattr(run, "PROGRAM", "tests.no_job")
-    return {"Authorization": f"Bearer {tokens.create('fuzz')}"}
+    monkeypatch.setattr(audit, "A_MINUTE", 10**9)
+    return {"Authorization": f"Bearer {tokens.create('fuzz', Right.ADMIN)}"}
 
 
 @SCHEMA.parametrize()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import stat
+from typing import Any
 
 import pytest
 
 from hotset.harness.errors import ForbiddenError
-from hotset.harness.operations.base import audit, registry, run
-from hotset.harness.operations.base.audit import Caller
+from hotset.harness.jobs import store
+from hotset.harness.operations.base import audit, registry, run, strangers
+from hotset.harness.operations.base.audit import ITSELF, Caller
 from hotset.harness.operations.base.rights import Right
 
 OPERATOR = Caller("token nightly", Right.OPERATE, "192.0.2.7")
@@ -65,10 +68,93 @@ def test_an_end_may_be_written_before_the_beginning() -> None:
     assert [(entry.id, entry.outcome) for entry in audit.entries(10)] == [("job-1", "done")]
 
 
-def test_a_full_log_is_put_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit, "_SIZE_MAX", 2000)
-    ids = [audit.begin(OPERATOR, "warmup run", {"number": one}) for one in range(20)]
-    kept = [entry.id for entry in audit.entries(100)]
-    assert kept == list(reversed(ids))[: len(kept)]
-    assert 5 < len(kept) < 20
-    assert len(audit.entries(3)) == 3
+def test_a_full_log_is_put_aside_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "_SIZE_MAX", 1000)
+    ids = [audit.begin(ITSELF, "warmup run", {"number": one}) for one in range(100)]
+    audit.end(ids[3], "done")
+    kept = audit.entries(1000)
+    assert [entry.id for entry in kept] == list(reversed(ids))
+    assert [entry.id for entry in kept if entry.outcome == "done"] == [ids[3]]
+    assert [entry.id for entry in audit.entries(3)] == ids[:-4:-1]
+    assert len(audit._put_aside()) > 9, "sorted by number, not by name"
+
+
+def test_a_file_goes_only_when_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "_SIZE_MAX", 1000)
+    old = audit.begin(ITSELF, "warmup run", {"long": "x" * 1000})
+    os.utime(audit._put_aside()[0], (1, 1))
+    new = audit.begin(ITSELF, "warmup run", {"long": "x" * 1000})
+    assert [entry.id for entry in audit.entries(10)] == [new], f"{old} is from 1970"
+
+
+def test_whoever_calls_from_elsewhere_pushes_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "_SIZE_MAX", 300)
+    monkeypatch.setattr(audit, "_FILES_MAX", 5)
+    first = audit.begin(OPERATOR, "tier flush", {"long": "x" * 300})
+    for _ in range(4):
+        audit.begin(OPERATOR, "tier flush", {"long": "x" * 300})
+    with pytest.raises(audit.AuditFullError, match=r"move the oldest .* away from"):
+        audit.begin(OPERATOR, "tier flush", {})
+    assert audit.entries(100)[-1].id == first
+    begun: list[object] = []
+    monkeypatch.setattr(store, "_spawn", lambda *given: begun.append(given))
+    with pytest.raises(audit.AuditFullError):
+        run.start("lab down", {}, caller=OPERATOR)
+    assert (begun, store.every()) == ([], [])
+    audit.begin(audit.on_command_line(), "tier flush", {})
+
+
+def test_a_caller_makes_so_many_entries_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit.time, "time", lambda: 1_000_000.0)
+    for _ in range(audit.A_MINUTE):
+        with pytest.raises(ForbiddenError):
+            run.start("tier destroy", {"card": "main"}, caller=OPERATOR)
+    with pytest.raises(audit.TooManyChangesError, match="token nightly"):
+        run.start("tier destroy", {"card": "main"}, caller=OPERATOR)
+    audit.begin(Caller("token other", address="192.0.2.7"), "tier flush", {})
+    monkeypatch.setattr(audit.time, "time", lambda: 1_000_060.0)
+    audit.begin(OPERATOR, "tier flush", {})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"dsn": "x" * 10**6},
+        {"targets": ['\u00ff"' * 2000] * 1000},
+        {f"field{number}": [["x" * 100] * 100] for number in range(50)},
+        {"x" * 10**5: 1},
+    ],
+)
+def test_an_entry_is_small_whatever_it_is_of(values: dict[str, Any]) -> None:
+    long = "\u00ff" * 10**5
+    id_ = audit.begin(Caller(long, address=long), long, values, "refused", long)
+    audit.end(id_, "failed", long)
+    assert audit._file().stat().st_size < 32 * 1024
+    (entry,) = audit.entries(10)
+    assert len(entry.values) == len(values)
+    assert entry.what.endswith("ÿ…")
+
+
+def test_strangers_are_counted_by_address_and_minute() -> None:
+    mine = audit.begin(OPERATOR, "tier flush", {})
+    for _ in range(5000):
+        strangers.note("203.0.113.9", "no token")
+    for number in range(2000):
+        strangers.note(f"2001:db8::{number:x}", "wrong password")
+    found = strangers.latest(10_000)
+    assert sum(one.count for one in found if one.address == "203.0.113.9") == 5000
+    assert sum(one.count for one in found) == 7000
+    assert len(found) <= 2 * (strangers._ADDRESSES_MAX + 1), "two minutes at most"
+    assert strangers.OTHERS in {one.address for one in found}
+    assert [entry.id for entry in audit.entries(10)] == [mine]
+    (first, *_) = run.answer("audit", {"unknown": True, "limit": 1}).document()["entries"]
+    assert (first["who"], first["outcome"]) == ("unknown", "refused")
+
+
+def test_the_file_of_strangers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strangers, "_SIZE_MAX", 1000)
+    for _ in range(50):
+        strangers.note("203.0.113.9", "no token")
+        strangers.write_down()
+    files = [strangers._file(), strangers._older(strangers._file())]
+    assert sum(file.stat().st_size for file in files if file.exists()) < 2500

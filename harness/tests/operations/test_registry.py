@@ -19,6 +19,7 @@ from hotset.harness.operations.base import registry, run
 from hotset.harness.operations.base.audit import Caller
 from hotset.harness.operations.base.kinds import FieldKind
 from hotset.harness.operations.base.registry import Kind, Operation
+from hotset.harness.operations.base.remote import Names
 from hotset.harness.operations.base.result import Lines
 from hotset.harness.operations.base.rights import Needs, Right
 
@@ -98,6 +99,26 @@ def test_an_operation_says_what_its_callers_need(found: Operation) -> None:
         assert found.right is Right.ADMIN or Needs(Right.ADMIN) in marked
     if found.right is Right.READ:
         assert found.kind is Kind.QUERY or found.name == "experiment plan"
+
+
+@pytest.mark.parametrize("found", OPERATIONS, ids=lambda one: one.name)
+def test_whoever_only_reads_has_nothing_connected_mounted_or_measured(found: Operation) -> None:
+    """It would go to any host, and loads the origin."""
+    marks = {Names.DATABASE, Names.FILE, Names.OUTPUT, Names.DEVICE}
+    for name, field in found.fields.items():
+        kind = FieldKind.of(field)
+        if not marks & set(kind.metadata) or (found.name, name) in FILES_THAT_ARE_READ:
+            continue
+        needs = [one.right for one in kind.metadata if isinstance(one, Needs)]
+        lowest = max((found.right, *needs), key=list(Right).index)
+        assert not Right.READ.includes(lowest), name
+
+
+FILES_THAT_ARE_READ = {
+    ("experiment plan", "file"),
+    ("disk status", "socket"),
+    ("whatif trace show", "trace"),
+}
 
 
 def test_no_two_cmdlets_have_one_name() -> None:

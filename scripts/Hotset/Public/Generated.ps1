@@ -6,11 +6,15 @@ function Get-HotsetAudit {
     Show who changed what, when, from where, and the outcome; newest first.
     .DESCRIPTION
     It records every call that may change something, from the command line, the API and the console,
-    and also log-ins, tokens and refused requests.
+    and also log-ins, tokens, and what a known caller was refused. Requests of unknown callers are
+    only counted: -Unknown shows the counts.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset audit".
     .PARAMETER Limit
     How many entries to show. Default: 50.
+    .PARAMETER Unknown
+    Instead show how many requests without a valid token, and how many failed log-ins, came from
+    each address in each minute.
     .PARAMETER Connection
     The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
     addresses. By default the server that you connected to last.
@@ -29,6 +33,8 @@ function Get-HotsetAudit {
         [ValidateRange(1, 10000)]
         [Nullable[int]] $Limit,
 
+        [switch] $Unknown,
+
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
         [ValidateNotNullOrEmpty()]
@@ -36,7 +42,8 @@ function Get-HotsetAudit {
     )
     process {
         Invoke-HotsetQuery $PSCmdlet $Connection 'audit' -Values @{
-            limit = $Limit
+            limit   = $Limit
+            unknown = $Unknown
         }
     }
 }
@@ -115,7 +122,7 @@ function Measure-HotsetDatabase {
     .SYNOPSIS
     Show I/O per file, waits and performance counters during an interval.
     .DESCRIPTION
-    The token needs the right 'read'. On the server's own command line this is "hotset database
+    The token needs the right 'operate'. On the server's own command line this is "hotset database
     counters".
     .PARAMETER Engine
     The database product. By default taken from -Dsn.
@@ -335,7 +342,7 @@ function Get-HotsetDatabase {
     .SYNOPSIS
     Show the version, the memory, and where the files of each database are.
     .DESCRIPTION
-    The token needs the right 'read'. On the server's own command line this is "hotset database
+    The token needs the right 'operate'. On the server's own command line this is "hotset database
     show".
     .PARAMETER Engine
     The database product. By default taken from -Dsn.
@@ -4217,7 +4224,8 @@ function Get-HotsetWarmupPlan {
     .SYNOPSIS
     Show what a warm-up would do: what fits, what does not, the order, and how long it takes.
     .DESCRIPTION
-    The token needs the right 'read'. On the server's own command line this is "hotset warmup plan".
+    The token needs the right 'operate'. On the server's own command line this is "hotset warmup
+    plan".
     .PARAMETER Target
     What to cache, most important first. A full path of a file or folder on the disk, table:NAME,
     index:NAME, database:NAME (these with -Dsn), region:OFFSET+LENGTH, heat, or snapshot:FILE. The
@@ -5088,7 +5096,7 @@ function Get-HotsetTarget {
     .DESCRIPTION
     Databases first, then the tables and indexes of the database in -Dsn, largest first.
 
-    The token needs the right 'read'. On the server's own command line this is "hotset warmup
+    The token needs the right 'operate'. On the server's own command line this is "hotset warmup
     targets".
     .PARAMETER Dsn
     The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hotset.cachelayer.common.errors import HotsetError
 
-from ..operations.base import audit
+from ..operations.base import strangers
 from ..operations.base.audit import Caller
 from ..operations.base.rights import Right
 from . import tokens
@@ -55,8 +55,10 @@ class RequireToken:
         scheme, _, text = Headers(scope=scope).get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not text.strip():
             said = f"a token is missing: send `Authorization: Bearer TOKEN`; {_REMEDY}"
+            strangers.note(address_of(scope), "no token")
         elif (token := tokens.find(text.strip())) is None:
             said = f"the token is not known here, has expired or was revoked; {_REMEDY}"
+            strangers.note(address_of(scope), "unknown token")
         else:
             tokens.note_use(token)
             if not token.right.includes(self._needs):
@@ -67,9 +69,6 @@ class RequireToken:
             scope.setdefault("state", {})["caller"] = caller
             await self._one_of_few(text.strip(), caller.name, scope, receive, send)
             return
-        audit.begin(
-            Caller("nobody known", Right.READ, address_of(scope)), path, {}, "refused", said
-        )
         await ProblemResponse(401, said, headers=_CHALLENGE)(scope, receive, send)
 
     async def _one_of_few(

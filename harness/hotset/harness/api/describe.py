@@ -32,7 +32,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         409: "It cannot be done as things are: something is missing, or another job is at work.",
         422: "A value is refused: `field` names it, `detail` says what would be right.",
         424: "The operation failed: `detail` says why.",
-        429: "Too many of this caller's requests are being answered.",
+        429: "Too many of this caller's requests are being answered, or were within this minute.",
     }.items()
 }
 PROBLEMS[404]["model"] = Problem

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path
@@ -18,6 +19,7 @@ from ..errors import ForbiddenError
 from ..jobs import store
 from ..jobs.store import Job
 from ..operations.base import audit, run
+from ..operations.base.audit import Caller
 from ..operations.base.fields import TEXT_MAX, TEXT_PATTERN
 from ..operations.base.rights import Right
 from . import values
@@ -93,12 +95,16 @@ def _detail(id_: str) -> dict[str, Any]:
 async def remove_job(request: Request, id: Id) -> Response:
     """Forget a job that has ended."""
     values.only(request.query_params)
-    _require(request, "forget a job", id)
-    job = await run_in_threadpool(store.find, id)
-    if job.id != id:
-        raise RequestError(f"to forget a job, write its whole id: {job.id}", field="id")
-    await run_in_threadpool(store.remove, job.id)
+    await run_in_threadpool(_remove, caller(request), id)
     return Response(status_code=204)
+
+
+def _remove(who: Caller, id_: str) -> None:
+    with _permitted(who, "jobs rm", id_):
+        job = store.find(id_)
+        if job.id != id_:
+            raise RequestError(f"to forget a job, write its whole id: {job.id}", field="id")
+        store.remove(job.id)
 
 
 @router.post(
@@ -111,19 +117,27 @@ async def remove_job(request: Request, id: Id) -> Response:
 async def cancel_job(request: Request, id: Id) -> Response:
     """Interrupt a job; it takes down what it made, which may take a while."""
     values.only(await values.of_body(request))
-    _require(request, "interrupt a job", id)
-    return started(request, await run_in_threadpool(store.cancel, id))
+    return started(request, await run_in_threadpool(_cancel, caller(request), id))
 
 
-def _require(request: Request, what: str, id_: str) -> None:
-    """:raises ForbiddenError: who asks may not do that to a job."""
-    who = caller(request)
+def _cancel(who: Caller, id_: str) -> Job:
+    with _permitted(who, "jobs cancel", id_):
+        return store.cancel(id_)
+
+
+@contextmanager
+def _permitted(who: Caller, what: str, id_: str) -> Iterator[None]:
+    """Keeps what is done to a job.
+
+    :raises ForbiddenError: who asks may not do that.
+    """
     try:
-        run.require(who.right, Right.OPERATE, f"to {what}")
+        run.require(who.right, Right.OPERATE, what)
     except ForbiddenError as error:
         audit.begin(who, what, {"job": id_}, "refused", str(error))
         raise
-    audit.begin(who, what, {"job": id_}, "done")
+    with audit.keeping(who, what, {"job": id_}):
+        yield
 
 
 @router.get(

@@ -55,7 +55,7 @@ class Token:
         return self.expires is not None and datetime.fromisoformat(self.expires) <= _now()
 
 
-def create(name: str, right: Right = Right.ADMIN, valid_days: int | None = None) -> str:
+def create(name: str, right: Right = Right.READ, valid_days: int | None = None) -> str:
     """Make a token and return it: this is the only time that it is shown.
 
     :param valid_days: until it expires; None: never.

@@ -101,12 +101,7 @@ def password(
     ] = None,
 ) -> None:
     """Set the console's password. Everybody has to log in again."""
-    from ..console import passwords
-
-    try:
-        passwords.save(_asked() if password_file is None else passwords.read(password_file))
-    except passwords.PasswordError as error:
-        raise typer.BadParameter(str(error), param_hint="PASSWORD") from None
+    _save(password_file)
     typer.echo("the console's password was set", err=True)
 
 
@@ -159,8 +154,18 @@ def _first_password() -> None:
     if passwords.stored() is not None:
         return
     named = os.environ.get(PASSWORD_FILE_VARIABLE)
+    _save(Path(named) if named else None)
+
+
+def _save(file: Path | None) -> None:
+    """Set the password that a file holds, or that is asked for."""
+    from ..console import passwords
+    from ..operations.base import audit
+
     try:
-        passwords.save(passwords.read(Path(named)) if named else _asked())
+        given = _asked() if file is None else passwords.read(file)
+        with audit.keeping(audit.on_command_line(), "console password", {}):
+            passwords.save(given)
     except passwords.PasswordError as error:
         raise typer.BadParameter(str(error), param_hint="PASSWORD") from None
 

@@ -79,12 +79,14 @@ def show_job(
 def cancel_job(job: JobArgument) -> None:
     """Interrupt a job, as Ctrl-C would. It removes what it had set up."""
     from ..jobs import store as jobs
+    from ..operations.base import audit
 
     found = jobs.find(job)
     if not found.running:
         typer.echo(f"job {found.id} has ended: {found.state}", err=True)
         return
-    jobs.cancel(found.id)
+    with audit.keeping(audit.on_command_line(), "jobs cancel", {"job": found.id}):
+        jobs.cancel(found.id)
     typer.echo(
         f"interrupted {found.id}; `hotset jobs show --follow {found.id}` shows how it ends",
         err=True,
@@ -95,9 +97,11 @@ def cancel_job(job: JobArgument) -> None:
 def remove_job(job: JobArgument) -> None:
     """Delete a job that has ended, with its messages."""
     from ..jobs import store as jobs
+    from ..operations.base import audit
 
     found = jobs.find(job)
-    jobs.remove(found.id)
+    with audit.keeping(audit.on_command_line(), "jobs rm", {"job": found.id}):
+        jobs.remove(found.id)
     typer.echo(f"removed {found.id}", err=True)
 
 

@@ -33,7 +33,7 @@ def create_token(
             " benchmarks and warm-ups; admin: also erase data and change how a server is"
             " set up."
         ),
-    ] = Right.ADMIN,
+    ] = Right.READ,
     valid_days: Annotated[
         int | None,
         typer.Option(min=1, max=3650, help="Days until it expires; without it, it never does."),
@@ -44,9 +44,9 @@ def create_token(
     from ..operations.base import audit
     from ..terminal.progress import to_stdout
 
-    text = tokens.create(name, right, valid_days)
     asked = {"name": name, "right": right.value, "valid_days": valid_days}
-    audit.begin(audit.on_command_line(), "console token create", asked, "done")
+    with audit.keeping(audit.on_command_line(), "console token create", asked):
+        text = tokens.create(name, right, valid_days)
     to_stdout(text)
 
 
@@ -79,6 +79,6 @@ def revoke_token(name: NameArgument) -> None:
     from ..api import tokens
     from ..operations.base import audit
 
-    tokens.revoke(name)
-    audit.begin(audit.on_command_line(), "console token revoke", {"name": name}, "done")
+    with audit.keeping(audit.on_command_line(), "console token revoke", {"name": name}):
+        tokens.revoke(name)
     typer.echo(f"revoked {name}", err=True)

@@ -53,8 +53,10 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_FIELD_MAX = 64 * 1024
-"""Bytes of a form's field, of which there are a hundred at most."""
+_FIELD_MAX, _FIELDS_MAX = 64 * 1024, 100
+"""Bytes of a form's field, and how many there may be."""
+_PUBLIC_FIELD_MAX, _PUBLIC_FIELDS_MAX = 4096, 8
+"""As much of who is not logged in."""
 Page = Callable[[Request], Awaitable[Response]]
 Action = Callable[[Request, FormData], Awaitable[Response]]
 
@@ -113,10 +115,14 @@ def action(path: str, endpoint: Action, public: bool = False, watched: bool = Fa
     :param watched: as of :func:`page`.
     """
 
+    field_max, fields_max = _FIELD_MAX, _FIELDS_MAX
+    if public:
+        field_max, fields_max = _PUBLIC_FIELD_MAX, _PUBLIC_FIELDS_MAX
+
     async def guarded(request: Request) -> Response:
         if not public and not logged_in(request, touch=not watched):
             return _to_login(request)
-        form = await request.form(max_files=0, max_fields=100, max_part_size=_FIELD_MAX)
+        form = await request.form(max_files=0, max_fields=fields_max, max_part_size=field_max)
         token = request.headers.get(TOKEN_HEADER) or str(form.get(TOKEN_FIELD, ""))
         if not console_of(request).sessions.token_fits(request.cookies.get(COOKIE), token):
             return problem(

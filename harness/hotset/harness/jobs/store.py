@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -151,17 +151,28 @@ class Task:
     lock: Lock | None
 
 
-def start(task: Task, module: str, request: str) -> Job:
+def start(
+    task: Task,
+    module: str,
+    request: str,
+    before: Callable[[str], None] = lambda id_: None,  # noqa: ARG005
+) -> Job:
     """Start a job.
 
     :param module: of Python, to be run: it reads the request and leaves result and code.
     :param request: what it reads from its standard input, secrets among it: they are nowhere else.
+    :param before: is told its id before it begins; where that raises, nothing is started.
     :raises JobConflictError: another job has the same disk, database or lab.
     """
     with _alone():
         _prune()
         _require_free(task)
         folder = new_folder(_folder(), "-".join(task.words), datetime.now(UTC), 0o700)
+        try:
+            before(folder.name)
+        except BaseException:
+            folder.rmdir()
+            raise
         _spawn(folder, task, module, request)
     return find(folder.name)
 

@@ -7,15 +7,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...operations.base import audit
-from ...operations.computer.audit_view import said
+from ...operations.computer.audit_view import said, unknown
 from ..web import page, render
 
-_SHOWN = 200
+_SHOWN, _STRANGERS = 200, 20
 
 
 async def _audit(request: Request) -> Response:
     entries = await run_in_threadpool(audit.entries, _SHOWN)
-    return render(request, "audit.html", entries=[(one, said(one)) for one in entries])
+    strangers = await run_in_threadpool(unknown, _STRANGERS)
+    return render(
+        request,
+        "audit.html",
+        entries=[(one, said(one)) for one in entries],
+        strangers=[(one, said(one)) for one in strangers],
+    )
 
 
 ROUTES = [page("/audit", _audit)]

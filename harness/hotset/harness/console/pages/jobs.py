@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -14,8 +14,10 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from ...jobs import store as jobs
 from ...jobs.store import Job
+from ...operations.base import audit
+from ...operations.base.audit import Caller
 from .. import passwords
-from ..web import COOKIE, Console, action, console_of, page, render, see
+from ..web import COOKIE, Console, action, caller, console_of, page, render, see
 from .overview import event
 from .runs import REPORT_HEADERS
 
@@ -78,14 +80,21 @@ async def _events(console: Console, cookie: str, job: str) -> AsyncIterator[byte
 
 
 async def _cancel(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's
-    job = await run_in_threadpool(jobs.cancel, request.path_params["job"])
-    return see(request, f"/jobs/{job.id}")
+    id_ = request.path_params["job"]
+    await run_in_threadpool(_kept, caller(request), "jobs cancel", jobs.cancel, id_)
+    return see(request, f"/jobs/{id_}")
 
 
 async def _remove(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's
     job = await run_in_threadpool(jobs.find, request.path_params["job"])
-    await run_in_threadpool(jobs.remove, job.id)
+    await run_in_threadpool(_kept, caller(request), "jobs rm", jobs.remove, job.id)
     return see(request, BACK.get(job.words[0], "/benchmarks"))
+
+
+def _kept(who: Caller, what: str, do: Callable[[str], object], id_: str) -> None:
+    """Do it to a job, and have that in the audit log."""
+    with audit.keeping(who, what, {"job": id_}):
+        do(id_)
 
 
 def _lines(result: Any) -> list[str]:  # noqa: ANN401 - what a verb prints

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from ...operations.base import audit
+from ...operations.base import audit, strangers
 from .. import passwords
 from ..sessions import known_browser, mark_browser, who_tries
 from ..web import COOKIE, action, caller, console_of, logged_in, render, see
@@ -35,7 +35,7 @@ async def _login(request: Request, form: FormData) -> Response:
     trying = who_tries(who.address, known_browser(request.cookies.get(_BROWSER), kept))
     target, wait = str(form.get("next", "/")), console.attempts.wait_s(trying)
     if wait:
-        audit.begin(who, "log in", {}, "refused", "too many wrong passwords")
+        strangers.note(who.address, "too many wrong passwords")
         text = f"Too many wrong passwords from {who.address}. Try again in {wait} s."
         response = _page(request, 429, text, target)
         response.headers["Retry-After"] = str(wait)
@@ -45,12 +45,11 @@ async def _login(request: Request, form: FormData) -> Response:
     given = str(form.get("password", ""))
     async with console.hashing:
         right = kept is not None and await run_in_threadpool(passwords.matches, given, kept)
-    audit.begin(
-        who, "log in", {}, "done" if right else "refused", "" if right else "wrong password"
-    )
     if kept is None or not right:
+        strangers.note(who.address, "wrong password")
         return _page(request, 403, "That is not the password.", target)
     console.attempts.succeeded(trying)
+    await run_in_threadpool(audit.begin, who, "log in", {}, "done")
     response = RedirectResponse(_inside(target), 303)
     _give(request, response, COOKIE, console.sessions.begin(kept))
     _give(request, response, _BROWSER, mark_browser(kept), _KNOWN_S)

@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from ...archive import Archive
-from ..web import action, page, problem, render, see
+from ...operations.base import run as operations
+from ..web import action, caller, page, problem, render, see
 
 if TYPE_CHECKING:
     from hotset.reports.analysis.comparison.trend import Trend
@@ -111,7 +112,9 @@ async def _confirm(request: Request) -> Response:
 
 
 async def _delete(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's
-    await run_in_threadpool(Archive.default().remove, request.path_params["run"])
+    run = request.path_params["run"]
+    values = {"run": run, "yes": True}
+    await run_in_threadpool(operations.answer, "runs rm", values, caller=caller(request))
     return see(request, "/runs")
 
 

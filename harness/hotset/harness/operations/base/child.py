@@ -34,8 +34,9 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         code, why = INTERRUPTED, "interrupted"
     finally:
-        audit.end(folder.name, "failed" if code else "done", why)
+        # First how it ended, or it would be lost where the log cannot be written.
         write_whole(folder / CODE, f"{code}\n")
+        audit.end(folder.name, "failed" if code else "done", why)
     sys.exit(code)
 
 

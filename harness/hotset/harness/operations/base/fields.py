@@ -21,6 +21,7 @@ from hotset.cachelayer.common.units import SIZE_PATTERN, Bytes
 
 from .registry import Cli, OnThisComputer
 from .remote import Names
+from .rights import Needs, Right
 
 TEXT_MAX, LIST_MAX = 4096, 1000
 _SIZE_PATTERN = SIZE_PATTERN.replace(r"\s*", " *")
@@ -97,6 +98,8 @@ OptionalDsn = Annotated[
     Field(description="The database, to find tables and databases by their files. No password."),
     Cli(variable="HOTSET_DSN"),
     Names.DATABASE,
+    # Whoever only reads does not have hotset connect to where they like.
+    Needs(Right.OPERATE),
 ]
 Product = Annotated[Engine, Field(description="The database product.")]
 

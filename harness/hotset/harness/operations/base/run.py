@@ -86,10 +86,12 @@ def start(
     secret = getattr(request, "password", None)
     whole = given if secret is None else {**given, "password": secret.get_secret_value()}
     task = store.Task(found.words, given, getattr(request, "machine", ""), found.lock(request))
-    job = store.start(task, PROGRAM, json.dumps({"operation": name, "request": whole}))
-    if audit.counts(found, request):
-        audit.begin(caller, name, given, id_=job.id)
-    return job
+
+    def keep(id_: str) -> None:
+        if audit.counts(found, request):
+            audit.begin(caller, name, given, id_=id_)
+
+    return store.start(task, PROGRAM, json.dumps({"operation": name, "request": whole}), keep)
 
 
 @contextmanager

@@ -83,7 +83,7 @@ class Shown(Text):
         return self.forms[form]
 
 
-@operation("database show", Kind.QUERY, Right.READ, ("Get", "HotsetDatabase"))
+@operation("database show", Kind.QUERY, Right.OPERATE, ("Get", "HotsetDatabase"))
 def show(request: Server, context: Context) -> Shown:  # noqa: ARG001
     """Show the version, the memory, and where the files of each database are."""
     from ...databases.report import to_show
@@ -228,7 +228,7 @@ class Counted(Text):
         return to_counters(self.reading, self.interval, form)
 
 
-@operation("database counters", Kind.QUERY, Right.READ, ("Measure", "HotsetDatabase"))
+@operation("database counters", Kind.QUERY, Right.OPERATE, ("Measure", "HotsetDatabase"))
 def counters(request: Counters, context: Context) -> Counted:
     """Show I/O per file, waits and performance counters during an interval."""
     from ...databases.report import Reading

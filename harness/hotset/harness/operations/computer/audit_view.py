@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hotset.reports.render.plain import csv_text
 
-from ..base import audit, records
+from ..base import audit, records, strangers
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Result
@@ -26,6 +26,13 @@ class Show(Request):
     limit: Annotated[
         int, Field(ge=1, le=10_000, description="How many entries to show."), Cli(short="-n")
     ] = 50
+    unknown: Annotated[
+        bool,
+        Field(
+            description="Instead show how many requests without a valid token, and how many failed"
+            " log-ins, came from each address in each minute."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,15 @@ def show(request: Show, context: Context) -> Log:  # noqa: ARG001
     """Show who changed what, when, from where, and the outcome; newest first.
 
     It records every call that may change something, from the command line, the API and the console,
-    and also log-ins, tokens and refused requests.
+    and also log-ins, tokens, and what a known caller was refused. Requests of unknown callers are
+    only counted: --unknown shows the counts.
     """
-    return Log(audit.entries(request.limit))
+    return Log(unknown(request.limit) if request.unknown else audit.entries(request.limit))
+
+
+def unknown(limit: int) -> list[audit.Entry]:
+    """Who is not known, as entries: one an address and minute."""
+    return [
+        audit.Entry("", one.at, "unknown", one.address, one.what, {"count": one.count}, "refused")
+        for one in strangers.latest(limit)
+    ]

@@ -44,7 +44,7 @@ class Offered(Text):
         return text.offered(self.offers, form)
 
 
-@operation("warmup targets", Kind.QUERY, Right.READ, ("Get", "HotsetTarget"))
+@operation("warmup targets", Kind.QUERY, Right.OPERATE, ("Get", "HotsetTarget"))
 def list_targets(request: Ask, context: Context) -> Offered:  # noqa: ARG001
     """List what a warm-up or a pin can name on a database server.
 

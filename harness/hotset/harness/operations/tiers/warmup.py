@@ -152,7 +152,7 @@ class PlanResult(Text):
         return text.plan(self.planned, form)
 
 
-@operation("warmup plan", Kind.QUERY, Right.READ, ("Get", "HotsetWarmupPlan"))
+@operation("warmup plan", Kind.QUERY, Right.OPERATE, ("Get", "HotsetWarmupPlan"))
 def plan(request: Plan, context: Context) -> PlanResult:
     """Show what a warm-up would do: what fits, what does not, the order, and how long it takes."""
     from ...warmup import planning
