@@ -582,7 +582,7 @@ case $command in
         call POST '/tier/scan' machine -- "$@" | jq .
         ;;
     set-tier)
-        finish POST '/tier/set' disk policy mode machine -- "$@"
+        finish POST '/tier/set' disk policy mode origin machine -- "$@"
         ;;
     get-tier | get-disk)
         call POST '/tier/status' disk machine -- "$@" | jq .

@@ -582,6 +582,7 @@ def test_a_flash_that_was_given_up_is_not_believed_when_it_comes_back() -> None:
     lifecycle.detach(there, card, one, True, True, nothing, nothing)
     there.sectors = kept
     there.answers["lsblk"] = FREE.replace('"dm"', '"dm", "size": 1')
+    there.answers["dmsetup ls"] = "No devices found\n"
     said: list[str] = []
     assert adopt.adopt(there, CARD.flash, True, said.append).disks == ()
     assert "has gone on without what this flash holds" in said[0]

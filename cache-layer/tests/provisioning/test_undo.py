@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,13 +10,15 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from hotset.cachelayer.block.devices import DeviceRefusedError
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import CommandError, PrerequisiteMissingError
 from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.provisioning import abandoned, adopt, lifecycle, rename
 from hotset.cachelayer.provisioning import cache_device as cards
 from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning import lifecycle
-from hotset.cachelayer.provisioning.cache_device import Card, CardError
+from hotset.cachelayer.provisioning.cache_device import Card, CardError, Disk
+from hotset.cachelayer.provisioning.identity.origin import OriginId
 from hotset.cachelayer.provisioning.lifecycle import TierRefusedError
 from hotset.cachelayer.provisioning.retune import retune
 from hotset.cachelayer.tiers.userspace import Userspace
@@ -339,3 +342,121 @@ def test_a_disk_that_came_up_in_its_detach_is_written_back_by_the_next(up: bool)
     lifecycle.detach(there, *cards.find(there, "data"), False, False, flushed.append, said.append)
     assert flushed, "33 blocks were dirty"
     assert cards.pairs(there) == []
+
+
+CLONE = PurePosixPath("/dev/disk/by-id/new-card")
+
+
+def with_a_copy_of_the_flash(up: bool, **more: str | int) -> FakeMachine:
+    """A server, and a second flash device with the same bytes: a mirror, or made by dd."""
+    there = tl.server(up, **more)
+    cards.save(there, CARD)
+    for (_, at), text in list(there.sectors.items()):
+        there.sectors[str(CLONE), at] = text
+    listed = tl.FREE.replace('"dm"', '"disk", "size": 268435456')
+    there.answers = {
+        f"readlink -f {CLONE}": f"{CLONE}\n",
+        f"readlink -f {CARD.flash}": f"{CARD.flash}\n",
+        "find -L": f"{CLONE}\n",
+        "lsblk": listed,
+        **{name: answer for name, answer in there.answers.items() if name != "lsblk"},
+    }
+    there.calls.clear()
+    return there
+
+
+def test_a_copy_of_the_flash_is_not_imported_beside_the_original() -> None:
+    """The kernel wrote to the one, and hotset believed the other's old metadata."""
+    there = with_a_copy_of_the_flash(up=True)
+    for take_over in (False, True):
+        with pytest.raises(CardError, match="data is active, on another flash device"):
+            adopt.adopt(there, CLONE, take_over, nothing)
+    there = with_a_copy_of_the_flash(up=False)
+    with pytest.raises(CardError, match="flash answers with the same label"):
+        adopt.adopt(there, CLONE, True, nothing)
+    assert cards.find(there, "data")[0].flash == CARD.flash
+    there.answers = {f"dd if={CARD.flash}": 1, **there.answers}
+    assert adopt.adopt(there, CLONE, False, nothing).flash == CLONE, "the original is gone"
+
+
+def test_the_same_flash_is_imported_again_by_another_name() -> None:
+    there = with_a_copy_of_the_flash(up=True)
+    there.answers[f"readlink -f {CARD.flash}"] = f"{CLONE}\n"
+    assert adopt.adopt(there, CLONE, False, nothing).flash == CLONE
+
+
+def test_a_disk_in_use_is_not_dropped_as_one_that_was_given_up() -> None:
+    flash = f"{CARD.flash}\n"
+    there = tl.server(**{"find -L": flash, f"readlink -f {CARD.flash}": flash})
+    cards.save(there, CARD)
+    card, one = cards.find(there, "data")
+    abandoned.add(there, card, one)
+    there.answers["lsblk"] = tl.FREE.replace('"dm"', '"dm", "size": 1')
+    with pytest.raises(CardError, match="is active, although it was about to be given up"):
+        adopt.adopt(there, CARD.flash, False, nothing)
+    assert cards.find(there, "data")[1] == one
+
+
+NEW_NAME = PurePosixPath("/dev/disk/by-id/renamed")
+LUN = OriginId(Bytes(2**31), wwn="0x5000", serial="S1")
+
+
+def renamed(found: OriginId, known: OriginId | None = LUN, up: bool = False) -> Disk:
+    """What becomes of a disk whose origin has another name now, with what it shows there."""
+    listed = {"name": "sdb", "maj:min": "8:16", "type": "disk", "mountpoints": []}
+    listed |= {"size": int(found.size), "wwn": found.wwn, "serial": found.serial}
+    listed |= {"partuuid": found.partition}
+    there = tl.server(up, lsblk=json.dumps({"blockdevices": [listed]}), **{"find -L": ""})
+    there.answers["cat /sys/dev/block/8:16/dm/uuid"] = found.mapper or 1
+    cards.save(there, CARD.with_disk(replace(CARD.disks[0], origin_id=known)))
+    card, one = cards.find(there, "data")
+    rename.rename_origin(there, card, one, NEW_NAME, nothing)
+    return cards.find(there, "data")[1]
+
+
+def test_an_origin_that_has_another_name_is_taken_as_the_same_disk() -> None:
+    assert renamed(LUN).origin == NEW_NAME
+    assert renamed(replace(LUN, serial=""), replace(LUN, serial="")).origin == NEW_NAME
+    volume = OriginId(Bytes(2**31), mapper="LVM-7")
+    assert renamed(volume, volume).origin == NEW_NAME
+
+
+@pytest.mark.parametrize(
+    ("found", "known"),
+    [
+        (replace(LUN, wwn="0x6000"), LUN),
+        (replace(LUN, size=Bytes(2**30)), LUN),
+        (OriginId(Bytes(2**31)), OriginId(Bytes(2**31))),
+        (OriginId(Bytes(2**31)), LUN),
+        (LUN, OriginId(Bytes(2**31))),
+        (LUN, None),
+        (replace(LUN, partition="77-02"), replace(LUN, partition="77-01")),
+        (replace(LUN, partition="77-02"), LUN),
+        (LUN, replace(LUN, partition="77-01")),
+    ],
+)
+def test_what_nothing_proves_to_be_the_same_disk_is_refused(
+    found: OriginId, known: OriginId | None
+) -> None:
+    with pytest.raises(DeviceRefusedError, match=r"is not the origin of|nothing proves"):
+        renamed(found, known)
+
+
+def test_an_active_disks_origin_keeps_its_name() -> None:
+    with pytest.raises(CardError, match="is active: its origin's name is changed while it is down"):
+        renamed(LUN, up=True)
+
+
+def test_a_file_that_is_mounted_beside_its_tier_is_seen() -> None:
+    """No lock of the engine's hinders losetup."""
+    one = replace(CARD.disks[0], origin=PurePosixPath("/srv/origin.img"))
+    there = tl.server(
+        up=False,
+        **{"test -b /srv/": 1, "test -f /srv/": 0, "losetup": "/dev/loop7\n", "stat": "1\n"},
+    )
+    card = cards.save(there, CARD.with_disk(one))
+    seen = lifecycle.inspect(there, card, one).report
+    assert seen.state == "failed"
+    assert "is used past its cache: origin.img is behind /dev/loop7" in seen.notes[-1]
+    with pytest.raises(TierRefusedError, match="behind /dev/loop7"):
+        lifecycle.activate(there, card, one, nothing)

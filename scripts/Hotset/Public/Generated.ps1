@@ -3123,9 +3123,10 @@ function Find-HotsetCard {
 function Set-HotsetTier {
     <#
     .SYNOPSIS
-    Change the policy or the write mode of a disk while it is in use.
+    Change the policy or the write mode of a disk while it is in use, or the name of its origin.
     .DESCRIPTION
-    Before write-through starts, all dirty data is written back.
+    Before write-through starts, all dirty data is written back. A new name of the origin is taken
+    only if it leads to the same disk, by World Wide Name, serial number or UUID.
 
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
@@ -3137,6 +3138,8 @@ function Set-HotsetTier {
     What decides which blocks are cached (only with userspace).
     .PARAMETER Mode
     When a write counts as done: once it is on the flash, or on the origin as well.
+    .PARAMETER Origin
+    The origin's new name, if it has another now; the disk must be down.
     .PARAMETER Machine
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
@@ -3166,6 +3169,8 @@ function Set-HotsetTier {
         [ValidateSet('writeback', 'writethrough')]
         [string] $Mode,
 
+        [string] $Origin,
+
         [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
@@ -3179,12 +3184,13 @@ function Set-HotsetTier {
     process {
         foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each $Machine
-            $go = $PSCmdlet.ShouldProcess($what, 'Change the policy or the write mode of a disk while it is in use')
+            $go = $PSCmdlet.ShouldProcess($what, 'Change the policy or the write mode of a disk while it is in use, or the name of its origin')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'tier set' -AsJob $AsJob.IsPresent -Values @{
                 disk    = $each
                 policy  = $Policy
                 mode    = $Mode
+                origin  = $Origin
                 machine = $Machine
             }
         }

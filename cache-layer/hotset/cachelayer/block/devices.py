@@ -118,11 +118,17 @@ def _inspect_file(machine: Machine, path: PurePosixPath) -> Device:
     """A file that a cache in user space may use as it would a device."""
     node = PurePosixPath(machine.run(["readlink", "-f", str(path)]).stdout.strip())
     size = Bytes(int(machine.run(["stat", "--format=%s", str(node)]).stdout))
-    argv = ["losetup", "--noheadings", "--output", "NAME", "--associated", str(node)]
-    loops = machine.run(argv, check=False).stdout.split()
-    uses = tuple(f"{node.name} is behind {name}" for name in loops)
+    uses = uses_of_file(machine, node)
     readable, found = _signatures(machine, node)
     return Device(path, node, (), size, uses, found, (), readable, is_file=True)
+
+
+def uses_of_file(machine: Machine, file: PurePosixPath) -> tuple[str, ...]:
+    """Which loop devices a file is behind, in words. The kernel lets anybody make one, whoever has
+    the file open or locked."""
+    argv = ["losetup", "--noheadings", "--output", "NAME", "--associated", str(file)]
+    loops = machine.run(argv, check=False).stdout.split()
+    return tuple(f"{file.name} is behind {name}" for name in loops)
 
 
 def _signatures(machine: Machine, node: PurePosixPath) -> tuple[bool, tuple[str, ...]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from ..block import devicemapper, devices
+from ..block.devicemapper import PREFIX
 from ..block.devices import Confirm, Device, DeviceRefusedError
 from ..common.errors import Remedy
 from ..hosts.base import CommandError, CommandTimeoutError, Machine
@@ -60,7 +61,8 @@ def adopt(
     :param take_over: it belongs to another machine, which does not use it any more.
     :param confirm: asked before that, with the device and whose it was until now.
     :raises DeviceRefusedError: no such device, or not named by id.
-    :raises CardError: it has no label, is another machine's, or has names that are taken here.
+    :raises CardError: it has no label, is another machine's, has names that are taken here, or is a
+        copy of a flash device that is in use or answers.
     """
     device = devices.inspect(machine, flash)
     devices.named_by_id(device, "flash", take_over)
@@ -71,6 +73,7 @@ def adopt(
             Remedy("see all labels", "tier scan"),
             field="flash",
         )
+    _require_original(machine, card, device)
     if card.host != owner.host_id(machine):
         if not take_over:
             raise CardError(
@@ -98,6 +101,42 @@ def adopt(
     return card
 
 
+def _require_original(machine: Machine, card: Card, device: Device) -> None:
+    """:raises CardError: the label is that of another device as well, so one is a copy of the other
+    (a mirror, or of dd's): what they hold differs with the first write."""
+    known = next((one for one in cards.known_cards(machine) if one.uuid == card.uuid), None)
+    if known is not None and origin.same(machine, known.flash, device.path):
+        return
+    up = [
+        disk.name
+        for disk in (known or card).disks
+        if cards.tier_for(machine, known or card, disk).is_active()
+    ]
+    if up and not any(PREFIX in use for use in device.uses):
+        raise CardError(
+            f"{', '.join(up)} {'is' if len(up) == 1 else 'are'} active, on another flash device"
+            f" than {device.path}, which is a copy of it: deactivate first, and disconnect the one"
+            " that is not to count any more",
+            field="flash",
+        )
+    if known is not None and _answers_as(machine, known):
+        raise CardError(
+            f"{known.flash} answers with the same label, so {device.path} is a copy of it, or it of"
+            " that. To go on with the copy, disconnect the other, and what was written to it since"
+            " is lost; to go on as before, disconnect the copy",
+            field="flash",
+        )
+
+
+def _answers_as(machine: Machine, card: Card) -> bool:
+    """Whether a card's flash device has the card's label."""
+    try:
+        found = cards.labelled(machine, card.flash)
+    except (CardError, CommandError, CommandTimeoutError):
+        return False
+    return found is not None and found.uuid == card.uuid
+
+
 def _owned(device: Device, card: Card) -> str:
     disks = ", ".join(f"{one.name} over {one.origin}" for one in card.disks) or "none"
     return f"{device.known_as}: it is card {card.name} of {card.host_name}, disks: {disks}"
@@ -115,6 +154,11 @@ def _without_abandoned(machine: Machine, card: Card, say: Say) -> Card:
     """The card without disks that were detached while the flash could not be asked."""
     for disk in card.disks:
         if abandoned.has(machine, card, disk):
+            if cards.tier_for(machine, card, disk).is_active():
+                raise CardError(
+                    f"disk {disk.name} is active, although it was about to be given up",
+                    Remedy("end that", "tier detach", {"disk": disk.name, "flash_is_dead": True}),
+                )
             say(
                 f"disk {disk.name} is left out: it was detached as one whose flash is dead, and"
                 f" {disk.origin} has gone on without what this flash holds of it"

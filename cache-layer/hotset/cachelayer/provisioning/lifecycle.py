@@ -72,7 +72,12 @@ def inspect(machine: Machine, card: Card, disk: Disk) -> DiskState:
             f"{disk.origin} alone may hold OLD data (writes are held back on the flash): do not"
             " mount it, activate the disk first"
         )
-    if devices.type_of(machine, disk.origin) is None:
+    type_ = devices.type_of(machine, disk.origin)
+    past = _past_the_cache(machine, disk) if type_ == "file" else None
+    if past:
+        state_ = "failed"
+        notes.append(past)
+    if type_ is None:
         state_ = "failed" if state_ == "inactive" else state_
         notes.append(
             f"the origin {disk.origin} is not there: connect it (iSCSI: log in); if it is gone for"
@@ -82,6 +87,18 @@ def inspect(machine: Machine, card: Card, disk: Disk) -> DiskState:
         state_ = "failed"
         notes.append(f"the flash belongs to {card.host_name} by its label: import it to take over")
     return DiskState(card, disk, replace(report, state=state_, notes=tuple(notes)), answers)
+
+
+def _past_the_cache(machine: Machine, disk: Disk) -> str | None:
+    """Who uses an origin that is a file beside its tier, in words. A device would be claimed;
+    nothing claims a file."""
+    uses = devices.uses_of_file(machine, disk.origin)
+    if not uses:
+        return None
+    return (
+        f"{disk.origin} is used past its cache: {'; '.join(uses)}. What is read there may be old,"
+        " and what is written there destroys data: unmount it and run `losetup --detach` on it"
+    )
 
 
 def _unfinished(disk: Disk) -> str:
@@ -130,6 +147,9 @@ def activate(
         # Else two engines would write to one flash.
         tier.discard()
     card, disk = _with_origin(machine, card, disk)
+    past = _past_the_cache(machine, disk)
+    if past:
+        raise TierRefusedError(past, field="disk")
     # First: nobody writes to it any more once it is looked at.
     _claim(machine, card, disk, say, break_reservation)
     left = left_of(machine, card, disk)

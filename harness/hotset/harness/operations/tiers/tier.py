@@ -306,6 +306,11 @@ class Set(Request):
         ),
         Needs(Right.ADMIN),
     ] = None
+    origin: Annotated[
+        fields.Device | None,
+        Field(description="The origin's new name, if it has another now; the disk must be down."),
+        Needs(Right.ADMIN),
+    ] = None
     machine: fields.Machine = "local"
 
 
@@ -318,20 +323,26 @@ class Set(Request):
     lock=lambda request: places.on_disk(request.machine, request.disk),
 )
 def set_(request: Set, context: Context) -> Lines:
-    """Change the policy or the write mode of a disk while it is in use.
+    """Change the policy or the write mode of a disk while it is in use, or the name of its origin.
 
-    Before write-through starts, all dirty data is written back.
+    Before write-through starts, all dirty data is written back. A new name of the origin is taken
+    only if it leads to the same disk, by World Wide Name, serial number or UUID.
     """
+    from hotset.cachelayer.provisioning import rename
     from hotset.cachelayer.provisioning import retune as retuning
 
     from ...terminal.progress import FlushWatch
 
-    if request.policy is None and request.mode is None:
-        raise RequestError("nothing is to be changed: give a policy, a mode or both")
+    tunes = request.policy is not None or request.mode is not None
+    if tunes == (request.origin is not None):
+        raise RequestError("give a policy, a mode or both, or else the origin's new name")
     with places.disk_cut_anew(request.machine, request.disk, "tier set") as found:
         there, card, one = found
         watch = FlushWatch(context.report, one.spec.block)
         say = context.report.say
+        if request.origin is not None:
+            rename.rename_origin(there, card, one, PurePosixPath(request.origin), say)
+            return Lines()
         retuning.retune(there, card, one, request.policy, request.mode, watch, say)
     return Lines()
 
