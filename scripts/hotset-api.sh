@@ -588,7 +588,8 @@ case $command in
         call POST '/tier/status' disk machine -- "$@" | jq .
         ;;
     new-tpcc-database)
-        finish POST '/tpcc/build' dsn password warehouses# engine seed# replace? driver -- "$@"
+        finish POST '/tpcc/build' dsn password warehouses# engine seed# replace? driver yes? -- \
+            "$@"
         ;;
     test-tpcc-database)
         finish POST '/tpcc/check' dsn password engine -- "$@"
@@ -602,13 +603,14 @@ case $command in
             check? driver -- "$@"
         ;;
     new-tpch-database)
-        finish POST '/tpch/build' dsn password scale# replace? processes# driver engine -- "$@"
+        finish POST '/tpch/build' dsn password scale# replace? processes# driver engine yes? -- \
+            "$@"
         ;;
     test-tpch-database)
         finish POST '/tpch/check' dsn password queries timeout# scale# engine -- "$@"
         ;;
     remove-tpch-database)
-        finish POST '/tpch/drop' dsn password engine -- "$@"
+        finish POST '/tpch/drop' dsn password engine yes? -- "$@"
         ;;
     invoke-tpch)
         finish POST '/tpch/run' dsn password streams seed# queries timeout# refresh? scale# \

@@ -27,12 +27,15 @@ FOLDER = ROOT / "docs/reference"
 
 EXIT_CODES = {
     0: "It worked.",
-    2: "Usage: an option, an experiment file or a name is wrong. Nothing was done.",
+    1: "A question was answered with no. Nothing was done.",
+    2: "Usage: an option, an experiment file or a name is wrong, something in the way is not"
+    " hotset's own, or a question had no answer. Nothing was done.",
     3: "This computer or the server lacks something, or something else is using it. The message"
     " says what to do.",
     4: "It failed. What was measured until then is kept.",
     5: "A threshold was missed: the probe's hit ratio, a calibration, answers that differ.",
-    130: "Interrupted by Ctrl-C or SIGTERM. What it had set up was removed.",
+    130: "Interrupted by Ctrl-C or SIGTERM. What a command had set up for itself it removes; what"
+    " stays it names.",
 }
 
 ENVIRONMENT: Mapping[str, Mapping[str, str]] = {

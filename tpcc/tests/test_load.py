@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from hotset.harness.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.tpcc import schema
 from hotset.tpcc.data.consistency import ConditionResult, Violated, check, require
 from hotset.tpcc.data.load import LoadResult, load
 from hotset.tpcc.data.record import LoadFailed, LoadProgress
 from hotset.tpcc.database import CannotConnect
-from hotset.tpcc.schema import TABLES, SetupError, batches, drop, estimated_bytes
+from hotset.tpcc.schema import TABLES, SetupError, batches, estimated_bytes
 from tests.postgres_cluster import Cluster
 
 pytestmark = pytest.mark.database
@@ -167,28 +168,67 @@ def test_a_violation_says_which_and_an_example() -> None:
         require([held, one])
 
 
-def test_loading_replaces_reports_progress_and_takes_the_estimated_space(
+def test_loading_reports_progress_and_takes_the_estimated_space(
     empty: PostgresDatabase,
 ) -> None:
     seen: list[LoadProgress] = []
     with closing(empty.session()) as session:
-        session.script("CREATE TABLE warehouse (w_id integer)")
         load(empty, 1, observe=seen.append)
         assert _number(session, "SELECT count(*) FROM warehouse") == 1
         size = sum(_number(session, f"SELECT pg_total_relation_size('{t}')") for t in TABLES)
     assert estimated_bytes(1) == pytest.approx(size, rel=0.03)
-    assert [p.step for p in seen[-4:]] == ["indexes", "statistics", "procedures", "done"]
+    assert [p.step for p in seen[-4:]] == ["rows", "indexes", "statistics", "done"]
     assert seen[-1].warehouses_done == 1
     assert seen[-1].rows == pytest.approx(599_000, rel=0.02)
     assert all(a.rows <= b.rows and a.seconds <= b.seconds for a, b in pairwise(seen))
 
 
-def test_a_failing_worker_fails_the_load(
+RELATIONS = "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+ROUTINES = "SELECT proname::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        "CREATE TABLE warehouse (w_id integer)",
+        "CREATE FUNCTION slev(a integer, b integer, c integer) RETURNS integer LANGUAGE sql"
+        " AS 'SELECT 1'",
+    ],
+)
+def test_a_load_makes_nothing_where_a_name_is_taken(empty: PostgresDatabase, there: str) -> None:
+    with closing(empty.session()) as session:
+        session.script(there)
+        before = session.query(RELATIONS), session.query(ROUTINES)
+        with pytest.raises(LoadFailed, match="already exists"):
+            load(empty, 1)
+        assert (session.query(RELATIONS), session.query(ROUTINES)) == before
+
+
+def test_a_failing_worker_fails_the_load_which_drops_what_it_made(
     empty: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hotset.tpcc.schema.create", lambda *_: None)
-    with pytest.raises(LoadFailed, match=r'error 42P01: .*"item" does not exist'):
+    create = schema.create
+
+    def narrow(database: PostgresDatabase, session: PostgresSession) -> None:
+        create(database, session)
+        session.script("ALTER TABLE item DROP COLUMN i_data")
+
+    monkeypatch.setattr(schema, "create", narrow)
+    with pytest.raises(LoadFailed, match=r'error 42703: column "i_data" of relation "item" does'):
         load(empty, 1)
+    with closing(empty.session()) as session:
+        assert session.query(RELATIONS) == session.query(ROUTINES) == []
+
+
+def test_an_interrupted_load_drops_what_it_made(empty: PostgresDatabase) -> None:
+    def interrupt(progress: LoadProgress) -> None:
+        if progress.rows:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        load(empty, 2, observe=interrupt)
+    with closing(empty.session()) as session:
+        assert session.query(RELATIONS) == session.query(ROUTINES) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
@@ -201,9 +241,10 @@ def test_a_full_disk_is_named(cluster: Cluster, empty: PostgresDatabase) -> None
             try:
                 with pytest.raises(LoadFailed, match=r"disk full: .*No space left on device"):
                     load(empty, 2)
-            finally:
                 with closing(empty.session()) as session:
-                    drop(empty, session)
+                    assert session.query(RELATIONS) == []
+            finally:
+                owner.script(f"ALTER DATABASE {empty.dbname} RESET default_tablespace")
                 owner.script("DROP TABLESPACE small")
 
 

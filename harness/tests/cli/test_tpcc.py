@@ -427,7 +427,7 @@ def test_a_file_that_cannot_be_written_costs_nobody_the_result(tpcc: Tpcc) -> No
 
 @database_needed
 def test_build_does_not_overwrite_unasked(tpcc: Tpcc, database: PostgresDatabase) -> None:
-    one_line(tpcc("build", "-w", "1"), 2, "TPC-C tables already", "--replace")
+    one_line(tpcc("build", "-w", "1"), 2, "has hotset's TPC-C already", "--replace")
     with closing(database.session()) as session:
         assert session.query("SELECT count(*) FROM warehouse") == [(2,)]
 
@@ -456,7 +456,7 @@ def test_build_check_and_drop(hotset: CommandLine, empty: PostgresDatabase) -> N
     assert "all 12 conditions hold" in built.err
     kept = tpcc("drop", stdin="n\n")
     assert (kept.code, "nothing was changed" in kept.err) == (1, True)
-    assert "dropped item, warehouse" in tpcc("drop", "--yes").err
+    assert "dropped stock, order_line" in tpcc("drop", "--yes").err
     assert "there was none" in tpcc("drop", "--yes").err
 
 

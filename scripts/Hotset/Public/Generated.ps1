@@ -3253,7 +3253,8 @@ function New-HotsetTpccDatabase {
     .SYNOPSIS
     Load warehouses, then check the twelve consistency conditions (clause 3.3.2).
     .DESCRIPTION
-    Refuses if TPC-C tables already exist.
+    Refuses if there are TPC-C tables already, or anything else with a name that it needs. Drops
+    what it made when it fails.
 
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
@@ -3274,7 +3275,7 @@ function New-HotsetTpccDatabase {
     .PARAMETER Seed
     Seed of all random choices. Default: 1.
     .PARAMETER Replace
-    Drop existing TPC-C tables first.
+    Drop the TPC-C tables that hotset made here first; asks.
     .PARAMETER Driver
     hotset's own driver, or HammerDB from the release that HAMMERDB_HOME names. Default: hotset.
     .PARAMETER AsJob
@@ -3334,6 +3335,7 @@ function New-HotsetTpccDatabase {
             seed       = $Seed
             replace    = $Replace
             driver     = $Driver
+            yes        = $go
         }
     }
 }
@@ -3404,8 +3406,10 @@ function Test-HotsetTpccDatabase {
 function Remove-HotsetTpccDatabase {
     <#
     .SYNOPSIS
-    Remove the TPC-C tables and procedures.
+    Remove the TPC-C tables and procedures that hotset made.
     .DESCRIPTION
+    Refuses if they are somebody else's, or if something of somebody else's needs them.
+
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
 
@@ -3455,7 +3459,7 @@ function Remove-HotsetTpccDatabase {
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
         $what = Get-HotsetSubject $Connection $Dsn
-        $go = $PSCmdlet.ShouldProcess($what, 'Remove the TPC-C tables and procedures')
+        $go = $PSCmdlet.ShouldProcess($what, 'Remove the TPC-C tables and procedures that hotset made')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'tpcc drop' -AsJob $AsJob.IsPresent -Values @{
             dsn      = $login.Dsn
@@ -3627,7 +3631,8 @@ function New-HotsetTpchDatabase {
     .SYNOPSIS
     Load the eight tables, with keys, indexes and statistics.
     .DESCRIPTION
-    The generated data stays in the cache folder for the next build.
+    Refuses if there are TPC-H tables already, or anything else with a name that it needs. Drops
+    what it made when it fails. The generated data stays in the cache folder for the next build.
 
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
@@ -3644,7 +3649,7 @@ function New-HotsetTpchDatabase {
     .PARAMETER Scale
     Scale factor; 1 is about 1 GB of data. Default: 1.
     .PARAMETER Replace
-    Drop existing TPC-H tables first.
+    Drop the TPC-H tables that hotset made here first; asks.
     .PARAMETER Processes
     How many processes load at once; default: one per CPU.
     .PARAMETER Driver
@@ -3708,6 +3713,7 @@ function New-HotsetTpchDatabase {
             processes = $Processes
             driver    = $Driver
             engine    = $login.Engine
+            yes       = $go
         }
     }
 }
@@ -3798,8 +3804,10 @@ function Test-HotsetTpchDatabase {
 function Remove-HotsetTpchDatabase {
     <#
     .SYNOPSIS
-    Drop the TPC-H tables and nothing else.
+    Remove the TPC-H tables that hotset made.
     .DESCRIPTION
+    Refuses if they are somebody else's, or if something of somebody else's needs them.
+
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
 
@@ -3849,12 +3857,13 @@ function Remove-HotsetTpchDatabase {
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
         $what = Get-HotsetSubject $Connection $Dsn
-        $go = $PSCmdlet.ShouldProcess($what, 'Drop the TPC-H tables and nothing else')
+        $go = $PSCmdlet.ShouldProcess($what, 'Remove the TPC-H tables that hotset made')
         if (-not $go) { return }
         Invoke-HotsetJob $PSCmdlet $Connection 'tpch drop' -AsJob $AsJob.IsPresent -Values @{
             dsn      = $login.Dsn
             password = $login.Password
             engine   = $login.Engine
+            yes      = $go
         }
     }
 }

@@ -1,11 +1,13 @@
 """The nine tables: names, columns, sizes; and the SQL files that make them."""
 
 import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from .database import Aborted, Database, Session
+from .database import Aborted, Database, DatabaseError, Session
 
 DISTRICTS = 10
 """Districts per warehouse (clause 1.2.1)."""
@@ -24,13 +26,6 @@ class SetupError(Exception):
 
     exit_code = 4
     http_status = 424
-
-
-class AlreadyLoaded(Exception):
-    """There are TPC-C tables, which a load would destroy; says the remedy."""
-
-    exit_code = 2
-    http_status = 422
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,17 +169,27 @@ def present(session: Session) -> list[str]:
     return [name for name in TABLES if there(name)]
 
 
-def drop(database: Database, session: Session) -> None:
-    """Remove the tables and procedures, whichever of them exist."""
-    run_script(database, session, "drop")
-
-
 def create(database: Database, session: Session) -> None:
-    """Make the nine empty tables, without keys: those come after the load."""
-    run_script(database, session, "schema")
+    """Make the nine empty tables (keys come after the load) and the five procedures, all or none.
+
+    They carry hotset's mark where the server takes one: a compatible one may know no such thing.
+
+    Raises Aborted where something has one of their names already; nothing is made then.
+    """
+    session.script("BEGIN TRANSACTION")
+    for name in ("schema", *(f"procedures/{procedure}" for procedure in PROCEDURES)):
+        run_script(database, session, name)
+    session.script("COMMIT TRANSACTION")
+    with suppress(Aborted):
+        run_script(database, session, "marks")
 
 
-def create_procedures(database: Database, session: Session) -> None:
-    """Make (or replace) the five stored procedures."""
-    for procedure in PROCEDURES:
-        run_script(database, session, f"procedures/{procedure}")
+@contextmanager
+def nothing_half_done(database: Database) -> Iterator[None]:
+    """Drop what `create` made when what is done inside fails, as far as the server lets it."""
+    try:
+        yield
+    except BaseException:
+        with suppress(DatabaseError), closing(database.session()) as session:
+            run_script(database, session, "drop")
+        raise

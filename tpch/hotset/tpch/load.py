@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -57,7 +57,7 @@ def load(
     *,
     processes: int | None = None,
 ) -> LoadResult:
-    """Replace whatever TPC-H tables the database has by fresh ones at `scale`.
+    """Make the TPC-H tables at `scale`.
 
     The text files come from `folder`, and stay there for the next load. Rows go into bare
     tables from `processes` processes (default: one per CPU, fewer for less than 64 MB each);
@@ -65,8 +65,8 @@ def load(
 
     A load that fails or is interrupted drops its tables, as long as the server answers.
 
-    Raises LoadFailed, CannotConnect, record.Lacks, record.DataFailed, or ValueError for a scale
-    that gives no whole rows.
+    Raises LoadFailed (something has one of the names already, for one), CannotConnect,
+    record.Lacks, record.DataFailed, or ValueError for a scale that gives no whole rows.
     """
     require_scale(scale)
     with closing(database.session()):
@@ -76,7 +76,9 @@ def load(
     data_s = time.monotonic() - started
     try:
         count = processes or min(os.cpu_count() or 1, 1 + made.bytes // _BYTES_PER_PROCESS)
-        with _nothing_half_done(database):
+        with closing(database.session()) as session:
+            schema.create(database, session)
+        with schema.nothing_half_done(database):
             return _load(database, made, count, data_s, observe)
     except CannotConnect:
         raise
@@ -100,17 +102,6 @@ def require_scale(scale: float) -> None:
         )
 
 
-@contextmanager
-def _nothing_half_done(database: Database) -> Iterator[None]:
-    """Drop the tables when what is done inside fails."""
-    try:
-        yield
-    except BaseException:
-        with suppress(DatabaseError), closing(database.session()) as session:
-            schema.drop(database, session)
-        raise
-
-
 def _load(
     database: Database,
     made: data.DataSet,
@@ -118,15 +109,12 @@ def _load(
     data_s: float,
     observe: Callable[[LoadProgress], None],
 ) -> LoadResult:
-    """The steps of a load, in order."""
+    """The steps of a load into empty tables, in order."""
     started, done, total = time.monotonic(), 0, made.bytes
 
     def report(step: str) -> None:
         observe(LoadProgress(step, done, total, time.monotonic() - started))
 
-    with closing(database.session()) as session:
-        schema.drop(database, session)
-        schema.run_script(database, session, "schema")
     with Workers(database, _work, processes) as workers:
         report("rows")
         for loaded in workers.share_out(_files(made)):

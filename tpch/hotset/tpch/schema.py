@@ -1,11 +1,13 @@
 """The eight tables: names, columns, sizes; and the SQL files that make them."""
 
 import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from .database import Database, Refused, Session
+from .database import Database, DatabaseError, Refused, Session
 
 
 class SetupError(Exception):
@@ -150,26 +152,35 @@ def run_script(database: Database, session: Session, name: str) -> None:
         session.script(batch)
 
 
-def drop(database: Database, session: Session) -> None:
-    """Remove the tables, whichever of them exist."""
-    run_script(database, session, "drop")
+def create(database: Database, session: Session) -> None:
+    """Make the empty tables, all or none, without keys: those come after the load.
+
+    They carry hotset's mark where the server takes one: a compatible one may know no such thing.
+
+    Raises Refused where something has one of their names already; nothing is made then.
+    """
+    session.script("BEGIN TRANSACTION")
+    run_script(database, session, "schema")
+    session.script("COMMIT TRANSACTION")
+    with suppress(Refused):
+        run_script(database, session, "marks")
 
 
-def holds_tables(session: Session) -> bool:
-    """Whether any of the tables is there, wholly loaded or not."""
-    for name in ("tpch_load", *TABLES):
-        try:
-            session.query(f"SELECT 1 FROM {name} WHERE 1 = 0")
-        except Refused:
-            continue
-        return True
-    return False
+@contextmanager
+def nothing_half_done(database: Database) -> Iterator[None]:
+    """Drop what `create` made when what is done inside fails, as far as the server lets it."""
+    try:
+        yield
+    except BaseException:
+        with suppress(DatabaseError), closing(database.session()) as session:
+            run_script(database, session, "drop")
+        raise
 
 
 def loaded_scale(session: Session) -> float:
     """The scale the database was loaded with.
 
-    Raises SetupError when it holds no TPC-H tables or half of them.
+    Raises SetupError when it holds none that was loaded to its end.
     """
     try:
         rows = session.query("SELECT scale_factor FROM tpch_load")
@@ -177,10 +188,8 @@ def loaded_scale(session: Session) -> float:
         rows = []
     if len(rows) != 1:
         raise SetupError(
-            "the database holds an unfinished load of TPC-H:"
-            " build it again with hotset tpch build --replace"
-            if holds_tables(session)
-            else "the database holds no TPC-H tables: hotset tpch build creates them"
+            "the database holds no TPC-H tables that were loaded to the end:"
+            " `hotset tpch build` loads them"
         )
     return float(str(rows[0][0]))
 

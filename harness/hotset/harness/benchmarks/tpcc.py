@@ -26,7 +26,7 @@ from ..hammerdb.process.progress import observer
 from ..terminal.live import following
 from ..terminal.progress import Reporter
 from ..thresholds import Threshold, Values
-from . import runs, tpcc_metrics, window
+from . import ownership, runs, tpcc_metrics, window
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,21 @@ class Outcome(window.Outcome[RunResult]):
 
 
 def build(
-    database: Database, warehouses: int, seed: int, replace_: bool, report: Reporter
+    database: SqlDatabase, warehouses: int, seed: int, replace_: bool, report: Reporter
 ) -> tuple[LoadResult, list[ConditionResult]]:
     """Load a database and check it.
 
-    :raises AlreadyLoaded: there are TPC-C tables already and ``replace_`` is false.
+    :raises AlreadyLoaded: hotset's TPC-C is there already and ``replace_`` is false.
+    :raises NotOurs: something else has one of its names.
     """
-    there = _tables(database)
-    if there and not replace_:
-        raise schema.AlreadyLoaded(
-            f"the database has TPC-C tables already ({', '.join(there)}): --replace drops them and"
-            " loads again"
-        )
-    with report.task(f"loading {warehouses} warehouses"):
+    found = ownership.holdings(database)
+    ownership.require_free(found, ownership.TPCC, replacing=replace_)
+    if found.ours(ownership.TPCC):
+        ownership.drop(database, ownership.TPCC)
+    with (
+        ownership.saying_what_stays(database, ownership.TPCC, report.say),
+        report.task(f"loading {warehouses} warehouses"),
+    ):
         done = load(database, warehouses, seed=seed, observe=report.on_load)
     report.say(f"loaded {done.rows:,} rows in {done.seconds:.1f} s")
     return done, check(database, report)
@@ -71,15 +73,15 @@ def build_by_hammerdb(
 ) -> list[ConditionResult]:
     """Have HammerDB build its schema in an existing, empty database, and check it.
 
-    :raises AlreadyLoaded: there are TPC-C tables already; HammerDB drops none.
+    :raises AlreadyLoaded: hotset's TPC-C is there already.
+    :raises NotOurs: something else has one of its names.
     """
-    there = _tables(database)
-    if there:
-        raise schema.AlreadyLoaded(
-            f"the database has TPC-C tables already ({', '.join(there)}): HammerDB builds in an"
-            " empty one; `hotset tpcc drop` empties it"
-        )
-    with kept.task(report, "tpcc-build", f"HammerDB builds {warehouses} warehouses") as folder:
+    ownership.require_free(ownership.holdings(database), ownership.TPCC, by_hammerdb=True)
+    with (
+        ownership.saying_what_stays(database, ownership.TPCC, report.say),
+        ownership.marking_hammerdbs(database, ownership.TPCC),
+        kept.task(report, "tpcc-build", f"HammerDB builds {warehouses} warehouses") as folder,
+    ):
         done = hammerdb.build(database, warehouses, folder, observe=observer(report))
     report.say(f"loaded {sum(done.rows.values()):,} rows in {done.seconds:.1f} s")
     return check(database, report, HAMMERDB_KEEPS)
@@ -204,16 +206,3 @@ def check(
                     f"not all TPC-C tables are here ({error}): `hotset tpcc build` loads them"
                 ) from None
             raise
-
-
-def drop(database: Database) -> list[str]:
-    """Remove the tables and procedures; returns the tables there were."""
-    there = _tables(database)
-    with closing(database.session()) as session:
-        schema.drop(database, session)
-    return there
-
-
-def _tables(database: Database) -> list[str]:
-    with closing(database.session()) as session:
-        return schema.present(session)

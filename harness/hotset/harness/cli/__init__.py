@@ -111,7 +111,7 @@ def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:  # noqa
 
 
 def _interrupted() -> int:
-    _say("interrupted; everything it had set up was removed")
+    _say("interrupted")
     return INTERRUPTED
 
 

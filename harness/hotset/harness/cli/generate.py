@@ -12,6 +12,9 @@ import typer
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from hotset.cachelayer.common.errors import Remedy, RequestError
+
+from ..errors import DECLINED
 from ..operations.base.context import Context
 from ..operations.base.kinds import FieldKind
 from ..operations.base.outputs import OutputError
@@ -55,10 +58,9 @@ def execute(found: Operation, given: dict[str, Any]) -> None:
     form = given.pop("format_", None)
     quiet = given.pop("quiet_", False)
     request = found.parse(values_of(found, given), strict=False)
-    asked = found.question is not None and not getattr(request, "yes", False)
-    if asked and found.question and not typer.confirm(found.question(request), err=True):
+    if not _confirmed(found, request):
         typer.echo("nothing was changed", err=True)
-        raise typer.Exit(1)
+        raise typer.Exit(DECLINED)
     context = Context(Reporter(quiet), lambda text: typer.echo(text, err=True), ask_for_name)
     with audit.doing(audit.on_command_line(), found, request):
         result = found.function(request, context)
@@ -72,16 +74,38 @@ def execute(found: Operation, given: dict[str, Any]) -> None:
         context.outcome(result)
 
 
+def _confirmed(found: Operation, request: Any) -> bool:  # noqa: ANN401 - its own request
+    """
+    :raises RequestError: the question has no answer, as in a script.
+    """
+    if found.question is None or not found.asked(request) or getattr(request, "yes", False):
+        return True
+    question = found.question(request)
+    if question is None:
+        return True
+    typer.echo(f"{question} [y/N]: ", nl=False, err=True)
+    answer = sys.stdin.readline()
+    if not answer:
+        typer.echo(err=True)
+        raise RequestError(
+            "nothing was changed: the question had no answer",
+            Remedy("do it without asking", parameters={"yes": True}),
+        )
+    return answer.strip().lower() in ("y", "yes")
+
+
 def ask_for_name(name: str, what: str) -> None:
     """On a terminal, have the name typed of what is about to be overwritten.
 
-    :raises typer.Abort: another name, or none, was typed.
+    :raises typer.Exit: another name, or none, was typed.
     """
     if not sys.stdin.isatty():
         return
     typer.echo(f"to be overwritten: {what}", err=True)
-    if typer.prompt(f"type {name} to go on", default="", show_default=False, err=True) != name:
-        raise typer.Abort
+    typer.echo(f"type {name} to go on: ", nl=False, err=True)
+    if sys.stdin.readline().strip() != name:
+        typer.echo("nothing was changed", err=True)
+        raise typer.Exit(DECLINED)
 
 
 def show(result: Result, form: Format) -> None:

@@ -1,4 +1,4 @@
-"""Populate a database (clause 4.3.3.1): tables, rows in parallel, keys, procedures, statistics."""
+"""Populate a database (clause 4.3.3.1): tables, procedures, rows in parallel, keys, statistics."""
 
 import os
 import time
@@ -69,19 +69,25 @@ def load(
     processes: int | None = None,
     observe: Callable[[LoadProgress], None] = lambda _: None,
 ) -> LoadResult:
-    """Replace whatever TPC-C tables the database has by `warehouses` fresh ones.
+    """Make the TPC-C tables and procedures, with `warehouses` warehouses.
+
+    A load that fails or is interrupted drops what it made, as long as the server answers.
 
     Rows load into bare tables, from `processes` processes (default: one per CPU, at
-    most one per warehouse); keys, procedures and statistics come after, since
+    most one per warehouse); keys and statistics come after, since
     building an index once is far cheaper than keeping it up.
 
-    Raises LoadFailed, CannotConnect, or ValueError for less than one warehouse.
+    Raises LoadFailed (something has one of the names already, for one), CannotConnect, or
+    ValueError for less than one warehouse.
     """
     if warehouses < 1:
         raise ValueError(f"at least one warehouse, not {warehouses}")
     crew_size = max(1, min(processes or os.cpu_count() or 1, warehouses))
     try:
-        return _load(database, warehouses, seed, crew_size, observe)
+        with closing(database.session()) as session:
+            schema.create(database, session)
+        with schema.nothing_half_done(database):
+            return _load(database, warehouses, seed, crew_size, observe)
     except CannotConnect:
         raise
     except DatabaseError as error:
@@ -95,16 +101,13 @@ def _load(
     crew_size: int,
     observe: Callable[[LoadProgress], None],
 ) -> LoadResult:
-    """The steps of a load, in order."""
+    """The steps of a load into empty tables, in order."""
     started = time.monotonic()
     done = rows = 0
 
     def report(step: str) -> None:
         observe(LoadProgress(done, warehouses, rows, time.monotonic() - started, step))
 
-    with closing(database.session()) as session:
-        schema.drop(database, session)
-        schema.create(database, session)
     # One time stamp for all rows, without fractions: every engine can hold it.
     now = datetime.now().replace(microsecond=0)
     with Crew(_worker, [(database, seed, now)] * crew_size) as crew:
@@ -118,9 +121,6 @@ def _load(
             # Batches concern different tables: they run side by side.
             for _ in _share_out(crew, map(_Script, schema.batches(database.engine, name))):
                 pass
-    report("procedures")
-    with closing(database.session()) as session:
-        schema.create_procedures(database, session)
     report("done")
     return LoadResult(warehouses, rows, rows_seconds, time.monotonic() - started)
 

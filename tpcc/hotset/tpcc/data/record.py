@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 class LoadFailed(Exception):
-    """The load did not finish; the database holds a part of it and must be loaded again."""
+    """The load did not finish."""
 
     exit_code = 4
     http_status = 424
@@ -12,7 +12,7 @@ class LoadFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """How far a load is; `step` is "rows", then "indexes", "statistics", "procedures", "done"."""
+    """How far a load is; `step` is "rows", then "indexes", "statistics", "done"."""
 
     warehouses_done: int
     warehouses: int

@@ -63,7 +63,7 @@ def _run(folder: Path) -> tuple[int, str]:
             write_whole(folder / FIGURES, json.dumps(dict(figures)))
         context.outcome(result)
     except KeyboardInterrupt:
-        structured.emit(error="interrupted; everything it had set up was removed")
+        structured.emit(error="interrupted")
         return INTERRUPTED, "interrupted"
     except Exception as error:
         return structured.emit_error(error), str(error)

@@ -81,7 +81,8 @@ class Operation:
     :ivar destroys: it can lose data that hotset cannot bring back.
     :ivar needs_yes: it is done only when the request says ``yes`` (``dry_run``, where there is one,
         shows it without).
-    :ivar question: what to ask before it, of those who can be asked.
+    :ivar asked: which requests that goes for, and the question.
+    :ivar question: what to ask before it, of those who can be asked; None: nothing is at stake.
     :ivar progress: it tells how far it is.
     :ivar lock: what it needs for itself while it runs.
     :ivar powershell: its cmdlet's approved verb and noun.
@@ -97,7 +98,8 @@ class Operation:
     function: Callable[[Any, Context], Result]
     destroys: bool
     needs_yes: bool
-    question: Callable[[Any], str] | None
+    asked: Callable[[Any], bool]
+    question: Callable[[Any], str | None] | None
     progress: bool
     lock: Callable[[Any], Lock | None]
     powershell: tuple[str, str]
@@ -153,7 +155,9 @@ class Operation:
 
     def require_confirmed(self, request: Request) -> None:
         """:raises RequestError: it is done only when told so, and the request does not say yes."""
-        if not self.needs_yes or any(getattr(request, one, False) for one in ("yes", "dry_run")):
+        if not self.needs_yes or not self.asked(request):
+            return
+        if any(getattr(request, one, False) for one in ("yes", "dry_run")):
             return
         remedies = [Remedy("do it", parameters={"yes": True})]
         if "dry_run" in self.request.model_fields:
@@ -198,7 +202,8 @@ def operation(
     *,
     destroys: bool = False,
     needs_yes: bool = False,
-    question: Callable[[Any], str] | None = None,
+    asked: Callable[[Any], bool] = lambda request: True,  # noqa: ARG005
+    question: Callable[[Any], str | None] | None = None,
     progress: bool = False,
     lock: Callable[[Any], Lock | None] = lambda request: None,  # noqa: ARG005
     aliases: tuple[str, ...] = (),
@@ -218,6 +223,7 @@ def operation(
             function,
             destroys,
             needs_yes or question is not None,
+            asked,
             question,
             progress,
             lock,

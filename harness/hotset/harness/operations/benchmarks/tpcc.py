@@ -39,9 +39,18 @@ class Build(Request):
     password: fields.Password = None
     seed: Seed = 1
     replace: Annotated[
-        bool, Field(description="Drop existing TPC-C tables first."), Needs(Right.ADMIN)
+        bool,
+        Field(description="Drop the TPC-C tables that hotset made here first; asks."),
+        Needs(Right.ADMIN),
     ] = False
+    yes: fields.Yes = False
     driver: fields.DriverField = "hotset"
+
+
+def _question(request: Build | Drop) -> str | None:
+    from ...benchmarks import ownership
+
+    return ownership.question(_database(request), ownership.TPCC)
 
 
 @operation(
@@ -50,13 +59,16 @@ class Build(Request):
     Right.OPERATE,
     ("New", "HotsetTpccDatabase"),
     destroys=True,
+    asked=lambda request: request.replace,
+    question=_question,
     progress=True,
     lock=lambda request: Lock("database", request.dsn),
 )
 def build(request: Build, context: Context) -> Lines:
     """Load warehouses, then check the twelve consistency conditions (clause 3.3.2).
 
-    Refuses if TPC-C tables already exist. Exit code 4 if a condition does not hold.
+    Refuses if there are TPC-C tables already, or anything else with a name that it needs. Drops
+    what it made when it fails. Exit code 4 if a condition does not hold.
     """
     from ...benchmarks import tpcc as workload
 
@@ -277,11 +289,6 @@ class Drop(Request):
     yes: fields.Yes = False
 
 
-def _question(request: Drop) -> str:
-    _database(request)
-    return "Drop the TPC-C tables and all data in them?"
-
-
 @operation(
     "tpcc drop",
     Kind.JOB,
@@ -292,10 +299,13 @@ def _question(request: Drop) -> str:
     lock=lambda request: Lock("database", request.dsn),
 )
 def drop(request: Drop, context: Context) -> Lines:
-    """Remove the TPC-C tables and procedures."""
-    from ...benchmarks import tpcc as workload
+    """Remove the TPC-C tables and procedures that hotset made.
 
-    dropped = workload.drop(_database(request))
+    Refuses if they are somebody else's, or if something of somebody else's needs them.
+    """
+    from ...benchmarks import ownership
+
+    dropped = ownership.drop(_database(request), ownership.TPCC)
     context.message(f"dropped {', '.join(dropped) or 'nothing: there was none'}")
     return Lines()
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from hotset.cachelayer.common.errors import HotsetError, Remedy, RequestError
+from hotset.cachelayer.common.errors import RequestError
 from hotset.cachelayer.common.paths import cache_dir
 
 from ... import thresholds
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from hotset.tpch.database import Database
     from hotset.tpch.record import PowerResult, ThroughputResult
 
+    from ...databases.connect import SqlDatabase
     from ...hammerdb.settings import Connection
     from ...thresholds import Verdict
 
@@ -61,8 +61,11 @@ class Build(Request):
         float, Field(gt=0, le=100_000, description="Scale factor; 1 is about 1 GB of data.")
     ] = 1.0
     replace: Annotated[
-        bool, Field(description="Drop existing TPC-H tables first."), Needs(Right.ADMIN)
+        bool,
+        Field(description="Drop the TPC-H tables that hotset made here first; asks."),
+        Needs(Right.ADMIN),
     ] = False
+    yes: fields.Yes = False
     processes: Annotated[
         int | None,
         Field(ge=1, le=1024, description="How many processes load at once; default: one per CPU."),
@@ -72,40 +75,62 @@ class Build(Request):
     password: fields.Password = None
 
 
+def _question(request: Build | Drop) -> str | None:
+    from ...benchmarks import ownership
+
+    return ownership.question(_plain(request), ownership.TPCH)
+
+
 @operation(
     "tpch build",
     Kind.JOB,
     Right.OPERATE,
     ("New", "HotsetTpchDatabase"),
     destroys=True,
+    asked=lambda request: request.replace,
+    question=_question,
     progress=True,
     lock=lambda request: Lock("database", request.dsn),
 )
 def build(request: Build, context: Context) -> Lines:
     """Load the eight tables, with keys, indexes and statistics.
 
-    The generated data stays in the cache folder for the next build.
+    Refuses if there are TPC-H tables already, or anything else with a name that it needs. Drops
+    what it made when it fails. The generated data stays in the cache folder for the next build.
     """
-    from hotset.tpch import load, schema
+    from hotset.tpch import data, load, schema
+
+    from ...benchmarks import ownership
 
     scale, report = request.scale, context.report
     places.parsed("scale", lambda: load.require_scale(scale))
-    database = _database(request)
-    with closing(database.session()) as session:
-        if not request.replace and schema.holds_tables(session):
-            raise HotsetError(
-                "the database already has TPC-H tables: name another database",
-                Remedy("build them again", parameters={"replace": True}),
-            )
+    if request.driver == "hammerdb" and request.replace:
+        raise _not_hammerdb("replace")
+    where, kit = _plain(request), ownership.TPCH
+    found = ownership.holdings(where)
+    ownership.require_free(found, kit, replacing=request.replace)
     if request.driver == "hammerdb":
-        if request.replace:
-            raise _not_hammerdb("replace")
-        _build_by_hammerdb(_plain(request), scale, context)
+        with (
+            ownership.saying_what_stays(where, kit, report.say),
+            ownership.marking_hammerdbs(where, kit),
+        ):
+            _build_by_hammerdb(where, scale, context)
         return Lines()
     size = schema.estimated_bytes(scale) / 1e9
-    with report.task(f"building TPC-H at scale {scale:g}, about {size:.2g} GB in the database"):
+    with (
+        ownership.saying_what_stays(where, kit, report.say),
+        report.task(f"building TPC-H at scale {scale:g}, about {size:.2g} GB in the database"),
+    ):
+        if found.ours(kit):
+            # Before the old tables go: it may fail.
+            data.prepare(_folder(), scale, report.on_tpch_load)
+            ownership.drop(where, kit)
         made = load.load(
-            database, scale, _folder(), report.on_tpch_load, processes=request.processes
+            _database(request),
+            scale,
+            _folder(),
+            report.on_tpch_load,
+            processes=request.processes,
         )
     report.say(
         f"loaded {sum(made.rows.values()):,} rows in {made.seconds:.1f} s"
@@ -381,6 +406,7 @@ class Drop(Request):
     dsn: fields.Dsn
     engine: fields.Product = "postgres"
     password: fields.Password = None
+    yes: fields.Yes = False
 
 
 @operation(
@@ -389,17 +415,18 @@ class Drop(Request):
     Right.ADMIN,
     ("Remove", "HotsetTpchDatabase"),
     destroys=True,
+    question=_question,
     lock=lambda request: Lock("database", request.dsn),
 )
 def drop(request: Drop, context: Context) -> Lines:
-    """Drop the TPC-H tables and nothing else."""
-    from hotset.tpch import schema
+    """Remove the TPC-H tables that hotset made.
 
-    database = _database(request)
-    with closing(database.session()) as session:
-        there = schema.holds_tables(session)
-        schema.drop(database, session)
-    context.message("dropped the TPC-H tables" if there else "there were no TPC-H tables")
+    Refuses if they are somebody else's, or if something of somebody else's needs them.
+    """
+    from ...benchmarks import ownership
+
+    dropped = ownership.drop(_plain(request), ownership.TPCH)
+    context.message(f"dropped {', '.join(dropped) or 'nothing: there was none'}")
     return Lines()
 
 
@@ -409,8 +436,8 @@ def _database(request: Build | Run | Check | Drop) -> Database:
     return connect.tpch_database(request.engine, request.dsn, fields.secret(request.password))
 
 
-def _plain(request: Build | Run) -> Connection:
-    """The database as HammerDB wants it."""
+def _plain(request: Build | Run | Drop) -> SqlDatabase:
+    """The database, as HammerDB and whoever looks at its catalog want it."""
     from ...databases import connect
 
     return connect.database(request.engine, request.dsn, fields.secret(request.password))

@@ -1,4 +1,7 @@
--- Tables and procedures, whichever exist.
-DROP TABLE IF EXISTS warehouse, district, customer, history, new_order, orders, order_line,
-    item, stock CASCADE;
-DROP FUNCTION IF EXISTS neword, payment, ostat, delivery, slev;
+-- What a load has just made. No CASCADE: what somebody else has put on top stays, and so do these.
+DROP TABLE warehouse, district, customer, history, new_order, orders, order_line, item, stock;
+DROP FUNCTION neword(integer, integer, integer, integer, integer[], integer[], integer[]);
+DROP FUNCTION payment(integer, integer, integer, integer, integer, varchar, numeric);
+DROP FUNCTION ostat(integer, integer, integer, varchar);
+DROP FUNCTION delivery(integer, integer);
+DROP FUNCTION slev(integer, integer, integer);

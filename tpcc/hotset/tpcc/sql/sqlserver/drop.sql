@@ -1,15 +1,15 @@
--- Tables and procedures, whichever exist.
-DROP TABLE IF EXISTS warehouse;
-DROP TABLE IF EXISTS district;
-DROP TABLE IF EXISTS customer;
-DROP TABLE IF EXISTS history;
-DROP TABLE IF EXISTS new_order;
-DROP TABLE IF EXISTS orders;
-DROP TABLE IF EXISTS order_line;
-DROP TABLE IF EXISTS item;
-DROP TABLE IF EXISTS stock;
-DROP PROCEDURE IF EXISTS neword;
-DROP PROCEDURE IF EXISTS payment;
-DROP PROCEDURE IF EXISTS ostat;
-DROP PROCEDURE IF EXISTS delivery;
-DROP PROCEDURE IF EXISTS slev;
+-- What a load has just made.
+DROP TABLE warehouse;
+DROP TABLE district;
+DROP TABLE customer;
+DROP TABLE history;
+DROP TABLE new_order;
+DROP TABLE orders;
+DROP TABLE order_line;
+DROP TABLE item;
+DROP TABLE stock;
+DROP PROCEDURE neword;
+DROP PROCEDURE payment;
+DROP PROCEDURE ostat;
+DROP PROCEDURE delivery;
+DROP PROCEDURE slev;

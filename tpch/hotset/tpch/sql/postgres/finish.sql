@@ -1,3 +1,2 @@
--- Made last: a database without it is not, or not wholly, loaded.
-CREATE TABLE tpch_load (scale_factor decimal(12, 4) NOT NULL);
-INSERT INTO tpch_load (scale_factor) VALUES (:1);
+-- Written last: a database without this row is not, or not wholly, loaded.
+INSERT INTO tpch_load (scale_factor) VALUES (:1)

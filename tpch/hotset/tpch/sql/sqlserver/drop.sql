@@ -1,2 +1,2 @@
--- Children first, because of the foreign keys.
-DROP TABLE IF EXISTS tpch_load, lineitem, orders, partsupp, part, customer, supplier, nation, region
+-- What a load has just made. Children first, because of the foreign keys.
+DROP TABLE tpch_load, lineitem, orders, partsupp, part, customer, supplier, nation, region

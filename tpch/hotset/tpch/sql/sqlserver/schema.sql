@@ -77,3 +77,7 @@ CREATE TABLE lineitem (
     l_shipmode char(10) NOT NULL,
     l_comment varchar(44) NOT NULL
 );
+-- Empty until the end of a load (finish.sql).
+CREATE TABLE tpch_load (
+    scale_factor decimal(12, 4) NOT NULL
+);

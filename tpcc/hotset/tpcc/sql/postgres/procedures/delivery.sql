@@ -3,7 +3,7 @@
 --
 -- SKIP LOCKED: two deliveries for the same warehouse take successive orders instead of waiting for
 -- each other and then finding the order gone.
-CREATE OR REPLACE FUNCTION delivery(
+CREATE FUNCTION delivery(
     p_w_id integer, p_carrier_id integer, OUT r_delivered integer
 ) LANGUAGE plpgsql AS $$
 BEGIN

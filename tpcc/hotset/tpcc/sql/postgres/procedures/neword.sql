@@ -6,7 +6,7 @@
 -- falls short, and the whole order rolls back after its full work, as clause 2.4.2.3 wants.
 -- Quantities, prices and texts of the single lines are not sent back to the terminal, and
 -- S_DATA and I_DATA are not compared ("brand-generic"): as in other stored-procedure kits.
-CREATE OR REPLACE FUNCTION neword(
+CREATE FUNCTION neword(
     p_w_id integer, p_d_id integer, p_c_id integer, p_all_local integer,
     p_items integer[], p_supply integer[], p_quantities integer[],
     OUT r_o_id integer, OUT r_total numeric, OUT r_c_last varchar, OUT r_c_credit char,

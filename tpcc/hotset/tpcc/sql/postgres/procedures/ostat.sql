@@ -1,6 +1,6 @@
 -- Order-status (clause 2.6.2): a customer's balance and latest order. The lines are read and
 -- summed up; they are not sent back one by one.
-CREATE OR REPLACE FUNCTION ostat(
+CREATE FUNCTION ostat(
     p_w_id integer, p_d_id integer, p_c_id integer, p_c_last varchar,
     OUT r_c_id integer, OUT r_c_first varchar, OUT r_c_last varchar, OUT r_c_balance numeric,
     OUT r_o_id integer, OUT r_carrier_id integer, OUT r_entry_d timestamp,

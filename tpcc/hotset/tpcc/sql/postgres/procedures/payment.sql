@@ -3,7 +3,7 @@
 -- The customer first and the warehouse last: the rows that all users share stay locked for the
 -- shortest time, and never while a customer is read from disk. New-order takes district then
 -- stock, delivery takes customers only, so no two transactions wait for each other in a ring.
-CREATE OR REPLACE FUNCTION payment(
+CREATE FUNCTION payment(
     p_w_id integer, p_d_id integer, p_c_w_id integer, p_c_d_id integer,
     p_c_id integer, p_c_last varchar, p_amount numeric,
     OUT r_c_id integer, OUT r_c_first varchar, OUT r_c_last varchar, OUT r_c_credit char,

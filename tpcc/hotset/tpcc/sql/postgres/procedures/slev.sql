@@ -3,7 +3,7 @@
 -- The items go into an array, which stock is then searched for by key in one index scan. As a join,
 -- the planner may prefer to scan the stock of all warehouses (it does with the default cost of
 -- random reads); and about 200 separate look-ups take a quarter more CPU.
-CREATE OR REPLACE FUNCTION slev(
+CREATE FUNCTION slev(
     p_w_id integer, p_d_id integer, p_threshold integer, OUT r_low integer
 ) LANGUAGE plpgsql AS $$
 DECLARE

@@ -4,8 +4,6 @@
 -- READPAST: two deliveries for the same warehouse take successive orders instead of waiting for
 -- each other. Where a server ignores the hints, the second finds the row gone, and its row count
 -- of 0 says so: an order is delivered by whoever deleted its new-order row, and by no one else.
-DROP PROCEDURE IF EXISTS delivery;
-GO
 CREATE PROCEDURE delivery @w_id int, @carrier_id int
 AS
 BEGIN

@@ -10,8 +10,6 @@
 -- and the whole order rolls back after its full work, as clause 2.4.2.3 wants.
 -- Quantities, prices and texts of the single lines are not sent back to the terminal, and
 -- S_DATA and I_DATA are not compared ("brand-generic"): as in other stored-procedure kits.
-DROP PROCEDURE IF EXISTS neword;
-GO
 CREATE PROCEDURE neword
     @w_id int, @d_id int, @c_id int, @all_local int,
     @items varchar(200), @supplies varchar(200), @quantities varchar(200)

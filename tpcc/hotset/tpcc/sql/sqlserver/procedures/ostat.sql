@@ -1,7 +1,5 @@
 -- Order-status (clause 2.6.2): a customer's balance and latest order. The lines are read and
 -- summed up; they are not sent back one by one.
-DROP PROCEDURE IF EXISTS ostat;
-GO
 CREATE PROCEDURE ostat @w_id int, @d_id int, @c_id int, @c_last varchar(16)
 AS
 BEGIN

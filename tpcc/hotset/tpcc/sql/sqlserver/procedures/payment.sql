@@ -2,8 +2,6 @@
 --
 -- The customer first and the warehouse last: the rows that all users share stay locked for the
 -- shortest time, and never while a customer is read from disk.
-DROP PROCEDURE IF EXISTS payment;
-GO
 CREATE PROCEDURE payment
     @w_id int, @d_id int, @c_w_id int, @c_d_id int,
     @c_id int, @c_last varchar(16), @amount decimal(6, 2)

@@ -1,6 +1,4 @@
 -- Stock-level (clause 2.8.2): how many items of a district's last 20 orders are low in stock.
-DROP PROCEDURE IF EXISTS slev;
-GO
 CREATE PROCEDURE slev @w_id int, @d_id int, @threshold int
 AS
 BEGIN

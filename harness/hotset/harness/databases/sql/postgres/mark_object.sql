@@ -1,0 +1,1 @@
+COMMENT ON {kind} {full_name} IS '{mark}'
