@@ -18,7 +18,7 @@ from typing import TypeGuard
 
 from hotset.cachelayer.common.errors import HotsetError, Remedy
 
-USAGE, LACKS, FAILED, MISSED, INTERRUPTED = 2, 3, 4, 5, 130
+DECLINED, USAGE, LACKS, FAILED, MISSED, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
 
 class KnownError(Exception):

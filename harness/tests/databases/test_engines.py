@@ -307,6 +307,12 @@ def test_statements_parse(dialect: str, name: str, text: str) -> None:
         table="N'[s].[r]'",
         column="'c'",
         top=5,
+        names="'orders'",
+        tables="1, 2",
+        routines="3",
+        kind="TABLE",
+        full_name="s.orders",
+        mark="hotset",
     )
     parsed = sqlglot.parse(filled, dialect=dialect)
     assert [one for one in parsed if one is not None], name
