@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -30,6 +31,7 @@ from hotset.cachelayer.provisioning.create import CreateRequest
 from hotset.cachelayer.provisioning.lifecycle import DiskState, TierRefusedError
 from hotset.cachelayer.provisioning.state import TierRecord
 from hotset.cachelayer.stats import region_counters
+from hotset.cachelayer.tiers import engine
 from hotset.cachelayer.tiers.base import MetadataDamagedError, TierFailedError, WriteMode
 from hotset.cachelayer.tiers.userspace import EngineRefusedError, Userspace
 
@@ -200,6 +202,21 @@ def test_a_disk_is_created_used_and_given_back(site: Site) -> None:
     site.destroy()
     for folder in ("/dev/hotset", "/etc/hotset/cards", "/etc/hotset/engine"):
         assert site.sh(f"ls {folder}") == ""
+
+
+def test_the_engine_answers_as_recorded_of_its_version(site: Site) -> None:
+    """What reads the answers is tested with the recorded ones (tiers/test_engine_versions.py)."""
+    site.create("shop")
+    tier = site.tier("shop")
+    file = Path(__file__).parents[1] / f"data/engine-{engine.PROTOCOL}.jsonl"
+    for one in map(json.loads, file.read_text().splitlines()):
+        (verb,) = one["request"]
+        if verb in ("counters", "resident", "regions", "shares", "shared") and (
+            "error" not in one["replies"][-1]
+        ):
+            said = engine.ask(tier.machine, tier.control, one["request"])[-1]
+            assert set(said) == set(one["replies"][-1])
+            assert said.protocol == engine.PROTOCOL
 
 
 @pytest.mark.usefixtures("never_cleaned")

@@ -16,7 +16,7 @@ from hotset.cachelayer.common.units import Blocks, Bytes
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.tiers import engine
 from hotset.cachelayer.tiers.base import TierFailedError
-from hotset.cachelayer.tiers.engine import DivisionUnknownError, Owner, Owners, Part, SharedOwner
+from hotset.cachelayer.tiers.engine import OtherVersionError, Owner, Owners, Part, SharedOwner
 
 PART = {"name": "pinned", "blocks": 20, "resident": 12, "guaranteed": 20, "most": 20}
 EXCLUDED = {"name": "excluded", "blocks": 0, "resident": 0, "guaranteed": 0, "most": 0}
@@ -83,7 +83,7 @@ def test_owners_are_sent_as_the_engine_takes_them(tmp_path: Path) -> None:
 def test_an_engine_of_an_earlier_version_is_told_from_one_that_failed(tmp_path: Path) -> None:
     earlier = {"error": "not a request: unknown variant `shares`, expected one of `counters`"}
     for name, reply, kind in (
-        ("earlier", earlier, DivisionUnknownError),
+        ("earlier", earlier, OtherVersionError),
         ("failed", {"error": "the tier is not healthy"}, TierFailedError),
     ):
         control = tmp_path / name

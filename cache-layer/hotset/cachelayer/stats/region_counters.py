@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePosixPath
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from ..block import flashdev
 from ..common.units import Bytes
 from ..hosts.base import Machine
-from ..tiers.base import Tier, TierFailedError, TierKind
+from ..tiers import engine
+from ..tiers.base import Tier, TierKind
 from ..tiers.dmcache import DmCache
 from ..tiers.userspace_service import control_of
 from . import tracepoints
@@ -79,29 +78,17 @@ class EngineCounters:
         return False
 
     def read(self) -> Reading:
-        argv = [flashdev.on(self._machine), "ask", str(self._control), '{"regions": {}}']
-        return parse_regions(self._machine.run(argv).stdout)
+        return reading_of(engine.ask(self._machine, self._control, {"regions": {}})[-1])
 
 
-def parse_regions(line: str) -> Reading:
+def reading_of(reply: engine.Answer) -> Reading:
     """The engine's answer.
 
-    :raises TierFailedError: it answered with an error.
-    :raises ValueError: a field is missing or unknown.
-
-    >>> parse_regions('{"origin_bytes": 4096, "region_bytes": 4096, "begun": 5.0,'
-    ...               ' "regions": [[0, 9, 1, 4, 0]]}').tallies[0].read_ratio
-    0.9
+    :raises OtherVersionError: a field is missing.
     """
-    reply: dict[str, Any] = json.loads(line)
-    if "error" in reply:
-        raise TierFailedError(f"the tier's engine says: {reply['error']}")
-    wrong = {"origin_bytes", "region_bytes", "begun", "regions"}.symmetric_difference(reply)
-    if wrong:
-        raise ValueError(f"the tier's regions: {', '.join(sorted(wrong))} missing or unknown")
     grid = Grid(Bytes(reply["origin_bytes"]), Bytes(reply["region_bytes"]))
     tallies = {
         number: Tally(rh + rm, wh + wm, rh, rm, wh, wm, None)
-        for number, rh, rm, wh, wm in reply["regions"]
+        for number, rh, rm, wh, wm, *_ in reply["regions"]
     }
     return Reading(grid, f"engine {reply['begun']:.3f}", reply["begun"], tallies)

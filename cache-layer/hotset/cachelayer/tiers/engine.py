@@ -1,8 +1,13 @@
-"""The control socket of hotset's own cache engine, ``flashdev tier``."""
+"""The control socket of hotset's own cache engine, ``flashdev tier``.
+
+An engine goes on while hotset is upgraded around it, so it may be of an earlier version than what
+reads its answers here, or of a later one: what is not known is passed over, what is missing named.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -18,9 +23,10 @@ from .base import Counters, TierFailedError
 
 COUNTER_BITS = 64
 _TIMEOUT_S = 24 * 3600.0
-EVENTS = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")
-LEVELS = ("dirty", "used", "total")
-_OTHERS = ("write_backs", "block_bytes", "policy", "mode", "state")
+PROTOCOL = 2
+"""Of the answers as they are read here (``PROTOCOL``, daemon/src/tier/protocol.rs)."""
+_WITHOUT_ONE = 1
+"""That of an engine whose answers carry none."""
 _DEVICES = "devices"
 
 
@@ -47,8 +53,26 @@ class Resident:
     dirty: list[Run]
 
 
-class DivisionUnknownError(TierFailedError):
-    """An engine that cannot divide its cache."""
+class OtherVersionError(TierFailedError):
+    """An engine of another version of hotset, which does not know what it is asked or to tell."""
+
+    def __init__(self, what: str, protocol: int) -> None:
+        started = "a later" if protocol > PROTOCOL else "an earlier"
+        super().__init__(
+            f"the disk's cache engine was started by {started} version of hotset: {what} (it speaks"
+            f" version {protocol} of the protocol, this hotset version {PROTOCOL}). Deactivate the"
+            " disk and activate it again, which starts this hotset's engine",
+            Remedy("start this hotset's engine, the disk not in use", "tier deactivate"),
+        )
+
+
+class Answer(dict[str, Any]):
+    """An object of an engine's answer; ``protocol`` is the version of the whole answer."""
+
+    protocol = _WITHOUT_ONE
+
+    def __missing__(self, name: str) -> Any:  # noqa: ANN401 - a field's value
+        raise OtherVersionError(f"it does not tell `{name}`", self.protocol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +144,21 @@ def counters_argv(program: str, control: PurePosixPath) -> list[str]:
 def parse_serving(line: str) -> Serving:
     """The engine's counters.
 
-    :raises TierFailedError: it answered with an error, or not at all.
-    :raises ValueError: a field is missing or unknown.
+    :raises TierFailedError: it answered with an error, or not at all, or lacks a field.
     """
     reply = parse_reply(line)
-    devices = _named(reply.pop(_DEVICES)) if _DEVICES in reply else None
-    wrong = {*EVENTS, *LEVELS, *_OTHERS}.symmetric_difference(reply)
-    if wrong:
-        raise ValueError(f"the tier's counters: {', '.join(sorted(wrong))} missing or unknown")
-    levels = {name: Blocks(reply[name]) for name in LEVELS}
-    events = {name: reply[name] for name in EVENTS}
+    devices = _named(reply[_DEVICES]) if _DEVICES in reply else None
+    counters = Counters(
+        reply["read_hits"],
+        reply["read_misses"],
+        reply.get("write_hits"),
+        reply.get("write_misses"),
+        reply.get("promotions"),
+        reply.get("demotions"),
+        *(Blocks(reply[name]) for name in ("dirty", "used", "total")),
+    )
     names = (reply["policy"], reply["mode"], reply["state"])
-    return Serving(Counters(**events, **levels), Bytes(reply["block_bytes"]), *names, devices)
+    return Serving(counters, Bytes(reply["block_bytes"]), *names, devices)
 
 
 def parse_devices(line: str) -> Readings:
@@ -140,33 +167,54 @@ def parse_devices(line: str) -> Readings:
 
 
 def _named(devices: list[dict[str, Any]]) -> Readings:
-    return {ENGINE_NAMES[name]: one for name, one in parse_engine(devices).items()}
+    found = parse_engine(devices)
+    return {ENGINE_NAMES[name]: one for name, one in found.items() if name in ENGINE_NAMES}
 
 
-def parse_reply(line: str) -> dict[str, Any]:
+def parse_reply(line: str) -> Answer:
     """One line of an answer; raises as :func:`parse_serving` does."""
     if line.strip() == "Fail":
         raise TierFailedError("the tier's engine does not answer: is it gone?")
+    parts: list[Answer] = []
+
+    def part(fields: dict[str, Any]) -> Answer:
+        parts.append(Answer(fields))
+        return parts[-1]
+
     try:
-        reply: dict[str, Any] = json.loads(line)
+        reply = json.loads(line, object_hook=part)
     except json.JSONDecodeError:
-        raise ValueError(f"not an answer of the tier's engine: {line!r}") from None
+        reply = None
+    if not isinstance(reply, Answer):
+        raise TierFailedError(f"not an answer of the tier's engine: {line[:200]!r}")
+    for one in parts:
+        one.protocol = reply.get("protocol", _WITHOUT_ONE)
     if "error" in reply:
-        raise TierFailedError(f"the tier's engine says: {reply['error']}")
+        raise _complaint(reply)
     return reply
+
+
+def _complaint(reply: Answer) -> TierFailedError:
+    said = str(reply["error"])
+    # Of serde, which reads the requests.
+    unknown = re.search(r"unknown (?:variant|field) (`[^`]*`)", said)
+    if unknown is None:
+        return TierFailedError(f"the tier's engine says: {said}")
+    return OtherVersionError(f"it does not know {unknown[1]}", reply.protocol)
 
 
 def ask(
     machine: Machine,
     control: PurePosixPath,
     what: dict[str, Any],
-    on_reply: Callable[[dict[str, Any]], None] = lambda _: None,
-) -> list[dict[str, Any]]:
+    on_reply: Callable[[Answer], None] = lambda _: None,
+) -> list[Answer]:
     """Ask an engine; returns all it answers.
 
+    :raises OtherVersionError: it is of another version, and does not know what is asked.
     :raises TierFailedError: it refuses, or does not answer; the message says why.
     """
-    replies: list[dict[str, Any]] = []
+    replies: list[Answer] = []
 
     def on_line(line: str) -> None:
         replies.append(parse_reply(line))
@@ -205,34 +253,15 @@ def by_level(machine: Machine, control: PurePosixPath) -> dict[int, list[Run]]:
 
 
 def division(machine: Machine, control: PurePosixPath) -> Division:
-    """How the cache is divided.
-
-    :raises DivisionUnknownError: it is an engine of an earlier version.
-    :raises TierFailedError: as :func:`ask` does.
-    """
-    return _division(_ask_of_division(machine, control, {"shares": {}}))
-
-
-def _ask_of_division(
-    machine: Machine, control: PurePosixPath, what: dict[str, Any]
-) -> dict[str, Any]:
-    try:
-        return ask(machine, control, what)[-1]
-    except TierFailedError as error:
-        if "unknown variant" not in str(error):
-            raise
-        raise DivisionUnknownError(
-            "the disk's cache engine was started by an earlier version of hotset, which knows no"
-            " pins and shares: deactivate the disk and activate it again",
-            Remedy("start the new one, the disk not in use", "tier deactivate"),
-        ) from None
+    """How the cache is divided; raises as :func:`ask` does."""
+    return _division(ask(machine, control, {"shares": {}})[-1])
 
 
 def owners(machine: Machine, control: PurePosixPath) -> Owners:
-    """What :func:`divide` said last; raises as :func:`division` does."""
-    reply = _ask_of_division(machine, control, {"shared": {}})
+    """What :func:`divide` said last; raises as :func:`ask` does."""
+    reply = ask(machine, control, {"shared": {}})[-1]
 
-    def named(found: list[dict[str, Any]]) -> tuple[Owner, ...]:
+    def named(found: list[Answer]) -> tuple[Owner, ...]:
         return tuple(Owner(one["name"], tuple(_runs(one["runs"]))) for one in found)
 
     shares = tuple(
@@ -247,7 +276,6 @@ def owners(machine: Machine, control: PurePosixPath) -> Owners:
 def divide(machine: Machine, control: PurePosixPath, wanted: Owners) -> Division:
     """Divide the cache from now on. What has no place any more leaves by and by.
 
-    :raises DivisionUnknownError: it is an engine of an earlier version.
     :raises TierFailedError: it cannot be so, and all is as it was.
     """
 
@@ -267,13 +295,13 @@ def divide(machine: Machine, control: PurePosixPath, wanted: Owners) -> Division
             for one in wanted.shares
         ],
     }
-    return _division(_ask_of_division(machine, control, {"share": fields}))
+    return _division(ask(machine, control, {"share": fields})[-1])
 
 
-def _division(reply: dict[str, Any]) -> Division:
-    def part(fields: dict[str, Any]) -> Part:
-        name = fields.pop("name")
-        return Part(name, **{key: Blocks(value) for key, value in fields.items()})
+def _division(reply: Answer) -> Division:
+    def part(of: Answer) -> Part:
+        numbers = (Blocks(of[key]) for key in ("blocks", "resident", "guaranteed", "most"))
+        return Part(of["name"], *numbers)
 
     return Division(
         Bytes(reply["block_bytes"]),
@@ -289,7 +317,7 @@ def _division(reply: dict[str, Any]) -> Division:
 def flush(machine: Machine, control: PurePosixPath, progress: Callable[[Blocks], None]) -> int:
     """Write back what is dirty; returns how many blocks were. Raises as :func:`ask` does."""
 
-    def on_reply(reply: dict[str, Any]) -> None:
+    def on_reply(reply: Answer) -> None:
         if "left" in reply:
             progress(Blocks(reply["left"]))
 

@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
 from ..block import devices, extents, flashdev
 from ..block.extents import Run
@@ -63,8 +62,7 @@ class EngineTier(ABC):
     def parse(self, line: str) -> Counters:
         """Read the engine's counters.
 
-        :raises TierFailedError: it answered with an error, or not at all.
-        :raises ValueError: a field is missing or unknown.
+        :raises TierFailedError: it answered with an error, or not at all, or lacks a field.
         """
         return engine.parse_serving(line).counters
 
@@ -131,7 +129,7 @@ class EngineTier(ABC):
         whole = extents.count(runs).bytes(self.spec.block)
         begun = time.monotonic()
 
-        def on_reply(reply: dict[str, Any]) -> None:
+        def on_reply(reply: engine.Answer) -> None:
             if "total" in reply:
                 on_progress(Progress(Bytes(reply["bytes"]), whole, time.monotonic() - begun))
 

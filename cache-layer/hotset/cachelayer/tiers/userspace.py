@@ -47,6 +47,7 @@ _NOTES = {
 _KEEPS_ALL = ("in use by another", "the origin has shrunk", "has format version")
 """What the engine refuses though nothing on the flash is damaged or lost: once the cause is gone,
 it takes everything up again."""
+_WELL = frozenset(("serving", "flushing", "stopping"))
 _OTHER_SIZE = re.compile(r"with a cache size of (\d+) bytes, not")
 
 
@@ -291,7 +292,7 @@ class Userspace(PlacedTier, EngineTier):
             ("engine", now.state),
             *division,
         )
-        note = _NOTES.get(now.state)
+        note = _note(now.state)
         notes = (note,) if note else ()
         return Report("degraded" if note else "active", now.counters, tunables, notes)
 
@@ -310,7 +311,7 @@ class Userspace(PlacedTier, EngineTier):
         """Nothing of an engine that cannot divide its cache."""
         try:
             division = self.division()
-        except engine.DivisionUnknownError:
+        except engine.OtherVersionError:
             return ()
         block = division.block
         words = [
@@ -405,6 +406,14 @@ class Userspace(PlacedTier, EngineTier):
 
     def _has_systemd(self) -> bool:
         return self.machine.run(["test", "-d", "/run/systemd/system"], check=False).rc == 0
+
+
+def _note(state: str) -> str | None:
+    """What is wrong in a state of the engine, and what to do."""
+    if state in _WELL:
+        return None
+    unknown = f"its engine says {state!r}, which this version of hotset does not know"
+    return _NOTES.get(state, unknown)
 
 
 def _text(part: Part) -> str:

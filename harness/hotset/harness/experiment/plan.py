@@ -32,7 +32,6 @@ from hotset.cachelayer.testbed.lab import Lab, MachineKind
 from hotset.cachelayer.testbed.machines import chroot, qemu, uml
 from hotset.cachelayer.testbed.machines.guest import FLASH, PORTS, SAVED, Disk
 from hotset.cachelayer.testbed.slow_disk import Portal, Target
-from hotset.cachelayer.tiers import engine
 from hotset.reports.model import words
 from hotset.reports.model.document import Workload
 
@@ -321,8 +320,9 @@ def _engine_answers(spec: Spec) -> dict[str, str]:
     """What hotset's own engine would say, every block warmed up."""
     blocks = spec.storage.size // spec.tier.block
     size = {"bytes": int(spec.storage.size), "seconds": 1}
-    counts = dict.fromkeys(engine.EVENTS + engine.LEVELS, 0)
-    about = {"write_backs": 0, "block_bytes": 1, "policy": "", "mode": "", "state": ""}
+    events = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")
+    counts = dict.fromkeys((*events, "dirty", "used", "total"), 0)
+    about = {"block_bytes": 1, "policy": "", "mode": "", "state": ""}
     answers = {
         "read_origin": size,
         "warm": size | {"blocks": blocks, "skipped": 0},

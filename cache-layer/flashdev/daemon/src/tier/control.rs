@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Tier;
-use super::protocol::{Flushed, Left, Progress, Refused, Request, Status};
+use super::protocol::{Answer, Flushed, Left, Progress, Refused, Request, Status};
 use crate::control_socket::ControlSocket;
 use cache_core::engine::JobProgress;
 use roaring::RoaringBitmap;
@@ -63,7 +63,7 @@ struct Client<'a> {
 
 impl Client<'_> {
     fn say(&mut self, reply: &impl Serialize) -> io::Result<()> {
-        let mut line = serde_json::to_vec(reply)?;
+        let mut line = serde_json::to_vec(&Answer::of(reply))?;
         line.push(b'\n');
         self.stream.write_all(&line)
     }

@@ -17,6 +17,11 @@
 //!
 //! Blocks are numbers: byte of the origin / block size. A request that cannot be met is answered
 //! by a [`Refused`], and the next one may follow.
+//!
+//! Every answer ends with `"protocol": N`, its [`PROTOCOL`]; an engine of before there was one leaves
+//! it out and speaks version 1. An engine stays up while hotset is upgraded around it, so whoever
+//! reads an answer passes over fields that it does not know, and names what it misses; a request
+//! with a word that the engine does not know is refused.
 
 use std::num::NonZeroU64;
 
@@ -26,6 +31,28 @@ use cache_core::engine::{Counters, Mode};
 use cache_core::policy::Block;
 
 use crate::real_time::meter::DeviceCounters;
+
+/// Goes up when an answer loses a field, or a field gets another meaning. `PROTOCOL` in hotset's
+/// `cachelayer/tiers/engine.py` is the version that is read there.
+pub(super) const PROTOCOL: u32 = 2;
+
+/// An answer as it is sent.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer<'a, T> {
+    /// First: `flashdev ask` knows a complaint by how the line begins.
+    #[serde(flatten)]
+    reply: &'a T,
+    protocol: u32,
+}
+
+impl<'a, T> Answer<'a, T> {
+    pub(super) fn of(reply: &'a T) -> Self {
+        Self {
+            reply,
+            protocol: PROTOCOL,
+        }
+    }
+}
 
 /// First block and number of blocks.
 pub(super) type Run = (Block, u32);
