@@ -49,9 +49,12 @@ def test_the_password_is_still_found_and_no_core_file_holds_it(
 
 def test_a_server_has_no_way_of_its_users_into_a_database() -> None:
     inherited = {"PGPASSWORD": SECRET, "PGSERVICE": "prod", "PGSSLMODE": "require", "HOME": "/root"}
-    given = environment.of_server(inherited)
+    where = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGDATABASE", "PGSYSCONFDIR", "PGSSLKEY")
+    given = environment.of_server(inherited | dict.fromkeys(where, "x"))
     assert SECRET not in given.values()
     assert "PGSERVICE" not in given
+    assert given.keys().isdisjoint(where), "a caller names where to, and as whom"
+    assert (given["PGGSSENCMODE"], given["PGREQUIREAUTH"]) == ("disable", "!gss,!sspi")
     assert (given["PGSSLMODE"], given["HOME"]) == ("require", "/root")
     for name in ("PGPASSFILE", "PGSSLCERT"):
         assert not Path(given[name]).exists()

@@ -8,16 +8,23 @@ none of that user's at all.
 from __future__ import annotations
 
 import os
+import re
 import resource
 from collections.abc import Mapping
 
 from hotset.cachelayer.common.errors import RequestError
 
 PASSWORD = "HOTSET_PASSWORD"  # noqa: S105 - a variable's name
-_OF_ITS_USER = (PASSWORD, "PGPASSWORD", "PGSERVICE", "PGSERVICEFILE", "PGSSLKEY", "PGOPTIONS")
+# What of libpq's own variables says how, and not where to or as whom: TLS.
+_OF_TLS = re.compile(r"PGSSL(?!CERT$|KEY$)|PG(SSL)?(MIN|MAX)PROTOCOLVERSION$")
 # libpq would look into the home of who started the server (~/.pgpass, ~/.postgresql). A file that
-# cannot be there is none for it.
-_NONE = {"PGPASSFILE": f"{os.devnull}/none", "PGSSLCERT": f"{os.devnull}/none"}
+# cannot be there is none for it. Nor may it use that user's Kerberos tickets.
+_INSTEAD = {
+    "PGPASSFILE": f"{os.devnull}/none",
+    "PGSSLCERT": f"{os.devnull}/none",
+    "PGGSSENCMODE": "disable",
+    "PGREQUIREAUTH": "!gss,!sspi",
+}
 _kept: dict[str, str] = {}
 
 
@@ -41,5 +48,10 @@ def password() -> str:
 
 
 def of_server(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a server or a job: without what lets its user in somewhere."""
-    return {name: text for name, text in inherited.items() if name not in _OF_ITS_USER} | _NONE
+    """The environment of a server or a job: without what lets its user in somewhere, or says where
+    a database is that a caller has not named."""
+    return {
+        name: text
+        for name, text in inherited.items()
+        if name != PASSWORD and (not name.startswith("PG") or _OF_TLS.match(name))
+    } | _INSTEAD

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, get_origin
+from urllib.parse import urlencode
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
 from hotset.harness.databases import dsn_rules
@@ -149,6 +153,12 @@ def test_no_field_names_a_file_a_device_or_a_host_unasked(
         ("tpcc check", "dsn", "user=root dbname=shop", "own socket"),
         ("tpcc check", "dsn", "host=/run/postgresql dbname=shop", "host=/run/postgresql"),
         ("tpcc check", "dsn", "postgresql:///shop?host=db1,/run/postgresql", "host=/run/postg"),
+        ("tpcc check", "dsn", "postgresql://%2Frun%2Fpostgresql/shop", "host=/run/postg"),
+        ("tpcc check", "dsn", "host=@postgres dbname=shop", "host=@postgres"),
+        ("tpcc check", "dsn", f"{DSN} gssencmode=prefer", "Kerberos"),
+        ("tpcc check", "dsn", f"{DSN} require_auth=scram-sha-256,gss", "Kerberos"),
+        ("tpcc check", "dsn", f"{DSN} require_auth=!password", "Kerberos"),
+        ("tpcc check", "dsn", f"{DSN} krbsrvname=postgres", "keyword krbsrvname"),
     ],
 )
 def test_ways_round_are_refused(name: str, field: str, text: str, said: str) -> None:
@@ -176,10 +186,50 @@ def test_keywords_that_nobody_may_use(dsn: str, said: str) -> None:
     assert "s3cret" not in str(refused.value)
 
 
-def test_a_driver_that_is_a_library_of_the_servers_is_refused() -> None:
-    values = {"engine": "sqlserver", "dsn": "sqlserver://sa@db1/shop?driver=/tmp/x.so"}
-    with pytest.raises(ForbiddenError, match=r"driver=/tmp/x\.so"):
+@pytest.mark.parametrize(
+    ("dsn", "said"),
+    [
+        ("sa@db1/shop?driver=/tmp/x.so", r"driver=/tmp/x\.so"),
+        ("sa@db1/%2Fetc%2Fx?driver=SQLite3", "driver=SQLite3"),
+        ("db1/shop?trusted=yes", "trusted=yes, which logs in as who runs the server"),
+    ],
+)
+def test_ways_round_of_sql_server_are_refused(dsn: str, said: str) -> None:
+    values = {"engine": "sqlserver", "dsn": f"sqlserver://{dsn}"}
+    with pytest.raises(ForbiddenError, match=said):
         run.answer("database show", values)
+
+
+ITEMS = st.sampled_from(["", "db1", "127.0.0.1", "::1", " ", "/run/postgresql", "@postgres"])
+
+
+@given(
+    hosts=st.none() | st.lists(ITEMS, max_size=4),
+    addresses=st.none() | st.lists(ITEMS, max_size=4),
+    is_uri=st.booleans(),
+)
+@example(hosts=["", ""], addresses=None, is_uri=False)
+@example(hosts=None, addresses=["", ""], is_uri=False)
+@example(hosts=["nosuch.invalid", ""], addresses=None, is_uri=True)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_no_list_of_hosts_leads_to_the_servers_own_socket(
+    hosts: list[str] | None, addresses: list[str] | None, is_uri: bool
+) -> None:
+    """As libpq pairs them: an address, or else a name, or else its own socket."""
+    lists = {"host": hosts, "hostaddr": addresses}
+    named = {key: ",".join(items) for key, items in lists.items() if items is not None}
+    dsn = f"postgresql:///shop?{urlencode(named)}"
+    if not is_uri:
+        dsn = " ".join(f"{key}='{text}'" for key, text in {**named, "dbname": "shop"}.items())
+    pairs = zip_longest(hosts or [""], addresses or [""], fillvalue="")
+    local = [not address and (not host or host[0] in "/@") for host, address in pairs]
+    try:
+        files = [path for _, path in dsn_rules.files_of("postgres", dsn)]
+    except dsn_rules.DsnKeywordError:
+        return
+    # What is a socket's folder is for the lists of what is allowed.
+    assert sum(local) <= len(files)
+    assert all(path[0] in "/@" for path in files)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ The names are those of libpq 18 (PostgreSQL's manual, "Parameter Key Words").
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
 
 from psycopg.conninfo import conninfo_to_dict
 
@@ -13,6 +15,7 @@ from hotset.cachelayer.common.errors import RequestError
 
 from ..errors import ForbiddenError
 from .sqlserver import dsn as sqlserver_dsn
+from .sqlserver.client import SqlServerDatabase
 
 PLAIN = frozenset(
     (
@@ -40,6 +43,9 @@ SECRETS = frozenset(
     ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
 )
 """Would be seen in process lists and logs."""
+_TICKETS = frozenset(("gss", "sspi"))
+_DRIVER = re.compile(r"ODBC Driver [0-9]+ for SQL Server|FreeTDS")
+"""Others that are installed would open files."""
 _SYSTEM = "system"
 """``sslrootcert=system``: the certificates of the system, no file."""
 
@@ -69,25 +75,46 @@ def files_of(engine: str, dsn: str) -> Iterator[tuple[str, str]]:
     """Keyword and path of the files that a DSN from elsewhere names.
 
     :param dsn: one that was found to be well-formed.
-    :raises DsnKeywordError: it has a keyword of the command line alone, or leads to the server's
-        own socket.
+    :raises DsnKeywordError: it has a keyword of the command line alone, leads to the server's own
+        socket, or logs in as who runs the server.
     """
     if engine == "sqlserver":
-        driver = sqlserver_dsn.parse(dsn).driver
-        if driver and ("/" in driver or "\\" in driver):
-            raise _local(f"driver={driver}, a library of the server's")
+        _require_remote(sqlserver_dsn.parse(dsn))
         return
     parts = {key: str(value) for key, value in conninfo_to_dict(dsn).items()}
     for key in sorted(LOCAL & parts.keys()):
         raise _local(f"the keyword {key}")
-    if not parts.get("host") and not parts.get("hostaddr"):
-        raise _local("no host, which leads to the server's own socket, as its own user: name it")
-    for host in parts.get("host", "").split(","):
+    hosts, addresses = (parts.get(key, "").split(",") for key in ("host", "hostaddr"))
+    for host, address in zip_longest(hosts, addresses, fillvalue=""):
+        if not host and not address:
+            raise _local(
+                "no host, or an empty one in a list, which leads to the server's own socket, as its"
+                " own user: name it"
+            )
         if host.startswith(("/", "@")):
             yield "host", host
+    if parts.get("gssencmode", "disable") != "disable" or _takes_tickets(parts):
+        raise _local("a way to log in with the server's own Kerberos tickets")
     for key in sorted(FILES & parts.keys()):
         if not (key == "sslrootcert" and parts[key] == _SYSTEM):
             yield key, parts[key]
+
+
+def _takes_tickets(parts: Mapping[str, str]) -> bool:
+    """Whether ``require_auth`` lets a server ask for them; without it, the environment forbids it
+    (:func:`hotset.harness.environment.of_server`)."""
+    ways = {one.strip() for one in parts.get("require_auth", "").split(",")} - {""}
+    if any(one.startswith("!") for one in ways):
+        return not {f"!{one}" for one in _TICKETS} <= ways
+    return not ways.isdisjoint(_TICKETS)
+
+
+def _require_remote(named: SqlServerDatabase) -> None:
+    """:raises DsnKeywordError: see :func:`files_of`."""
+    if named.trusted:
+        raise _local("trusted=yes, which logs in as who runs the server: name a user")
+    if named.driver and not _DRIVER.fullmatch(named.driver):
+        raise _local(f"driver={named.driver}, which is none for SQL Server: leave it out")
 
 
 def _local(what: str) -> DsnKeywordError:
