@@ -132,6 +132,11 @@ Describe 'Connect-Hotset' {
         (Connect-Here localhost).Uri | Should -Be 'http://localhost:8480'
     }
 
+    It 'lets no proxy read the token' -Skip:($PSVersionTable.PSEdition -ne 'Core') {
+        $null = Connect-Here localhost
+        Should -Invoke -ModuleName Hotset Invoke-WebRequest -Times 1 -ParameterFilter { $NoProxy }
+    }
+
     It 'reads the token from a file' {
         $file = Join-Path $TestDrive 'token'
         Set-Content -LiteralPath $file -Value 'from_file'

@@ -128,6 +128,13 @@ def test_it_connects_and_lists_what_there_is(script: Script, served: Served) -> 
     assert "/api/v1/jobs" in script.calls.read_text()
 
 
+def test_no_proxy_hears_of_a_token_in_plain(script: Script) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as proxy:
+        address = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+        done = script("connect", http_proxy=address, ALL_PROXY=address)
+    assert (done.code, done.err) == (0, "")
+
+
 def test_a_server_that_says_nothing_is_not_waited_for(script: Script) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as mute:
         done = script("connect", HOTSET_URI=f"http://127.0.0.1:{mute.getsockname()[1]}")

@@ -14,13 +14,16 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
+from hotset.cachelayer.common.units import Bytes
 from hotset.harness.databases import dsn_rules
 from hotset.harness.errors import ForbiddenError
 from hotset.harness.jobs import store
+from hotset.harness.jobs.lock import Lock
 from hotset.harness.operations.base import audit, registry, remote, run
 from hotset.harness.operations.base.kinds import FieldKind
 from hotset.harness.operations.base.registry import Kind, Operation
 from hotset.harness.operations.base.remote import Names
+from hotset.harness.warmup import plan_store
 
 DSN = "host=127.0.0.1 port=1 user=tester dbname=shop"
 OPERATIONS = list(registry.every())
@@ -256,6 +259,22 @@ def test_what_is_allowed_works(more: str, tmp_path: Path, monkeypatch: pytest.Mo
     assert len(begun) == 5
 
 
+PLAN = plan_store.SavedPlan(
+    id="20261121-070000-pg",
+    created="2026-11-21T07:00:00+00:00",
+    machine="ssh://db1",
+    disk="pg",
+    origin="/dev/origin",
+    targets=("heat",),
+    block=Bytes(65536),
+    runs=(),
+    method="auto",
+    samples=50,
+    share=0.9,
+    rate=None,
+)
+
+
 class FakeJob:
     id = "x"
 
@@ -275,6 +294,23 @@ def test_the_machine_that_the_console_was_started_for_is_allowed(
     remote.require(fields, {"machine": "ssh://db1"}, "postgres")
     with pytest.raises(ForbiddenError):
         remote.require(fields, {"machine": "ssh://db2"}, "postgres")
+
+
+def test_a_saved_plan_is_asked_for_its_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the request named it: a plan of the command line may be of any."""
+    plan_store.save(PLAN)
+    begun: list[Any] = []
+    monkeypatch.setattr(store, "start", lambda *given: begun.append(given[0]) or FakeJob)
+    for named in ("last", PLAN.id):
+        with pytest.raises(ForbiddenError, match="ssh://db1 is not among the machines") as refused:
+            run.start("warmup run", {"resume": named, "machine": "local"})
+        assert refused.value.field == "machine"
+    assert begun == []
+    allow('machines = ["ssh://db1"]')
+    run.start("warmup run", {"resume": "last"})
+    (task,) = begun
+    assert (task.machine, task.lock) == ("ssh://db1", Lock("machine ssh://db1", "pg"))
+    assert task.values["resume"] == PLAN.id, "another may be the last in a moment"
 
 
 def test_an_experiment_is_asked_for_what_it_names(tmp_path: Path) -> None:

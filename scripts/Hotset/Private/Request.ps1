@@ -103,6 +103,10 @@ function Invoke-HotsetApi {
     if ($Session.SkipCertificateCheck -and $PSVersionTable.PSEdition -eq 'Core') {
         $request.SkipCertificateCheck = $true
     }
+    # http:// is this computer, and a proxy would read the token. Windows PowerShell asks none there.
+    if ($Session.Uri -like 'http://*' -and $PSVersionTable.PSEdition -eq 'Core') {
+        $request.NoProxy = $true
+    }
     Write-Verbose "$($Method.ToUpperInvariant()) $($request.Uri)"
     $ProgressPreference = 'SilentlyContinue'
     try {

@@ -84,6 +84,8 @@ class Operation:
     :ivar asked: which requests that goes for, and the question.
     :ivar question: what to ask before it, of those who can be asked; None: nothing is at stake.
     :ivar progress: it tells how far it is.
+    :ivar stored: the request with what a record that it names says in its place, so that this is
+        looked at as if the request said it.
     :ivar lock: what it needs for itself while it runs.
     :ivar powershell: its cmdlet's approved verb and noun.
     :ivar aliases: names that it had before: found, but not shown. Their first word is the name's.
@@ -101,6 +103,7 @@ class Operation:
     asked: Callable[[Any], bool]
     question: Callable[[Any], str | None] | None
     progress: bool
+    stored: Callable[[Any], Request]
     lock: Callable[[Any], Lock | None]
     powershell: tuple[str, str]
     aliases: tuple[str, ...]
@@ -205,6 +208,7 @@ def operation(
     asked: Callable[[Any], bool] = lambda request: True,  # noqa: ARG005
     question: Callable[[Any], str | None] | None = None,
     progress: bool = False,
+    stored: Callable[[Any], Request] = lambda request: request,
     lock: Callable[[Any], Lock | None] = lambda request: None,  # noqa: ARG005
     aliases: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
@@ -226,6 +230,7 @@ def operation(
             asked,
             question,
             progress,
+            stored,
             lock,
             powershell,
             aliases,

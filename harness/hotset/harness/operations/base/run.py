@@ -138,7 +138,7 @@ def _checked(found: Operation, values: Mapping[str, Any], strict: bool, right: R
         and (own := os.environ.get(remote.MACHINE_VARIABLE))
     ):
         values = {**values, "machine": own}
-    request: Request = found.parse_remote(values, strict)
+    request = found.stored(found.parse_remote(values, strict))
     require(right, found.right_for(request), found.name)
     engine: Any = getattr(request, "engine", "postgres")
     if isinstance(dsn := getattr(request, "dsn", None), str):

@@ -232,8 +232,25 @@ def _lock(request: Run | Restore) -> Lock:
     return places.on_disk(request.machine, request.disk)
 
 
+def _with_its_plan(request: Run) -> Run:
+    """A plan has a machine and a disk of its own, and ``last`` may be another one in a moment."""
+    from ...warmup import plan_store
+
+    if request.resume is None:
+        return request
+    plan = plan_store.find(request.resume)
+    named = {"resume": plan.id, "machine": plan.machine, "disk": plan.disk}
+    return request.model_copy(update=named)
+
+
 @operation(
-    "warmup run", Kind.JOB, Right.OPERATE, ("Start", "HotsetWarmup"), progress=True, lock=_lock
+    "warmup run",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Start", "HotsetWarmup"),
+    progress=True,
+    stored=_with_its_plan,
+    lock=_lock,
 )
 def run(request: Run, context: Context) -> Warmed:
     """Cache the targets. To continue after an interruption, use --resume or the same command.
