@@ -15,7 +15,7 @@ from hotset.tpcc.transactions import Terminal
 from hotset.tpcc.window.arrivals import Arrivals
 from hotset.tpcc.window.record import DriverMissing, RunOptions
 
-NOWHERE = Libpq("/nowhere/libpq.so", {"password": "never-to-be-seen"}, "HS241", {}, ())
+NOWHERE = Libpq("/nowhere/libpq.so", {"password": "never-to-be-seen"}, "", "HS241", {}, ())
 
 
 def options(**changed: Any) -> RunOptions:  # noqa: ANN401

@@ -1,11 +1,17 @@
 """The PostgreSQL client adapter without a server; with one: tpcc/tests/test_client.py."""
 
 import pickle
+import re
 import socket
-from contextlib import closing
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from hotset.cachelayer.common.errors import PrerequisiteError
 from hotset.harness.databases import connect
 from hotset.harness.databases.postgres.client import PostgresDatabase, meaning
 from hotset.tpcc.database import Aborted, CannotConnect, DatabaseError, IntendedRollback, ServerGone
@@ -33,16 +39,93 @@ def test_refused_connection_is_one_clear_line() -> None:
     assert "\n" not in message
 
 
-def test_what_else_a_dsn_says_reaches_libpq(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PGPORT", "5433")
-    named = connect.database("postgres", "host=h sslmode=verify-full options='-c work_mem=1MB'")
+def parameters(dsn: str) -> dict[str, str]:
+    named = connect.database("postgres", dsn)
     assert isinstance(named, PostgresDatabase)
-    given = named.libpq().parameters
-    assert (given["port"], given["sslmode"]) == ("5433", "verify-full")
-    assert given["options"].startswith("-c work_mem=1MB -c plan_cache_mode=")
-    of_service = connect.database("postgres", "service=sales")
-    assert isinstance(of_service, PostgresDatabase)
-    assert "port" not in of_service.libpq().parameters, "its file names it"
+    return named.libpq().parameters
+
+
+def test_what_a_dsn_says_reaches_libpq_and_nothing_is_made_up() -> None:
+    """What a DSN leaves out, libpq takes from its service, environment and defaults."""
+    given = parameters("host=h sslmode=verify-full options='-c work_mem=1MB'")
+    assert (given["sslmode"], given["options"]) == ("verify-full", "-c work_mem=1MB")
+    assert "port" not in given
+    assert not {"port", "host", "options"} & parameters("service=sales").keys()
+    several = parameters("host=a,b port=5432,5433 target_session_attrs=read-write")
+    assert (several["host"], several["port"]) == ("a,b", "5432,5433")
+    assert parameters("postgresql://u@h1:1,h2:2/d")["port"] == "1,2"
+    with pytest.raises(connect.DsnError, match="port '5432,x' is not a number"):
+        parameters("host=a,b port=5432,x")
+
+
+@pytest.mark.database
+def test_a_service_and_the_environment_name_server_and_schema(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """libpq's own rules hold: hotset's settings come after connecting and replace none of these."""
+    services = tmp_path / "services"
+    services.write_text(
+        f"[bench]\nhost=127.0.0.1\nport={cluster.port}\nuser=tester\ndbname=postgres\n"
+        "options=-csearch_path=app\n"
+    )
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    monkeypatch.setenv("HOTSET_PASSWORD", PASSWORD)
+    asked = "SELECT current_setting('search_path'), current_setting('plan_cache_mode')"
+
+    def found(dsn: str) -> object:
+        with closing(connect.database("postgres", dsn).session()) as session:
+            return session.query(asked)
+
+    assert found("service=bench") == [("app", "force_generic_plan")]
+    monkeypatch.setenv("PGSERVICE", "bench")
+    assert found("dbname=postgres") == [("app", "force_generic_plan")]
+    monkeypatch.delenv("PGSERVICE")
+    monkeypatch.setenv("PGOPTIONS", "-csearch_path=of_pgoptions")
+    monkeypatch.setenv("PGPORT", str(cluster.port))
+    assert found("host=127.0.0.1 user=tester dbname=postgres") == [
+        ("of_pgoptions", "force_generic_plan")
+    ]
+    two = f"host=127.0.0.1,127.0.0.1 port=1,{cluster.port} user=tester dbname=postgres"
+    assert found(f"{two} target_session_attrs=read-write") == [
+        ("of_pgoptions", "force_generic_plan")
+    ]
+
+
+@pytest.fixture
+def pooler(cluster: Cluster) -> Iterator[int]:
+    """The port of something that, as poolers do, gives clients process numbers of its own."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    key = re.compile(
+        rb"(K\0\0\0\x0c)....", re.DOTALL
+    )  # BackendKeyData: 12 bytes, the process first
+
+    def forward(source: socket.socket, target: socket.socket, *, answers: bool) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if answers:
+                    data = key.sub(lambda found: found[1] + bytes((0, 0, 0, 1)), data)
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listening.accept()
+                server = socket.create_connection(("127.0.0.1", cluster.port))
+                for pair, answers in (((client, server), False), ((server, client), True)):
+                    how = {"answers": answers}
+                    threading.Thread(target=forward, args=pair, kwargs=how, daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield listening.getsockname()[1]
+    listening.close()
+
+
+@pytest.mark.database
+def test_a_pooler_in_between_is_named(cluster: Cluster, pooler: int) -> None:
+    connect.require_direct(cluster.database())
+    with pytest.raises(PrerequisiteError, match="Name the server's own host and port"):
+        connect.require_direct(replace(cluster.database(), port=pooler))
 
 
 @pytest.mark.database

@@ -68,6 +68,7 @@ functions! {
     PQerrorMessage: fn(*const c_void) -> *const c_char;
     PQsocket: fn(*const c_void) -> c_int;
     PQsetnonblocking: fn(*mut c_void, c_int) -> c_int;
+    PQexec: fn(*mut c_void, *const c_char) -> *mut c_void;
     PQprepare: fn(*mut c_void, *const c_char, *const c_char, c_int, *const u32) -> *mut c_void;
     PQsendQueryPrepared: fn(
         *mut c_void, *const c_char, c_int, Strings, *const c_int, *const c_int, c_int) -> c_int;
@@ -107,6 +108,7 @@ impl<'l> Connection<'l> {
     pub fn open(
         library: &'l Libpq,
         parameters: &HashMap<String, String>,
+        setup: &str,
         procedures: &[String],
     ) -> Result<Self, String> {
         let text = |text: &String| CString::new(text.as_str()).map_err(|_| "a NUL in a parameter");
@@ -130,12 +132,25 @@ impl<'l> Connection<'l> {
         if unsafe { (library.PQstatus)(raw) } != CONNECTION_OK {
             return Err(format!("cannot connect to PostgreSQL: {}", this.message()));
         }
+        this.set_up(setup)?;
         for (procedure, types) in procedures.iter().zip(TYPES) {
             this.prepare(procedure, types)?;
         }
         // SAFETY: the connection is open.
         unsafe { (library.PQsetnonblocking)(raw, 1) };
         Ok(this)
+    }
+
+    /// Settings of the session: set once it is there, they come on top of what a service, the
+    /// environment, the database and the role say.
+    fn set_up(&mut self, statements: &str) -> Result<(), String> {
+        let statements = CString::new(statements).map_err(|_| "a NUL in a statement")?;
+        // SAFETY: the text outlives the call; the result is cleared in `meaning`.
+        let result = unsafe { (self.library.PQexec)(self.raw, statements.as_ptr()) };
+        match self.meaning(result, COMMAND_OK) {
+            Answer::Done => Ok(()),
+            Answer::Refused(state, message) => Err(format!("{message} ({state})")),
+        }
     }
 
     fn prepare(&mut self, procedure: &str, types: &[u32]) -> Result<(), String> {

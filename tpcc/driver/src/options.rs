@@ -14,6 +14,8 @@ pub struct Options {
     pub libpq: String,
     /// Connection parameters of libpq, the password among them.
     pub connection: HashMap<String, String>,
+    /// Statements that each connection begins with.
+    pub setup: String,
     /// The five stored procedures, in the order of their clauses.
     pub procedures: Vec<String>,
     /// What SQLSTATEs mean.

@@ -68,7 +68,12 @@ impl<'r> Users<'r> {
         let mut users = Vec::new();
         let mut first = 0;
         for number in options.users_of(thread) {
-            let connection = Connection::open(library, &options.connection, &options.procedures)?;
+            let connection = Connection::open(
+                library,
+                &options.connection,
+                &options.setup,
+                &options.procedures,
+            )?;
             poll.add(connection.socket(), users.len())
                 .map_err(|error| error.to_string())?;
             first = number as u32;

@@ -65,6 +65,7 @@ class Libpq:
 
     library            path of the libpq that this process's connections use
     parameters         connection parameters by libpq's names, the password among them
+    setup              statements that each connection begins with
     intended_rollback  the SQLSTATE of `IntendedRollback`
     retryable          SQLSTATE to `Aborted.cause`, of what is worth a repetition
     gone               beginnings of the SQLSTATEs of `ServerGone`
@@ -72,6 +73,7 @@ class Libpq:
 
     library: str
     parameters: dict[str, str] = field(repr=False)
+    setup: str
     intended_rollback: str
     retryable: dict[str, str]
     gone: tuple[str, ...]

@@ -66,6 +66,7 @@ def settings(libpq: Libpq, options: RunOptions, constants: Constants) -> dict[st
     return {
         "libpq": libpq.library,
         "connection": libpq.parameters,
+        "setup": libpq.setup,
         "procedures": PROCEDURES,
         "errors": {
             "intended_rollback": libpq.intended_rollback,

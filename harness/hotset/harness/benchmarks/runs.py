@@ -14,7 +14,7 @@ from hotset.reports.model import words
 from hotset.tpcc.window import steady
 from hotset.tpcc.window.record import RunFailed, RunInterrupted
 
-from ..databases.connect import SqlDatabase
+from ..databases.connect import SqlDatabase, require_direct
 from ..databases.time_use import TimeSampler, readings
 from ..terminal.progress import Reporter
 from ..thresholds import Threshold, Values, judge
@@ -53,8 +53,12 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
     def rate(self, result: Any) -> str:  # noqa: ANN401 - of `drive`
         """Its throughput, for people."""
 
-    def check(self) -> None:
-        """Have the server read what is not hotset's own."""
+    def check(self, database: SqlDatabase) -> None:
+        """See that it can be run: on the server itself.
+
+        :raises PrerequisiteError: it cannot.
+        """
+        require_direct(database)
 
     def checked(self, outcome: AnyOutcome, database: SqlDatabase) -> AnyOutcome:
         """With what is to be checked on a database that nothing runs on any more; a check that

@@ -6,15 +6,14 @@ it comes from the environment (HOTSET_PASSWORD), from a file, or from libpq's ow
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from hotset.cachelayer.common.errors import Remedy, RequestError
+from hotset.cachelayer.common.errors import PrerequisiteError, Remedy, RequestError
 
 from .. import environment
 from . import dsn_rules
@@ -32,7 +31,6 @@ from .statements import Client, Protocols
 
 SqlDatabase = PostgresDatabase | SqlServerDatabase
 EngineName = Literal["postgres", "sqlserver"]
-_PORT = 5432
 _UNKNOWN = re.compile(r'^invalid (?:connection option|URI query parameter):? (".*")')
 
 
@@ -110,7 +108,7 @@ def _postgres(dsn: str, password: str) -> PostgresDatabase:
     dsn_rules.require_known(parts.keys())
     return PostgresDatabase(
         host=str(parts.pop("host", "")),
-        port=_port(parts.pop("port", None), in_service="service" in parts),
+        port=_port(parts),
         user=str(parts.pop("user", "")),
         password=password,
         dbname=str(parts.pop("dbname", "")),
@@ -118,14 +116,30 @@ def _postgres(dsn: str, password: str) -> PostgresDatabase:
     )
 
 
-def _port(given: object, *, in_service: bool) -> int:
-    """0 leaves the choice to libpq, which takes a service's from its file."""
-    if given is None:
-        given = 0 if in_service else os.environ.get("PGPORT", _PORT)
-    text = str(given)
-    if not text.isdecimal() or int(text) > 65535:
-        raise DsnError(f"the DSN's port {text!r} is not one number from 1 to 65535", field="dsn")
-    return int(text)
+def _port(parts: dict[str, Any]) -> int:
+    """Taken out where it is one; 0 leaves it to libpq: those of several servers, and what the
+    environment, a service or the default says where the DSN does not."""
+    given = str(parts.get("port") or "")
+    each = given.split(",")
+    if any(one and not (one.isdecimal() and 0 < int(one) <= 65535) for one in each):
+        raise DsnError(f"the DSN's port {given!r} is not a number from 1 to 65535", field="dsn")
+    if len(each) > 1 or not given:
+        return 0
+    del parts["port"]
+    return int(given)
+
+
+def require_direct(database: SqlDatabase) -> None:
+    """See that a run measures the server itself.
+
+    :raises PrerequisiteError: a connection pooler answers in its place.
+    """
+    if isinstance(database, PostgresDatabase) and database.is_pooled():
+        raise PrerequisiteError(
+            "a connection pooler (such as pgbouncer) answers in the server's place: prepared"
+            " statements and settings need not hold behind it, and its queue would be measured as"
+            " the server's time. Name the server's own host and port in the DSN"
+        )
 
 
 def tpch_database(

@@ -6,6 +6,7 @@ HammerDB keeps whatever was set last and falls back on defaults that suit no tes
 
 from __future__ import annotations
 
+import os
 import re
 import string
 from dataclasses import dataclass
@@ -116,7 +117,7 @@ def dictionary(connection: Connection, asked: Tpcc | Tpch) -> Dictionary:
         more = dict(getattr(connection, "more", ()))
         common = {
             "host": connection.host,
-            "port": str(connection.port),
+            "port": str(_postgres_port(connection)),
             "sslmode": more.get("sslmode", "prefer"),
         }
         of_tpcc, of_tpch = _pg_tpcc, _pg_tpch
@@ -229,6 +230,14 @@ def _pg_tpch(connection: Connection, asked: Tpch) -> dict[str, str]:
         "cloud_query": "false",
         "rs_compat": "false",
     }
+
+
+def _postgres_port(connection: Connection) -> int:
+    """:raises HammerdbRefused: libpq takes it from where HammerDB does not look."""
+    elsewhere = {"service", "port"} & dict(getattr(connection, "more", ())).keys()
+    if not connection.port and (elsewhere or {"PGPORT", "PGSERVICE"} & os.environ.keys()):
+        raise HammerdbRefused("HammerDB takes one host and one port: name both in the DSN")
+    return connection.port or 5432
 
 
 def _mssqls_connection(connection: SqlServerConnection) -> dict[str, str]:

@@ -37,7 +37,9 @@ class Runs(runs.Runs[WindowOptions, Outcome]):
         super().__init__(window.Outcome, report)
         self._workload = workload
 
-    def check(self) -> None:
+    def check(self, database: SqlDatabase) -> None:
+        """Also have the server read the scripts."""
+        super().check(database)
         self._workload.check()
 
     def drive(self, database: SqlDatabase, options: WindowOptions) -> WindowResult:

@@ -6,7 +6,7 @@ settings, how arguments travel, and what each SQLSTATE means to a benchmark.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -49,13 +49,14 @@ _CONNECTION = {
 }
 # Every statement here is a handful of key look-ups: its generic plan is the right one, and
 # planning anew at each call would cost more than running it. Compiling never pays.
-_SETTINGS = "-c plan_cache_mode=force_generic_plan -c jit=off"
+_SETTINGS = "SET plan_cache_mode = force_generic_plan; SET jit = off"
 
 
 @dataclass(frozen=True, slots=True)
 class PostgresDatabase:
-    """Where a PostgreSQL database is and who asks; `host` may be a socket directory, `port` 0 is
-    left to libpq, `more` are other connection parameters by libpq's names (`sslmode`)."""
+    """Where a PostgreSQL database is and who asks; `host` may be a socket directory. What is empty,
+    or 0, is left to libpq: to its service, its environment, its defaults. `more` are other
+    connection parameters by libpq's names (`sslmode`, and of several servers their `port`)."""
 
     host: str
     port: int
@@ -73,39 +74,57 @@ class PostgresDatabase:
             raise CannotConnect(self.refusal(error)) from None
 
     def connect(self, settings: str) -> psycopg.Connection:
-        """A bare connection in autocommit; `settings` as `-c name=value` for the session.
+        """A bare connection in autocommit, on which `settings`, statements, have been run: as
+        options of the connection they would replace those of a service or of PGOPTIONS, and a
+        pooler would refuse them.
 
         Raises what psycopg raises; `refusal` says it without the password.
         """
-        return psycopg.connect(
-            conninfo.make_conninfo(**self._parameters(settings)), autocommit=True
-        )
+        connection = psycopg.connect(conninfo.make_conninfo(**self._parameters()), autocommit=True)
+        try:
+            if settings:
+                connection.execute(settings.encode())
+        except psycopg.Error:
+            connection.close()
+            raise
+        return connection
+
+    def is_pooled(self) -> bool:
+        """Whether something between here and the server answers in its place, such as pgbouncer:
+        the process that it named when it let us in is not the one that works for us."""
+        with closing(self.session()) as session:
+            return session.is_pooled()
 
     def refusal(self, error: psycopg.Error) -> str:
         """Why no connection could be made, as one line."""
-        return (
-            f"cannot connect to PostgreSQL database {self.dbname!r} at {self.host}:{self.port}"
-            f" as {self.user!r}: {one_line(error)}"
-        )
+        database = f" database {self.dbname!r}" if self.dbname else ""
+        where = f" at {self.host}" if self.host else ""
+        port = f":{self.port}" if self.host and self.port else ""
+        who = f" as {self.user!r}" if self.user else ""
+        return f"cannot connect to PostgreSQL{database}{where}{port}{who}: {one_line(error)}"
 
     def libpq(self) -> Libpq:
         """What a program of its own needs to connect as `session` does."""
         return Libpq(
-            _library(), self._parameters(_SETTINGS), INTENDED_ROLLBACK, _RETRYABLE, _GONE_CLASSES
+            _library(),
+            self._parameters(),
+            _SETTINGS,
+            INTENDED_ROLLBACK,
+            _RETRYABLE,
+            _GONE_CLASSES,
         )
 
-    def _parameters(self, settings: str) -> dict[str, str]:
+    def _parameters(self) -> dict[str, str]:
         """Connection parameters by libpq's names; an empty one leaves the choice to libpq."""
-        more = dict(self.more)
         given = {
-            "options": f"{more.pop('options', '')} {settings}".strip(),
             "host": self.host,
             "port": str(self.port or ""),
             "user": self.user,
             "password": self.password,
             "dbname": self.dbname,
         }
-        return _CONNECTION | more | {name: value for name, value in given.items() if value}
+        named = {name: value for name, value in given.items() if value}
+        return _CONNECTION | dict(self.more) | named
 
 
 @cache
@@ -123,6 +142,10 @@ class PostgresSession:
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
+
+    def is_pooled(self) -> bool:
+        """See `PostgresDatabase.is_pooled`."""
+        return self.query("SELECT pg_backend_pid()") != [(self._connection.info.backend_pid,)]
 
     def script(self, sql: str) -> None:
         """Run several statements as one batch, or one that must stand alone (VACUUM)."""

@@ -24,7 +24,7 @@ from hotset.tpch.database import CannotConnect, DatabaseError, Refused, Row, Ser
 
 from .client import PostgresDatabase, is_gone, one_line
 
-_SETTINGS = "-c work_mem=64MB -c maintenance_work_mem=256MB -c jit=off"
+_SETTINGS = "SET work_mem = '64MB'; SET maintenance_work_mem = '256MB'; SET jit = off"
 _NOTICE_LOST_CLIENT = "SET client_connection_check_interval = 1000"
 """A statement of minutes ends within a second or so of its client, even of a killed one."""
 _CANCEL_TIMEOUT_S = 5.0

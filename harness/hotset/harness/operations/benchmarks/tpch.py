@@ -276,9 +276,11 @@ def run(request: Run, context: Context) -> RunOutcome:
     was missed.
     """
     from ...benchmarks import tpch_metrics
+    from ...databases import connect
 
     limits = tpch_metrics.limits(request.threshold or [])
     check_output(request.junit, "junit")
+    connect.require_direct(_plain(request))
     found = _measured(request, context)
     verdicts = tpch_metrics.judged(limits, found.power, found.throughput)
     if request.junit is not None:

@@ -99,7 +99,7 @@ def measured(
     thresholds = runs.limits(request.threshold or [])
     check_output(request.output)
     check_output(request.junit, "junit")
-    runs.check()
+    runs.check(database)
     points: list[AnyOutcome] = []
     try:
         with (
