@@ -286,6 +286,7 @@ NAMES = [
     "drop",
     "marks",
     "count_orders",
+    "read_only",
     "count_warehouses",
     "consistency",
     *(f"procedures/{name}" for name in PROCEDURES),

@@ -7,7 +7,7 @@ import pytest
 
 from hotset.tpcc.transactions import Kind
 from hotset.tpcc.window.latency import Latencies
-from hotset.tpcc.window.record import Arrived, RunOptions, Tick
+from hotset.tpcc.window.record import Arrived, RunOptions, Tick, Unfinished
 from hotset.tpcc.window.samples import Recorder, RunLog
 from hotset.tpcc.workload import KINDS
 
@@ -32,7 +32,7 @@ def log_of(recorder: Recorder, options: RunOptions = OPTIONS) -> RunLog:
 def test_only_the_window_counts() -> None:
     recorder = begun()
     for end in (START + 1.9, START + 2.0, START + 3.5, START + 4.999, START + 5.0):
-        recorder.commit(Kind.NEW_ORDER, end, 0.010)
+        recorder.commit(Kind.NEW_ORDER, end - 0.010, end)
     result = log_of(recorder).result()
     assert (result.window_start, result.window_end) == (EPOCH + START + 2, EPOCH + START + 5)
     assert result.kinds["new_order"].committed == 3
@@ -43,7 +43,7 @@ def test_only_the_window_counts() -> None:
 def test_percentiles_are_in_milliseconds() -> None:
     recorder = begun()
     for n in range(101):
-        recorder.commit(Kind.PAYMENT, START + 3, n / 1000)
+        recorder.commit(Kind.PAYMENT, START + 3, START + 3 + n / 1000)
     latency = log_of(recorder).result().kinds["payment"].latency_ms
     found = (latency.mean, latency.p50, latency.p90, latency.p99, latency.p99_99, latency.max)
     assert found == pytest.approx((50, 50, 90, 99, 100, 100), rel=0.001)
@@ -56,11 +56,11 @@ def test_outcomes_are_counted_by_type_and_cause() -> None:
     for end in (START + 2.5, START + 4.5, START + 99):
         recorder.event(Kind.NEW_ORDER, end, "rolled back")
         recorder.event(Kind.PAYMENT, end, "retry", "deadlock")
-        recorder.event(Kind.DELIVERY, end, "failed", "error 53100")
+        recorder.failed(Kind.DELIVERY, end - 0.1, end, "error 53100", "disk full")
     result = log_of(recorder).result()
     assert result.kinds["new_order"].rolled_back == 2
     assert result.kinds["payment"].retries == {"deadlock": 2}
-    assert result.kinds["delivery"].failed == {"error 53100": 2}
+    assert result.kinds["delivery"].failed == {"error 53100: disk full": 2}
     assert result.failed == 2
     assert [second.failed for second in result.series] == [1, 0, 1]
     assert result.kinds["delivery"].latency_ms.mean is None
@@ -69,7 +69,7 @@ def test_outcomes_are_counted_by_type_and_cause() -> None:
 def test_a_window_cut_short_has_rates_of_its_own_length() -> None:
     recorder = begun()
     for n in range(10):
-        recorder.commit(Kind.NEW_ORDER, START + 2 + n * 0.1, 0.001)
+        recorder.commit(Kind.NEW_ORDER, START + 2 + n * 0.1, START + 2.001 + n * 0.1)
     partial = log_of(recorder).result(until=START + 3.5)
     assert partial.tpm == pytest.approx(10 / 1.5 * 60)
     assert [second.transactions for second in partial.series] == [10, 0]
@@ -77,8 +77,8 @@ def test_a_window_cut_short_has_rates_of_its_own_length() -> None:
 
 def test_ticks_count_from_the_start() -> None:
     recorder = begun()
-    recorder.commit(Kind.NEW_ORDER, START + 1.5, 0.004)
-    recorder.commit(Kind.STOCK_LEVEL, START + 1.6, 0.004)
+    recorder.commit(Kind.NEW_ORDER, START + 1.5, START + 1.504)
+    recorder.commit(Kind.STOCK_LEVEL, START + 1.6, START + 1.604)
     log = log_of(recorder)
     tick = log.tick(-1)
     assert replace(tick, latency_ms_mean=None, latency_ms_p95=None) == Tick(
@@ -93,7 +93,7 @@ def test_a_ramp_up_of_a_fraction_shifts_no_second_of_the_window() -> None:
     options = replace(OPTIONS, rampup_s=0.5)
     recorder = begun(options)
     for end in (START + 0.4, START + 0.6, START + 1.4, START + 1.6):
-        recorder.commit(Kind.PAYMENT, end, 0.004)
+        recorder.commit(Kind.PAYMENT, end - 0.004, end)
     log = log_of(recorder, options)
     assert [log.tick(second).transactions for second in (-1, 0, 1)] == [1, 2, 1]
     assert [log.tick(second).second for second in (-1, 0, 1)] == [0, 1, 2]
@@ -104,7 +104,7 @@ def test_the_tallies_of_several_processes_add_up() -> None:
     log = RunLog(OPTIONS, KINDS, START, EPOCH)
     for latency_s in (0.001, 0.003):
         recorder = begun()
-        recorder.commit(Kind.PAYMENT, START + 2.5, latency_s)
+        recorder.commit(Kind.PAYMENT, START + 2.5, START + 2.5 + latency_s)
         recorder.event(Kind.PAYMENT, START + 2.5, "retry", "deadlock")
         assert log.add(recorder.collect())
     result = log.result()
@@ -116,8 +116,8 @@ def test_the_tallies_of_several_processes_add_up() -> None:
 
 def test_failures_alone_are_no_success_and_the_latest_is_remembered() -> None:
     recorder = begun()
-    recorder.event(Kind.PAYMENT, START + 3.5, "failed", "later")
-    recorder.event(Kind.PAYMENT, START + 2.5, "failed", "earlier")
+    recorder.failed(Kind.PAYMENT, START + 3, START + 3.5, "later", "")
+    recorder.failed(Kind.PAYMENT, START + 2, START + 2.5, "earlier", "")
     log = RunLog(OPTIONS, KINDS, START, EPOCH)
     assert not log.add(recorder.collect())
     assert log.last_failure() == "later"
@@ -131,14 +131,41 @@ def test_what_was_due_is_counted_where_it_was_due() -> None:
     recorder.started(START + 3.1, late=True)
     recorder.skipped(START + 4.9)
     result = log_of(recorder, options).result()
-    assert result.arrived == Arrived(due=3, late=1, skipped=1)
+    assert result.arrived == Arrived(due=3, late=1, skipped=1, growth=pytest.approx(3))
     assert [(one.late, one.skipped) for one in result.series] == [(0, 0), (1, 0), (0, 1)]
     assert log_of(begun()).result().arrived is None
 
 
+def test_what_ends_after_the_window_counts_in_its_latency_alone() -> None:
+    recorder = begun()
+    recorder.commit(Kind.DELIVERY, START + 3, START + 3.1)
+    recorder.commit(Kind.DELIVERY, START + 4.9, START + 8.9)
+    result = log_of(recorder).result()
+    assert result.kinds["delivery"].committed == 1
+    assert result.latency_ms.max == pytest.approx(4000, rel=0.001)
+    assert [one.transactions for one in result.series] == [0, 1, 0]
+    assert result.series[2].latency_ms_mean == pytest.approx(4000, rel=0.001)
+
+
+def test_what_fails_after_the_window_has_failed() -> None:
+    recorder = begun()
+    recorder.failed(Kind.DELIVERY, START + 3.5, START + 9, "error 57014", "canceling statement")
+    assert log_of(recorder).result().series[1].failed == 1
+
+
+def test_what_never_ends_is_told() -> None:
+    recorder = begun()
+    recorder.event(Kind.PAYMENT, START + 0.5, "unfinished")
+    recorder.event(Kind.PAYMENT, START + 4.5, "unfinished")
+    result = log_of(recorder).result()
+    assert result.unfinished == Unfinished(2, 5.0)
+    assert result.kinds["payment"].unfinished == 1
+    assert log_of(begun()).result().unfinished is None
+
+
 def test_result_is_json() -> None:
     recorder = begun()
-    recorder.commit(Kind.DELIVERY, START + 3, 0.004)
+    recorder.commit(Kind.DELIVERY, START + 3, START + 3.004)
     document = json.loads(json.dumps(asdict(log_of(recorder).result())))
     assert document["options"]["users"] == 1
     assert document["kinds"]["delivery"]["latency_ms"]["p99"] == pytest.approx(4, rel=0.001)
@@ -146,7 +173,7 @@ def test_result_is_json() -> None:
 
 def test_collecting_takes_everything_once() -> None:
     recorder = begun()
-    recorder.commit(Kind.PAYMENT, START, 0.5)
+    recorder.commit(Kind.PAYMENT, START, START + 0.5)
     assert [tally.second for tally in recorder.collect()] == [-2]
     assert recorder.collect() == []
 

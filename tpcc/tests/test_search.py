@@ -2,13 +2,24 @@
 
 import math
 from dataclasses import replace
+from heapq import heapreplace
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hotset.tpcc.window.arrivals import LATE_S, Arrivals
 from hotset.tpcc.window.latency import NO_LATENCY
-from hotset.tpcc.window.record import Arrived, RunOptions, RunResult
+from hotset.tpcc.window.record import (
+    Arrived,
+    NotServed,
+    RunOptions,
+    RunResult,
+    Unfinished,
+    WindowResult,
+)
+from hotset.tpcc.window.samples import Recorder, RunLog
 from hotset.tpcc.window.search import LOWEST_SHARE, RESOLUTION, find_rate, missed
 
 OPTIONS = RunOptions(users=8, warehouses=1, rampup_s=0, duration_s=10)
@@ -39,7 +50,9 @@ class Server:
             latency_ms=replace(NO_LATENCY, p95=late_ms),
             failed=0,
             series=[],
-            arrived=None if options.rate_per_s is None else Arrived(due, 0, skipped),
+            arrived=None
+            if options.rate_per_s is None
+            else Arrived(due, 0, skipped, due - done * 10),
         )
 
 
@@ -79,7 +92,84 @@ def test_what_is_skipped_or_left_undone_does_not_hold() -> None:
     server = Server(100)
     over = server.run(replace(OPTIONS, rate_per_s=150))
     assert missed(over, lambda _: "") == "500 of 1,500 transactions skipped"
-    behind = replace(over, arrived=Arrived(1500, 0, 0))
-    assert missed(behind, lambda _: "") == "100.0/s of the 150.0/s due were done"
+    behind = replace(over, arrived=Arrived(1500, 0, 0, growth=500))
+    assert missed(behind, lambda _: "") == "the queue grew by 500 of 1,500 transactions due"
+    stuck = replace(over, arrived=Arrived(1500, 0, 0), unfinished=Unfinished(3, 2.0))
+    assert missed(stuck, lambda _: "") == "3 of 1,500 transactions did not end"
     with pytest.raises(ValueError, match="no rate"):
         missed(server.run(OPTIONS), lambda _: "")
+
+
+def test_each_trial_has_a_seed_of_its_own() -> None:
+    seeds: list[int] = []
+    server = Server(1000)
+
+    def run(options: RunOptions) -> RunResult:
+        seeds.append(options.seed)
+        return server.run(options)
+
+    found = find_rate(run, OPTIONS, below(10))
+    assert len(set(seeds)) == len(seeds) == len(found.trials) + 1
+    assert [trial.result.options.seed for trial in found.trials] == seeds[1:]
+
+
+def test_a_rate_at_which_the_server_refuses_does_not_hold() -> None:
+    server = Server(1000)
+
+    def run(options: RunOptions) -> RunResult:
+        result = server.run(options)
+        if (options.rate_per_s or 0) > 600:
+            raise NotServed("payment: none of 20 got through", result)
+        return result
+
+    found = find_rate(run, OPTIONS, lambda _: "")
+    assert found.highest is not None
+    assert found.highest.rate_per_s == pytest.approx(600, rel=RESOLUTION)
+    assert "payment: none of 20 got through" in [trial.missed for trial in found.trials]
+
+
+class Queue:
+    """One queue and several users, as a run with a rate has them: an M/M/c system, whose windows
+    are recorded and judged by the code that records and judges real ones."""
+
+    SERVICE_S = 0.050
+
+    def __init__(self, users: int) -> None:
+        self.options = RunOptions(users=users, warehouses=1, rampup_s=2, duration_s=10)
+
+    def window(self, load: float, seed: int) -> WindowResult:
+        """:param load: share of what the users can serve."""
+        options = replace(self.options, rate_per_s=load * self.options.users / self.SERVICE_S)
+        assert options.rate_per_s is not None
+        recorder, log = Recorder(1), RunLog(options, ["one"], 0.0, 0.0)
+        opens, closes = log.window
+        recorder.begin(opens, closes)
+        arrivals = Arrivals(seed, 0, options.rate_per_s)
+        arrivals.begin(0.0, closes)
+        draw, free = Random(seed), [0.0] * options.users
+        while (due := arrivals.take(now := free[0], recorder.skipped)) is not None:
+            start = max(now, due)
+            end = start + draw.expovariate(1 / self.SERVICE_S)
+            recorder.started(due, late=start - due > LATE_S)
+            recorder.event(0, end, "rolled back")
+            heapreplace(free, end)
+        log.add(recorder.collect())
+        return log.result()
+
+    def refused(self, load: float, trials: int) -> list[str]:
+        """Why windows at this load do not hold, of so many."""
+        found = [missed(self.window(load, seed), lambda _: "") for seed in range(trials)]
+        return [one for one in found if one]
+
+
+@pytest.mark.parametrize(("users", "load"), [(4, 0.8), (16, 0.9), (16, 0.95)])
+def test_a_queue_that_comes_and_goes_is_no_overload(users: int, load: float) -> None:
+    refused = Queue(users).refused(load, 40)
+    assert len(refused) <= 2, refused
+
+
+@pytest.mark.parametrize(("users", "load"), [(4, 1.3), (16, 1.1)])
+def test_a_queue_that_grows_is_found_though_no_limit_is_missed(users: int, load: float) -> None:
+    refused = Queue(users).refused(load, 20)
+    assert len(refused) >= 19
+    assert all("the queue grew" in one for one in refused)

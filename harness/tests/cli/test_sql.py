@@ -157,14 +157,29 @@ def test_failures_are_counted_by_cause_and_end_the_run_when_there_are_many(sql: 
         "bad.sql", "BEGIN;\nINSERT INTO sale (item) VALUES (7);\nSELECT 1 / (:client_id * 0);\n"
     )
     given = ("--script", f"{good}@3", "--script", bad, *SHORT)
-    done = sql(*given, "--max-errors", "1000000", "--format", "json")
-    assert done.code == 0, done.err
-    failed = json.loads(done.out)["result"]["kinds"]["bad"]["failed"]
+    limit = ("--threshold", "tps>=0")
+    done = sql(*given, *limit, "--max-errors", "1000000", "--format", "json")
+    refused(done, 4, "bad: none of", "got through: bad.sql:3: error 22012 (division by zero)")
+    document = json.loads(done.out)
+    assert document["state"] == "failed"
+    assert [one["met"] for one in document["thresholds"]] == [False]
+    failed = document["result"]["kinds"]["bad"]["failed"]
     assert list(failed) == ["bad.sql:3: error 22012 (division by zero)"]
     assert sql.rows("SELECT count(*) FROM sale") == [(0,)]
     done = sql(*given, "--max-errors", "2", "--duration", "60")
     refused(done, 4, "transactions failed, more than the 2 allowed: bad.sql:3: error 22012")
     assert "partial: " in done.out or "TPS" not in done.out
+
+
+def test_a_script_that_fails_too_often_fails_the_run(sql: Sql) -> None:
+    """Half of the time it divides by nothing."""
+    script = sql.write("half.sql", "\\set n random(0, 1)\nSELECT 1 / (:n::int);\n")
+    given = ("--script", script, *SHORT, "--max-errors", "1000000")
+    done = sql(*given)
+    refused(done, 4, "half: ", "failed, more than 2%: half.sql:2: error 22012")
+    assert "failed by cause: half.sql:2: error 22012" in done.out
+    done = sql(*given, "--find-rate", "p95<60s")
+    refused(done, 4, "failed, more than 2%")
 
 
 def test_what_a_script_does_wrong_while_it_runs_is_told(sql: Sql) -> None:

@@ -324,7 +324,8 @@ def test_a_database_that_is_larger_than_was_said_is_refused(file: Path) -> None:
 
 
 def result(options: WindowOptions, tps: float) -> WindowResult:
-    arrived = Arrived(round(options.rate_per_s * 10), 0, 0) if options.rate_per_s else None
+    due = round(options.rate_per_s * 10) if options.rate_per_s else 0
+    arrived = Arrived(due, 0, 0, due - tps * 10) if due else None
     return WindowResult(
         options=options,
         window_start=0,

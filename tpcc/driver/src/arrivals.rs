@@ -63,13 +63,13 @@ impl Arrivals {
         due
     }
 
-    /// The next arrival for a user who is free now, past those that waited beyond patience. Once
-    /// the window has closed, all that are left are skipped.
+    /// The next arrival for a user who is free now, past those that waited beyond patience. What
+    /// was due before the window closed is served after it, too.
     pub fn take(&mut self, now: f64) -> Taken {
         let mut skipped = Vec::new();
         while self.next < self.end {
             let due = self.draw();
-            if now - due <= self.patience_s && now < self.end {
+            if now - due <= self.patience_s {
                 return Taken {
                     due: Some(due),
                     skipped,
@@ -124,11 +124,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_starts_after_the_end() {
+    fn what_was_due_before_the_end_is_served_after_it() {
         let mut arrivals = arrivals(20.0);
-        let taken = arrivals.take(200.0);
-        assert!(taken.due.is_none());
-        assert!((850..1150).contains(&taken.skipped.len()));
-        assert!(arrivals.take(200.0).skipped.is_empty());
+        let taken = arrivals.take(200.5);
+        assert!((198.5..200.0).contains(&taken.due.unwrap()));
+        let mut served = 1;
+        while let Some(due) = arrivals.take(200.5).due {
+            assert!(due < 200.0);
+            served += 1;
+        }
+        assert!((2..40).contains(&served), "{served}");
+        assert!(arrivals.take(200.5).skipped.is_empty());
     }
 }

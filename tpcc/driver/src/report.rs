@@ -48,11 +48,19 @@ impl Message {
     }
 }
 
+/// How often something happened that is no commit, and what the server said the first time.
+#[derive(Default)]
+struct Counted {
+    count: u64,
+    said: String,
+}
+
 /// One second of a thread's users.
 #[derive(Default)]
 struct Tally {
     latencies: [Option<Histogram<u32>>; 5],
-    outcomes: BTreeMap<(Kind, &'static str, String), u64>,
+    committed: [u64; 5],
+    outcomes: BTreeMap<(Kind, &'static str, String), Counted>,
     due: u64,
     late: u64,
     skipped: u64,
@@ -63,10 +71,13 @@ struct Tally {
 #[derive(Serialize)]
 struct Written<'t> {
     second: i64,
-    /// By kind: an HDR histogram of microseconds, in its own format (V2, deflated, base64).
+    /// By kind: an HDR histogram of microseconds, in its own format (V2, deflated, base64), of
+    /// what began in this second.
     histograms: [Option<String>; 5],
-    /// Kind, outcome, cause, count of everything but commits.
-    outcomes: Vec<(Kind, &'t str, &'t str, u64)>,
+    /// By kind: commits that ended in this second.
+    committed: [u64; 5],
+    /// Kind, outcome, cause, the server's words, count of everything but commits.
+    outcomes: Vec<(Kind, &'t str, &'t str, &'t str, u64)>,
     due: u64,
     late: u64,
     skipped: u64,
@@ -96,23 +107,49 @@ impl Recorder {
         (self.opens, self.closes) = (begin.opens, begin.end);
     }
 
-    /// A committed transaction; one that ends after the window counts nowhere.
-    pub fn commit(&mut self, kind: Kind, end: f64, latency_s: f64) {
-        if let Some(tally) = self.tally(end) {
-            let latency_us = ((latency_s * 1e6).round() as u64).clamp(1, HIGHEST_US);
-            tally.latencies[usize::from(kind)]
+    /// A committed transaction. It counts in the second in which it ended, none after the window;
+    /// its latency in the second in which it began (was sent, or due), so that the slowest, which
+    /// end after the window, are not left out.
+    pub fn commit(&mut self, kind: Kind, since: f64, end: f64) {
+        let kind = usize::from(kind);
+        if let Some(tally) = self.tally(since) {
+            let latency_us = (((end - since) * 1e6).round() as u64).clamp(1, HIGHEST_US);
+            tally.latencies[kind]
                 .get_or_insert_with(new_histogram)
                 .saturating_record(latency_us);
         }
+        if let Some(tally) = self.tally(end) {
+            tally.committed[kind] += 1;
+        }
     }
 
-    /// A rollback, a retry or a failure.
-    pub fn event(&mut self, end: f64, kind: Kind, outcome: &'static str, cause: &str) {
-        if let Some(tally) = self.tally(end) {
-            *tally
+    /// A rollback or a retry.
+    pub fn event(&mut self, at: f64, kind: Kind, outcome: &'static str, cause: &str) {
+        self.count(at, kind, outcome, cause, "");
+    }
+
+    /// A transaction that was given up, in the server's words. After the window it counts in the
+    /// second in which it began.
+    pub fn failed(&mut self, since: f64, end: f64, kind: Kind, cause: &str, said: &str) {
+        let at = if end < self.closes { end } else { since };
+        self.count(at, kind, "failed", cause, said);
+    }
+
+    /// A transaction still under way when the users are sent home.
+    pub fn unfinished(&mut self, since: f64, kind: Kind) {
+        self.count(since, kind, "unfinished", "", "");
+    }
+
+    fn count(&mut self, at: f64, kind: Kind, outcome: &'static str, cause: &str, said: &str) {
+        if let Some(tally) = self.tally(at) {
+            let counted = tally
                 .outcomes
                 .entry((kind, outcome, cause.to_owned()))
-                .or_default() += 1;
+                .or_default();
+            counted.count += 1;
+            if counted.said.is_empty() {
+                counted.said = said.to_owned();
+            }
         }
     }
 
@@ -180,11 +217,15 @@ fn write_tally<'t>(
     let outcomes = tally
         .outcomes
         .iter()
-        .map(|((kind, outcome, cause), count)| (*kind, *outcome, cause.as_str(), *count))
+        .map(|((kind, outcome, cause), counted)| {
+            let (said, count) = (counted.said.as_str(), counted.count);
+            (*kind, *outcome, cause.as_str(), said, count)
+        })
         .collect();
     Written {
         second,
         histograms,
+        committed: tally.committed,
         outcomes,
         due: tally.due,
         late: tally.late,
@@ -224,8 +265,8 @@ mod tests {
     #[test]
     fn a_report_holds_each_second_once() {
         let (mut recorder, messages) = recorder();
-        recorder.commit(3, 11.5, 0.25);
-        recorder.commit(3, 12.5, 0.001_5);
+        recorder.commit(3, 11.25, 11.5);
+        recorder.commit(3, 12.5, 12.501_5);
         recorder.event(13.0, 0, "retry", "dead\"lock");
         recorder.event(13.9, 0, "retry", "dead\"lock");
         recorder.report();
@@ -238,7 +279,7 @@ mod tests {
         );
         assert_eq!(
             seconds[2]["outcomes"],
-            json!([[0, "retry", "dead\"lock", 2]])
+            json!([[0, "retry", "dead\"lock", "", 2]])
         );
         assert_eq!(reported(&messages), json!([]));
         let text = seconds[1]["histograms"][3].as_str().unwrap();
@@ -250,19 +291,40 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_after_the_window_counts_nowhere() {
+    fn what_begins_after_the_window_counts_nowhere() {
         let (mut recorder, messages) = recorder();
-        recorder.commit(0, 15.0, 0.1);
-        recorder.event(15.0, 0, "failed", "late");
+        recorder.commit(0, 15.0, 15.1);
+        recorder.event(15.0, 0, "retry", "late");
         recorder.skipped(15.5);
         recorder.report();
         assert_eq!(reported(&messages), json!([]));
     }
 
     #[test]
+    fn what_ends_after_the_window_leaves_its_latency_where_it_began() {
+        let (mut recorder, messages) = recorder();
+        recorder.commit(2, 14.5, 16.5);
+        recorder.failed(13.5, 15.5, 1, "error 57014", "canceling statement");
+        recorder.failed(13.6, 15.5, 1, "error 57014", "in other words");
+        recorder.unfinished(12.5, 4);
+        recorder.report();
+        let seconds = reported(&messages);
+        assert_eq!(
+            seconds[0]["outcomes"],
+            json!([[4, "unfinished", "", "", 1]])
+        );
+        assert_eq!(
+            seconds[1]["outcomes"],
+            json!([[1, "failed", "error 57014", "canceling statement", 2]])
+        );
+        assert_eq!(seconds[2]["committed"], json!([0, 0, 0, 0, 0]));
+        assert!(seconds[2]["histograms"][2].is_string());
+    }
+
+    #[test]
     fn latencies_beyond_the_range_are_kept_at_its_ends() {
         let (mut recorder, messages) = recorder();
-        recorder.commit(1, 12.0, 0.0);
+        recorder.commit(1, 12.0, 12.0);
         recorder.commit(1, 12.0, 1e6);
         recorder.report();
         let text = reported(&messages)[0]["histograms"][1].clone();

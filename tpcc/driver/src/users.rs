@@ -26,6 +26,8 @@ struct User<'r> {
     /// What the latency counts from: when the transaction was due, or else when it was sent.
     started: f64,
     awake: Awake,
+    /// There is nothing left to do.
+    home: bool,
 }
 
 /// What a user does when a sleep ends.
@@ -85,6 +87,7 @@ impl<'r> Users<'r> {
                 attempt: 0,
                 started: 0.0,
                 awake: Awake::Start,
+                home: false,
             });
         }
         Ok(Self {
@@ -119,10 +122,11 @@ impl<'r> Users<'r> {
             }
         }
         let mut reports = Reports::new(begin, self.options.report_grace_s);
+        let last = begin.end + self.options.drain_s + self.patience_s();
         let mut ready = Vec::new();
         while self.working > 0 {
             let now = clock::now();
-            if now > begin.end + self.options.drain_s {
+            if now > last {
                 break;
             }
             if reports.due(now) {
@@ -140,10 +144,31 @@ impl<'r> Users<'r> {
             }
         }
         clock::sleep_until(begin.end + self.options.report_grace_s);
-        // Users who are still stuck leave arrivals that nobody took.
-        self.take_arrival(clock::now());
+        self.give_up();
         self.recorder.report();
         Ok(())
+    }
+
+    /// How long what was due in the window may wait for a user after it.
+    fn patience_s(&self) -> f64 {
+        self.options
+            .arrivals
+            .as_ref()
+            .map_or(0.0, |arrivals| arrivals.patience_s)
+    }
+
+    /// Counts what stuck users have under way, and the arrivals that they leave, all of which have
+    /// waited beyond patience.
+    fn give_up(&mut self) {
+        for user in self.users.iter().filter(|user| !user.home) {
+            self.recorder.unfinished(user.started, user.kind);
+        }
+        self.take_arrival(clock::now());
+    }
+
+    fn go_home(&mut self, index: usize) {
+        self.users[index].home = true;
+        self.working -= 1;
     }
 
     /// Deals the user's next transaction and starts it: when it is due, or after a pause and its
@@ -160,7 +185,7 @@ impl<'r> Users<'r> {
             pause_s += self.options.keying_s[usize::from(user.kind)];
         }
         if now + pause_s >= self.end {
-            self.working -= 1;
+            self.go_home(index);
             return Ok(());
         }
         if pause_s > 0.0 {
@@ -178,7 +203,7 @@ impl<'r> Users<'r> {
             return Ok(());
         }
         let Some(due) = self.take_arrival(now) else {
-            self.working -= 1;
+            self.go_home(index);
             return Ok(());
         };
         let user = &mut self.users[index];
@@ -239,7 +264,7 @@ impl<'r> Users<'r> {
         let kind = user.kind;
         let (state, message) = match answer {
             Answer::Done => {
-                self.recorder.commit(kind, now, now - user.started);
+                self.recorder.commit(kind, user.started, now);
                 return self.go_on(index);
             }
             Answer::Refused(state, message) => (state, message),
@@ -261,10 +286,12 @@ impl<'r> Users<'r> {
                 self.sleep(index, now + pause_s, Awake::Repeat);
                 return Ok(());
             }
-            self.recorder.event(now, kind, "failed", cause);
-        } else {
             self.recorder
-                .event(now, kind, "failed", &format!("error {state}"));
+                .failed(user.started, now, kind, cause, &message);
+        } else {
+            let cause = format!("error {state}");
+            self.recorder
+                .failed(user.started, now, kind, &cause, &message);
         }
         // A server that refuses everything gets no flood.
         self.go_on_after(index, self.options.failure_pause_s)

@@ -5,6 +5,7 @@ the files under `sql/<engine>/` holds every fact about a dialect. The rest of th
 package knows neither.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -114,6 +115,15 @@ class Aborted(DatabaseError):
 
     def __str__(self) -> str:
         return f"{self.cause}: {self.detail}" if self.detail else self.cause
+
+    @property
+    def said(self) -> str:
+        """The message alone, without what PostgreSQL adds to it.
+
+        >>> Aborted("error 23505", False, "duplicate key; DETAIL: Key (id)=(7) exists.").said
+        'duplicate key'
+        """
+        return re.split(r"; (?:DETAIL|LINE|HINT|CONTEXT)\b", self.detail)[0]
 
 
 class ServerGone(DatabaseError):

@@ -16,6 +16,7 @@ from .native import NativeCrew, settings
 from .processes import Crew, WorkerDied
 from .schema import DISTRICTS, FIRST_ORDER, SetupError, has_statement, statement
 from .window.record import (
+    NotServed,
     Phase,
     PhaseName,
     RunFailed,
@@ -26,6 +27,7 @@ from .window.record import (
     WindowResult,
 )
 from .window.samples import NEW_ORDER, RunLog
+from .window.served import shortfall
 from .worker import DRAIN_S, Begin, Finished, Gone, Ready, Samples, run_worker
 from .workload import TpccWorkload, Workload
 
@@ -46,9 +48,10 @@ def run(database: Database, options: RunOptions, observe: Observer = lambda _: N
     every second. It should return within some tens of milliseconds, or what follows is
     reported late (the window itself is not moved: workers keep to the clock).
 
-    Raises CannotConnect; SetupError if the database does not hold the warehouses; RunFailed
-    if the server goes away, nothing commits for `options.stall_s`, or a worker dies;
-    RunInterrupted, a KeyboardInterrupt, on Ctrl-C. The workers are gone when either arrives.
+    Raises CannotConnect; SetupError if the database does not hold the warehouses or takes no
+    writes; RunFailed if the server goes away, nothing commits for `options.stall_s`, or a worker
+    dies; NotServed if the server did not do what was due (`served.shortfall`); RunInterrupted, a
+    KeyboardInterrupt, on Ctrl-C. The workers are gone when either arrives.
     """
     loaded = check_setup(database, options) * DISTRICTS * FIRST_ORDER
     constants = Constants.for_run(options.seed)
@@ -123,6 +126,9 @@ def check_setup(database: Database, options: RunOptions) -> int:
                 f"the database has {highest} warehouses, the run needs {options.warehouses}:"
                 " load more, or run on fewer"
             )
+        ((reason,),) = session.query(statement(database.engine, "read_only"))
+        if reason is not None:
+            raise SetupError(f"TPC-C writes, and {reason}")
         if has_statement(database.engine, "connections"):
             _check_room(session, statement(database.engine, "connections"), options.users)
     return highest
@@ -227,7 +233,10 @@ class _Run:
             self._observe(Phase(event))
         self._last_success = time.monotonic()  # nothing new commits from here on
         self._listen_while(lambda: self._finished < len(self._crew))
-        return log.result()
+        result = log.result()
+        if cause := shortfall(result):
+            raise NotServed(cause, result)
+        return result
 
     def _listen_while(self, condition: Callable[[], float]) -> None:
         """Take in what workers send while `condition` holds (as a number: for so many seconds)."""

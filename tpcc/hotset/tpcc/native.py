@@ -22,7 +22,6 @@ from .database import Libpq
 from .processes import WorkerDied, deaf_to_interrupts
 from .schema import PROCEDURES
 from .transactions import DECK, KEYING_S, THINK_S, Kind, home_of
-from .window.arrivals import PATIENCE_S
 from .window.record import DriverMissing, RunOptions
 from .window.samples import Tally
 from .worker import (
@@ -95,7 +94,7 @@ def _arrivals(options: RunOptions, threads: int) -> dict[str, Any] | None:
     if options.rate_per_s is None:
         return None
     seeds = [stream_words(options.seed, "arrivals", thread) for thread in range(threads)]
-    return {"rate_per_s": options.rate_per_s, "patience_s": PATIENCE_S, "seeds": seeds}
+    return {"rate_per_s": options.rate_per_s, "patience_s": options.patience_s, "seeds": seeds}
 
 
 def _user(options: RunOptions, user: int) -> dict[str, Any]:
@@ -210,10 +209,11 @@ def _message(tag: bytes, body: bytes) -> object:
 def _tally(
     second: int,
     histograms: list[str | None],
-    outcomes: list[tuple[int, Any, str, int]],
+    committed: list[int],
+    outcomes: list[tuple[int, Any, str, str, int]],
     due: int,
     late: int,
     skipped: int,
 ) -> Tally:
-    named = tuple((kind, outcome, cause, count) for kind, outcome, cause, count in outcomes)
-    return Tally(second, tuple(histograms), named, due, late, skipped)
+    named = tuple((one[0], one[1], one[2], one[3], one[4]) for one in outcomes)
+    return Tally(second, tuple(histograms), tuple(committed), named, due, late, skipped)

@@ -10,18 +10,19 @@ import math
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing import connection
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 from .data.nurand import stream
 from .database import Aborted, IntendedRollback, ServerGone
 from .processes import Channel
 from .window.arrivals import LATE_S, Arrivals
 from .window.record import WindowOptions
-from .window.samples import Outcome, Recorder, Tally
+from .window.samples import Recorder, Tally
 from .workload import User, UserFailed, Workload
 
 RETRIES = 10
@@ -33,7 +34,12 @@ FAILURE_PAUSE_S = 0.05
 REPORT_GRACE_S = 0.02
 """After a whole second, when to report it: its last samples are in by then."""
 DRAIN_S = 10.0
-"""How long transactions under way at the end may take to finish."""
+"""How long transactions under way at the end may take to finish; what was due in the window may
+wait for a user before that."""
+
+
+Transact: TypeAlias = Callable[[int, float], None]
+"""Does a transaction of this kind, whose latency counts from then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +106,11 @@ def run_worker(pipe: "connection.Connection[Any, Any]", workload: Workload, user
     gate = _Gate(len(users))
     recorder = Recorder(len(workload.kinds))
     arrivals = _arrivals(workload.options, users)
+    under_way: dict[int, tuple[int, float]] = {}
     threads = [
         threading.Thread(
             target=_user,
-            args=(channel, gate, workload, user, recorder, arrivals),
+            args=(channel, gate, workload, user, recorder, arrivals, under_way),
             name=f"user-{user}",
             daemon=True,
         )
@@ -122,14 +129,31 @@ def run_worker(pipe: "connection.Connection[Any, Any]", workload: Workload, user
     for boundary in _boundaries(begin):
         time.sleep(max(0.0, boundary - time.monotonic()))
         channel.send(Samples(recorder.collect()))
-    deadline = time.monotonic() + DRAIN_S
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    if arrivals is not None:  # users who are still stuck leave arrivals that nobody took
+    _drain(
+        channel,
+        recorder,
+        threads,
+        DRAIN_S + (0.0 if arrivals is None else workload.options.patience_s),
+    )
+    for kind, since in list(under_way.values()):
+        recorder.event(kind, since, "unfinished")
+    if arrivals is not None:  # stuck users leave arrivals, all of which have waited too long
         arrivals.take(time.monotonic(), recorder.skipped)
     channel.send(Samples(recorder.collect()))
     channel.send(Finished())
     channel.receive()  # stay until the parent has read everything and lets go
+
+
+def _drain(
+    channel: Channel, recorder: Recorder, threads: list[threading.Thread], patience_s: float
+) -> None:
+    """Wait for the users to finish, and tell every second what they do."""
+    deadline = time.monotonic() + patience_s
+    while any(thread.is_alive() for thread in threads) and time.monotonic() < deadline:
+        until = min(deadline, time.monotonic() + 1.0)
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        channel.send(Samples(recorder.collect()))
 
 
 def _arrivals(options: WindowOptions, users: range) -> Arrivals | None:
@@ -137,7 +161,7 @@ def _arrivals(options: WindowOptions, users: range) -> Arrivals | None:
     if options.rate_per_s is None:
         return None
     share = len(users) / options.users
-    return Arrivals(options.seed, users.start, options.rate_per_s * share)
+    return Arrivals(options.seed, users.start, options.rate_per_s * share, options.patience_s)
 
 
 def _boundaries(begin: Begin) -> list[float]:
@@ -156,17 +180,28 @@ def _user(
     number: int,
     recorder: Recorder,
     arrivals: Arrivals | None,
+    under_way: dict[int, tuple[int, float]],
 ) -> None:
-    """A user's thread. Whatever goes wrong ends the run, with the reason."""
+    """A user's thread. Whatever goes wrong ends the run, with the reason.
+
+    `under_way` has the kind of each user's transaction and since when.
+    """
+
+    def transact(kind: int, since: float) -> None:
+        under_way[number] = kind, since
+        _transact(user, kind, recorder, backoff, since)
+        del under_way[number]
+
+    backoff = stream(0, threading.current_thread().name)
     try:
         with closing(workload.user(number)) as user:
             gate.connected()
             gate.begun.wait()
             time.sleep(max(0.0, gate.start - time.monotonic()))
             if arrivals is not None:
-                _serve(user, recorder, arrivals)
+                _serve(user, transact, recorder, arrivals)
             else:
-                _work(user, recorder, gate)
+                _work(user, transact, gate)
     except ServerGone as gone:
         channel.send(Gone(gone.cause))
     except UserFailed as failed:
@@ -175,9 +210,8 @@ def _user(
         channel.send(Gone(f"internal error of user {number}:\n{traceback.format_exc()}"))
 
 
-def _work(user: User, recorder: Recorder, gate: _Gate) -> None:
+def _work(user: User, transact: Transact, gate: _Gate) -> None:
     """Transaction after transaction, with the user's own pauses, until the window closes."""
-    backoff = stream(0, threading.current_thread().name)
     pause_s = user.first_pause_s
     while True:
         step = user.next()
@@ -186,18 +220,17 @@ def _work(user: User, recorder: Recorder, gate: _Gate) -> None:
             return
         if pause_s > 0:
             time.sleep(pause_s)
-        _transact(user, step.kind, recorder, backoff, time.monotonic())
+        transact(step.kind, time.monotonic())
         pause_s = step.after_s
 
 
-def _serve(user: User, recorder: Recorder, arrivals: Arrivals) -> None:
-    """Transactions when they are due, until the window closes."""
-    backoff = stream(0, threading.current_thread().name)
+def _serve(user: User, transact: Transact, recorder: Recorder, arrivals: Arrivals) -> None:
+    """Transactions when they are due, until all that were due in the window are done."""
     while (due := arrivals.take(time.monotonic(), recorder.skipped)) is not None:
         step = user.next()
         time.sleep(max(0.0, due - time.monotonic()))
         recorder.started(due, late=time.monotonic() - due > LATE_S)
-        _transact(user, step.kind, recorder, backoff, due)
+        transact(step.kind, due)
 
 
 def _transact(user: User, kind: int, recorder: Recorder, backoff: Random, since: float) -> None:
@@ -213,13 +246,13 @@ def _transact(user: User, kind: int, recorder: Recorder, backoff: Random, since:
             return
         except Aborted as aborted:
             again = aborted.retryable and attempt < RETRIES
-            outcome: Outcome = "retry" if again else "failed"
-            recorder.event(kind, time.monotonic(), outcome, aborted.cause)
+            now = time.monotonic()
             if not again:
+                recorder.failed(kind, since, now, aborted.cause, aborted.said)
                 time.sleep(FAILURE_PAUSE_S)
                 return
+            recorder.event(kind, now, "retry", aborted.cause)
             time.sleep(backoff.random() * BACKOFF_S * (attempt + 1))
         else:
-            now = time.monotonic()
-            recorder.commit(kind, now, now - since)
+            recorder.commit(kind, since, time.monotonic())
             return

@@ -163,7 +163,10 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
             self._report.say(f"{words.plural(users, 'user')}: {self.rate(outcome.result)}")
 
     def judged(self, outcome: AnyOutcome, wanted: Sequence[Threshold]) -> AnyOutcome:
-        """The outcome with a verdict on each threshold, where there is a result to judge."""
+        """The outcome with a verdict on each threshold, where there is a result to judge. A run
+        that failed meets none."""
         if outcome.result is None:
             return outcome
-        return replace(outcome, verdicts=tuple(judge(wanted, self.values(outcome.result))))
+        values = self.values(outcome.result)
+        known = dict.fromkeys(values) if outcome.cause is not None else values
+        return replace(outcome, verdicts=tuple(judge(wanted, known)))

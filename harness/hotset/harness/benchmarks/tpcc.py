@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from hotset.cachelayer.common.errors import RequestError
 from hotset.tpcc import driver, schema
@@ -15,7 +15,7 @@ from hotset.tpcc.data.load import LoadResult, load
 from hotset.tpcc.database import Aborted, Database, DatabaseError
 from hotset.tpcc.window import plans
 from hotset.tpcc.window.plans import Flip
-from hotset.tpcc.window.record import RunOptions, RunResult
+from hotset.tpcc.window.record import NotServed, RunOptions, RunResult
 
 from ..databases.connect import SqlDatabase
 from ..databases.time_use import TimeSampler, readings
@@ -158,8 +158,10 @@ class HammerdbRuns(Runs):
             kept.task(self._report, "tpcc-run", title) as folder,
             TimeSampler(readings(database)) as sampler,
         ):
-            observe = observer(self._report)
-            result = hammerdb.run(database, options, folder, observe=observe)
+            try:
+                result = hammerdb.run(database, options, folder, observe=observer(self._report))
+            except NotServed as failure:
+                return Outcome(cast("RunResult", failure.partial), failure.cause)
         return Outcome(result, time_use=window.time_use(sampler, result))
 
     def run_until_steady(self, *_: object) -> Outcome:

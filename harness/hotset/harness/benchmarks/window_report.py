@@ -272,6 +272,7 @@ def search_document(found: FoundRate[Result]) -> dict[str, Any]:
             {
                 "rate_per_s": one.rate_per_s,
                 "reached_per_s": one.reached_per_s,
+                "seed": one.result.options.seed,
                 "holds": one.holds,
                 "missed": one.missed,
                 "latency_ms": asdict(one.result.latency_ms),
@@ -302,8 +303,15 @@ def millisecond(value: float | None) -> str:
 
 
 def causes(result: WindowResult) -> list[Text]:
-    """Why transactions were repeated or given up."""
+    """Why transactions were repeated or given up, and what never ended."""
     lines = []
+    if (stuck := result.unfinished) is not None:
+        lines.append(
+            Text(
+                f"not ended long after the window: {plural(stuck.count, 'transaction')}, the oldest"
+                f" under way for {stuck.oldest_s:.1f} s when the window closed"
+            )
+        )
     for what in ("retries", "failed"):
         causes: Counter[str] = Counter()
         for kind in result.kinds.values():

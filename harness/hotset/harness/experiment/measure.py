@@ -106,6 +106,7 @@ def rate_record(
                 rate_per_s=one.rate_per_s,
                 reached_per_s=one.reached_per_s,
                 missed=one.missed,
+                seed=one.result.options.seed,
                 latency_ms=_latency(one.result.latency_ms),
             )
             for one in found.trials
@@ -202,6 +203,7 @@ def repeat_record(
         retries=sum(sum(kind.retries.values()) for kind in result.kinds.values()),
         rampup_s=result.options.rampup_s,
         arrived=_arrived(result),
+        unfinished=windows.Unfinished(**asdict(result.unfinished)) if result.unfinished else None,
         transactions={name: _transaction(kind) for name, kind in result.kinds.items()},
         series=tuple(
             _second(second, sampled, time, block)

@@ -10,11 +10,13 @@ from hotset.tpcc.window.latency import NO_LATENCY
 from hotset.tpcc.window.record import (
     KindResult,
     Latency,
+    NotServed,
     RunOptions,
     RunResult,
     ServerErrors,
     ServerRate,
 )
+from hotset.tpcc.window.served import shortfall
 
 from . import script, settings, tables
 from .batch import Batch, Observer, Outcome, execute
@@ -76,6 +78,7 @@ def run(
 
     :param folder: for script, output and record; new or empty.
     :raises HammerdbFailed: there is no result that could be trusted.
+    :raises NotServed: the server did not do what was due.
     :raises HammerdbRefused: an option that HammerDB cannot take, such as half a minute.
     :raises PrerequisiteMissingError: no HammerDB (see `release.find`).
     """
@@ -92,7 +95,10 @@ def run(
     before = _server_errors(connection)
     text = script.timed(connection.engine, options.users, dictionary)
     outcome = execute(batch, dictionary, text, users=options.users + 1)
-    return _result(options, outcome, _between(before, _server_errors(connection)))
+    result = _result(options, outcome, _between(before, _server_errors(connection)))
+    if cause := shortfall(result):
+        raise NotServed(cause, result)
+    return result
 
 
 def whole_minutes(name: str, seconds: float, at_least: int) -> int:

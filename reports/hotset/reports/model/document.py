@@ -87,6 +87,7 @@ class RateTrial(Record):
     reached_per_s: NonNegativeFloat
     missed: str
     """Why the rate does not hold; empty where it does."""
+    seed: int | None = None
     latency_ms: Latency | None = None
     """From the time at which each transaction was due."""
 

@@ -238,6 +238,16 @@ class Arrived(Record):
     """Started more than a millisecond after they were due, as no user was free."""
     skipped: NonNegativeInt
     """Given up without a start."""
+    growth: float | None = None
+    """By how many those that waited or were under way grew over the window."""
+
+
+class Unfinished(Record):
+    """Transactions that had not ended when the users were sent home, long after the window."""
+
+    count: PositiveInt
+    oldest_s: float
+    """For how long the oldest had been under way when the window closed."""
 
 
 class Repeat(Window):
@@ -254,6 +264,7 @@ class Repeat(Window):
     rampup_s: NonNegativeFloat
     arrived: Arrived | None = None
     """Where transactions arrived at a given rate; latencies are from the time each was due."""
+    unfinished: Unfinished | None = None
     transactions: dict[str, Transaction] = Field(default_factory=dict)
     parts: tuple[Part, ...] = ()
     """By table, where the tier counts its regions: of the whole run, the ramp-up included."""

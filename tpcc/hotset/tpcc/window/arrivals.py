@@ -6,7 +6,10 @@ that waited meanwhile (coordinated omission). The compiled driver draws the same
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+import numpy as np
 
 from ..data.nurand import stream
 
@@ -42,13 +45,29 @@ class Arrivals:
     def take(self, now: float, skipped: Callable[[float], None]) -> float | None:
         """When the next transaction is due for a user who is free now; None when the run is over.
 
-        `skipped` is told of those that waited beyond patience, and of all that are left once the
-        window has closed.
+        What was due before the window closed is served after it, too; `skipped` is told of those
+        that waited beyond patience.
         """
         with self._lock:
             while self._next < self._end:
                 due = self._draw()
-                if now - due <= self._patience_s and now < self._end:
+                if now - due <= self._patience_s:
                     return due
                 skipped(due)
             return None
+
+
+def growth(edges: Sequence[float], due: Sequence[int], done: Sequence[int]) -> float:
+    """By how many transactions the backlog (what waits or is under way) grew, by the best line
+    through it at each edge: one instant says little about a queue.
+
+    `due` and `done` lie between the `edges`, which are in seconds.
+
+    >>> round(growth([0, 1, 2, 3], [10, 10, 10], [8, 8, 8]), 3)
+    6.0
+    """
+    backlog = list(accumulate((a - b for a, b in zip(due, done, strict=True)), initial=0))
+    if len(backlog) < 3:
+        return float(backlog[-1])
+    slope = np.polynomial.Polynomial.fit(edges, backlog, 1).convert().coef
+    return float(slope[1] if len(slope) > 1 else 0.0) * (edges[-1] - edges[0])

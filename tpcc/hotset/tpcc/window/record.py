@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .arrivals import PATIENCE_S
 from .steady import Steadiness
 
 HIGHEST_RATE_PER_S = 100_000
@@ -27,6 +28,7 @@ class WindowOptions:
     rate_per_s  transactions of all kinds a second that are due, at random times (a Poisson
                 process); a free user takes the next. None: a user starts the next when the
                 last is done
+    patience_s  a transaction that is due and waited for so long for a free user is given up
     stall_s     the run fails when nothing commits for so long
     max_errors  the run fails when more transactions fail, ramp-up included; None: however many
     """
@@ -36,6 +38,7 @@ class WindowOptions:
     duration_s: float
     seed: int = 1
     rate_per_s: float | None = None
+    patience_s: float = PATIENCE_S
     stall_s: float = 60.0
     max_errors: int | None = None
 
@@ -150,12 +153,27 @@ class Arrived:
 
     due      all of them
     late     started more than a millisecond after they were due, as no user was free
-    skipped  given up without a start: no user was free for ten seconds, or until the window closed
+    skipped  given up without a start: no user was free in time (`WindowOptions.patience_s`)
+    growth   by how many those that waited or were under way grew over the window, by the best line
+             through their number at each second's end
     """
 
     due: int
     late: int
     skipped: int
+    growth: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Transactions still under way when the users were sent home, long after the window.
+
+    count     all of them, those of the ramp-up too
+    oldest_s  for how long the oldest had been under way when the window closed
+    """
+
+    count: int
+    oldest_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +183,9 @@ class KindResult:
     committed    transactions that took effect
     rolled_back  new-orders rolled back as intended (clause 2.4.1.4)
     retries      repeated attempts, by cause
-    failed       transactions given up, by cause
+    failed       transactions given up, by cause, in the server's words
+    latency_ms   of those that began in the window, whenever they ended
+    unfinished   of these, how many had not ended when the users were sent home
     """
 
     committed: int
@@ -173,6 +193,17 @@ class KindResult:
     retries: dict[str, int]
     failed: dict[str, int]
     latency_ms: Latency
+    unfinished: int = 0
+
+    @property
+    def got_through(self) -> int:
+        """Those that did what they were to do."""
+        return self.committed + self.rolled_back
+
+    @property
+    def asked(self) -> int:
+        """All of them."""
+        return self.got_through + sum(self.failed.values()) + self.unfinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +238,12 @@ class WindowResult:
     window_start, window_end  seconds since 1970
     tpm         transactions of all kinds committed per minute
     kinds       by the kinds' names
-    latency_ms  over all kinds
+    latency_ms  over all kinds; of the transactions that began in the window (were sent, or due),
+                also where they ended after it
     failed      transactions given up, all kinds and causes
     series      second by second; its sums are the totals
     arrived     of a run with a rate
+    unfinished  what never ended
     """
 
     options: WindowOptions
@@ -222,6 +255,7 @@ class WindowResult:
     failed: int
     series: list[Second] = field(repr=False)
     arrived: Arrived | None = None
+    unfinished: Unfinished | None = None
     steadiness: list[Steadiness] = field(repr=False, default_factory=list)
 
     @property
@@ -263,7 +297,7 @@ class RunResult(WindowResult):
 
 
 class RunFailed(Exception):
-    """A run that has no result. `partial` is what the window held so far, None before it opened."""
+    """A run that has no result. `partial` is what the window held, None before it opened."""
 
     exit_code = 4
     http_status = 424
@@ -275,6 +309,10 @@ class RunFailed(Exception):
 
     def __str__(self) -> str:
         return self.cause
+
+
+class NotServed(RunFailed):
+    """The server was there to the end, but did not do what was due: see `served.shortfall`."""
 
 
 class RunInterrupted(KeyboardInterrupt):

@@ -1,26 +1,36 @@
 """From single transactions to figures: what users record, and what the parent makes of it.
 
-Users count each transaction in the second in which it ended, commits with their latencies in an HDR
-histogram per kind; seconds count from the window's opening, so those of the ramp-up are negative,
-and what ends after the window counts nowhere. A second of a process comes to a few kilobytes,
-however much its users do.
+Users count each transaction in the second in which it ended, and its latency, in an HDR histogram
+per kind, in the second in which it began (was sent, or due): what ends after the window is no part
+of the throughput, but its latency is told, or the slowest would be left out. Seconds count from the
+window's opening, so those of the ramp-up are negative; what begins after the window counts nowhere.
+A second of a process comes to a few kilobytes, however much its users do.
 """
 
 import math
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from . import steady
+from . import arrivals, steady
 from .latency import Latencies
-from .record import Arrived, KindResult, PhaseName, Second, Tick, WindowOptions, WindowResult
+from .record import (
+    Arrived,
+    KindResult,
+    PhaseName,
+    Second,
+    Tick,
+    Unfinished,
+    WindowOptions,
+    WindowResult,
+)
 from .steady import Round, Steadiness
 
 NEW_ORDER = "new_order"
 """TPC-C counts these apart."""
-Outcome = Literal["rolled back", "retry", "failed"]
+Outcome = Literal["rolled back", "retry", "failed", "unfinished"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +38,11 @@ class Tally:
     """One second of one process's users.
 
     second      from the window's opening
-    histograms  latencies of commits by number of kind, as `Latencies.encoded`
-    outcomes    number of kind, outcome, cause and count of everything but commits
+    histograms  latencies of the commits that began in it, by number of kind, as
+                `Latencies.encoded`
+    committed   commits that ended in it, by number of kind
+    outcomes    number of kind, outcome, cause, the server's words and count of everything but
+                commits
     due         transactions that were due in this second, where they have times of their own
     late        of these, how many started late
     skipped     of these, how many were given up without a start
@@ -37,7 +50,8 @@ class Tally:
 
     second: int
     histograms: tuple[str | None, ...]
-    outcomes: tuple[tuple[int, Outcome, str, int], ...] = ()
+    committed: tuple[int, ...]
+    outcomes: tuple[tuple[int, Outcome, str, str, int], ...] = ()
     due: int = 0
     late: int = 0
     skipped: int = 0
@@ -45,7 +59,7 @@ class Tally:
     @property
     def has_success(self) -> bool:
         """Anything got through: committed, or rolled back as meant."""
-        return any(self.histograms) or any(one[1] == "rolled back" for one in self.outcomes)
+        return any(self.committed) or any(one[1] == "rolled back" for one in self.outcomes)
 
 
 @dataclass(slots=True)
@@ -53,7 +67,9 @@ class _Second:
     """A second under way."""
 
     latencies: dict[int, Latencies] = field(default_factory=dict)
+    committed: "Counter[int]" = field(default_factory=Counter)
     outcomes: "Counter[tuple[int, Outcome, str]]" = field(default_factory=Counter)
+    said: dict[tuple[int, Outcome, str], str] = field(default_factory=dict)
     due: int = 0
     late: int = 0
     skipped: int = 0
@@ -63,7 +79,8 @@ class _Second:
         return Tally(
             second,
             tuple(encoded.get(kind) for kind in range(kinds)),
-            tuple((*key, count) for key, count in self.outcomes.items()),
+            tuple(self.committed[kind] for kind in range(kinds)),
+            tuple((*key, self.said.get(key, ""), count) for key, count in self.outcomes.items()),
             self.due,
             self.late,
             self.skipped,
@@ -84,17 +101,29 @@ class Recorder:
         """Say when the window opens and closes, in monotonic seconds."""
         self._opens, self._closes = opens, closes
 
-    def commit(self, kind: int, end: float, latency_s: float) -> None:
-        """Record a committed transaction."""
+    def commit(self, kind: int, since: float, end: float) -> None:
+        """Record a committed transaction that was sent, or due, at `since`."""
         with self._lock:
+            if second := self._second(since):
+                second.latencies.setdefault(kind, Latencies()).record(end - since)
             if second := self._second(end):
-                second.latencies.setdefault(kind, Latencies()).record(latency_s)
+                second.committed[kind] += 1
 
-    def event(self, kind: int, end: float, outcome: Outcome, cause: str = "") -> None:
-        """Record a rollback, a retry or a failure."""
+    def event(
+        self, kind: int, at: float, outcome: Outcome, cause: str = "", said: str = ""
+    ) -> None:
+        """Record a rollback, a retry, or what was not finished."""
+        key = kind, outcome, cause
         with self._lock:
-            if second := self._second(end):
-                second.outcomes[kind, outcome, cause] += 1
+            if second := self._second(at):
+                second.outcomes[key] += 1
+                if said:
+                    second.said.setdefault(key, said)
+
+    def failed(self, kind: int, since: float, end: float, cause: str, said: str) -> None:
+        """Record a transaction that was given up, in the server's words. After the window it counts
+        in the second in which it began."""
+        self.event(kind, end if end < self._closes else since, "failed", cause, said)
 
     def started(self, due: float, late: bool) -> None:
         """Record that a transaction was due and starts."""
@@ -140,8 +169,11 @@ class RunLog:
         self._start = start
         self._epoch = epoch
         self._tallies: dict[int, list[Tally]] = defaultdict(list)
+        self._untold: list[Tally] = []
+        """What came since the last tick."""
         self._last_failure: tuple[int, str] | None = None
         self._failures: Counter[str] = Counter()
+        self._said: dict[tuple[int, str], str] = {}
 
     @property
     def window(self) -> tuple[float, float]:
@@ -155,13 +187,17 @@ class RunLog:
         success = False
         for tally in tallies:
             self._tallies[tally.second].append(tally)
+            self._untold.append(tally)
             success |= tally.has_success
-            for _, outcome, cause, count in tally.outcomes:
+            for kind, outcome, cause, said, count in tally.outcomes:
                 if outcome != "failed":
                     continue
-                self._failures[cause] += count
+                if said:
+                    self._said.setdefault((kind, cause), said)
+                told = _told(cause, said)
+                self._failures[told] += count
                 if tally.second >= (self._last_failure or (-math.inf,))[0]:
-                    self._last_failure = tally.second, cause
+                    self._last_failure = tally.second, told
         return success
 
     def last_failure(self) -> str | None:
@@ -174,11 +210,13 @@ class RunLog:
         return self._failures
 
     def tick(self, second: int) -> Tick:
-        """The figures of one second from the window's opening."""
+        """The figures of one second from the window's opening; latencies are of what ended since
+        the tick before."""
         rampup_seconds = math.ceil(self._options.rampup_s)
         phase: PhaseName = "measure" if second >= 0 else "rampup"
         one = _Figures(self._kinds, self._tallies.get(second, ()))
-        latency_ms = one.latencies().latency()
+        latency_ms = _Figures(self._kinds, self._untold).latencies().latency()
+        self._untold = []
         return Tick(
             second + rampup_seconds,
             phase,
@@ -203,21 +241,54 @@ class RunLog:
         for one in each:
             whole.add(one)
         minutes = (closes - opens) / 60
+        edges = [float(second) for second in seconds] + [closes - opens]
         return WindowResult(
             options=self._options,
             window_start=self._epoch + opens,
             window_end=self._epoch + closes,
             tpm=whole.count() / minutes,
-            kinds={name: whole.kind_result(kind) for kind, name in enumerate(self._kinds)},
+            kinds={
+                name: whole.kind_result(kind, self._said) for kind, name in enumerate(self._kinds)
+            },
             latency_ms=whole.latencies().latency(),
             failed=whole.total("failed"),
             series=[
                 one.second(number, self._new_orders(one))
                 for number, one in zip(seconds, each, strict=True)
             ],
-            arrived=whole.arrived() if self._options.rate_per_s is not None else None,
+            arrived=None
+            if self._options.rate_per_s is None
+            else whole.arrived(
+                arrivals.growth(edges, [one.due for one in each], [one.done for one in each])
+            ),
+            unfinished=self._unfinished(closes),
             steadiness=_steadiness(self._kinds, each) if closes - opens >= steady.LEAST_S else [],
         )
+
+    def _unfinished(self, closes: float) -> Unfinished | None:
+        """What was under way when the users were sent home, the ramp-up's too."""
+        counts = {
+            second: sum(
+                count
+                for tally in tallies
+                for *key, count in tally.outcomes
+                if key[1] == "unfinished"
+            )
+            for second, tallies in self._tallies.items()
+        }
+        stuck = [second for second, count in counts.items() if count]
+        if not stuck:
+            return None
+        opens, _ = self.window
+        return Unfinished(sum(counts.values()), closes - opens - min(stuck))
+
+
+def _told(cause: str, said: str) -> str:
+    """
+    >>> _told("error 42501", "permission denied for table stock"), _told("deadlock", "")
+    ('error 42501: permission denied for table stock', 'deadlock')
+    """
+    return f"{cause}: {said}" if said else cause
 
 
 def _steadiness(kinds: Sequence[str], seconds: "list[_Figures]") -> list[Steadiness]:
@@ -231,7 +302,7 @@ def _steadiness(kinds: Sequence[str], seconds: "list[_Figures]") -> list[Steadin
     rates = [one.per_minute(len(span)) for one, span in zip(rounds, spans, strict=True)]
     found = [steady.judge("all", "tpm", rates, starts)]
     for kind, name in enumerate(kinds):
-        if all(one.count(kind) for one in rounds):
+        if all(one.has_latency(kind) for one in rounds):
             means = [one.mean_latency(kind) for one in rounds]
             found.append(steady.judge(name, "latency_ms", means, starts))
     return found
@@ -242,29 +313,41 @@ class _Figures:
 
     def __init__(self, kinds: Sequence[str], tallies: Iterable[Tally] = ()) -> None:
         self._latencies = [Latencies() for _ in kinds]
+        self._committed = [0 for _ in kinds]
         self._outcomes: Counter[tuple[int, Outcome, str]] = Counter()
-        self._due = self._late = self._skipped = 0
+        self.due = self._late = self._skipped = 0
         for tally in tallies:
             for latencies, text in zip(self._latencies, tally.histograms, strict=True):
                 if text is not None:
                     latencies.add(Latencies(text))
-            for kind, outcome, cause, count in tally.outcomes:
+            self._count(tally.committed)
+            for kind, outcome, cause, _, count in tally.outcomes:
                 self._outcomes[kind, outcome, cause] += count
-            self._due += tally.due
+            self.due += tally.due
             self._late += tally.late
             self._skipped += tally.skipped
 
     def add(self, other: "_Figures") -> None:
         for latencies, more in zip(self._latencies, other._latencies, strict=True):
             latencies.add(more)
+        self._count(other._committed)
         self._outcomes += other._outcomes
-        self._due += other._due
+        self.due += other.due
         self._late += other._late
         self._skipped += other._skipped
 
+    def _count(self, committed: Sequence[int]) -> None:
+        for kind, count in enumerate(committed):
+            self._committed[kind] += count
+
     def count(self, kind: int | None = None) -> int:
         """Commits, of one kind or all."""
-        return sum(map(len, self._latencies)) if kind is None else len(self._latencies[kind])
+        return sum(self._committed) if kind is None else self._committed[kind]
+
+    @property
+    def done(self) -> int:
+        """Transactions that ended, however."""
+        return self.count() + self.total("rolled back") + self.total("failed")
 
     def latencies(self) -> Latencies:
         """Of all kinds."""
@@ -285,19 +368,24 @@ class _Figures:
         count = self.count()
         return Round(count * 60 / seconds, math.sqrt(count) * 60 / seconds)
 
+    def has_latency(self, kind: int) -> bool:
+        return len(self._latencies[kind]) > 0
+
     def mean_latency(self, kind: int) -> Round:
         return Round(*self._latencies[kind].mean_ms())
 
-    def arrived(self) -> Arrived:
-        return Arrived(self._due, self._late, self._skipped)
+    def arrived(self, growth: float) -> Arrived:
+        return Arrived(self.due, self._late, self._skipped, growth)
 
-    def kind_result(self, kind: int) -> KindResult:
+    def kind_result(self, kind: int, said: Mapping[tuple[int, str], str]) -> KindResult:
+        failed = self.causes(kind, "failed")
         return KindResult(
             committed=self.count(kind),
             rolled_back=sum(self.causes(kind, "rolled back").values()),
             retries=self.causes(kind, "retry"),
-            failed=self.causes(kind, "failed"),
+            failed={_told(one, said.get((kind, one), "")): count for one, count in failed.items()},
             latency_ms=self._latencies[kind].latency(),
+            unfinished=sum(self.causes(kind, "unfinished").values()),
         )
 
     def second(self, number: int, new_orders: int | None) -> Second:

@@ -1,21 +1,28 @@
 """How many can be served: the highest rate of arrivals at which a limit holds.
 
 First a run without a rate says what the server can do at most; then the interval between what holds
-and what does not is halved until its ends lie within the resolution. A rate also has to be
-reached: nothing skipped, and no more than a fiftieth of what was due left undone.
+and what does not is halved until its ends lie within the resolution. A rate also has to be served:
+everything that was due is done, and the queue does not grow. Near its highest throughput a server
+always has a queue, now long, now short: what counts is the trend over the whole window, beyond what
+chance explains.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
-from .record import WindowOptions, WindowResult
+from .record import NotServed, WindowOptions, WindowResult
 
 RESOLUTION = 0.05
 """The search ends when the lowest rate that failed is so much above the highest that held."""
 LOWEST_SHARE = 1 / 64
 """Of the highest throughput: below this the search gives up."""
-REACHED_SHARE = 0.98
+GROWTH_SHARE = 0.02
+"""Of what was due: the queue may grow by so much over a window."""
+CHANCE = 2.0
+"""By so many standard deviations it may grow by chance. That of arrivals less departures, both
+random, over a window is the root of twice their number."""
 
 Options = TypeVar("Options", bound=WindowOptions)
 Result = TypeVar("Result", bound=WindowResult)
@@ -29,6 +36,8 @@ class Trial(Generic[Result]):
 
     reached_per_s  transactions completed a second, rolled back ones too
     missed         why the rate does not hold, empty where it does
+
+    Each has a seed of its own (`result.options.seed`): the same rows again would be in memory.
     """
 
     rate_per_s: float
@@ -72,8 +81,8 @@ def find_rate(
     best: Trial[Result] | None = None
     trials: list[Trial[Result]] = []
     while (rate_per_s := _between(held, failed, highest_per_s)) is not None:
-        result = run(replace(options, rate_per_s=rate_per_s))
-        trial = Trial(rate_per_s, _done_per_s(result), missed(result, judge), result)
+        seed = options.seed + 1 + len(trials)
+        trial = _trial(run, replace(options, rate_per_s=rate_per_s, seed=seed), judge)
         trials.append(trial)
         observe(trial)
         if trial.holds:
@@ -83,6 +92,19 @@ def find_rate(
     return FoundRate(best, highest_per_s, trials)
 
 
+def _trial(
+    run: Callable[[Options], Result], options: Options, judge: Judge[Result]
+) -> Trial[Result]:
+    rate_per_s = options.rate_per_s
+    assert rate_per_s is not None
+    try:
+        result = run(options)
+        fault = missed(result, judge)
+    except NotServed as failure:
+        result, fault = cast("Result", failure.partial), failure.cause
+    return Trial(rate_per_s, _done_per_s(result), fault, result)
+
+
 def missed(result: Result, judge: Judge[Result]) -> str:
     """Why a run with a rate does not hold; empty where it does."""
     arrived = result.arrived
@@ -90,12 +112,10 @@ def missed(result: Result, judge: Judge[Result]) -> str:
         raise ValueError("the run had no rate")
     if arrived.skipped:
         return f"{arrived.skipped:,} of {arrived.due:,} transactions skipped"
-    seconds = result.window_end - result.window_start
-    # The users may each have one under way when the window closes.
-    due_per_s = max(0, arrived.due - result.options.users) / seconds
-    reached_per_s = _done_per_s(result)
-    if reached_per_s < REACHED_SHARE * due_per_s:
-        return f"{reached_per_s:,.1f}/s of the {arrived.due / seconds:,.1f}/s due were done"
+    if result.unfinished:
+        return f"{result.unfinished.count:,} of {arrived.due:,} transactions did not end"
+    if arrived.growth > max(GROWTH_SHARE * arrived.due, CHANCE * math.sqrt(2 * arrived.due)):
+        return f"the queue grew by {arrived.growth:,.0f} of {arrived.due:,} transactions due"
     return judge(result)
 
 

@@ -231,7 +231,7 @@ class SqlUser:
             )
         except Aborted as aborted:
             self._client.rollback()
-            raise Aborted(self._cause(statement.line, aborted), False, aborted.detail) from None
+            raise Aborted(self._cause(statement.line, aborted), False) from None
         if statement.prefix is not None:
             self._keep(statement, rows)
 
@@ -251,7 +251,8 @@ class SqlUser:
         values, and causes are to be counted."""
         place = self._script.file, line, aborted.cause
         if place not in self._causes:
-            said = re.split(r"; (?:DETAIL|LINE|HINT|CONTEXT)\b", aborted.detail)[0]
-            said = f" ({said})" if said and aborted.cause.startswith("error") else ""
+            said = (
+                f" ({aborted.said})" if aborted.said and aborted.cause.startswith("error") else ""
+            )
             self._causes[place] = f"{self._script.file}:{line}: {aborted.cause}{said}"
         return self._causes[place]

@@ -1,0 +1,66 @@
+"""Whether a window did what was due: a server that refuses everything is fast.
+
+What succeeded alone says nothing: a role without the right to write reads at full speed, a standby
+too, a counter that is full fails one order in six. Such a window is a failed run, whatever its
+latencies, and meets no threshold.
+"""
+
+from collections import Counter
+
+from ..worker import DRAIN_S
+from .record import WindowResult
+
+ASKED_LEAST = 5
+"""A kind that was asked so often and never got through is not there by chance."""
+FAILED_SHARE = 0.02
+"""Of a kind, or of all: more failed transactions are a failed run."""
+_CAUSES = 3
+
+
+def shortfall(result: WindowResult) -> str:
+    """What of that which was due was not done, and what the server said; empty where it was."""
+    faults = [*_nothing(result), *_never(result), *_too_often(result)]
+    if not faults:
+        return ""
+    causes: Counter[str] = Counter()
+    for kind in result.kinds.values():
+        causes.update(kind.failed)
+    said = [f"{cause} ({count:,} times)" for cause, count in causes.most_common(_CAUSES)]
+    if result.unfinished:
+        stuck = result.unfinished
+        said.append(
+            f"{stuck.count:,} had not ended {DRAIN_S:g} s after the window, the oldest after"
+            f" {stuck.oldest_s + DRAIN_S:.0f} s"
+        )
+    return ": ".join(["; ".join(faults), *(["; ".join(said)] if said else [])])
+
+
+def _nothing(result: WindowResult) -> list[str]:
+    done = sum(kind.got_through for kind in result.kinds.values())
+    return [] if done else ["no transaction got through in the window"]
+
+
+def _never(result: WindowResult) -> list[str]:
+    """Kinds of which none got through."""
+    return [
+        f"{name}: none of {kind.asked:,} got through"
+        for name, kind in result.kinds.items()
+        if kind.asked >= ASKED_LEAST and not kind.got_through
+    ]
+
+
+def _too_often(result: WindowResult) -> list[str]:
+    """Kinds of which too many failed; all, where a driver does not tell it by kind."""
+    counts = {
+        name: (sum(kind.failed.values()), kind.asked)
+        for name, kind in result.kinds.items()
+        if kind.got_through
+    }
+    done = sum(kind.got_through for kind in result.kinds.values())
+    if done and not any(kind.failed for kind in result.kinds.values()):
+        counts["all"] = result.failed, result.failed + done
+    return [
+        f"{name}: {failed:,} of {asked:,} failed, more than {FAILED_SHARE:.0%}"
+        for name, (failed, asked) in counts.items()
+        if failed >= ASKED_LEAST and failed > FAILED_SHARE * asked
+    ]
