@@ -21,7 +21,7 @@ from ..block.extents import Run
 from ..common.errors import RequestError
 from ..common.units import Blocks, Bytes
 from ..hosts.base import Machine, PrerequisiteMissingError, Result
-from . import engine
+from . import engine, needrestart
 from . import userspace_service as service
 from .base import (
     MetadataDamagedError,
@@ -166,6 +166,7 @@ class Userspace(PlacedTier, EngineTier):
             if self.machine.run(there, check=False).stdout != unit:
                 self.machine.replace(unit, service.unit_of(name))
                 self.machine.run(["systemctl", "daemon-reload"])
+            needrestart.install(self.machine)
         return path
 
     def engine_words(self, spec: TierSpec) -> list[str]:
@@ -391,6 +392,7 @@ class Userspace(PlacedTier, EngineTier):
         self.machine.run(["rm", "-f", str(service.script_of(name)), str(service.unit_of(name))])
         self.machine.run(["rm", "-f", str(service.given_up_of(self.identity))])
         self.machine.run(["rm", "-f", str(service.shares_of(name))])
+        needrestart.remove(self.machine)
         if self._has_systemd():
             self.machine.run(["systemctl", "daemon-reload"])
 

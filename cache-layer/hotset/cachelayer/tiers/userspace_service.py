@@ -225,8 +225,10 @@ def unit(disk: str) -> str:
 [Unit]
 Description=hotset cache engine of disk {disk}
 DefaultDependencies=no
-StartLimitIntervalSec=60
-StartLimitBurst=5
+# While it is down its disk gives errors, so it is given up late: several upgrades in a row may each
+# restart it, and what ends it may pass.
+StartLimitIntervalSec=600
+StartLimitBurst=60
 
 [Service]
 Type=notify
