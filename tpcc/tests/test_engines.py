@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -242,6 +243,51 @@ def test_two_deliveries_at_once_deliver_no_order_twice(
     assert before - int(str(_one(session, waiting)[0])) == sum(delivered) > 0
 
 
+@pytest.mark.database
+def test_a_delivery_waits_for_another_and_leaves_no_gap_when_that_one_rolls_back(
+    loaded: tuple[PostgresDatabase, object],
+) -> None:
+    database = loaded[0]
+    with closing(database.session()) as first, closing(database.session()) as second:
+        first.script("BEGIN")
+        first.call("delivery", (2, 5))
+        done: list[object] = []
+        thread = threading.Thread(target=lambda: done.append(second.call("delivery", (2, 6))))
+        thread.start()
+        while not first.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
+            assert thread.is_alive()
+            first.script("SELECT pg_stat_clear_snapshot()")
+            time.sleep(0.02)
+        first.script("ROLLBACK")
+        thread.join()
+        assert done == [(10,)]
+        (third,) = check(database, first, (3,))
+        assert third.holds
+
+
+@pytest.mark.database
+def test_a_delivery_that_waited_takes_the_next_orders(
+    loaded: tuple[PostgresDatabase, object],
+) -> None:
+    database = loaded[0]
+    oldest = (
+        "SELECT min(no_o_id) FROM new_order WHERE no_w_id = 2 GROUP BY no_d_id ORDER BY no_d_id"
+    )
+    with closing(database.session()) as first, closing(database.session()) as second:
+        before = [int(str(row[0])) for row in first.query(oldest)]
+        first.script("BEGIN")
+        first.call("delivery", (2, 5))
+        thread = threading.Thread(target=lambda: second.call("delivery", (2, 6)))
+        thread.start()
+        while not first.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
+            assert thread.is_alive()
+            first.script("SELECT pg_stat_clear_snapshot()")
+            time.sleep(0.02)
+        first.script("COMMIT")
+        thread.join()
+        assert [int(str(row[0])) for row in first.query(oldest)] == [one + 2 for one in before]
+
+
 def test_a_short_run_fails_nothing_and_all_conditions_hold(
     database: Database, session: Session
 ) -> None:
@@ -285,6 +331,7 @@ NAMES = [
     "statistics",
     "drop",
     "marks",
+    "narrow_counters",
     "count_orders",
     "read_only",
     "count_warehouses",

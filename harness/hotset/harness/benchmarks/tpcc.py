@@ -17,6 +17,7 @@ from hotset.tpcc.window import plans
 from hotset.tpcc.window.plans import Flip
 from hotset.tpcc.window.record import NotServed, RunOptions, RunResult
 
+from ..databases.base import number
 from ..databases.connect import SqlDatabase
 from ..databases.time_use import TimeSampler, readings
 from ..hammerdb import kept
@@ -129,6 +130,9 @@ class Runs(runs.Runs[RunOptions, Outcome]):
 
     def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
         """With the plans that changed."""
+        warning = narrow_counters(database)
+        if warning:
+            self._report.say(warning)
         before = _plans(database)
         outcome = super().run(database, options)
         if outcome.result is None or outcome.cause is not None:
@@ -169,6 +173,26 @@ class HammerdbRuns(Runs):
 
     def find_rate(self, *_: object) -> Outcome:
         raise HammerdbRefused(_NO_RATE)
+
+
+def narrow_counters(database: Database) -> str:
+    """When a database that was loaded before its counters were widened is full; empty: it is not
+    one, or does not say."""
+    try:
+        with closing(database.session()) as session:
+            ((narrow, orders),) = session.query(
+                schema.statement(database.engine, "narrow_counters")
+            )
+    except DatabaseError:
+        return ""
+    if not narrow:
+        return ""
+    return (
+        "this database was loaded by an earlier hotset, with narrow counters: after about"
+        f" {schema.NARROW_ORDERS:,} new orders of one warehouse, new-orders begin to fail"
+        " (S_ORDER_CNT is full), after twice as many payments (W_YTD). A warehouse has had up to"
+        f" {number(orders):,}. Build it again before long runs"
+    )
 
 
 def _plans(database: Database) -> dict[plans.Statement, str]:

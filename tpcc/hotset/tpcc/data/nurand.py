@@ -96,3 +96,29 @@ def nurand_vector(
         low, high, count, endpoint=True
     )
     return np.asarray((either + c) % (high - low + 1) + low, dtype=np.int64)
+
+
+def shares(a: int, low: int, high: int) -> np.ndarray:
+    """The probability of each outcome of NURand(a, low, high) with C = 0; C only turns them round.
+
+    Exact: of all pairs of draws, an OR-convolution over the low bits of what is drawn.
+    """
+    span, bits = high - low + 1, a.bit_length()
+    drawn, found = np.arange(low, high + 1), np.zeros(span)
+    for upper in np.unique(drawn >> bits):
+        lower = drawn[drawn >> bits == upper] & a
+        pairs = _subset_sums(np.ones(a + 1)) * _subset_sums(np.bincount(lower, minlength=a + 1))
+        for bit in range(bits):
+            view = pairs.reshape(-1, 2, 1 << bit)
+            view[:, 1] -= view[:, 0]
+        np.add.at(found, ((upper << bits) + np.arange(a + 1)) % span, pairs)
+    return found / ((a + 1) * span)
+
+
+def _subset_sums(counts: np.ndarray) -> np.ndarray:
+    """At each number the sum over all numbers whose bits it has."""
+    sums = counts.astype(float)
+    for bit in range(len(sums).bit_length() - 1):
+        view = sums.reshape(-1, 2, 1 << bit)
+        view[:, 1] += view[:, 0]
+    return sums

@@ -27,7 +27,7 @@ SELECT count(*), sum(ol_amount) FROM order_line
 -- delivery: the oldest new order
 PREPARE hotset_oldest (integer, integer) AS
 SELECT no_o_id FROM new_order
- WHERE no_w_id = $1 AND no_d_id = $2 ORDER BY no_o_id LIMIT 1 FOR UPDATE SKIP LOCKED
+ WHERE no_w_id = $1 AND no_d_id = $2 ORDER BY no_o_id LIMIT 1 FOR UPDATE
 -- GO
 -- payment: the customer
 PREPARE hotset_customer (integer, integer, integer, numeric) AS

@@ -1,8 +1,9 @@
 -- Delivery (clause 2.7.4): the oldest undelivered order of each of the ten districts, all in one
 -- statement and one transaction.
 --
--- SKIP LOCKED: two deliveries for the same warehouse take successive orders instead of waiting for
--- each other and then finding the order gone.
+-- Two deliveries for the same warehouse wait for each other (no SKIP LOCKED): one that overtook
+-- would leave a gap in NEW-ORDER if the other rolled back, against clause 2.7.4.2 and condition 3.
+-- Who has waited finds the order gone and takes the next; all take the districts in one order.
 CREATE FUNCTION delivery(
     p_w_id integer, p_carrier_id integer, OUT r_delivered integer
 ) LANGUAGE plpgsql AS $$
@@ -13,7 +14,7 @@ BEGIN
          CROSS JOIN LATERAL (
                SELECT no_o_id FROM new_order
                 WHERE no_w_id = p_w_id AND no_d_id = district.no
-                ORDER BY no_o_id LIMIT 1 FOR UPDATE SKIP LOCKED) AS waiting
+                ORDER BY no_o_id LIMIT 1 FOR UPDATE) AS waiting
     ), gone AS (
         DELETE FROM new_order USING oldest
          WHERE no_w_id = p_w_id AND no_d_id = oldest.in_district AND no_o_id = oldest.number

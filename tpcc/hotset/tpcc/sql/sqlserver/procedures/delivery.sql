@@ -1,9 +1,10 @@
 -- Delivery (clause 2.7.4): the oldest undelivered order of each of the ten districts, in one
 -- transaction.
 --
--- READPAST: two deliveries for the same warehouse take successive orders instead of waiting for
--- each other. Where a server ignores the hints, the second finds the row gone, and its row count
--- of 0 says so: an order is delivered by whoever deleted its new-order row, and by no one else.
+-- Two deliveries for the same warehouse wait for each other (no READPAST): one that overtook would
+-- leave a gap in NEW-ORDER if the other rolled back, against clause 2.7.4.2 and condition 3. Where
+-- a server ignores the hints, the second finds the row gone, and its row count of 0 says so: an
+-- order is delivered by whoever deleted its new-order row, and by no one else.
 CREATE PROCEDURE delivery @w_id int, @carrier_id int
 AS
 BEGIN
@@ -20,7 +21,7 @@ BEGIN
     BEGIN
         SET @o_id = NULL;
         SELECT TOP (1) @o_id = no_o_id
-          FROM new_order WITH (ROWLOCK, UPDLOCK, READPAST)
+          FROM new_order WITH (ROWLOCK, UPDLOCK)
          WHERE no_w_id = @w_id AND no_d_id = @d_id
          ORDER BY no_o_id;
         DELETE FROM new_order WHERE no_w_id = @w_id AND no_d_id = @d_id AND no_o_id = @o_id;

@@ -5,7 +5,7 @@ AS
 BEGIN
     SET NOCOUNT ON;
     SET XACT_ABORT ON;
-    DECLARE @c_first varchar(16), @c_balance decimal(12, 2), @o_id int, @carrier_id int,
+    DECLARE @c_first varchar(16), @c_balance decimal(18, 2), @o_id int, @carrier_id int,
             @entry_d datetime2(3), @lines int, @amount decimal(12, 2);
 
     BEGIN TRANSACTION;

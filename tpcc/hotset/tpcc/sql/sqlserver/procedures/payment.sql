@@ -10,7 +10,7 @@ BEGIN
     SET NOCOUNT ON;
     SET XACT_ABORT ON;
     DECLARE @c_first varchar(16), @c_credit char(2), @c_discount decimal(4, 4),
-            @c_balance decimal(12, 2), @w_name varchar(10), @d_name varchar(10);
+            @c_balance decimal(18, 2), @w_name varchar(10), @d_name varchar(10);
 
     BEGIN TRANSACTION;
     IF @c_id IS NULL
