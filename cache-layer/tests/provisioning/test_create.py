@@ -283,7 +283,7 @@ def test_a_flash_with_a_label_is_never_empty() -> None:
         with pytest.raises(DeviceRefusedError, match=r"card main of .*disks: oltp"):
             creation.create(there, WANTED, yes, print)
     there.answers["cat /etc/machine-id"] = "another\n"
-    with pytest.raises(CardError, match=r"belongs to vm; used by two"):
+    with pytest.raises(CardError, match=r"belongs to vm by its label; used by two"):
         adopt.adopt(there, FLASH, False, print)
     said: list[str] = []
     card = adopt.adopt(there, FLASH, True, said.append)

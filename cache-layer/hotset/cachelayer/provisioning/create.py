@@ -28,7 +28,7 @@ from . import prerequisites, sizing, state
 from .boot import fstab, startup, udev
 from .cache_device import Card, CardError, Disk
 from .identity import origin as origins
-from .identity import owner, reservation
+from .identity import reservation
 from .sizing import Choice, DatabaseKind
 from .state import TierRecord
 
@@ -305,7 +305,7 @@ def _card_of(machine: Machine, device: Device) -> Card | None:
         if card.flash == device.path or PurePosixPath(node) == device.node:
             return card
     found = cards.labelled(machine, device.node) if device.readable else None
-    if found is None or found.host != owner.host_id(machine):
+    if found is None or not cards.is_ours(machine, found):
         return None
     # Of a first creation that was cut short before its copy in /etc was written.
     is_cut_short = all(disk.phase == "creating" for disk in found.disks)
