@@ -18,6 +18,7 @@ from hotset.cachelayer.provisioning import abandoned, adopt, lifecycle, rename
 from hotset.cachelayer.provisioning import cache_device as cards
 from hotset.cachelayer.provisioning import create as creation
 from hotset.cachelayer.provisioning.cache_device import Card, CardError, Disk
+from hotset.cachelayer.provisioning.identity import reservation
 from hotset.cachelayer.provisioning.identity.origin import OriginId
 from hotset.cachelayer.provisioning.lifecycle import TierRefusedError
 from hotset.cachelayer.provisioning.retune import retune
@@ -500,3 +501,17 @@ def test_a_label_of_before_is_the_machines_until_it_says_whose(says_nothing: str
     there.answers[FIRMWARE] = THERE
     with pytest.raises(CardError, match="on other hardware"):
         cards.require_ours(there, cards.find(there, "data")[0])
+
+
+def test_a_disk_that_is_down_gives_back_what_is_reserved() -> None:
+    """A refused activation, or a crash, had left it so."""
+    listed = json.dumps({"blockdevices": [{"name": "sdb", "type": "disk", "mountpoints": []}]})
+    there, said = tl.server(up=False, lsblk=listed), list[str]()
+    cards.save(there, CARD)
+    there.answers["sg_persist --in --read-reservation"] = f"    Key={reservation.key(there)}\n"
+    lifecycle.deactivate(there, *cards.find(there, "data"), said.append)
+    assert "was still reserved, and is no longer" in said[-1]
+    assert any("--release" in line for line in there.commands)
+    there.answers["sg_persist --in --read-reservation"] = "    Key=0x77\n"
+    lifecycle.deactivate(there, *cards.find(there, "data"), said.append)
+    assert said[-1].endswith("is not active: nothing changed")
