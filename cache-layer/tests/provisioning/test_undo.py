@@ -515,3 +515,22 @@ def test_a_disk_that_is_down_gives_back_what_is_reserved() -> None:
     there.answers["sg_persist --in --read-reservation"] = "    Key=0x77\n"
     lifecycle.deactivate(there, *cards.find(there, "data"), said.append)
     assert said[-1].endswith("is not active: nothing changed")
+
+
+def test_an_fstab_that_became_read_only_does_not_hold_a_detach_back() -> None:
+    there, said = tl.server(**NOTHING_DIRTY), list[str]()
+    cards.save(there, CARD)
+    lines = "# hotset data: UUID=7 /srv ext4\n/dev/mapper/hotset-data /srv ext4 rw\n"
+    there.files["/etc/fstab"] = (lines, 0o644)
+    write = there.replace
+
+    def replace_(text: str, target: PurePosixPath, mode: int = 0o644) -> None:
+        if target == PurePosixPath("/etc/fstab"):
+            there.run(["sh", "-c", "read-only"])
+        write(text, target, mode)
+
+    there.replace = replace_  # type: ignore[method-assign]
+    there.answers = {"sh -c read-only": 1, **there.answers}
+    lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, said.append)
+    assert "/etc/fstab cannot be changed" in said[0]
+    assert cards.pairs(there) == []

@@ -532,8 +532,15 @@ def _forget(machine: Machine, card: Card, disk: Disk, say: Say, *, waits: bool =
     pins.forget(machine, disk.name)
     systemd_unit.remove(machine, card, disk, waits)
     udev.show_origin(machine, disk)
-    for line in fstab.restore(machine, disk):
-        say(f"/etc/fstab: {line}")
+    try:
+        for line in fstab.restore(machine, disk):
+            say(f"{fstab.PATH}: {line}")
+    except CommandError as error:
+        # Whoever made it read-only can do that; the disk is not held back for it.
+        say(
+            f"{fstab.PATH} cannot be changed ({error}): put the lines after `# hotset {disk.name}:`"
+            f" in the place of those that mount {disk.device}"
+        )
     if [one.name for one in card.disks] == [disk.name]:
         volume = card.volume_slice.path
         for folder in fstab.folders(machine, volume):
