@@ -8,6 +8,35 @@
 //! [`format()`] makes a cache and [`open`] takes one up; the [`Log`] they give takes the changes from
 //! then on and says which I/O makes them last, for somebody else to do.
 //!
+//! # On the flash
+//!
+//! Numbers are little endian, offsets in bytes; `t` is the number of pages of a table
+//! (slots / 510, rounded up), `j` that of a journal: half of what METADATA has left, rounded down. What a
+//! generation is written to is the first or second of its kind by its parity, even ones first. What
+//! is not named is zero.
+//!
+//! | at | what |
+//! |---|---|
+//! | 0, 4096 | superblocks, 512 bytes each |
+//! | 8192, 8192 + 4096 `t` | tables |
+//! | 8192 + 8192 `t`, and 4096 `j` behind that | journals |
+//!
+//! | superblock | | journal's record | | table's page | |
+//! |---|---|---|---|---|---|
+//! | 0 | `hotset\r\n` | 0 | generation, u64 | 8 `n` | of its `n`th slot: block, u32 |
+//! | 8 | version, u32: 2 or 3 | 8 | place in the journal, u64 | 8 `n` + 4 | 0 free, 1 clean, 2 dirty |
+//! | 12 | 1: closed in order | 16 | kind: 1 map, 2 unmap, 3 dirty, 4 clean, 5 commit, 6 begin, 7 continue, 8 map dirty, 9 present | 8 `n` + 5 | heat |
+//! | 13 | 1: flushes are durable | 17 | heat | 8 `n` + 6 | missing sub-blocks, u16 (0 in version 2) |
+//! | 14 | generation, u64 | 18 | missing or present sub-blocks, u16 | 4080 | generation, u64 |
+//! | 22 | size of a block, u64 | 20 | slot, u32; or records, u64 | 4088 | number of the page, u32 |
+//! | 30, 38, 46 | sizes of METADATA, CACHE, VOLUME, u64 | 24 | block, u32 | 4092 | CRC-32C of the others, u32 |
+//! | 54 | size of the origin, u64 | 28 | CRC-32C of the others, u32 | | |
+//! | 62, 78 | ids of origin and boot, 16 bytes each | | | | |
+//! | 508 | CRC-32C of the others, u32 | | | | |
+//!
+//! A superblock with magic, version, generation and checksum alone says that the cache is empty:
+//! superblocks up to that generation do not count.
+//!
 //! # What survives
 //!
 //! - **The process** is killed at any instant: every change whose ticket is

@@ -9,6 +9,7 @@ use crate::policy::{Block, Slot};
 
 mod computer;
 mod damage;
+mod golden;
 mod growth;
 mod kill;
 mod memory;
