@@ -12,7 +12,7 @@ use std::thread;
 
 use io_uring::types::Fd;
 use io_uring::{IoUring, opcode, squeue};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use slab::Slab;
 
 use crate::direct_io::PageBuffer;
@@ -62,7 +62,12 @@ struct Ring {
     under_way: Mutex<Slab<UnderWay>>,
     /// How many are in there.
     count: AtomicUsize,
+    /// Whoever takes the completions was asked whether they still do, and has not answered.
+    asked: AtomicBool,
 }
+
+/// The tag of that question, which no I/O has.
+const QUESTION: u64 = u64::MAX;
 
 /// An I/O and its memory, which the kernel uses until the completion has come.
 struct UnderWay {
@@ -118,6 +123,13 @@ impl Rings {
         });
     }
 
+    /// Whether all that was asked of the rings' threads has been answered; asks again. No device
+    /// is asked: one that hangs is no fault of theirs.
+    pub(crate) fn are_alive(&self) -> bool {
+        // Each of them, whatever the others say.
+        self.rings.iter().filter(|ring| !ring.is_alive()).count() == 0
+    }
+
     fn submit(&self, io: UnderWay) {
         if io.len() <= WAITED_FOR && !COMPLETES.get() && self.wait_alone() {
             let then = io.wait(&self.file);
@@ -144,6 +156,7 @@ impl Ring {
             file,
             under_way: Mutex::new(Slab::new()),
             count: AtomicUsize::new(0),
+            asked: AtomicBool::new(false),
         });
         let worker = ring.clone();
         thread::Builder::new()
@@ -158,13 +171,29 @@ impl Ring {
         let entry = under_way.vacant_entry();
         let tag = entry.key();
         let entry = entry.insert(io).entry(&self.file).user_data(tag as u64);
-        // SAFETY: the queue is written by one thread at a time, under the lock. The memory and the
-        // file that the entry names belong to `under_way` and `self` until its completion is taken.
-        while unsafe { self.uring.submission_shared().push(&entry) }.is_err() {
-            self.enter();
-        }
+        // The memory and the file that it names belong to `under_way` and `self` until its completion
+        // is taken.
+        self.push(&under_way, &entry);
         drop(under_way);
         self.enter();
+    }
+
+    fn is_alive(&self) -> bool {
+        if self.asked.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        let question = opcode::Nop::new().build().user_data(QUESTION);
+        self.push(&self.under_way.lock(), &question);
+        self.enter();
+        true
+    }
+
+    fn push(&self, _alone: &MutexGuard<'_, Slab<UnderWay>>, entry: &squeue::Entry) {
+        // SAFETY: the queue is written by one thread at a time, under the lock; what the entry names
+        // lasts, as its maker sees to.
+        while unsafe { self.uring.submission_shared().push(entry) }.is_err() {
+            self.enter();
+        }
     }
 
     /// Has the kernel take what was handed in.
@@ -189,10 +218,15 @@ impl Ring {
             let completions = unsafe { self.uring.completion_shared() };
             {
                 let mut under_way = self.under_way.lock();
-                done.extend(completions.map(|completion| {
-                    let io = under_way.remove(completion.user_data() as usize);
-                    (io, completion.result())
-                }));
+                for completion in completions {
+                    match completion.user_data() {
+                        QUESTION => self.asked.store(false, Ordering::Release),
+                        tag => {
+                            let io = under_way.remove(tag as usize);
+                            done.push((io, completion.result()));
+                        }
+                    }
+                }
             }
             for (io, result) in done.drain(..) {
                 self.count.fetch_sub(1, Ordering::Relaxed);
@@ -302,6 +336,28 @@ mod tests {
         }
         for (page, end) in read.into_iter().take(pages) {
             assert_eq!(end.unwrap().bytes(), [page as u8; PAGE], "page {page}");
+        }
+    }
+
+    #[test]
+    fn a_ring_whose_thread_is_held_up_is_not_alive_until_it_goes_on() {
+        let file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        let Some(rings) = rings(&file) else { return };
+        let ((let_go, held_up), (entered, is_in)) = (channel::<()>(), channel());
+        // More than is waited for, so that the ring's thread has to take it.
+        rings.read(0, 2 * WAITED_FOR as u32, move |_| {
+            entered.send(()).unwrap();
+            held_up.recv().unwrap();
+        });
+        is_in.recv().unwrap();
+        // Whatever was asked before, this is not answered.
+        rings.are_alive();
+        thread::sleep(std::time::Duration::from_millis(50));
+        assert!(!rings.are_alive());
+        let_go.send(()).unwrap();
+        while !rings.are_alive() {
+            thread::yield_now();
         }
     }
 

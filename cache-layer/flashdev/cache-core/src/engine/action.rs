@@ -116,6 +116,8 @@ pub enum Action {
         len: u32,
         /// … and which memory.
         buffer: Buffer,
+        /// Nobody waits for it; what somebody waits for comes first.
+        in_background: bool,
     },
     /// Make a range of the origin read as zeros, without anybody having to write them.
     Discard {

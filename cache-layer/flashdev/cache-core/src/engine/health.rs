@@ -11,8 +11,11 @@ use super::action::{Action, Device, Errno, Health, IoState};
 use super::{Engine, SyncWaiter, Waiting};
 use crate::metadata::{Log, LogDone, SyncKind};
 
-/// Failed reads of the flash, served by the origin, after which the cache is given up.
-const FLASH_READ_ERRORS_MAX: u32 = 16;
+/// Failures of the flash in what the origin serves as well, after which the cache is given up.
+const FLASH_ERRORS_MAX: u32 = 16;
+
+/// From errno(3): a sparse file on a full disk takes no new block, and goes on with those it has.
+const ENOSPC: Errno = Errno(28);
 
 /// What waits until it is known what becomes of the cache.
 #[derive(Clone, Copy, Debug)]
@@ -45,9 +48,21 @@ impl Engine {
 
     /// A read of the flash has failed; nothing is lost by it.
     pub(super) fn flash_read_failed(&mut self, errno: Errno) {
-        self.flash_read_errors += 1;
-        if self.flash_read_errors >= FLASH_READ_ERRORS_MAX && self.dirty.is_empty() {
-            self.flash_failed("reading from the flash", errno);
+        self.count_flash_error("reading from the flash", errno);
+    }
+
+    /// A block that was fetched could not be stored; nothing is lost by it, but the origin is read for
+    /// nothing.
+    pub(super) fn flash_store_failed(&mut self, errno: Errno) {
+        if errno != ENOSPC {
+            self.count_flash_error("writing to the flash", errno);
+        }
+    }
+
+    fn count_flash_error(&mut self, what: &str, errno: Errno) {
+        self.flash_errors += 1;
+        if self.flash_errors >= FLASH_ERRORS_MAX && self.dirty.is_empty() {
+            self.flash_failed(what, errno);
         }
     }
 
@@ -56,20 +71,25 @@ impl Engine {
         match done {
             LogDone::Write(_) => self.flash_failed("writing metadata to the flash", errno),
             LogDone::SyncFlash => self.flash_failed("syncing the flash", errno),
-            LogDone::SyncOrigin => self.origin_sync_failed(now, errno),
+            LogDone::SyncOrigin => return self.origin_sync_failed(now, errno),
         }
         self.abandon_log(now);
     }
 
-    /// What was written to the origin lately may be lost, and no later sync would tell.
+    /// What was written to the origin lately may be lost, and no later sync would tell. So nothing is
+    /// promised any more, whoever asked for it: an orderly end would have the next start believe
+    /// clean blocks that the origin lacks.
     pub(super) fn origin_sync_failed(&mut self, now: Nanos, errno: Errno) {
-        if matches!(self.health, Health::ReadOnly(_)) {
-            return;
+        if let Some(log) = &mut self.log {
+            log.fail();
         }
-        let reason = format!("syncing the origin failed with error {}", errno.0);
-        self.health = Health::ReadOnly(reason);
-        self.health_changed();
-        self.rescue_all(now);
+        if !matches!(self.health, Health::ReadOnly(_)) {
+            let reason = format!("syncing the origin failed with error {}", errno.0);
+            self.health = Health::ReadOnly(reason);
+            self.health_changed();
+            self.rescue_all(now);
+        }
+        self.abandon_log(now);
     }
 
     /// Nothing that waits for the log will come.

@@ -142,6 +142,12 @@ impl Migrations {
         })
     }
 
+    /// Whether a request began the fetch, and waits for it.
+    pub(super) fn is_for_request(&self, migration: usize) -> bool {
+        let Migration { task, budgeted, .. } = &self.all[migration];
+        !budgeted && matches!(task, Task::Fetch(fetch) if fetch.job.is_none())
+    }
+
     pub(super) fn task(&self, migration: usize) -> &Task {
         &self.all[migration].task
     }
@@ -211,6 +217,7 @@ impl Engine {
         };
         let idle = |since: Nanos, limit: Nanos| spare && now.saturating_sub(since) >= limit;
         let all_idle = self.requests.is_empty() && idle(self.last_completion, IDLE);
+        let may_write_back = all_idle && now >= self.write_backs_rest_until;
         let origin_used = self.origin_users > 0 || !self.warm_reads.is_idle();
         let origin_idle = !origin_used && idle(self.origin_used_at, ORIGIN_IDLE);
         let may_clean = match self.config.pace {
@@ -224,7 +231,7 @@ impl Engine {
                 true if spare && !self.stopping => self
                     .next_cleaning(now, may_clean)
                     .map(|(block, slot)| Next::Clean(block, slot)),
-                false if room => self.policy.next_work(now, all_idle).map(Next::Policy),
+                false if room => self.policy.next_work(now, may_write_back).map(Next::Policy),
                 _ => None,
             };
             if next.is_some() {
@@ -431,6 +438,7 @@ impl Engine {
         result: Result<(), Errno>,
     ) {
         if let Err(errno) = result {
+            self.flash_store_failed(errno);
             return self.end_fetch(now, migration, index, Err(Some(errno)));
         }
         let fetch = self.fetch(migration);
@@ -672,7 +680,12 @@ impl Engine {
                     self.mark_clean(block, slot);
                 }
                 match for_policy {
-                    true => self.end_clean_for_policy(migration, clean),
+                    true => {
+                        if result.is_err() {
+                            self.write_backs_rest_until = now + IDLE;
+                        }
+                        self.end_clean_for_policy(migration, clean);
+                    }
                     false => {
                         self.cleaner.tried(now, block, result);
                         self.end_migration(migration);

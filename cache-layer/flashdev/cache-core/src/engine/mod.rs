@@ -156,12 +156,14 @@ pub struct Engine {
     for_commit: VecDeque<(CommitTicket, usize)>,
     for_syncs: Vec<SyncWaiter>,
     migrations: Migrations,
+    /// After a block that could not be written back, the policy wishes for none until then.
+    write_backs_rest_until: Nanos,
     cleaner: Cleaner,
     jobs: Slab<Job>,
     /// Those that wait for the policy to be through with their blocks.
     discards: VecDeque<Waiting>,
     stranded: Vec<Stranded>,
-    flash_read_errors: u32,
+    flash_errors: u32,
     counters: Counters,
     regions: Regions,
     /// When the last request was through.
@@ -215,11 +217,12 @@ impl Engine {
             for_commit: VecDeque::new(),
             for_syncs: Vec::new(),
             migrations: Migrations::default(),
+            write_backs_rest_until: 0,
             cleaner: Cleaner::new(config.dirty_target),
             jobs: Slab::new(),
             discards: VecDeque::new(),
             stranded: Vec::new(),
-            flash_read_errors: 0,
+            flash_errors: 0,
             counters: Counters::default(),
             regions: Regions::new(config.origin_blocks()),
             last_completion: 0,
@@ -614,6 +617,7 @@ impl Engine {
         buffer: Buffer,
     ) {
         self.origin_users += u32::from(self.is_users(&state));
+        let in_background = self.is_in_background(&state);
         let io = self.ios.insert(state);
         self.actions.push(Action::Transfer {
             io,
@@ -622,7 +626,19 @@ impl Engine {
             offset,
             len,
             buffer,
+            in_background,
         });
+    }
+
+    /// Whether no request waits for this I/O.
+    fn is_in_background(&self, state: &IoState) -> bool {
+        match state {
+            IoState::FetchRead { migration } | IoState::FetchStore { migration, .. } => {
+                !self.migrations.is_for_request(*migration)
+            }
+            IoState::CopyOut { .. } | IoState::CopyBack { .. } => true,
+            _ => false,
+        }
     }
 
     /// Whether a request waits for this I/O on the origin.

@@ -392,6 +392,11 @@ impl Log {
         self.failed
     }
 
+    /// Nothing is written or promised from now on: something that the log relied on has failed.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
+    }
+
     /// The next I/O to begin, if there is any. `heat` is what a slot's block is worth just now.
     pub fn next_io(&mut self, heat: impl Fn(Slot) -> u8) -> Option<LogIo> {
         if self.failed {

@@ -203,7 +203,8 @@ impl Past<'_> {
                 .max()
         };
         let in_own = last_commit(0, generation).unwrap_or(0);
-        let in_next = last_commit(1, generation + 1).filter(|_| !next.is_empty());
+        // Nothing that a commit covers was lost by an end, in either journal: it was durable before.
+        let in_next = last_commit(1, generation + 1);
         if in_own > own.len() || in_next.is_some_and(|records| records > next.len()) {
             return Err(MetadataError::Damaged("a committed record of the journal"));
         }

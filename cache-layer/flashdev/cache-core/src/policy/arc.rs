@@ -65,7 +65,8 @@ impl Arc {
             {}
             return;
         }
-        while self.t1.len() + self.t2.len() + self.b1.len() + self.b2.len() >= 2 * self.capacity
+        while self.t1.len() + self.t2.len() + self.b1.len() + self.b2.len()
+            >= self.capacity.saturating_mul(2)
             && self.b2.pop_front(ghost_links).is_some()
         {}
     }

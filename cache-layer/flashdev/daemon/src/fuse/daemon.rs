@@ -38,6 +38,7 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Arranges the process; before it starts a thread, so that all of them inherit it.
     pub(crate) fn prepare(die_with_its_parent: bool) -> anyhow::Result<Daemon> {
+        end_on_panic();
         // Signals are blocked, and taken by one thread only.
         let signals = block_signals()?;
         if die_with_its_parent {
@@ -80,6 +81,16 @@ impl Daemon {
             End::Unmounted(result) => result.context("the connection to the kernel broke"),
         }
     }
+}
+
+/// Has a panic of any thread end the process. What is half changed must not be used any more, and a
+/// thread that is gone leaves others waiting; a start after a kill is what the metadata are made for.
+fn end_on_panic() {
+    let say = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        say(panic);
+        std::process::abort();
+    }));
 }
 
 fn block_signals() -> anyhow::Result<SigSet> {
@@ -174,4 +185,31 @@ fn announce(line: &str) {
     let _ = writeln!(out, "{line}");
     let _ = out.flush();
     let _ = sd_notify::notify(&[NotifyState::Ready]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Has a child of this very test run the part that does not return.
+    const CHILD: &str = "FLASHDEV_PANIC_CHILD";
+
+    #[test]
+    fn a_panic_of_any_thread_ends_the_process() {
+        use std::os::unix::process::ExitStatusExt;
+        if std::env::var_os(CHILD).is_some() {
+            end_on_panic();
+            let _ = thread::spawn(|| panic!("on purpose")).join();
+            std::process::exit(0);
+        }
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--nocapture"])
+            .arg("fuse::daemon::tests::a_panic_of_any_thread_ends_the_process")
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        assert_eq!(child.status.signal(), Some(libc::SIGABRT));
+        let said = String::from_utf8_lossy(&child.stderr);
+        assert!(said.contains("on purpose"), "{said}");
+    }
 }

@@ -154,6 +154,11 @@ impl Flash {
         Some((rings, self.file.direct_place(offset, len)?))
     }
 
+    /// Whether those who take what has been done still do.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.rings.as_ref().is_none_or(Rings::are_alive)
+    }
+
     /// Whether whoever asks has to wait for the device.
     pub(crate) fn has_to_wait(&self) -> bool {
         self.file.direct().is_some() && self.rings.is_none()

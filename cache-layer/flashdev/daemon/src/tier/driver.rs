@@ -17,6 +17,7 @@ use slab::Slab;
 use super::Tier;
 use crate::direct_io::{DIRECT_ALIGN, PageBuffer};
 use crate::fuse::reply::{Handler, Outcome, Reply};
+use crate::real_time::disk::Urgency;
 use cache_core::engine::{
     Action, Buffer, BufferId, Device, Direction, Engine, Errno, Health, IoId, JobId, Request,
     RequestId,
@@ -69,12 +70,14 @@ enum Step {
         offset: u64,
         len: u32,
         into: Into,
+        urgency: Urgency,
     },
     Write {
         io: IoId,
         device: Device,
         offset: u64,
         from: From,
+        urgency: Urgency,
     },
     Discard {
         io: IoId,
@@ -160,11 +163,13 @@ impl Shared {
                 offset,
                 len,
                 buffer,
+                in_background,
             } => Step::Read {
                 io,
                 device,
                 offset,
                 len,
+                urgency: Urgency::of(in_background),
                 into: match buffer {
                     Buffer::Request { id, at } => {
                         Into::Request(self.requests[id as usize].clone(), at as usize)
@@ -179,10 +184,12 @@ impl Shared {
                 offset,
                 len,
                 buffer,
+                in_background,
             } => Step::Write {
                 io,
                 device,
                 offset,
+                urgency: Urgency::of(in_background),
                 from: self.source(buffer, len as usize),
             },
             Action::Discard { io, offset, len } => Step::Discard { io, offset, len },
@@ -333,6 +340,7 @@ impl Tier {
                 offset,
                 len,
                 into,
+                urgency: _,
             } => return self.read_flash(io, offset, len, into),
             Step::Read {
                 io,
@@ -340,24 +348,31 @@ impl Tier {
                 offset,
                 len,
                 into,
-            } => self.read_origin(io, offset, len, into),
+                urgency,
+            } => {
+                let arrived = self.arrival(io, into);
+                self.origin
+                    .read_as(urgency, offset, len, Reply::then(arrived));
+            }
             Step::Write {
                 io,
                 device: Device::Flash,
                 offset,
                 from,
+                urgency: _,
             } => return self.write_flash(io, offset, from, borrowed),
             Step::Write {
                 io,
                 device: Device::Origin,
                 offset,
                 from,
+                urgency,
             } => {
                 let From::Shared(data, range) = from else {
                     unreachable!("a request that goes to the origin has memory of its own");
                 };
                 self.origin
-                    .write_part(offset, data, range, self.no_bytes(io));
+                    .write_part(urgency, offset, data, range, self.no_bytes(io));
             }
             Step::Discard { io, offset, len } => {
                 let hole =
@@ -474,11 +489,6 @@ impl Tier {
         };
         let done = self.flash.transfer(Op::Write, offset, len, store, later);
         done.map(|result| (io, result))
-    }
-
-    fn read_origin(self: &Arc<Self>, io: IoId, offset: u64, len: u32, into: Into) {
-        let arrived = self.arrival(io, into);
-        self.origin.read(offset, len, Reply::then(arrived));
     }
 
     /// Puts bytes where they are wanted once they have been read.

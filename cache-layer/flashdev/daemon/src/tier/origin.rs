@@ -46,7 +46,7 @@ impl OriginFile {
     /// A [`Refusal`] where the file system keeps no user attributes or somebody else's value is
     /// in the attribute; otherwise what the operating system says.
     pub(super) fn open(path: &Path, named: Option<&NamedOrigin>) -> anyhow::Result<OriginFile> {
-        OriginFile::identified(path, named, |file| give_id(file))
+        OriginFile::identified(path, named, give_id)
     }
 
     /// The same for whoever changes nothing: one that has no id has that of nobody.

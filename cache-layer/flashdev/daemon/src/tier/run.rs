@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use anyhow::Context;
 use cache_core::engine::{CacheConfig, Engine, Mode, Pace};
 use cache_core::layout::Layout;
 use cache_core::metadata::{self, Identity, Log, Recovered, Session};
@@ -40,6 +41,12 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// How often it is checked whether a tier that stops has come to rest, real time.
 const REST_CHECK: Duration = Duration::from_millis(1);
+
+/// How long blocks that are on their way may take when a tier stops, real time: longer than a device
+/// takes that is merely busy.
+const MIGRATIONS_LIMIT: Duration = Duration::from_secs(30);
+
+const NO_ANSWER: &str = "a device does not answer, and blocks are on their way: the next start takes up what is on the flash";
 
 /// What to serve, and how.
 #[derive(Debug)]
@@ -274,9 +281,12 @@ impl Tier {
                 let shared = tier.lock();
                 shared.is_held || !shared.engine.is_stopping()
             } {
-                // That it is alive: systemd ends one that has hung (no error without systemd).
-                let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+                // The engine has been asked, and answers; so do those who take what the flash has done.
                 tier.tell(|shared, now| shared.engine.on_timer(now));
+                if tier.flash.is_alive() {
+                    // systemd ends one that has hung (no error without systemd).
+                    let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+                }
                 thread::sleep(TICK);
             }
         };
@@ -288,15 +298,23 @@ impl Tier {
 
     /// Brings what is under way to an end and writes down the state. Requests that still come,
     /// from somebody who has kept a file open, are turned away.
+    ///
+    /// # Errors
+    /// The state could not be written, or a device does not answer: then it is as if the process
+    /// were killed, which the next start puts right.
     pub(super) fn stop(self: &Arc<Self>) -> anyhow::Result<()> {
-        let _alone = self.undisturbed.write();
+        // First: whoever waits for a job to end would be waited for otherwise.
+        self.tell(|shared, now| shared.engine.stop(now));
+        let alone = self.undisturbed.try_write_for(MIGRATIONS_LIMIT);
+        let _alone = alone.with_context(|| NO_ANSWER)?;
         self.close_engine()
     }
 
     /// Brings the engine to its end.
     pub(super) fn close_engine(self: &Arc<Self>) -> anyhow::Result<()> {
         self.tell(|shared, now| shared.engine.stop(now));
-        self.wait_until(None, Engine::is_idle);
+        self.wait_until(Some(MIGRATIONS_LIMIT), Engine::is_idle);
+        anyhow::ensure!(self.lock().engine.is_idle(), NO_ANSWER);
         self.lock().engine.turn_away();
         self.wait_until(Some(REST_LIMIT), Engine::is_quiet);
         self.origin.wait_for_rest(REST_LIMIT);

@@ -129,7 +129,14 @@ impl Client {
     pub fn next(&mut self) -> Value {
         let mut line = String::new();
         self.0.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line:?}"))
+        let answer = serde_json::from_str(&line);
+        let mut answer: Value = answer.unwrap_or_else(|_| panic!("{line:?}"));
+        // Every answer says by which protocol it is.
+        let protocol = answer
+            .as_object_mut()
+            .and_then(|all| all.remove("protocol"));
+        assert!(protocol.is_some_and(|version| version.is_u64()), "{line}");
+        answer
     }
 
     pub fn ask(&mut self, line: &str) -> Value {

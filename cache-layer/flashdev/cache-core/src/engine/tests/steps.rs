@@ -22,6 +22,7 @@ fn a_read_that_hits_is_one_transfer_and_a_miss_goes_to_the_origin_alone() {
         offset: LAYOUT.slot_offset(slot) + 512,
         len: 1024,
         buffer: Buffer::Request { id: 1, at: 0 },
+        in_background: false,
     };
     assert_eq!(bench.wanted, [expected]);
     bench.finish();
@@ -643,4 +644,88 @@ fn of_slots(kind: PolicyKind, slots: u32) -> Engine {
     };
     let mappings: Vec<Mapping> = (0..slots).map(mapping).collect();
     Engine::new(config, policy::make(kind, geometry), None, &mappings)
+}
+
+/// After a sync of the origin that failed, whoever asked for it, no orderly end is written down: a
+/// later sync would say that all is well.
+#[test]
+fn no_end_is_orderly_after_a_failed_sync_of_the_origin() {
+    let failing: [fn(&mut Bench); 2] = [
+        |bench| bench.ask(2, Request::Flush),
+        |bench| {
+            bench.write(2, 0);
+            bench.end(writes_metadata, OK);
+            bench.end(moves(Device::Flash, Direction::Write), FAILED);
+            bench.end(moves(Device::Origin, Direction::Write), OK);
+        },
+    ];
+    for fail in failing {
+        let mut bench = Bench::warm(Mode::Writethrough);
+        bench.write(1, 1);
+        bench.finish();
+        fail(&mut bench);
+        bench.end(syncs(Device::Origin), FAILED);
+        bench.finish();
+        assert!(matches!(bench.engine.health(), Health::ReadOnly(_)));
+        assert!(bench.engine.log_has_failed());
+        bench.engine.stop(bench.now);
+        bench.finish();
+        bench.engine.turn_away();
+        bench.engine.close(bench.now);
+        bench.finish();
+        assert!(!bench.engine.is_closed());
+    }
+}
+
+#[test]
+fn a_flash_that_takes_no_fetched_block_is_given_up_and_one_on_a_full_disk_is_not() {
+    for (error, given_up) in [(Errno::EIO, true), (Errno(28), false)] {
+        let mut bench = Bench::new(Mode::Writethrough);
+        bench.engine = super::world::fresh_engine(Mode::Writethrough, PolicyKind::Hotset);
+        let mut origin_reads = 0;
+        for id in 1..=100 {
+            bench.read(id, id % 11);
+            while !bench.wanted.is_empty() {
+                origin_reads += u32::from(moves(Device::Origin, Direction::Read)(&bench.wanted[0]));
+                let stores = moves(Device::Flash, Direction::Write)(&bench.wanted[0]);
+                bench.end(|_| true, if stores { Err(error) } else { OK });
+            }
+            assert_eq!(bench.reply(id), Some(OK));
+        }
+        let now = bench.engine.health();
+        assert_eq!(matches!(now, Health::PassThrough(_)), given_up, "{now:?}");
+        assert_eq!(origin_reads < 120, given_up, "{origin_reads}");
+    }
+}
+
+#[test]
+fn what_a_request_waits_for_is_not_in_the_background_and_a_write_back_is() {
+    let is_background = |bench: &Bench, device, way| {
+        let found = bench
+            .wanted
+            .iter()
+            .find(|action| moves(device, way)(action));
+        match found {
+            Some(Action::Transfer { in_background, .. }) => *in_background,
+            _ => panic!("not wanted: only {:?}", bench.wanted),
+        }
+    };
+    let mut bench = Bench::new(Mode::Writeback);
+    bench.engine = super::world::fresh_engine(Mode::Writeback, PolicyKind::Hotset);
+    bench.read(1, 3);
+    assert!(!is_background(&bench, Device::Origin, Direction::Read));
+    bench.finish();
+    bench
+        .engine
+        .begin_warm_up(bench.now, [5].into_iter().collect(), None);
+    bench.collect();
+    assert!(is_background(&bench, Device::Origin, Direction::Read));
+    bench.finish();
+    bench.write(2, 3);
+    bench.finish();
+    bench.engine.begin_flush(bench.now);
+    bench.collect();
+    assert!(is_background(&bench, Device::Flash, Direction::Read));
+    bench.end(moves(Device::Flash, Direction::Read), OK);
+    assert!(is_background(&bench, Device::Origin, Direction::Write));
 }

@@ -22,7 +22,9 @@ use std::io;
 pub(super) const BLOCK_BYTES: u64 = 4 * PAGE_BYTES;
 pub(super) const SLOTS: u64 = 5;
 pub(super) const BLOCKS: u64 = 11;
-pub(super) const SECTORS: u64 = BLOCKS * BLOCK_BYTES / SECTOR_BYTES;
+/// It ends inside a sub-block of its last block, until it grows.
+const ORIGIN_BYTES: u64 = GROWN_BYTES - 13 * SECTOR_BYTES;
+const GROWN_BYTES: u64 = BLOCKS * BLOCK_BYTES;
 pub(super) const VOLUME_SECTORS: u64 = BLOCK_BYTES / SECTOR_BYTES;
 
 /// As small as can be: checkpoints and evictions are frequent.
@@ -228,6 +230,7 @@ pub(super) struct World {
     mode: Mode,
     flash: Disk,
     origin: Disk,
+    origin_bytes: u64,
     origin_id: u8,
     boot: u8,
     now: Nanos,
@@ -244,11 +247,11 @@ pub(super) struct World {
     pub(super) log: Vec<String>,
 }
 
-fn config(mode: Mode, dirty_target: u8) -> CacheConfig {
+fn config(mode: Mode, dirty_target: u8, origin_bytes: u64) -> CacheConfig {
     CacheConfig {
         mode,
         layout: LAYOUT,
-        origin_bytes: BLOCKS * BLOCK_BYTES,
+        origin_bytes,
         dirty_target,
         pace: Pace::Threshold,
     }
@@ -278,10 +281,11 @@ impl World {
     pub(super) fn new(seed: u64, mode: Mode, faults: Faults) -> World {
         let mut dice = Dice::new(seed);
         let mut flash = Disk::new(LAYOUT.volume_offset() + LAYOUT.volume_bytes);
-        let mut origin = Disk::new(BLOCKS * BLOCK_BYTES);
+        let origin_bytes = ORIGIN_BYTES;
+        let mut origin = Disk::new(origin_bytes);
         let devices = Devices(RefCell::new((&mut flash, &mut origin)));
-        let log = metadata::format(&devices, &session(1, 1)).unwrap();
-        let engine = new_engine(&mut dice, mode, log, &[]);
+        let log = metadata::format(&devices, &session(1, 1, origin_bytes)).unwrap();
+        let engine = new_engine(&mut dice, mode, origin_bytes, log, &[]);
         World {
             dice,
             engine,
@@ -289,10 +293,11 @@ impl World {
             mode,
             flash,
             origin,
+            origin_bytes,
             origin_id: 1,
             boot: 1,
             now: 0,
-            sectors: vec![Sector::default(); SECTORS as usize],
+            sectors: vec![Sector::default(); (origin_bytes / SECTOR_BYTES) as usize],
             volume: vec![Sector::default(); VOLUME_SECTORS as usize],
             asked: HashMap::new(),
             next_id: 0,
@@ -364,17 +369,21 @@ impl World {
     fn range(&mut self) -> (u64, u64) {
         let per_block = BLOCK_BYTES / SECTOR_BYTES;
         let per_page = PAGE_BYTES / SECTOR_BYTES;
+        let sectors = self.sectors.len() as u64;
         match self.dice.below(4) {
-            0 => (self.dice.below(BLOCKS) * per_block, per_block),
+            0 => {
+                let first = self.dice.below(BLOCKS) * per_block;
+                (first, per_block.min(sectors - first))
+            }
             1 | 2 => {
-                let pages = SECTORS / per_page;
+                let pages = sectors / per_page;
                 let first = self.dice.below(pages);
                 let count = 1 + self.dice.below((pages - first).min(6));
                 (first * per_page, count * per_page)
             }
             _ => {
-                let first = self.dice.below(SECTORS);
-                (first, 1 + self.dice.below((SECTORS - first).min(20)))
+                let first = self.dice.below(sectors);
+                (first, 1 + self.dice.below((sectors - first).min(20)))
             }
         }
     }
@@ -408,7 +417,8 @@ impl World {
         let per_block = BLOCK_BYTES / SECTOR_BYTES;
         let block = self.dice.below(BLOCKS);
         let count = 1 + self.dice.below((BLOCKS - block).min(3));
-        let (first, count) = (block * per_block, count * per_block);
+        let first = block * per_block;
+        let count = (count * per_block).min(self.sectors.len() as u64 - first);
         let sectors = &mut self.sectors[first as usize..(first + count) as usize];
         if sectors.iter().any(|sector| sector.busy) {
             return;
@@ -548,6 +558,7 @@ impl World {
                 offset,
                 len,
                 buffer,
+                ..
             } => {
                 let failed = self.fails(match (device, direction) {
                     (Device::Flash, Direction::Write) => faults.flash_write,
@@ -705,10 +716,49 @@ impl World {
             self.origin.cut(&mut dice);
             self.boot += 1;
         }
+        self.take_up(power)
+    }
+
+    /// The session comes to an orderly end, whatever has failed before; what follows is another run
+    /// of the computer if it has not, or if a sync has failed.
+    pub(super) fn close(&mut self) -> Result<(), String> {
+        self.engine.stop(self.now);
+        self.begin_actions()?;
+        self.drain()?;
+        self.engine.turn_away();
+        self.engine.close(self.now);
+        self.begin_actions()?;
+        self.drain()?;
+        if !self.engine.is_closed() {
+            return self.crash(true);
+        }
+        self.log.push("closed in order".into());
+        let power = std::mem::take(&mut self.sync_failed) || self.dice.once_in(2);
+        if power {
+            // All of it is durable by now.
+            let mut dice = Dice::new(self.dice.below(u64::MAX));
+            self.flash.cut(&mut dice);
+            self.origin.cut(&mut dice);
+            self.boot += 1;
+        }
+        self.take_up(false)
+    }
+
+    /// The next session finds what it may, and goes on.
+    fn take_up(&mut self, power: bool) -> Result<(), String> {
         self.begun.clear();
         self.asked.clear();
         self.buffers.clear();
-        let session = session(self.origin_id, self.boot);
+        if self.dice.once_in(4) {
+            self.origin_grows();
+        }
+        if self.dice.once_in(3) {
+            self.mode = match self.mode {
+                Mode::Writeback => Mode::Writethrough,
+                Mode::Writethrough => Mode::Writeback,
+            };
+        }
+        let session = session(self.origin_id, self.boot, self.origin_bytes);
         let mut devices = Devices(RefCell::new((&mut self.flash, &mut self.origin)));
         let opened = metadata::open(&devices, &session);
         let (log, mappings) = match opened {
@@ -721,12 +771,22 @@ impl World {
         };
         devices.0.get_mut();
         self.check(&mappings, power)?;
-        self.engine = new_engine(&mut self.dice, self.mode, log, &mappings);
+        let (mode, bytes) = (self.mode, self.origin_bytes);
+        self.engine = new_engine(&mut self.dice, mode, bytes, log, &mappings);
         self.recovered = mappings;
         if self.careless {
             self.engine.log.as_mut().expect("it has one").set_careless();
         }
         Ok(())
+    }
+
+    fn origin_grows(&mut self) {
+        self.origin_bytes = GROWN_BYTES;
+        for bytes in [&mut self.origin.seen, &mut self.origin.medium] {
+            bytes.resize(GROWN_BYTES as usize, 0);
+        }
+        let sectors = GROWN_BYTES / SECTOR_BYTES;
+        self.sectors.resize(sectors as usize, Sector::default());
     }
 
     /// Everything holds what it may; from now on, just that.
@@ -737,6 +797,10 @@ impl World {
             let to = mapping.block as usize * BLOCK_BYTES as usize;
             let sub_blocks = LAYOUT.sub_blocks();
             for (start, end) in sub_blocks.runs(sub_blocks.all() & !mapping.missing) {
+                let end = end.min(self.origin_bytes - to as u64);
+                if start >= end {
+                    continue;
+                }
                 let (start, end) = (start as usize, end as usize);
                 let there = &self.flash.seen[from + start..from + end];
                 if !mapping.dirty && whole[to + start..to + end] != *there {
@@ -790,26 +854,32 @@ fn take_stock(sectors: &mut [Sector], bytes: &[u8], power: bool) -> Result<(), S
 /// An engine with an empty cache on devices that are kept by nobody.
 pub(super) fn fresh_engine(mode: Mode, kind: PolicyKind) -> Engine {
     let mut flash = Disk::new(LAYOUT.volume_offset() + LAYOUT.volume_bytes);
-    let mut origin = Disk::new(BLOCKS * BLOCK_BYTES);
+    let mut origin = Disk::new(GROWN_BYTES);
     let devices = Devices(RefCell::new((&mut flash, &mut origin)));
-    let log = metadata::format(&devices, &session(1, 1)).unwrap();
+    let log = metadata::format(&devices, &session(1, 1, GROWN_BYTES)).unwrap();
     let policy = policy::make(kind, GEOMETRY);
-    Engine::new(config(mode, 100), policy, Some(log), &[])
+    Engine::new(config(mode, 100, GROWN_BYTES), policy, Some(log), &[])
 }
 
-fn session(origin_id: u8, boot: u8) -> Session {
+fn session(origin_id: u8, boot: u8, origin_bytes: u64) -> Session {
     Session {
         identity: Identity {
             layout: LAYOUT,
             origin_id: [origin_id; 16],
-            origin_bytes: BLOCKS * BLOCK_BYTES,
+            origin_bytes,
         },
         sync: true,
         boot_id: [boot; 16],
     }
 }
 
-fn new_engine(dice: &mut Dice, mode: Mode, log: Log, mappings: &[Mapping]) -> Engine {
+fn new_engine(
+    dice: &mut Dice,
+    mode: Mode,
+    origin_bytes: u64,
+    log: Log,
+    mappings: &[Mapping],
+) -> Engine {
     let kinds = [
         PolicyKind::Hotset,
         PolicyKind::Hotset,
@@ -822,7 +892,12 @@ fn new_engine(dice: &mut Dice, mode: Mode, log: Log, mappings: &[Mapping]) -> En
     ];
     let policy = policy::make(kinds[dice.below(kinds.len() as u64) as usize], GEOMETRY);
     let dirty_target = [0, 50, 100][dice.below(3) as usize];
-    let mut engine = Engine::new(config(mode, dirty_target), policy, Some(log), mappings);
+    let mut engine = Engine::new(
+        config(mode, dirty_target, origin_bytes),
+        policy,
+        Some(log),
+        mappings,
+    );
     if dice.once_in(2) {
         // One at a time, so that the policy's wishes have to wait.
         engine.set_migration_threshold(0);

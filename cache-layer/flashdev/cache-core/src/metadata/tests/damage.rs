@@ -124,3 +124,50 @@ fn a_page_that_kept_its_old_contents_is_not_believed() {
     assert_eq!((found.mappings[0].slot, found.mappings[0].block), (1, 5));
     assert_eq!(found.mappings.len(), 1);
 }
+
+/// A journal that goes on with the next one, as when the power goes during a checkpoint; a commit in
+/// each has promised a dirty block.
+fn with_a_commit_in_both_journals() -> Vec<u8> {
+    use super::super::journal::{Event, Record};
+    let (memory, _) = new_cache(true);
+    let mut flash = memory.flash();
+    let map = |block| Change::Map {
+        block,
+        heat: 0,
+        missing: 0,
+        dirty: true,
+    };
+    for (generation, sequence, event) in [
+        (1, 0, Event::Begin),
+        (1, 1, Event::Changed(0, map(4))),
+        (1, 2, Event::Committed(2)),
+        (2, 0, Event::Continue(3)),
+        (2, 1, Event::Changed(1, map(5))),
+        (2, 2, Event::Committed(2)),
+    ] {
+        let record = Record {
+            generation,
+            sequence,
+            event,
+        };
+        let at = Record::offset(generation, sequence, &TINY) as usize;
+        flash[at..at + RECORD_BYTES].copy_from_slice(&record.encode());
+    }
+    flash
+}
+
+#[test]
+fn damage_before_a_commit_is_refused_after_a_power_loss_during_a_checkpoint() {
+    use super::super::journal::Record;
+    let flash = with_a_commit_in_both_journals();
+    let open = |flash: Vec<u8>| {
+        let memory = Memory::new(flash, Vec::new());
+        Metadata::open_on(memory, own(TINY, true, 2)).map(|(_, found)| found.mappings.len())
+    };
+    assert_eq!(open(flash.clone()).unwrap(), 2, "whole, both are there");
+    for (generation, sequence) in [(1, 0), (1, 1), (2, 0), (2, 1)] {
+        let mut damaged = flash.clone();
+        damaged[Record::offset(generation, sequence, &TINY) as usize + 3] ^= 1;
+        assert!(open(damaged).is_err(), "{generation} {sequence}");
+    }
+}

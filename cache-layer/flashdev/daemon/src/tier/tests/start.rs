@@ -71,3 +71,21 @@ fn erased_superblocks_are_refused_until_the_flash_is_formatted() {
     assert_eq!(rig.tier.status().used, 0);
     rig.stop();
 }
+
+#[test]
+fn a_tier_that_stops_ends_its_warm_up_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::make(dir.path());
+    let rig = Rig::start(&place, keeps_dirty());
+    let tier = rig.tier.clone();
+    let warming = std::thread::spawn(move || {
+        // A block an hour.
+        let rate = std::num::NonZeroU64::new(4);
+        tier.warm((0..12).collect(), rate, |_| true)
+    });
+    while rig.tier.status().used == 0 {
+        std::thread::yield_now();
+    }
+    rig.stop();
+    assert!(warming.join().unwrap().blocks < 12);
+}
