@@ -21,7 +21,7 @@ mkdir mount
 : > log
 truncate -s 64M origin flash
 "$flashdev" tier --origin origin --flash flash --metadata 5M --cache 16M --policy smq \
-    --mode writeback --dirty-target 100 --mount mount --control control > log 2>&1 &
+    --mode writeback --dirty-target 100 --discard --mount mount --control control > log 2>&1 &
 pid=$!
 until grep -q '^ready ' log; do
     [ -e "/proc/$pid" ] || { cat log >&2; exit 4; }

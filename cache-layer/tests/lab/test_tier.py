@@ -348,6 +348,32 @@ def test_a_server_without_what_the_next_boot_needs_is_refused(
     assert cache_device.known_cards(bench.machine) == []
 
 
+def test_larger_sectors_of_the_flash_become_the_cached_devices(bench: Bench) -> None:
+    """Which a file system made for smaller ones does not survive: so it is refused unless asked
+    for."""
+    file = "/run/hotset/4kn.img"
+    bench.sh(f"modprobe loop; udevadm settle; mkdir -p /run/hotset; truncate -s 128M {file}")
+    loop = bench.sh(f"losetup --find --show --sector-size 4096 {file}")
+    try:
+        devicemapper.make(bench.machine, "lab-4kn", f"0 {120 * 2048} linear {loop} 0")
+        bench.sh("udevadm settle")
+        wanted = CreateRequest(
+            "oltp", by_id("lab-4kn"), by_id(ORIGIN), "dm-cache", "oltp", Bytes(64 * MIB)
+        )
+        with pytest.raises(devices.DeviceRefusedError, match=r"of 4096 bytes, \S* of 512:"):
+            creation.create(bench.machine, wanted, False, bench.said.append)
+        assert cache_device.known_cards(bench.machine) == []
+        creation.create(bench.machine, wanted, True, bench.said.append)
+        assert "of 4096 bytes" in " ".join(bench.said)
+        assert bench.sh(f"blockdev --getss {bench.found()[1].device}") == "4096"
+        lifecycle.detach(
+            bench.machine, *bench.found(), False, False, lambda _: None, bench.said.append
+        )
+    finally:
+        bench.crash()
+        bench.sh(f"dmsetup remove --retry lab-4kn || :; losetup --detach {loop}; rm {file}")
+
+
 def test_large_blocks_are_written_back_while_the_disk_is_idle(bench: Bench) -> None:
     """As `create` picks them for more than 1 TiB of cache. With the kernel's own limit of 1 MiB
     under way, none ever was."""
