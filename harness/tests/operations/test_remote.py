@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
+from hotset.cachelayer.common.paths import data_dir
 from hotset.cachelayer.common.units import Bytes
 from hotset.harness.databases import dsn_rules
 from hotset.harness.errors import ForbiddenError
@@ -277,6 +278,21 @@ PLAN = plan_store.SavedPlan(
 
 class FakeJob:
     id = "x"
+
+
+@pytest.mark.parametrize("name", ["data/tokens.json", "data", "config/remote.toml", "", "link/x"])
+def test_nobody_writes_over_what_hotset_keeps(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the administrator lists a folder that it lies in."""
+    for kind in ("data", "config"):
+        monkeypatch.setenv(f"XDG_{kind.upper()}_HOME", str(tmp_path / kind))
+    (tmp_path / "link").symlink_to(data_dir())
+    name = name.replace("data/", "data/hotset/").replace("config/", "config/hotset/")
+    allow(f'folders = ["{tmp_path}"]')
+    for operation, field in (("warmup snapshot", "output"), ("warmup restore", "file")):
+        with pytest.raises(ForbiddenError, match="is in a folder of hotset's own"):
+            run.start(operation, {field: str(tmp_path / name)})
 
 
 def test_a_link_does_not_lead_out(tmp_path: Path) -> None:

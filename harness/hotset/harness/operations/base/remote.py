@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from hotset.cachelayer.common.errors import PrerequisiteError
-from hotset.cachelayer.common.paths import config_dir, repository_file
+from hotset.cachelayer.common.paths import config_dir, data_dir, repository_file
 
 from ...errors import ForbiddenError
 from .kinds import FieldKind
@@ -164,7 +164,14 @@ def _require(allowed: Permitted, field: str, names: Names, text: str, engine: st
 def _require_below(
     allowed: Permitted, field: str, text: str, more: Iterable[str] = (), before: str = ""
 ) -> None:
-    """:raises NotPermittedError: the path leads out of all folders."""
+    """:raises NotPermittedError: the path leads out of all folders, or to what hotset itself keeps:
+    tokens, the console's password, the audit log, jobs and runs."""
+    if any(_leads_into(text, own) for own in (data_dir(), config_dir())):
+        raise NotPermittedError(
+            f"{before}{text} is in a folder of hotset's own: the API and the console name no files"
+            " there, whatever is allowed",
+            field=field,
+        )
     if _is_full(text) and any(_is_below(text, one) for one in (*allowed.folders, *more)):
         return
     what = "is not a full path" if not _is_full(text) else "is not below an allowed folder"
@@ -197,6 +204,14 @@ def _is_below(text: str, folder: str) -> bool:
         return PureWindowsPath(text).is_relative_to(PureWindowsPath(folder))
     real = Path(text).resolve(), Path(folder).resolve()
     return PurePosixPath(text).is_relative_to(folder) and real[0].is_relative_to(real[1])
+
+
+def _leads_into(text: str, own: Path) -> bool:
+    """Whether a path is that of a folder, below it, or above it."""
+    if not text.startswith("/"):
+        return False  # no full path here
+    real, folder = Path(text).resolve(), own.resolve()
+    return real.is_relative_to(folder) or folder.is_relative_to(real)
 
 
 def _is_device(text: str) -> bool:
