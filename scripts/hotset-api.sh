@@ -601,8 +601,8 @@ case $command in
         ;;
     invoke-tpcc)
         finish POST '/tpcc/run' dsn password users warehouses# rampup# duration# engine seed# \
-            think_time? home_warehouses? rate find_rate+ until_steady fresh? threshold+ sample \
-            check? driver -- "$@"
+            items think_time? home_warehouses? rate find_rate+ until_steady fresh? threshold+ \
+            sample check? driver -- "$@"
         ;;
     new-tpch-database)
         finish POST '/tpch/build' dsn password scale# replace? processes# driver engine yes? -- \

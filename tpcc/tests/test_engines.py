@@ -332,6 +332,7 @@ NAMES = [
     "drop",
     "marks",
     "narrow_counters",
+    "isolation",
     "count_orders",
     "read_only",
     "count_warehouses",

@@ -37,6 +37,7 @@ def as_json(value: Value) -> object:
         {"seed": 20261121, "think_time": True},
         {"warehouses": 1, "users": 2},
         {"all_warehouses": False, "users": 12},
+        {"items": "uniform", "seed": 9},
     ],
     ids=str,
 )
@@ -51,7 +52,9 @@ def test_inputs_are_the_same_stream_in_both(changed: dict[str, Any]) -> None:
     ).stdout.splitlines()
     assert len(said) == run.users * count
     for user in range(run.users):
-        terminal = Terminal(user, run.warehouses, run.seed, constants, run.all_warehouses)
+        terminal = Terminal(
+            user, run.warehouses, run.seed, constants, run.all_warehouses, run.items
+        )
         for line in said[user * count : (user + 1) * count]:
             kind, inputs = terminal.next()
             compiled_kind, compiled_inputs, think_s = json.loads(line)

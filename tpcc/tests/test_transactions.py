@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.tpcc.data.nurand import Constants
-from hotset.tpcc.transactions import UNUSED_ITEM, Kind, Terminal, home_of
+from hotset.tpcc.transactions import UNUSED_ITEM, Kind, Terminal, home_of, hottest_fifth
 
 CONSTANTS = Constants.for_run(1)
 
@@ -106,3 +106,28 @@ def test_think_times_have_their_mean_and_limit() -> None:
     times = [user.think_s(Kind.PAYMENT) for _ in range(5000)]
     assert sum(times) / len(times) == pytest.approx(12, rel=0.05)
     assert max(times) <= 120
+
+
+def test_uniform_items_are_hammerdbs_draw_and_mix() -> None:
+    one = Terminal(0, 10, 1, CONSTANTS, True, "uniform")
+    drawn: Counter[int] = Counter()
+    kinds: Counter[Kind] = Counter()
+    for _ in range(23 * 400):
+        kind, inputs = one.next()
+        kinds[kind] += 1
+        if kind is Kind.NEW_ORDER:
+            drawn.update(inputs[4])  # type: ignore[arg-type]
+    assert {kind: count / 400 for kind, count in kinds.items()} == {
+        Kind.NEW_ORDER: 10,
+        Kind.PAYMENT: 10,
+        Kind.ORDER_STATUS: 1,
+        Kind.DELIVERY: 1,
+        Kind.STOCK_LEVEL: 1,
+    }
+    tenth = sum(count for item, count in drawn.items() if item <= 10_000)
+    assert tenth / drawn.total() == pytest.approx(0.1, abs=0.01)
+
+
+def test_the_share_of_the_hottest_blocks() -> None:
+    assert hottest_fifth("uniform") == 0.2
+    assert hottest_fifth("nurand") == pytest.approx(0.62, abs=0.01)

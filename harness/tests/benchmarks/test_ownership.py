@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from hotset.cachelayer.common.errors import RequestError
 from hotset.harness.benchmarks import ownership
 from hotset.harness.benchmarks import tpcc as workload
 from hotset.harness.benchmarks.ownership import TPCC, TPCH, AlreadyLoaded, Kit, NotOurs
@@ -331,17 +332,44 @@ def test_another_tools_tpcc_is_named_and_stays(
     assert session.query(EVERYTHING) == before
 
 
+def _hammerdbs(session: PostgresSession) -> None:
+    for table in tpcc.TABLES.values():
+        columns = ", ".join(f"{one} numeric" for one in reversed(table.columns))
+        session.script(f"CREATE TABLE {table.name} ({columns})")
+    for name in ("neword", "dbms_random"):
+        session.script(
+            f"CREATE FUNCTION {name}(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1'"
+        )
+
+
+def test_a_database_of_another_driver_is_named_before_a_run(
+    hotset: CommandLine, empty: PostgresDatabase, session: PostgresSession
+) -> None:
+    for name in ("hotset", "hammerdb"):
+        workload.require_driver(empty, name)  # the run says that there is nothing
+    make(TPCC, empty)
+    workload.require_driver(empty, "hotset")
+    with pytest.raises(RequestError, match="has hotset's TPC-C, which has other procedures"):
+        workload.require_driver(empty, "hammerdb")
+    session.script("DROP FUNCTION neword, payment, ostat, delivery, slev")
+    ownership.drop(empty, TPCC)
+    _hammerdbs(session)
+    workload.require_driver(empty, "hammerdb")
+    done = run(hotset, empty, "tpcc", "run", "--users", "1")
+    assert done.code == 2
+    assert "has HammerDB's TPC-C" in done.err
+    assert "add --driver hammerdb" in done.err
+    session.script("DROP FUNCTION neword; DROP FUNCTION dbms_random")
+    for name in ("hotset", "hammerdb"):
+        with pytest.raises(RequestError, match="has TPC-C of another tool, without procedures"):
+            workload.require_driver(empty, name)
+
+
 def test_what_hammerdb_built_for_hotset_is_marked_and_goes(
     empty: PostgresDatabase, session: PostgresSession
 ) -> None:
     with ownership.marking_hammerdbs(empty, TPCC):
-        for table in tpcc.TABLES.values():
-            columns = ", ".join(f"{one} numeric" for one in reversed(table.columns))
-            session.script(f"CREATE TABLE {table.name} ({columns})")
-        for name in ("neword", "dbms_random"):
-            session.script(
-                f"CREATE FUNCTION {name}(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1'"
-            )
+        _hammerdbs(session)
     assert len(ownership.drop(empty, TPCC)) == 9
     assert session.query(EVERYTHING) == []
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,11 +31,11 @@ OPTIONS = RunOptions(users=3, warehouses=2, rampup_s=60, duration_s=120, stall_s
 class Session:
     """Answers what hotset asks the server around a run."""
 
-    def __init__(self, answers: dict[str, list[Row]]) -> None:
+    def __init__(self, answers: dict[str, Callable[[], list[Row]]]) -> None:
         self._answers = answers
 
     def query(self, sql: str) -> list[Row]:
-        rows = next(rows for mark, rows in self._answers.items() if mark in sql)
+        rows = next(rows() for mark, rows in self._answers.items() if mark in sql)
         if not rows:
             raise Aborted("error 42P01", False, "no such view")
         return rows
@@ -64,17 +65,27 @@ class Connection:
     engine: str = "postgres"
     counters: list[int] = field(default_factory=lambda: [0, 0])
     rows: dict[str, int] = field(default_factory=dict)
+    orders: list[int] = field(default_factory=lambda: [2 * 10 * 3001 + 7])
     has_counters: bool = True
 
-    def session(self) -> Session:
+    def _counted(self) -> list[Row]:
         self.counters[0] += 2
         self.counters[1] += 5
+        return [tuple(self.counters)]
+
+    def _ordered(self) -> int:
+        self.orders.append(self.orders[-1] + 600)
+        return self.orders[-2]
+
+    def session(self) -> Session:
         counts: list[Row] = list(self.rows.items())
         return Session(
             {
-                "deadlocks": [tuple(self.counters)] if self.has_counters else [],
-                "UNION ALL": counts,
-                "warehouse": [(2,)],
+                "deadlocks": lambda: self._counted() if self.has_counters else [],
+                "d_next_o_id": lambda: [(self._ordered(),)],
+                "isolation": lambda: [("read committed",)],
+                "UNION ALL": lambda: counts,
+                "warehouse": lambda: [(2,)],
             }
         )
 
@@ -121,7 +132,17 @@ def test_a_timed_run(stage: Stage) -> None:
         connection, OPTIONS, stage.folder, observe=seen.append, release=stage.play("good", TPCC)
     )
     assert result.driver == "hammerdb"
-    assert (result.nopm, result.nopm_by_district, result.server_tpm) == (16115, 16115, 37590)
+    assert (result.nopm, result.nopm_by_district, result.server_tpm) == (
+        16115,
+        result.nopm_by_district,
+        37590,
+    )
+    # Counted at the server, and not HammerDB's own number again.
+    assert result.nopm_by_district == pytest.approx(
+        600 / (result.window_end - result.window_start) * 60, rel=0.5
+    )
+    assert result.orders_before == 7
+    assert (result.isolation, result.options.items) == ("read committed", "uniform")
     assert result.kinds["new_order"].committed == 16115 * 2
     assert result.tpm == pytest.approx(16115 * 94 / 40)
     assert result.kinds["payment"].latency_ms.p99 == 16.0

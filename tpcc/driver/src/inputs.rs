@@ -98,7 +98,7 @@ impl<'o> Terminal<'o> {
         // Few enough that looking through them beats a map. (supplying warehouse, item, quantity)
         let mut lines: Vec<(i32, i32, i32)> = Vec::with_capacity(count);
         while lines.len() < count - usize::from(unused) {
-            let item = self.nurand(8191, self.options.constants.item, 1, ITEMS) as i32;
+            let item = self.item() as i32;
             let local = self.random.random() >= 0.01;
             let supply = if local {
                 warehouse
@@ -187,7 +187,17 @@ impl<'o> Terminal<'o> {
         if other < warehouse { other } else { other + 1 }
     }
 
+    fn item(&mut self) -> u32 {
+        if self.options.uniform {
+            return 1 + self.random.below(ITEMS);
+        }
+        self.nurand(8191, self.options.constants.item, 1, ITEMS)
+    }
+
     fn customer(&mut self) -> u32 {
+        if self.options.uniform {
+            return 1 + self.random.below(CUSTOMERS);
+        }
         self.nurand(1023, self.options.constants.customer, 1, CUSTOMERS)
     }
 

@@ -32,6 +32,8 @@ pub struct Options {
     pub think_time: bool,
     /// Transactions are due at random times, whoever is free; otherwise as soon as a user is free.
     pub arrivals: Option<ArrivalOptions>,
+    /// Items and customers by number are drawn uniformly, as by HammerDB; otherwise by NURand.
+    pub uniform: bool,
     /// The constants C of clause 2.1.6.
     pub constants: Constants,
     /// The cards a user shuffles and deals (clause 5.2.4.2), as kinds.

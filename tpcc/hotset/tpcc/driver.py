@@ -8,13 +8,14 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import fields, replace
 from queue import Empty, SimpleQueue
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from .data.nurand import Constants
 from .database import Aborted, Database, LibpqDatabase, Row, ServerGone, Session
 from .native import NativeCrew, settings
 from .processes import Crew, WorkerDied
 from .schema import DISTRICTS, FIRST_ORDER, SetupError, has_statement, statement
+from .transactions import hottest_fifth
 from .window.record import (
     NotServed,
     Phase,
@@ -54,16 +55,20 @@ def run(database: Database, options: RunOptions, observe: Observer = lambda _: N
     KeyboardInterrupt, on Ctrl-C. The workers are gone when either arrives.
     """
     loaded = check_setup(database, options) * DISTRICTS * FIRST_ORDER
-    constants = Constants.for_run(options.seed)
+    constants = Constants.for_run(options.seed if options.popular is None else options.popular)
+    facts: dict[str, Any] = {
+        "isolation": isolation(database),
+        "hottest_fifth": hottest_fifth(options.items),
+    }
     workload = TpccWorkload(database, options, constants)
     try:
-        with _OrderCounter(database) as orders, _crew(workload) as crew:
+        with OrderCounter(database) as orders, _crew(workload) as crew:
             window = follow(crew, workload, observe, orders.ask)
             counted = orders.counts(DRAIN_S)
     except (RunFailed, RunInterrupted) as ended:
-        ended.partial = ended.partial and _of_tpcc(ended.partial, options)
+        ended.partial = ended.partial and _of_tpcc(ended.partial, options, facts)
         raise
-    result = _of_tpcc(window, options)
+    result = _of_tpcc(window, options, facts)
     if counted is None:
         return result
     nopm, first = counted
@@ -86,11 +91,21 @@ def follow(
     return _Run(workload, observe, crew, at_edge).follow()
 
 
-def _of_tpcc(window: WindowResult, options: RunOptions) -> RunResult:
+def isolation(database: Database) -> str | None:
+    """The isolation level of a session like the users', as the server says; None: it does not."""
+    with closing(database.session()) as session:
+        try:
+            ((level,),) = session.query(statement(database.engine, "isolation"))
+        except (Aborted, ValueError):  # a compatible server may lack the view, or its row
+            return None
+    return None if level is None else str(level)
+
+
+def _of_tpcc(window: WindowResult, options: RunOptions, facts: dict[str, Any]) -> RunResult:
     minutes = (window.window_end - window.window_start) / 60
     values = {one.name: getattr(window, one.name) for one in fields(WindowResult)}
     new_orders = window.kinds[NEW_ORDER].committed
-    return RunResult(**{**values, "options": options}, nopm=new_orders / minutes)
+    return RunResult(**{**values, "options": options, **facts}, nopm=new_orders / minutes)
 
 
 def _crew(workload: TpccWorkload) -> Crew | NativeCrew:
@@ -145,7 +160,7 @@ def _check_room(session: Session, connections: str, users: int) -> None:
         )
 
 
-class _OrderCounter:
+class OrderCounter:
     """Reads sum(d_next_o_id) at the window's edges, in a thread: a slow disk delays nothing."""
 
     def __init__(self, database: Database) -> None:
@@ -166,7 +181,7 @@ class _OrderCounter:
                 except (Aborted, ServerGone):
                     self._answers.put(None)  # the users' own connections tell the reason
 
-    def __enter__(self) -> "_OrderCounter":
+    def __enter__(self) -> "OrderCounter":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -21,7 +21,7 @@ from .data.nurand import Constants, stream_words
 from .database import Libpq
 from .processes import WorkerDied, deaf_to_interrupts
 from .schema import PROCEDURES
-from .transactions import DECK, KEYING_S, THINK_S, Kind, home_of
+from .transactions import DECKS, KEYING_S, THINK_S, Kind, home_of
 from .window.record import DriverMissing, RunOptions
 from .window.samples import Tally
 from .worker import (
@@ -78,8 +78,9 @@ def settings(libpq: Libpq, options: RunOptions, constants: Constants) -> dict[st
         "all_warehouses": options.all_warehouses,
         "think_time": options.think_time,
         "arrivals": _arrivals(options, threads),
+        "uniform": options.items == "uniform",
         "constants": asdict(constants),
-        "deck": DECK,
+        "deck": DECKS[options.items],
         "keying_s": [KEYING_S[kind] for kind in Kind],
         "think_s": [THINK_S[kind] for kind in Kind],
         "retries": RETRIES,

@@ -3,10 +3,14 @@
 from collections.abc import Callable
 from decimal import Decimal
 from enum import IntEnum
+from functools import cache
 
-from .data.nurand import LAST_NAMES, Constants, nurand, stream
+import numpy as np
+
+from .data.nurand import LAST_NAMES, Constants, nurand, shares, stream
 from .database import Value
-from .schema import CUSTOMERS, DISTRICTS, ITEMS, PROCEDURES
+from .schema import CUSTOMERS, DISTRICTS, ITEMS, PROCEDURES, TABLES
+from .window.record import Items
 
 
 class Kind(IntEnum):
@@ -42,10 +46,37 @@ DECK: tuple[Kind, ...] = (
 """The cards each user shuffles and deals out, again and again (clause 5.2.4.2): the mix is
 exact after every hundred transactions, and meets the minima of clause 5.2.3."""
 
+DECKS: dict[Items, tuple[Kind, ...]] = {
+    "nurand": DECK,
+    "uniform": (
+        *[Kind.NEW_ORDER] * 10,
+        *[Kind.PAYMENT] * 10,
+        Kind.ORDER_STATUS,
+        Kind.DELIVERY,
+        Kind.STOCK_LEVEL,
+    ),
+}
+"""With HammerDB's draw goes its mix (pgoltp.tcl, mssqlsoltp.tcl: one of 23)."""
+
 KEYING_S: dict[Kind, float] = dict(zip(Kind, (18.0, 3.0, 2.0, 2.0, 2.0), strict=True))
 """Keying times in seconds (clause 5.2.5.7)."""
 THINK_S: dict[Kind, float] = dict(zip(Kind, (12.0, 12.0, 10.0, 5.0, 5.0), strict=True))
 """Mean think times in seconds; each is cut off at ten times its mean (clause 5.2.5.4)."""
+
+BLOCK_BYTES = 64 * 1024
+
+
+@cache
+def hottest_fifth(items: Items) -> float:
+    """The share of the accesses to STOCK that the hottest 20 % of its blocks of 64 KiB get: what
+    decides the hit ratio of a cache smaller than the database."""
+    if items == "uniform":
+        return 0.2
+    rows = BLOCK_BYTES // TABLES["stock"].bytes_per_row
+    by_item = shares(8191, 1, ITEMS)
+    blocks = np.sort(np.add.reduceat(by_item, np.arange(0, ITEMS, rows)))[::-1]
+    return float(blocks[: len(blocks) // 5].sum())
+
 
 UNUSED_ITEM = ITEMS + 1
 """The item number that makes a new-order roll back (clause 2.4.1.5)."""
@@ -69,11 +100,20 @@ class Terminal:
     option of that name does. Without it a user stays at home, and a few users on many
     warehouses touch a small part of the data: then any cache looks good.
 
+    `items` "uniform" draws items, and customers by number, as HammerDB does; last names are drawn
+    by NURand either way.
+
     Two users never share a stream: number and seed together make it.
     """
 
     def __init__(
-        self, user: int, warehouses: int, seed: int, constants: Constants, all_warehouses: bool
+        self,
+        user: int,
+        warehouses: int,
+        seed: int,
+        constants: Constants,
+        all_warehouses: bool,
+        items: Items = "nurand",
     ) -> None:
         self._stream = stream(seed, "user", user)
         # Floats scaled to integers: the library's own integers take five times as long.
@@ -82,6 +122,8 @@ class Terminal:
         self._constants = constants
         self._home, self._district = home_of(user, warehouses)
         self._all = all_warehouses
+        self._uniform_rows = items == "uniform"
+        self._deck = DECKS[items]
         self._hand: list[Kind] = []
         self._inputs: dict[Kind, Callable[[int], tuple[Value, ...]]] = {
             Kind.NEW_ORDER: self.new_order,
@@ -94,7 +136,7 @@ class Terminal:
     def next(self) -> Transaction:
         """Deal the next card and fill in its inputs, in the order of the procedure's parameters."""
         if not self._hand:
-            self._hand = list(DECK)
+            self._hand = list(self._deck)
             self._stream.shuffle(self._hand)
         kind = self._hand.pop()
         warehouse = self._uniform(self._warehouses) if self._all else self._home
@@ -115,7 +157,7 @@ class Terminal:
         count = 5 + int(self._random() * 11)
         unused = self._random() < 0.01
         while len(lines) < count - unused:
-            item = nurand(self._random, 8191, self._constants.item, 1, ITEMS)
+            item = self._item()
             supply = warehouse if self._random() >= 0.01 else self._other_than(warehouse)
             lines[supply, item] = self._uniform(10)
         if unused:
@@ -167,7 +209,14 @@ class Terminal:
         other = self._uniform(self._warehouses - 1)
         return other if other < warehouse else other + 1
 
+    def _item(self) -> int:
+        if self._uniform_rows:
+            return self._uniform(ITEMS)
+        return nurand(self._random, 8191, self._constants.item, 1, ITEMS)
+
     def _customer(self) -> int:
+        if self._uniform_rows:
+            return self._uniform(CUSTOMERS)
         return nurand(self._random, 1023, self._constants.customer, 1, CUSTOMERS)
 
     def _customer_or_name(self) -> tuple[int | None, str | None]:

@@ -80,7 +80,12 @@ class TpccWorkload:
     def user(self, number: int) -> "TpccUser":
         options = self.options
         terminal = Terminal(
-            number, options.warehouses, options.seed, self.constants, options.all_warehouses
+            number,
+            options.warehouses,
+            options.seed,
+            self.constants,
+            options.all_warehouses,
+            options.items,
         )
         return TpccUser(self.database.session(), terminal, number, options.think_time)
 

@@ -166,6 +166,17 @@ class Holdings:
             names |= kit.indexes(self.engine)
         return [one for one in self.things if one.name in names and one not in ours]
 
+    def builder(self) -> str:
+        """Whose procedures a TPC-C database has: "hotset", "hammerdb", another tool by a name of
+        its own, or nothing that shows."""
+        news = [one for one in self.things if one.name == TPCC.routines[0] and one.is_routine]
+        expected = _expected(TPCC, self.engine)[TPCC.routines[0]]
+        if any(one.definition == expected for one in news):
+            return "hotset"
+        if news:
+            return "hammerdb"
+        return self.maker(TPCC) if "TPC-C" in self.maker(TPCC) else ""
+
     def maker(self, kit: Kit) -> str:
         """Who may have made the others, as far as it shows; empty: it does not."""
         for other in KITS:

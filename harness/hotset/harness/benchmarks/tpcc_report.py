@@ -52,6 +52,7 @@ def _run(outcome: Outcome) -> dict[str, Any]:
     }
 
 
+_DRAWN = {"nurand": "NURand", "uniform": "uniform"}
 _CURVE_COLUMNS = ("users", "nopm", "tpm", *window_report.CURVE_COLUMNS)
 
 
@@ -126,6 +127,7 @@ def _run_table(outcome: Outcome) -> RenderableType:
             *window_report.causes(outcome.result),
             *window_report.steadiness(outcome.result),
             *_age(outcome.result),
+            _workload(outcome.result),
         ]
     parts += [Text(f"PLAN_CHANGED: {_flip(one)}", style="yellow") for one in outcome.flips]
     if outcome.time_use is not None and outcome.result is not None:
@@ -176,6 +178,17 @@ def _headline(result: RunResult, partial: bool) -> Text:
         f" {options.users} users, {options.warehouses} warehouses, {seconds:.1f} s",
         style="bold",
     )
+
+
+def _workload(result: RunResult) -> Text:
+    """What it may be compared with."""
+    said = [f"driver {result.driver}", f"items {_DRAWN[result.options.items]}"]
+    if result.hottest_fifth is not None:
+        said.append(f"{result.hottest_fifth:.0%} of stock's accesses on 20 % of its blocks")
+    said.append(f"isolation {result.isolation or 'not known'}")
+    if result.driver == "hotset":
+        said.append(f"seed {result.options.seed}")
+    return Text(f"workload: {', '.join(said)}")
 
 
 def _age(result: RunResult) -> list[Text]:

@@ -6,6 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from hotset.tpcc.database import Aborted
+from hotset.tpcc.driver import OrderCounter, isolation
+from hotset.tpcc.schema import DISTRICTS, FIRST_ORDER, SetupError
+from hotset.tpcc.transactions import hottest_fifth
 from hotset.tpcc.window.latency import NO_LATENCY
 from hotset.tpcc.window.record import (
     KindResult,
@@ -24,6 +27,7 @@ from .build import BuildResult, loaders
 from .build import build as build_schema
 from .jobs import Timing
 from .process.failures import HammerdbFailed, HammerdbRefused
+from .process.output import Line, WindowEdge
 from .process.watch import result_of
 from .release import Release, find
 from .settings import Connection
@@ -36,6 +40,8 @@ _KINDS = {
     "stock_level": "SLEV",
 }
 """Our names and those of HammerDB's client procedures, in capitals in its time profile."""
+_COUNT_S = 10.0
+"""How long a count of orders may be late."""
 _BUILD_STALL_S = 900.0
 
 
@@ -94,8 +100,17 @@ def run(
     _check_warehouses(connection, options.warehouses)
     before = _server_errors(connection)
     text = script.timed(connection.engine, options.users, dictionary)
-    outcome = execute(batch, dictionary, text, users=options.users + 1)
+    with OrderCounter(connection) as orders:
+        watched = replace(batch, observe=_counting(orders, observe))
+        outcome = execute(watched, dictionary, text, users=options.users + 1)
+        counted = orders.counts(_COUNT_S)
     result = _result(options, outcome, _between(before, _server_errors(connection)))
+    result = replace(
+        result,
+        nopm_by_district=counted and counted[0],
+        orders_before=counted and counted[1] - options.warehouses * DISTRICTS * FIRST_ORDER,
+        isolation=isolation(connection),
+    )
     if cause := shortfall(result):
         raise NotServed(cause, result)
     return result
@@ -116,8 +131,22 @@ def whole_minutes(name: str, seconds: float, at_least: int) -> int:
     return minutes
 
 
+def _counting(orders: OrderCounter, observe: Observer) -> Observer:
+    """Have the orders counted at the server when HammerDB's window opens and closes."""
+
+    def seen(line: Line) -> None:
+        if isinstance(line, WindowEdge) and line.phase in ("measure", "done"):
+            orders.ask()
+        observe(line)
+
+    return seen
+
+
 def _check_warehouses(connection: Connection, warehouses: int) -> None:
-    ((count,),) = tables.read(connection, "warehouses")
+    try:
+        ((count,),) = tables.read(connection, "warehouses")
+    except Aborted as error:
+        raise SetupError(f"no TPC-C tables here ({error}): load the database first") from None
     if int(str(count)) != warehouses:
         raise HammerdbRefused(
             f"warehouses {warehouses}: the database has {count}, and HammerDB always runs on all"
@@ -151,12 +180,12 @@ def _result(options: RunOptions, outcome: Outcome, errors: ServerErrors | None) 
     # The profile counts from the first call of the ramp-up; by its mix the window is worked out.
     scale = result.nopm * options.duration_s / 60 / calls["new_order"]
     return RunResult(
-        options=options,
+        options=replace(options, items="uniform"),
+        hottest_fifth=hottest_fifth("uniform"),
         window_start=outcome.edges["measure"],
         window_end=outcome.edges["done"],
         nopm=float(result.nopm),
         tpm=result.nopm * sum(calls.values()) / calls["new_order"],
-        nopm_by_district=float(result.nopm),
         kinds={
             kind: KindResult(round(one.calls * scale), 0, {}, {}, _latency(one))
             for kind, one in timings.items()

@@ -7,6 +7,8 @@ from .arrivals import PATIENCE_S
 from .steady import Steadiness
 
 HIGHEST_RATE_PER_S = 100_000
+Items = Literal["nurand", "uniform"]
+"""How items and customers are drawn: as the specification says (clause 2.1.6), or as HammerDB."""
 PhaseName = Literal["rampup", "measure", "done"]
 
 
@@ -67,11 +69,15 @@ class RunOptions(WindowOptions):
     all_warehouses  each transaction picks its warehouse uniformly; otherwise a user stays at
                     home, and the working set is as small as the number of users
     think_time      keying and think times of clause 5.2.5; without them users never pause
+    items           "uniform": HammerDB's draw of items and customers, and its mix
+    popular         seed of which rows are popular (the constants C of clause 2.1.6); None: `seed`
     """
 
     warehouses: int
     all_warehouses: bool = True
     think_time: bool = False
+    items: Items = "nurand"
+    popular: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no run, naming the field."""
@@ -276,8 +282,12 @@ class RunResult(WindowResult):
                       edges of the window
     kinds             new_order, payment, order_status, delivery, stock_level
     driver            who drove it: hotset's own driver, or hammerdb
+    isolation         the isolation level of the users' sessions, as the server says; None: it
+                      does not
+    hottest_fifth     share of the accesses to STOCK that the hottest 20 % of its blocks of 64 KiB
+                      get, by the way in which items are drawn
 
-    HammerDB tells less, and more of its own. `nopm` is `nopm_by_district` then; `tpm` is worked out
+    HammerDB tells less, and more of its own. `nopm` is what it says then; `tpm` is worked out
     from it by the mix of all calls, which include the ramp-up, and so are the counts in `kinds`;
     latencies are of ramp-up and window together; `series` is empty, and instead there are
 
@@ -294,6 +304,8 @@ class RunResult(WindowResult):
     server_series: list[ServerRate] = field(repr=False, default_factory=list)
     server_errors: ServerErrors | None = None
     orders_before: int | None = None
+    isolation: str | None = None
+    hottest_fifth: float | None = None
 
 
 class RunFailed(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -30,6 +31,9 @@ Warehouses = Annotated[
     int, Field(ge=1, le=1_000_000, description="Warehouses, about 105 MB each."), Cli(short="-w")
 ]
 Seed = Annotated[fields.Seed, Field(description="Seed of all random choices.")]
+_POPULAR = 1
+"""Which rows are popular in runs without a seed: always the same, as with people, but who comes
+asks for other rows of them each time."""
 
 
 class Build(Request):
@@ -101,11 +105,28 @@ class Run(Request):
         Cli(short="-u"),
     ] = "8"
     warehouses: Warehouses = 10
-    rampup: fields.Rampup = 10
+    rampup: Annotated[
+        fields.Rampup | None,
+        Field(description="Seconds to run before measuring starts; default: 10, with HammerDB 60."),
+    ] = None
     duration: fields.Duration = 60
     engine: fields.Product = "postgres"
     password: fields.Password = None
-    seed: Seed = 1
+    seed: Annotated[
+        fields.Seed | None,
+        Field(
+            description="Seed of all random choices; equal seeds access the same rows. By default"
+            " each run has another, and the same rows are popular in all."
+        ),
+    ] = None
+    items: Annotated[
+        Literal["nurand", "uniform"],
+        Field(
+            description="How items and customers are drawn: nurand as TPC-C says, where the hottest"
+            " 20 % of stock's blocks get 62 % of its accesses, or uniform as HammerDB does, with"
+            " its mix of transactions."
+        ),
+    ] = "nurand"
     think_time: Annotated[bool, Field(description="Use keying and think times (clause 5.2.5).")] = (
         False
     )
@@ -217,9 +238,13 @@ def run(request: Run, context: Context) -> RunOutcome:
     options = workload.options(
         users=fields.each_users(request.users)[0],
         warehouses=request.warehouses,
-        rampup_s=request.rampup,
+        rampup_s=(60 if request.driver == "hammerdb" else 10)
+        if request.rampup is None
+        else request.rampup,
         duration_s=request.duration,
-        seed=request.seed,
+        seed=secrets.randbelow(2**32) if request.seed is None else request.seed,
+        popular=_POPULAR if request.seed is None else None,
+        items=request.items,
         all_warehouses=not request.home_warehouses,
         think_time=request.think_time,
         rate=request.rate,

@@ -1,0 +1,2 @@
+-- The isolation level of a session like the users', whatever role and database set.
+SELECT current_setting('transaction_isolation')
