@@ -46,7 +46,8 @@ ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
         "HOTSET_KNOWN_HOSTS": "The file of known host keys, in place of `~/.ssh/known_hosts`.",
         "HOTSET_DSN": "Default of `--dsn`: where the database is, without a password.",
         "HOTSET_PASSWORD": "The database user's password.",
-        "PGPORT": "PostgreSQL's port where the DSN names none.",
+        "PGPORT": "PostgreSQL's port where the DSN names none, as all of libpq's variables hold.",
+        "PGSERVICE": "libpq's service where the DSN names none.",
         "HAMMERDB_HOME": "The unpacked HammerDB release for `--driver hammerdb`.",
         "HOTSET_CONSOLE_PASSWORD_FILE": "A file whose first line becomes the console's password,"
         " when the console starts for the first time without a terminal.",

@@ -55,6 +55,11 @@ def test_the_sentence_says_before_now_and_what_follows() -> None:
         (use(data_read=0.6, cpu=0.4), "60 %, so a larger cache can still help."),
         (use(log=0.3, cpu=0.7), "storage still takes 30 %, so a faster log can still help."),
         (use(data_write=0.2, lock=0.8), "waiting for locks; storage still takes 20 %, so faster"),
+        (
+            use(lock=0.55, log=0.08, cpu=0.37),
+            "takes 55 %, and what those who hold them wait for",
+        ),
+        (use(lock=0.55, log=0.08, cpu=0.37), "whether faster storage would help is not known."),
         (use(client=0.9, log=0.05, cpu=0.05), "is the network and the client; more flash would"),
     ],
 )

@@ -9,6 +9,10 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from hotset.cachelayer.block import devices
+from hotset.cachelayer.block.devicemapper import Part
+from hotset.cachelayer.block.devices import DeviceRefusedError
+from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.provisioning import room
 
 from ..enclosed import Enclosed, enclosed
 
@@ -42,3 +46,46 @@ def test_a_loop_device_without_its_file_does_not_answer(machine: Enclosed, tmp_p
         machine.run(["losetup", "--detach", str(loop)])
     assert not devices.answers(machine, loop)
     assert not devices.answers(machine, PurePosixPath("/dev/no-such-device"))
+
+
+@pytest.mark.parametrize("as_device", [False, True], ids=["a file", "behind a loop"])
+def test_room_on_a_file_system_is_reserved_or_refused_with_the_figures(
+    machine: Enclosed, tmp_path: Path, as_device: bool
+) -> None:
+    """A sparse file promises room that its file system may not have when it is written to."""
+    small = file_of(tmp_path / "small.img", 64)
+    machine.run(["mke2fs", "-q", "-t", "ext4", "-m", "0", str(small)])
+    mounted = tmp_path / "mounted"
+    mounted.mkdir()
+    machine.run(["mount", "-o", "loop", str(small), str(mounted)])
+    flash = mounted / "flash.img"
+    machine.run(["truncate", "-s", "200M", str(flash)])
+    shown = str(flash)
+    try:
+        if as_device:
+            shown = machine.run(["losetup", "--find", "--show", shown]).stdout.strip()
+
+        def reserve(*parts: tuple[int, int]) -> None:
+            wanted = [Part(Bytes(start * MIB), Bytes(size * MIB)) for start, size in parts]
+            room.reserve(machine, PurePosixPath(shown), wanted, True, print)
+
+        def allocated() -> int:
+            said = machine.run(["stat", "--format=%b %B", str(flash)]).stdout
+            blocks, size = map(int, said.split())
+            return blocks * size
+
+        with pytest.raises(DeviceRefusedError, match=r"of its 200.0 MiB.* 133.0 MiB") as refused:
+            reserve((0, 1), (4, 4), (60, 128))
+        assert refused.value.field == "flash"
+        assert allocated() < MIB, "nothing was taken"
+        reserve((0, 1), (4, 4), (60, 30))
+        assert allocated() >= 35 * MIB
+        reserve((0, 1), (4, 4), (60, 30))
+        # Somebody else fills the file system: what was reserved is there.
+        machine.run(["dd", "if=/dev/zero", f"of={mounted}/full", "bs=1M"], check=False)
+        words = ["bs=1M", "count=30", "seek=60", "conv=notrunc,fsync", "status=none"]
+        machine.run(["dd", "if=/dev/urandom", f"of={flash}", *words])
+    finally:
+        if as_device and shown.startswith("/dev/loop"):
+            machine.run(["losetup", "--detach", shown], check=False)
+        machine.run(["umount", str(mounted)])

@@ -10,11 +10,12 @@ from typing import Any, Literal
 
 import pytest
 
-from hotset.cachelayer.block.devices import DeviceRefusedError
+from hotset.cachelayer.block import devices
+from hotset.cachelayer.block.devices import Device, DeviceRefusedError
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import CommandError, PrerequisiteMissingError
 from hotset.cachelayer.hosts.dry_run import DryRun, only_reads
-from hotset.cachelayer.provisioning import adopt, sizing, state
+from hotset.cachelayer.provisioning import adopt, room, sizing, state
 from hotset.cachelayer.provisioning import cache_device as cards
 from hotset.cachelayer.provisioning import create as creation
 from hotset.cachelayer.provisioning.boot import fstab, mounts
@@ -67,6 +68,7 @@ def server(**more: Any) -> Keeping:  # noqa: ANN401
         "wipefs --json /dev/vdb": "",
         "dmsetup ls": "No devices found\n",
         "blockdev --getsize64 /dev/disk/by-id/virtio-slow": str(2 * GIB),
+        "blockdev --getss": "512\n",
         **more,
     }
     return there
@@ -283,7 +285,7 @@ def test_a_flash_with_a_label_is_never_empty() -> None:
         with pytest.raises(DeviceRefusedError, match=r"card main of .*disks: oltp"):
             creation.create(there, WANTED, yes, print)
     there.answers["cat /etc/machine-id"] = "another\n"
-    with pytest.raises(CardError, match=r"belongs to vm; used by two"):
+    with pytest.raises(CardError, match=r"belongs to vm by its label; used by two"):
         adopt.adopt(there, FLASH, False, print)
     said: list[str] = []
     card = adopt.adopt(there, FLASH, True, said.append)
@@ -529,6 +531,50 @@ def test_what_a_boot_or_a_repair_will_need_is_asked_for_before_anything_is_writt
     assert [dict(one.parameters) for one in refused.value.remedies] == [{"kind": "userspace"}]
     assert there.files == {}
     assert there.sectors == {}
+
+
+@pytest.mark.parametrize("kind", ["dm-cache", "bcache"])
+def test_larger_sectors_of_the_flash_are_refused_with_both_figures(kind: KernelKind) -> None:
+    there = server()
+    there.answers = {"blockdev --getss /dev/vdb": "4096\n", **there.answers}
+    wanted = replace(WANTED, kind=kind)
+    with pytest.raises(DeviceRefusedError, match=r"4096 bytes, .* of 512: ") as refused:
+        creation.create(there, wanted, False, lambda _: None)
+    assert (refused.value.field, made(there)) == ("flash", [])
+    remedies = [dict(one.parameters) for one in refused.value.remedies]
+    assert remedies == [{"kind": "userspace"}, {"yes": True}]
+    there.answers["blockdev --getss /dev/vdb"] = "512\n"
+    creation.create(there, wanted, False, lambda _: None)
+
+
+def test_flash_that_only_promises_room_is_refused() -> None:
+    tables = "vg-pool: 0 9 thin-pool 253:1\nvg-flash: 0 9 thin 253:2 1\nvg-x: 0 9 linear 8:0 0\n"
+    below = {"lsblk --inverse": "vg-flash\nvg-pool\nsda\n", "dmsetup table": tables}
+    there = server(**{"readlink -f /dev/disk/by-id/virtio-flash": "/dev/dm-3\n"})
+    there.answers = {**below, **there.answers}
+    with pytest.raises(DeviceRefusedError, match="lies on vg-flash, a thin volume"):
+        creation.create(there, WANTED, False, lambda _: None)
+    assert made(there) == []
+    there.answers["lsblk --inverse"] = "vg-x\nsda\n"
+    room.check(there, "dm-cache", *_inspected(there), False, print)
+
+
+def _inspected(there: FakeMachine) -> tuple[Device, Device]:
+    return devices.inspect(there, FLASH), devices.inspect(there, ORIGIN)
+
+
+def test_a_cache_larger_than_its_origin_is_said_to_be() -> None:
+    said: list[str] = []
+    there = server()
+    there.answers["wipefs --json /dev/vdb"] = ""
+    wanted = replace(WANTED, cache=Bytes(700 * MIB))
+    small = devices.inspect(there, ORIGIN)
+    creation._explain(
+        sizing.choose("dm-cache", "oltp", wanted.cache, Bytes(0), Bytes(GIB), None, None),
+        replace(small, size=Bytes(8 * MIB)),
+        said.append,
+    )
+    assert "the cache (700.0 MiB) is larger than" in said[-1]
 
 
 @pytest.mark.parametrize("kind", ["dm-cache", "bcache"])

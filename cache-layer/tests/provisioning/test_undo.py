@@ -18,6 +18,7 @@ from hotset.cachelayer.provisioning import abandoned, adopt, lifecycle, rename
 from hotset.cachelayer.provisioning import cache_device as cards
 from hotset.cachelayer.provisioning import create as creation
 from hotset.cachelayer.provisioning.cache_device import Card, CardError, Disk
+from hotset.cachelayer.provisioning.identity import reservation
 from hotset.cachelayer.provisioning.identity.origin import OriginId
 from hotset.cachelayer.provisioning.lifecycle import TierRefusedError
 from hotset.cachelayer.provisioning.retune import retune
@@ -460,3 +461,76 @@ def test_a_file_that_is_mounted_beside_its_tier_is_seen() -> None:
     assert "is used past its cache: origin.img is behind /dev/loop7" in seen.notes[-1]
     with pytest.raises(TierRefusedError, match="behind /dev/loop7"):
         lifecycle.activate(there, card, one, nothing)
+
+
+FIRMWARE = "cat /sys/class/dmi/id/product_uuid"
+HERE = "4C4C4544-0042-3510-8051-B7C04F4B4831\n"
+THERE = "4c4c4544-0042-3510-8051-b7c04f4b4832\n"
+
+
+@pytest.mark.parametrize("seen", [THERE, ""])
+def test_a_clone_of_a_machine_does_not_own_its_flash(seen: str) -> None:
+    """It has the same machine-id."""
+    there = tl.server(up=False, **{FIRMWARE: HERE})
+    cards.save(there, CARD)
+    tl.leave(there, "clean")
+    there.answers[FIRMWARE] = HERE.lower()
+    card, one = cards.find(there, "data")
+    cards.require_ours(there, card)
+    there.answers[FIRMWARE] = seen
+    with pytest.raises(CardError, match="on other hardware: this machine is a clone of it"):
+        lifecycle.activate(there, card, one, nothing)
+    assert lifecycle.inspect(there, card, one).report.state == "failed"
+    there.answers[FIRMWARE] = THERE
+    there.answers |= {"find -L": f"{CARD.flash}\n", f"readlink -f {CARD.flash}": f"{CARD.flash}\n"}
+    there.answers["lsblk"] = tl.FREE.replace('"dm"', '"dm", "size": 1')
+    with pytest.raises(CardError, match="on other hardware"):
+        adopt.adopt(there, CARD.flash, False, nothing)
+    cards.require_ours(there, adopt.adopt(there, CARD.flash, True, nothing))
+
+
+@pytest.mark.parametrize("says_nothing", ["", "Not Settable", re.sub(r"\w", "0", HERE)])
+def test_a_label_of_before_is_the_machines_until_it_says_whose(says_nothing: str) -> None:
+    there = tl.server(up=False, **{FIRMWARE: says_nothing})
+    cards.save(there, CARD.with_disk(tl.known()))
+    tl.leave(there, "clean")
+    assert cards.find(there, "data")[0].hardware == ""
+    there.answers[FIRMWARE] = HERE
+    lifecycle.activate(there, *cards.find(there, "data"), nothing)
+    assert cards.find(there, "data")[0].hardware
+    there.answers[FIRMWARE] = THERE
+    with pytest.raises(CardError, match="on other hardware"):
+        cards.require_ours(there, cards.find(there, "data")[0])
+
+
+def test_a_disk_that_is_down_gives_back_what_is_reserved() -> None:
+    """A refused activation, or a crash, had left it so."""
+    listed = json.dumps({"blockdevices": [{"name": "sdb", "type": "disk", "mountpoints": []}]})
+    there, said = tl.server(up=False, lsblk=listed), list[str]()
+    cards.save(there, CARD)
+    there.answers["sg_persist --in --read-reservation"] = f"    Key={reservation.key(there)}\n"
+    lifecycle.deactivate(there, *cards.find(there, "data"), said.append)
+    assert "was still reserved, and is no longer" in said[-1]
+    assert any("--release" in line for line in there.commands)
+    there.answers["sg_persist --in --read-reservation"] = "    Key=0x77\n"
+    lifecycle.deactivate(there, *cards.find(there, "data"), said.append)
+    assert said[-1].endswith("is not active: nothing changed")
+
+
+def test_an_fstab_that_became_read_only_does_not_hold_a_detach_back() -> None:
+    there, said = tl.server(**NOTHING_DIRTY), list[str]()
+    cards.save(there, CARD)
+    lines = "# hotset data: UUID=7 /srv ext4\n/dev/mapper/hotset-data /srv ext4 rw\n"
+    there.files["/etc/fstab"] = (lines, 0o644)
+    write = there.replace
+
+    def replace_(text: str, target: PurePosixPath, mode: int = 0o644) -> None:
+        if target == PurePosixPath("/etc/fstab"):
+            there.run(["sh", "-c", "read-only"])
+        write(text, target, mode)
+
+    there.replace = replace_  # type: ignore[method-assign]
+    there.answers = {"sh -c read-only": 1, **there.answers}
+    lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, said.append)
+    assert "/etc/fstab cannot be changed" in said[0]
+    assert cards.pairs(there) == []

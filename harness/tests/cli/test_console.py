@@ -64,6 +64,21 @@ def test_a_port_that_is_taken_is_named(hotset: CommandLine, tmp_path: Path) -> N
     assert "in use" in done.err
 
 
+def cipher(port: int, offered: str) -> str:
+    """What TLS 1.2 agrees on with a client that offers these."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(offered)
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=60) as line,
+        context.wrap_socket(line) as opened,
+    ):
+        agreed = opened.cipher()
+        assert agreed is not None
+        return agreed[0]
+
+
 @pytest.mark.usefixtures("own_folders")
 def test_tls_lets_other_computers_in_and_keeps_the_cookie_to_itself(tmp_path: Path) -> None:
     key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
@@ -96,6 +111,11 @@ def test_tls_lets_other_computers_in_and_keeps_the_cookie_to_itself(tmp_path: Pa
         assert console.url.startswith("https://0.0.0.0:")
         trusted = ssl.create_default_context(cafile=str(cert))
         answer = httpx.get(console.url.replace("0.0.0.0", "127.0.0.1") + "/login", verify=trusted)  # noqa: S104
+        port = int(console.url.rpartition(":")[2].strip("/"))
+        agreed = cipher(port, "HIGH:@SECLEVEL=0")
+        with pytest.raises(ssl.SSLError):
+            cipher(port, "eNULL:aNULL:AES256-SHA:ECDHE-ECDSA-AES128-SHA:@SECLEVEL=0")
+    assert re.fullmatch("ECDHE-ECDSA-(AES(128|256)-GCM|CHACHA20)-.*", agreed)
     assert answer.status_code == 200
     assert "Secure" in answer.headers["set-cookie"]
     assert "max-age" in answer.headers["strict-transport-security"]

@@ -124,11 +124,11 @@ def test_what_lies_there_already_stays() -> None:
     assert moved == Change(())
 
 
-def test_growth_is_ten_percent_and_only_a_smaller_log_is_enlarged() -> None:
+def test_growth_is_in_fixed_steps_and_only_a_smaller_log_is_enlarged() -> None:
     server = sqlserver(placement=FILES)
     assert statements(server.growth(Bytes(30 * GIB))) == (
-        "ALTER DATABASE [tpcc] MODIFY FILE (NAME = [tpcc], FILEGROWTH = 10%);",
-        "ALTER DATABASE [tpcc] MODIFY FILE (NAME = [tpcc]]log], FILEGROWTH = 10%);",
+        "ALTER DATABASE [tpcc] MODIFY FILE (NAME = [tpcc], FILEGROWTH = 256MB);",
+        "ALTER DATABASE [tpcc] MODIFY FILE (NAME = [tpcc]]log], FILEGROWTH = 64MB);",
         "ALTER DATABASE [tpcc] MODIFY FILE (NAME = [tpcc]]log], SIZE = 30720MB);",
     )
     assert len(statements(server.growth(Bytes(GIB)))) == 2

@@ -13,6 +13,7 @@ import pytest
 
 from hotset.cachelayer.common.errors import PrerequisiteError
 from hotset.harness.databases import connect
+from hotset.harness.databases.base import sql
 from hotset.harness.databases.postgres.client import PostgresDatabase, meaning
 from hotset.tpcc.database import Aborted, CannotConnect, DatabaseError, IntendedRollback, ServerGone
 from tests.postgres_cluster import PASSWORD, Cluster
@@ -119,6 +120,23 @@ def pooler(cluster: Cluster) -> Iterator[int]:
     threading.Thread(target=serve, daemon=True).start()
     yield listening.getsockname()[1]
     listening.close()
+
+
+@pytest.mark.database
+def test_targets_have_the_size_of_their_files(empty: PostgresDatabase) -> None:
+    """Documents lie in a table's TOAST; and nobody has analysed what was loaded a second ago."""
+    with closing(empty.session()) as session:
+        session.script(
+            "CREATE TABLE document (body text);"
+            " ALTER TABLE document ALTER body SET STORAGE EXTERNAL;"
+            " INSERT INTO document SELECT repeat('x', 1000000) FROM generate_series(1, 3);"
+            " CREATE TABLE small AS SELECT n FROM generate_series(1, 20000) AS n"
+        )
+        found = dict(session.query(sql("postgres", "targets").format(top=100)))
+    assert int(str(found["table:public.document"])) > 3_000_000
+    assert int(str(found["table:public.small"])) > 500_000
+    tables = [name for name in found if str(name).startswith("table:public.")]
+    assert tables == ["table:public.document", "table:public.small"]
 
 
 @pytest.mark.database

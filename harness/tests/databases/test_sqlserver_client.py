@@ -25,6 +25,7 @@ from hotset.harness.databases.sqlserver.client import (
     _bound,
     meaning,
 )
+from hotset.harness.databases.sqlserver.statements import SqlServerStatements
 from hotset.harness.databases.sqlserver.tpch import SqlServerTpch, _lines
 from hotset.harness.databases.sqlserver.tpch import _meaning as _tpch_meaning
 from hotset.tpcc.database import (
@@ -238,6 +239,67 @@ def test_several_messages_are_one_line() -> None:
     )
     found = odbc.failure(pyodbc.Error("28000", text))
     assert found == odbc.Failure("28000", (18456, 18456), "Login failed for user 'u'.")
+
+
+def test_brackets_of_the_message_itself_stay() -> None:
+    """Why a certificate is refused, and which object it is about."""
+    tls = "[error:0A000086:SSL routines::certificate verify failed:self-signed certificate]"
+    text = f"[08001] {DRIVER}SSL Provider: {tls} (-1) (SQLDriverConnect)"
+    assert odbc.failure(pyodbc.Error("08001", text)).message == f"SSL Provider: {tls}"
+    text = (
+        f"[42000] {DRIVER}[SQL Server]object [dbo].[orders] of [dba] is busy (51000) (SQLExecute)"
+    )
+    found = odbc.failure(pyodbc.Error("42000", text))
+    assert found.message == "object [dbo].[orders] of [dba] is busy"
+    assert "trust=yes" in odbc._refusal("certificate verify failed")
+
+
+class CountingServer:
+    """Counts transactions as the server does, and who asks for the count."""
+
+    def __init__(self) -> None:
+        self.open = self.asked = 0
+        self.description: object = None
+
+    def cursor(self) -> CountingServer:
+        return self
+
+    def execute(self, text: str, *_: object) -> None:
+        self.description = None
+        if text == "SELECT @@TRANCOUNT":
+            self.asked += 1
+            self.description = [("",)]
+        elif "ROLLBACK" in text:
+            self.open = 0
+        else:
+            self.open += text.startswith(("BEGIN TRAN", "EXEC begin_one"))
+            self.open -= text.startswith("COMMIT")
+
+    def fetchall(self) -> list[tuple[int]]:
+        return [(self.open,)]
+
+    def nextset(self) -> bool:
+        return False
+
+
+def test_a_transaction_that_a_script_leaves_open_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = CountingServer()
+    monkeypatch.setattr(odbc, "connect", lambda _: (server, True))
+    database = dsn.parse("sqlserver://u@h/d")
+    client = SqlServerStatements(database, "simple")
+
+    def run(*texts: str) -> bool:
+        for text in texts:
+            client.execute((text,), ())
+        return client.in_transaction()
+
+    assert not run("BEGIN TRANSACTION", "INSERT x", "COMMIT")
+    assert server.asked == 1, "after the first run, to be sure"
+    assert not run("BEGIN TRANSACTION", "INSERT x", "COMMIT")
+    assert server.asked == 1, "what ends what it begins costs no question"
+    assert run("BEGIN TRANSACTION", "INSERT x")
+    client.rollback()
+    assert run("EXEC begin_one"), "a procedure's own"
 
 
 def test_tpch_errors() -> None:

@@ -15,7 +15,7 @@ from . import abandoned
 from . import cache_device as cards
 from .boot import startup, udev
 from .cache_device import Card, CardError, Disk
-from .identity import origin, owner
+from .identity import origin
 
 Say = Callable[[str], None]
 
@@ -37,7 +37,7 @@ def scan(machine: Machine) -> tuple[list[Found], list[str]]:
     """
     cards.need_root(machine)
     known = {card.uuid: card.name for card in cards.known_cards(machine) if card.uuid}
-    me, found, problems = owner.host_id(machine), list[Found](), list[str]()
+    found, problems = list[Found](), list[str]()
     for device in devices.every(machine):
         try:
             card = cards.labelled(machine, device.node)
@@ -45,7 +45,9 @@ def scan(machine: Machine) -> tuple[list[Found], list[str]]:
             problems.append(f"{device.path}: {error}")
             continue
         if card is not None:
-            found.append(Found(device.path, card, card.host == me, known.get(card.uuid)))
+            found.append(
+                Found(device.path, card, cards.is_ours(machine, card), known.get(card.uuid))
+            )
     return found, problems
 
 
@@ -74,12 +76,13 @@ def adopt(
             field="flash",
         )
     _require_original(machine, card, device)
-    if card.host != owner.host_id(machine):
+    if not cards.is_ours(machine, card):
         if not take_over:
             raise CardError(
-                f"{flash} belongs to {card.host_name}; used by two servers, its data is destroyed",
+                f"{flash} belongs to {cards.owner_in_words(machine, card)}; used by two servers,"
+                " its data is destroyed",
                 Remedy(
-                    f"make it this server's, once {card.host_name} no longer uses it",
+                    "make it this server's, once no other uses it",
                     parameters={"take_over": True},
                 ),
                 field="flash",

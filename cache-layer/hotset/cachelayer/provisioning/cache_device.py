@@ -96,10 +96,12 @@ class Disk:
 class Card:
     """A flash device and what it was cut into. ``size`` is the device's.
 
-    ``uuid`` names it for good, ``host`` the machine it belongs to (:mod:`.owner`), ``host_name``
-    is what people call that. All three are empty for a card that has no label yet. ``devices``:
-    what its volume is made by, and which kinds of tier it may have: the kernel's, or those in user
-    space. ``new``: its first disk is still being created; cut short, nothing of the card stays.
+    ``uuid`` names it for good, ``host`` and ``hardware`` the machine it belongs to
+    (:mod:`.owner`), ``host_name`` is what people call that. All are empty for a card that has no
+    label yet, ``hardware`` also where the firmware does not tell, and of labels of before.
+    ``devices``: what its volume is made by, and which kinds of tier it may have: the kernel's, or
+    those in user space. ``new``: its first disk is still being created; cut short, nothing of the
+    card stays.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Card:
     generation: int = 0
     devices: Literal["mapper", "loop"] = "mapper"
     new: bool = False
+    hardware: str = ""
 
     @property
     def volume_slice(self) -> Slice:
@@ -354,6 +357,24 @@ def _as_labelled(machine: Machine, card: Card) -> tuple[Card, str | None]:
     return (replace(found, name=card.name, flash=card.flash) if is_newer else card), None
 
 
+def is_ours(machine: Machine, card: Card) -> bool:
+    """Whether a card belongs to this machine, and to no clone of it. Of a label of before that is
+    not known: it counts as the machine's, which its next activation or change says."""
+    if card.host and card.host != owner.host_id(machine):
+        return False
+    return card.hardware in ("", owner.hardware_id(machine))
+
+
+def owner_in_words(machine: Machine, card: Card) -> str:
+    """Whose a card is that is not this machine's."""
+    if card.host != owner.host_id(machine):
+        return f"{card.host_name} by its label"
+    return (
+        f"{card.host_name} by its label, as it was on other hardware: this machine is a clone of"
+        " it, or has another mainboard or hypervisor now"
+    )
+
+
 def require_ours(machine: Machine, card: Card) -> Card:
     """See that the flash is the card's and the card this machine's, before anything changes;
     returns the card as its label has it, or as it is if it is newer.
@@ -363,12 +384,12 @@ def require_ours(machine: Machine, card: Card) -> Card:
     newest, problem = _as_labelled(machine, card)
     if problem:
         raise CardError(problem, Remedy("see all labels", "tier scan"))
-    if newest.host and newest.host != owner.host_id(machine):
+    if not is_ours(machine, newest):
         raise CardError(
-            f"card {card.name}: {card.flash} belongs to {newest.host_name} by its label; used by"
+            f"card {card.name}: {card.flash} belongs to {owner_in_words(machine, newest)}; used by"
             " two servers, its data is destroyed",
             Remedy(
-                f"make it this server's, once {newest.host_name} no longer uses it",
+                "make it this server's, once no other uses it",
                 "tier import",
                 {"flash": str(card.flash), "take_over": True},
             ),
@@ -396,6 +417,7 @@ def save(machine: Machine, card: Card, *, take_over: bool = False) -> Card:
         uuid=card.uuid or str(uuid.uuid4()),
         host=owner.host_id(machine),
         host_name=owner.host_name(machine),
+        hardware=owner.hardware_id(machine),
         generation=max(card.generation, known.generation if known else 0) + 1,
     )
     text = render(card)

@@ -24,11 +24,11 @@ from ..hosts.base import Machine
 from ..tiers import userspace
 from ..tiers.base import TierKind, TierSpec, WriteMode
 from . import cache_device as cards
-from . import prerequisites, sizing, state
+from . import prerequisites, room, sizing, state
 from .boot import fstab, startup, udev
 from .cache_device import Card, CardError, Disk
 from .identity import origin as origins
-from .identity import owner, reservation
+from .identity import reservation
 from .sizing import Choice, DatabaseKind
 from .state import TierRecord
 
@@ -94,6 +94,7 @@ def create(
     _check_files(wanted.kind, origin, device)
     prerequisites.require(machine, wanted.kind)
     _check_devices(machine, card, device, origin, yes)
+    room.check(machine, wanted.kind, device, origin, yes, say)
     chosen = _choose(wanted, card, device, origin)
     _explain(chosen, origin, say)
     entries = _entries(machine, wanted, yes)
@@ -103,6 +104,8 @@ def create(
     disk = replace(disk, reserve=wanted.reserve and not origin.is_file)
     if new:
         device = _agreed(machine, device, yes, say, confirm)
+    parts = (flash.Part(Bytes(0), RESERVED), *card.volume, *disk.metadata, *disk.cache)
+    room.reserve(machine, device.node, parts, yes, say)
     with _reserved(machine, card, disk, wanted, say):
         if new:
             _empty(machine, device)
@@ -163,6 +166,11 @@ def _check_kind(card: Card | None, wanted: CreateRequest) -> None:
 def _explain(chosen: Choice, origin: Device, say: Say) -> None:
     for reason in chosen.reasons:
         say(reason)
+    if chosen.spec.cache > origin.size:
+        say(
+            f"the cache ({chosen.spec.cache}) is larger than {origin.path} ({origin.size}): what is"
+            " more stays empty"
+        )
     if "LVM2_member" in origin.signatures:
         say(
             f"{origin.path} is a physical volume: udev no longer hands it to LVM, but LVM's own"
@@ -305,7 +313,7 @@ def _card_of(machine: Machine, device: Device) -> Card | None:
         if card.flash == device.path or PurePosixPath(node) == device.node:
             return card
     found = cards.labelled(machine, device.node) if device.readable else None
-    if found is None or found.host != owner.host_id(machine):
+    if found is None or not cards.is_ours(machine, found):
         return None
     # Of a first creation that was cut short before its copy in /etc was written.
     is_cut_short = all(disk.phase == "creating" for disk in found.disks)

@@ -83,9 +83,10 @@ def inspect(machine: Machine, card: Card, disk: Disk) -> DiskState:
             f"the origin {disk.origin} is not there: connect it (iSCSI: log in); if it is gone for"
             f" good, `hotset tier detach {disk.name}` gives the disk up"
         )
-    if answers and card.host and card.host != owner.host_id(machine):
+    if answers and not cards.is_ours(machine, card):
         state_ = "failed"
-        notes.append(f"the flash belongs to {card.host_name} by its label: import it to take over")
+        whose = cards.owner_in_words(machine, card)
+        notes.append(f"the flash belongs to {whose}: import it to take over")
     return DiskState(card, disk, replace(report, state=state_, notes=tuple(notes)), answers)
 
 
@@ -189,6 +190,8 @@ def _with_origin(machine: Machine, card: Card, disk: Disk) -> tuple[Card, Disk]:
     """The disk, its origin seen to be the very one; of before there were labels, with a label."""
     if disk.origin_id is not None:
         origin.require_same(machine, disk.name, disk.origin, disk.origin_id)
+        if card.hardware != owner.hardware_id(machine):
+            card = cards.save(machine, card)
         return card, disk
     disk = replace(disk, origin_id=origin.identify(machine, disk.origin))
     return cards.save(machine, card.with_disk(disk)), disk
@@ -529,8 +532,15 @@ def _forget(machine: Machine, card: Card, disk: Disk, say: Say, *, waits: bool =
     pins.forget(machine, disk.name)
     systemd_unit.remove(machine, card, disk, waits)
     udev.show_origin(machine, disk)
-    for line in fstab.restore(machine, disk):
-        say(f"/etc/fstab: {line}")
+    try:
+        for line in fstab.restore(machine, disk):
+            say(f"{fstab.PATH}: {line}")
+    except CommandError as error:
+        # Whoever made it read-only can do that; the disk is not held back for it.
+        say(
+            f"{fstab.PATH} cannot be changed ({error}): put the lines after `# hotset {disk.name}:`"
+            f" in the place of those that mount {disk.device}"
+        )
     if [one.name for one in card.disks] == [disk.name]:
         volume = card.volume_slice.path
         for folder in fstab.folders(machine, volume):

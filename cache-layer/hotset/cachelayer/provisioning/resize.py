@@ -8,6 +8,7 @@ can do neither; it lets go of its cache, which begins empty afterwards, while th
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from ..block.devicemapper import UNIT, Part, device_size
 from ..common.errors import Remedy
@@ -19,6 +20,7 @@ from ..tiers.bcache import CACHE_MIN, Bcache
 from ..tiers.dmcache import DmCache
 from ..tiers.userspace import Userspace
 from . import cache_device as cards
+from . import room
 from .boot import systemd_unit
 from .cache_device import Card, CardError, Disk
 from .identity import origin
@@ -58,6 +60,9 @@ def resize(
         systemd_unit.renew(machine, card, disk)
         say("the origin and the cache are as they were: nothing changed")
         return
+    if wanted > before.spec.cache:
+        node = machine.run(["readlink", "-f", str(card.flash)]).stdout.strip()
+        room.reserve(machine, PurePosixPath(node or card.flash), disk.cache, False, say)
     if not may_flush:
         _check_dirty(tier, before, wanted)
     if isinstance(tier, Bcache):

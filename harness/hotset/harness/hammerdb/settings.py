@@ -235,7 +235,8 @@ def _pg_tpch(connection: Connection, asked: Tpch) -> dict[str, str]:
 def _postgres_port(connection: Connection) -> int:
     """:raises HammerdbRefused: libpq takes it from where HammerDB does not look."""
     elsewhere = {"service", "port"} & dict(getattr(connection, "more", ())).keys()
-    if not connection.port and (elsewhere or {"PGPORT", "PGSERVICE"} & os.environ.keys()):
+    environment = os.environ.get("PGPORT") or os.environ.get("PGSERVICE")
+    if not connection.port and (elsewhere or environment):
         raise HammerdbRefused("HammerDB takes one host and one port: name both in the DSN")
     return connection.port or 5432
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..file_labels import Label, Level
 
 _MIB = 1024**2
+_DATA_STEP_MB, _LOG_STEP_MB = 256, 64
 _UNLIMITED = Bytes(2147483647 * _MIB)
 """What `max server memory` says when nobody has set it."""
 _SMALLEST_CAP = Bytes(512 * _MIB)
@@ -117,13 +118,21 @@ class SqlServerEngine(Adapter):
         return Change(tuple(statements), restart=bool(statements), notes=tuple(notes))
 
     def growth(self, log_size: Bytes) -> Change | Unavailable:
-        """Data and log grow by 10 %; the log is made ``log_size`` large if it is smaller."""
+        """Data and log grow by fixed steps; the log is made ``log_size`` large if it is smaller.
+
+        A share of a large file is a long standstill: the log is filled with zeros, but (from 2022
+        on) for steps of up to 64 MB; so are data files without instant file initialisation.
+        """
         placement = self.placement()
         if isinstance(placement, Unavailable):
             return placement
         own = [one for one in placement if one.database == self._database]
         statements = [
-            self._sql("grow_file").format(database=_name(one.database), name=_name(one.name))
+            self._sql("grow_file").format(
+                database=_name(one.database),
+                name=_name(one.name),
+                megabytes=_LOG_STEP_MB if one.kind == "log" else _DATA_STEP_MB,
+            )
             for one in own
         ]
         statements += [

@@ -56,7 +56,9 @@ class Failure:
 _GONE_NUMBERS = frozenset({596, 6005, 10053, 10054, 10060})
 """Killed session; shutdown in progress; connection aborted, reset, timed out (TCP's own)."""
 _NUMBER = re.compile(r" \((-?\d+)\)(?= \(SQL\w+\)|;|$)")
-_PREFIX = re.compile(r"(?:\[[^\]]*\])+\s*")
+_PREFIX = re.compile(r"^\[[0-9A-Z]{5}\]\s*(?:\[[^\]]*\]){0,3}\s*")
+"""SQLSTATE, vendor, driver, server. What stands in brackets behind them is the message's own."""
+_NEXT = re.compile(r"; (?=\[[0-9A-Z]{5}\] )")
 _CALL = re.compile(r"(?: \(-?\d+\))? \(SQL\w+\)$| \(-?\d+\)$")
 
 
@@ -68,10 +70,8 @@ def failure(error: pyodbc.Error) -> Failure:
     state = str(error.args[0]) if error.args else ""
     text = " ".join(str(error.args[1] if len(error.args) > 1 else error).split())
     numbers = tuple(int(number) for number in _NUMBER.findall(text))
-    parts = [_CALL.sub("", _PREFIX.sub("", part)).strip() for part in text.split("; [")]
-    # After the split the later parts have lost their opening bracket.
-    cleaned = [re.sub(r"^[0-9A-Z]{5}\]\s*", "", part) for part in parts]
-    return Failure(state, numbers, "; ".join(dict.fromkeys(filter(None, cleaned))))
+    parts = [_CALL.sub("", _PREFIX.sub("", part)).strip() for part in _NEXT.split(text)]
+    return Failure(state, numbers, "; ".join(dict.fromkeys(filter(None, parts))))
 
 
 def driver(wanted: str | None) -> str:
@@ -150,9 +150,16 @@ def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
             connection_string(database, name), autocommit=True, timeout=CONNECT_TIMEOUT_S
         )
     except module.Error as error:
-        reason = _unreachable(database) or failure(error).message
+        reason = _unreachable(database) or _refusal(failure(error).message)
         raise ConnectionError(f"cannot connect to {database.where}: {reason}") from None
     return connection, not is_freetds(name)
+
+
+def _refusal(message: str) -> str:
+    """With what helps, where a DSN can: a server signs its own certificate when it is installed."""
+    if "certificate" in message:
+        return f"{message}. If you trust this server's own certificate, add trust=yes to the DSN"
+    return message
 
 
 def _unreachable(database: Address) -> str | None:

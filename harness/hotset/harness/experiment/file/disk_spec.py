@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from hotset.cachelayer.block.flashdev import Model
 from hotset.cachelayer.common.units import Bytes
 
-from ...benchmarks.disks import reread
+from ...benchmarks.disks import raffle, reread
 from ...benchmarks.disks.arrays import Load
 from ...benchmarks.disks.search import SearchLoad
 from .workload_tables import Name, Table, texts
@@ -92,6 +92,14 @@ class DiskSpec(Table):
     @property
     def scenario(self) -> Literal["reread", "arrays"]:
         return "arrays" if self.reread is None else "reread"
+
+    @property
+    def disk_bytes(self) -> int:
+        """The most that the files on a disk take on this computer."""
+        return max(
+            len(raffle.WEIGHTS) * int(self.reread.size) if self.reread else 0,
+            int(self.arrays.size) if self.arrays else 0,
+        )
 
     @property
     def files(self) -> list[str]:

@@ -295,6 +295,13 @@ class Spec(Table):
     exit code 5."""
 
     @property
+    def disk_bytes(self) -> int:
+        """The most that its modelled disks take on this computer."""
+        slow = 0 if self.storage.device else self.storage.size
+        flash = 0 if self.flash.device else self.flash.size
+        return int(slow + flash)
+
+    @property
     def database_bytes(self) -> Bytes:
         """What the databases will take, tables and indexes."""
         warehouses = self.tpcc.warehouses * WAREHOUSE_BYTES if self.tpcc else 0

@@ -44,7 +44,7 @@ def _run(folder: Path) -> tuple[int, str]:
     """Its exit code, and why it failed."""
     from ...terminal import structured
     from ...terminal.progress import Reporter
-    from . import registry, remote
+    from . import registry, remote, room
     from .context import Context
 
     try:
@@ -53,7 +53,10 @@ def _run(folder: Path) -> tuple[int, str]:
         # It was checked as JSON before it came here.
         request = found.parse(task["request"], strict=False)
         context = Context(
-            Reporter(), lambda text: structured.emit(say=text), require_files=remote.require_files
+            Reporter(),
+            lambda text: structured.emit(say=text),
+            require_files=remote.require_files,
+            require_room=room.require_lab,
         )
         result = found.function(request, context)
         document = result.document()

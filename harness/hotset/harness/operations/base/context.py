@@ -28,6 +28,10 @@ def _nobody_minds(texts: Iterable[str], field: str) -> None:
     """The command line may name any file."""
 
 
+def _nobody_measures(wanted: int, field: str) -> None:
+    """The command line may fill the disk."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """Where progress goes.
@@ -37,6 +41,8 @@ class Context:
     :ivar require_files: refuses the files that another one names, of the field that is given, where
         who asks may not name them.
     :ivar unwritten: what `write` could not write; whoever shows the result says so afterwards.
+    :ivar require_room: refuses to make files of so many bytes here, for the field that is given,
+        where who asks has to leave room.
     :ivar ask_for_name: has the name typed of what is about to be overwritten, which is described:
         of those who can be asked. It raises where another one is typed.
     """
@@ -45,6 +51,7 @@ class Context:
     message: Callable[[str], None] = _nobody
     ask_for_name: Callable[[str, str], None] = _nobody
     require_files: Callable[[Iterable[str], str], None] = _nobody_minds
+    require_room: Callable[[int, str], None] = _nobody_measures
     unwritten: list[OutputError] = field(default_factory=list)
 
     def write(self, output: Path | None, text: str) -> None:

@@ -16,7 +16,7 @@ from ...databases.connect import check_dsn
 from ...errors import ForbiddenError, KnownError, foreseen
 from ...jobs import store
 from ...jobs.store import Job
-from . import audit, registry, remote
+from . import audit, registry, remote, room
 from .audit import ITSELF, Caller
 from .context import Context
 from .registry import Kind, Operation, Request
@@ -82,6 +82,7 @@ def start(
     if found.kind is not Kind.JOB:
         raise RequestError(f"{name} answers at once: it is not a job")
     request = _request(found, values, strict, caller)
+    room.require(found.fields, dict(request))
     given = audit.values_of(request)
     secret = getattr(request, "password", None)
     whole = given if secret is None else {**given, "password": secret.get_secret_value()}

@@ -16,6 +16,7 @@ from ..base.context import Context
 from ..base.registry import Kind, Request, operation
 from ..base.result import Result
 from ..base.rights import Needs, Right
+from ..base.room import Makes
 from . import disk
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class MeasureArrays(Request):
-    size: Annotated[fields.Size, Field(description="Size of the test file.")] = "1GiB"
+    size: Annotated[fields.Size, Field(description="Size of the test file."), Makes()] = "1GiB"
     seconds: Annotated[float, Field(ge=0.5, le=3600, description="Seconds of each run.")] = 5.0
     repeats: Annotated[
         int, Field(ge=1, le=1000, description="How often each line is measured.")

@@ -22,6 +22,7 @@ from ..base.outputs import check_output
 from ..base.registry import Cli, Kind, Nothing, OnThisComputer, Request, operation
 from ..base.result import Result
 from ..base.rights import Needs, Right
+from ..base.room import Makes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -114,7 +115,7 @@ class Bench(Request):
         fields.DiskModel | None,
         Field(description="Measure a device model instead: its name or JSON file."),
     ] = None
-    size: Annotated[fields.Size, Field(description="Size of the test file.")] = "1GiB"
+    size: Annotated[fields.Size, Field(description="Size of the test file."), Makes()] = "1GiB"
     repeats: Annotated[
         int, Field(ge=1, le=1000, description="How often each line is measured.")
     ] = 5
@@ -263,7 +264,9 @@ class Raffle(Request):
         ),
         Needs(Right.ADMIN),
     ] = None
-    size: Annotated[fields.Size, Field(description="Size of each of the ten files.")] = "100MB"
+    size: Annotated[
+        fields.Size, Field(description="Size of each of the ten files."), Makes(files=10)
+    ] = "100MB"
     passes: Annotated[int, Field(ge=1, le=1000, description="How often to draw all tickets.")] = 2
     warm: Annotated[bool, Field(description="Let the page cache help after the first pass.")] = (
         False
@@ -484,7 +487,7 @@ class CalibrateDisk(Request):
     time_scale: Annotated[
         float, Field(ge=0.1, le=1000, description="Slow the model down by this factor.")
     ] = 1.0
-    size: Annotated[fields.Size, Field(description="Size of the disk.")] = "1GiB"
+    size: Annotated[fields.Size, Field(description="Size of the disk."), Makes()] = "1GiB"
     machine: Annotated[LabMachine, Field(description="The lab's machine.")] = "auto"
 
 

@@ -201,6 +201,7 @@ def _read(file: Path, replaced: list[str], context: Context) -> Spec | DiskSpec:
         file, tuple(replaced), lambda files: context.require_files(files, "file")
     )
     context.require_files(wanted.files, "file")
+    context.require_room(wanted.disk_bytes, "set")
     return wanted
 
 

@@ -19,6 +19,7 @@ from ..base.context import Context
 from ..base.registry import Kind, OnThisComputer, Request, operation
 from ..base.result import Result
 from ..base.rights import Right
+from ..base.room import Makes
 from . import disk
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class CalibrateAll(Request):
             " read' or '64k write'. Repeatable."
         ),
     ] = []
-    size: Annotated[fields.Size, Field(description="Size of each device.")] = "1GiB"
+    size: Annotated[fields.Size, Field(description="Size of each device."), Makes()] = "1GiB"
     seconds: Annotated[
         int, Field(ge=2, le=3600, description="Seconds of a run at most; fast cells take fewer.")
     ] = 5

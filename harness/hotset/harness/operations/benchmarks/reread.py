@@ -16,6 +16,7 @@ from ..base.context import Context
 from ..base.registry import Kind, Request, operation
 from ..base.result import Result
 from ..base.rights import Right
+from ..base.room import Makes
 from . import disk
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class RereadDisks(Request):
     size: Annotated[
         fields.Size,
         Field(description="Size of each of the ten files; small ones stay in a disk's own buffer."),
+        Makes(files=10),
     ] = "100MB"
     passes: Annotated[
         int, Field(ge=1, le=1000, description="Passes without the page cache; one with it follows.")

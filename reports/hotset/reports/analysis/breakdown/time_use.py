@@ -94,6 +94,12 @@ def _doing(name: TimeClass) -> str:
 def _verdict(document: RunDocument, after: TimeUse) -> str:
     """What more flash would do, by what storage still takes, and takes on flash alone."""
     share, ceiling = storage_share(after), of(document, "all-flash")
+    if share < STORAGE_MATTERS and after.lock >= STORAGE_MATTERS:
+        # Who holds a lock may itself wait for the disk or the log.
+        return (
+            f"waiting for locks takes {words.percent(after.lock, 0)}, and what those who hold them"
+            " wait for was not looked at: whether faster storage would help is not known"
+        )
     if share < STORAGE_MATTERS:
         return "more flash would not help"
     if idle := _idle_storage(document, after):

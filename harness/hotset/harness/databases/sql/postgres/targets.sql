@@ -1,6 +1,6 @@
 -- What a warm-up or a pin can name here: all databases, and this one's tables and indexes with their
--- bytes as the planner knows them; partitioned ones first (their partitions have the bytes), then
--- the largest. TOAST comes with its table.
+-- bytes in their files, analysed or not; partitioned ones first (their partitions have the bytes),
+-- then the largest. TOAST comes with its table, and counts.
 SELECT target, bytes FROM (
     SELECT 'database:' || datname AS target, NULL::bigint AS bytes, 0 AS kind
       FROM pg_database WHERE datallowconn AND NOT datistemplate
@@ -8,7 +8,8 @@ SELECT target, bytes FROM (
     SELECT CASE WHEN c.relkind IN ('i', 'I') THEN 'index:' ELSE 'table:' END
            || quote_ident(n.nspname) || '.' || quote_ident(c.relname),
            CASE WHEN c.relkind IN ('p', 'I') THEN NULL
-           ELSE greatest(c.relpages, 0) * current_setting('block_size')::bigint END,
+                WHEN c.relkind = 'i' THEN pg_relation_size(c.oid)
+                ELSE pg_table_size(c.oid) END,
            CASE WHEN c.relkind IN ('p', 'I') THEN 1 ELSE 2 END
       FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
      WHERE c.relkind IN ('r', 'm', 'p', 'i', 'I') AND c.relpersistence <> 't'

@@ -1,1 +1,1 @@
-ALTER DATABASE {database} MODIFY FILE (NAME = {name}, FILEGROWTH = 10%);
+ALTER DATABASE {database} MODIFY FILE (NAME = {name}, FILEGROWTH = {megabytes}MB);
