@@ -100,9 +100,10 @@ def test_scripts_are_suggested_and_run(
     calls = [one["calls"] for one in found["scripts"]]
     assert sorted(calls) == [10, 20, 30, 40, 50]
     assert max(weights) / min(weights) == pytest.approx(5, rel=0.1)
-    (left,) = found["left_out"]
-    assert "json" in left["statement"]
+    left = next(one for one in found["left_out"] if "json" in one["statement"])
     assert "syntax error" in left["reason"]
+    shares = [one["time_share"] for one in (*found["scripts"], *found["left_out"])]
+    assert sum(shares) == pytest.approx(1, abs=0.001), "nothing is left out in silence"
     assert any("one transaction" in one for one in found["limits"])
 
     words = found["command"].split()
@@ -116,6 +117,65 @@ def test_scripts_are_suggested_and_run(
     again = sql(hotset, shop, "suggest", str(folder))
     assert again.code == 2
     assert "is there already: name a new folder" in again.err
+
+
+MORE = """
+CREATE SCHEMA ext;
+CREATE EXTENSION pg_stat_statements SCHEMA ext;
+CREATE TABLE app_user (id integer PRIMARY KEY, email text NOT NULL, pg_rating integer NOT NULL,
+                       tags text[] NOT NULL);
+INSERT INTO app_user SELECT n, 'u' || n, n % 7, ARRAY['a', 'b' || n % 3]
+  FROM generate_series(1, 2000) n;
+ANALYZE
+"""
+ASKED = {
+    "leading comment": "-- name: GetUser :one\nSELECT email FROM app_user WHERE id = 7",
+    "a column called pg_": "SELECT id FROM app_user WHERE pg_rating = 3 LIMIT 1",
+    "in parentheses": "(SELECT id FROM app_user WHERE id = 3) UNION (SELECT 4)",
+    "merge": "MERGE INTO app_user u USING app_user s ON s.id = u.id AND u.id = 5"
+    " WHEN MATCHED THEN UPDATE SET email = 'x'",
+    "an advisory lock": "SELECT email, pg_advisory_xact_lock(8) FROM app_user WHERE id = 9",
+    "a list": "SELECT email FROM app_user WHERE id IN (1, 2, 3)",
+    "tags": "SELECT id FROM app_user WHERE tags = ARRAY['a', 'b1'] LIMIT 1",
+}
+
+
+def test_what_users_and_programs_really_send(
+    hotset: CommandLine, counting: Cluster, tmp_path: Path
+) -> None:
+    folder = tmp_path / "scripts"
+    with counting.fresh("shop") as database:
+        with closing(database.session()) as session:
+            session.script(MORE)
+            for text in ASKED.values():
+                for _ in range(5):
+                    session.script(text)
+            session.script(
+                "PREPARE by_list AS SELECT email FROM app_user WHERE id = ANY ($1::int[])"
+            )
+            for _ in range(5):
+                session.query("EXECUTE by_list(ARRAY[1, 2])")
+            for _ in range(5):
+                session.query("SELECT count(*) FROM pg_class WHERE relname <> 'x'")
+        done = sql(hotset, database, "suggest", str(folder), "--format", "json", "--top", "50")
+        assert done.code == 0, done.err
+        found = json.loads(done.out)
+        texts = "\n".join(one["text"] for one in found["scripts"])
+        for part in ("email FROM app_user WHERE id = :p1", "pg_rating =", "UNION", "MERGE"):
+            assert part in texts, (part, found["left_out"])
+        assert "pg_advisory_xact_lock" in texts
+        assert "id IN (:p1, :p2, :p3)" in texts
+        assert "ANY (ARRAY[:p1]::integer[]" in texts, found["left_out"]
+        assert "::text[]" in texts
+        assert not any(one["guessed"] for one in found["scripts"] if "IN (" in one["text"])
+        reasons = {one["statement"]: one["reason"] for one in found["left_out"]}
+        catalogs = next(reason for text, reason in reasons.items() if "pg_class" in text)
+        assert "what the server keeps about itself" in catalogs
+        words = found["command"].split()[2:]
+        short = ("--users=2", "--rampup=0", "--duration=2", "--format=json")
+        run = sql(hotset, database, *words, *short)
+        assert run.code == 0, run.err
+        assert json.loads(run.out)["result"]["failed"] == 0
 
 
 def test_what_the_server_lacks_is_told(

@@ -73,6 +73,33 @@ class Known:
         yield from self.bounds
 
 
+COMMENTS = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)+", re.DOTALL)
+_QUERY = re.compile(r"\(*\s*(?:select|insert|update|delete|merge|with|values|table)\b", re.I)
+
+
+def bare(text: str) -> str:
+    """A statement without the comments in front of it, which programs write to tell theirs apart.
+
+    >>> bare("-- name: GetUser :one\\n/* x */ select 1")
+    'select 1'
+    """
+    found = COMMENTS.match(text)
+    return text[found.end() :] if found else text
+
+
+def is_query(text: str) -> bool:
+    """Whether a statement reads or changes rows.
+
+    >>> is_query("(select 1) union (select 2)"), is_query("MERGE INTO t"), is_query("BEGIN")
+    (True, True, False)
+    """
+    return _QUERY.match(bare(text)) is not None
+
+
+NO_QUERY = "it reads and changes no rows"
+CATALOGS_ONLY = "it asks only what the server keeps about itself"
+
+
 def apart(text: str, plus: str, before: str = "") -> str:
     r"""A literal of text without a colon before a letter, which would name a script's variable.
 
@@ -96,8 +123,8 @@ class Catalog(Protocol):
     grant: str
     """What shows hidden statements."""
 
-    def statements(self, top: int) -> list[Costly]:
-        """The most costly ones, the first the most.
+    def statements(self, most: int) -> list[Costly]:
+        """So many of the most costly ones at most, the first the most; each text once.
 
         :raises PrerequisiteMissingError: the server does not count them.
         :raises RequestError: this user may not see them.
@@ -105,6 +132,9 @@ class Catalog(Protocol):
 
     def is_hidden(self, statement: Costly) -> bool:
         """Whether its text is not shown to this user."""
+
+    def against(self, statement: Costly) -> str | None:
+        """Why it makes no script, as far as its text or its plan tells; None: nothing is."""
 
     def parameters(self, statement: Costly) -> list[Parameter]:
         """Those of a statement. Raises `Aborted` where it cannot stand in a script."""

@@ -6,17 +6,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotset.cachelayer.common.errors import RequestError
+from hotset.reports.model import words
 from hotset.tpcc.database import Aborted
+from hotset.tpcc.window.record import WindowOptions
+from hotset.tpcc.workload import UserFailed
 
 from ...databases.connect import SqlDatabase
-from ...databases.costly import Catalog, Costly, Known, Parameter
+from ...databases.costly import Catalog, Costly, Known, Parameter, bare
 from ...databases.postgres.costly import PostgresCatalog
 from ...databases.sqlserver.client import SqlServerDatabase
 from ...databases.sqlserver.costly import SqlServerCatalog
+from .users import Source, SqlWorkload
 
 LIMITS = (
     "Statements are known one by one: which of them made up one transaction, in which order, with"
@@ -49,10 +53,14 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A costly statement that became no script, and why."""
+    """A costly statement, or several, that became no script, and why.
+
+    :ivar time_share: of the time that all statements of the database took.
+    """
 
     statement: str
     reason: str
+    time_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +76,87 @@ def suggest(database: SqlDatabase, top: int) -> Suggested:
     :raises RequestError: it counted none, or shows none to this user.
     """
     with _catalog(database) as catalog:
-        found = catalog.statements(top)
+        found = catalog.statements(top * _CANDIDATES)
         if not found:
             raise RequestError("the server has counted no statement of this database yet")
-        if all(map(catalog.is_hidden, found)):
-            raise RequestError(f"the statements of other roles are hidden: {catalog.grant}")
-        calls = sum(one.calls for one in found) or 1
+        taken: list[Costly] = []
         scripts: list[Suggestion] = []
         left_out: list[LeftOut] = []
         for one in found:
-            if catalog.is_hidden(one):
-                left_out.append(LeftOut(one.text, f"{catalog.grant} shows it"))
-                continue
-            try:
-                scripts.append(_script(catalog, one, len(scripts) + 1, calls))
-            except Aborted as refused:
-                left_out.append(LeftOut(_short(one.text), refused.detail or refused.cause))
-    return Suggested(tuple(scripts), tuple(left_out))
+            if len(scripts) == top:
+                break
+            taken.append(one)
+            made = _made(catalog, database, one, len(scripts) + 1)
+            if isinstance(made, Suggestion):
+                scripts.append(made)
+            else:
+                left_out.append(made)
+        if not scripts and any(map(catalog.is_hidden, found)):
+            raise RequestError(f"the statements of other roles are hidden: {catalog.grant}")
+    return Suggested(tuple(_weighed(scripts)), (*_told(left_out), *_beyond(taken)))
+
+
+_CANDIDATES = 20
+"""So many statements are looked at for each script that is wanted, at most."""
+_TOLD = 0.001
+"""What takes a smaller share of the time is told as a number alone."""
+
+
+def _told(left_out: Sequence[LeftOut]) -> Iterator[LeftOut]:
+    small = [one for one in left_out if one.time_share < _TOLD]
+    yield from (one for one in left_out if one.time_share >= _TOLD)
+    if small:
+        share = sum(one.time_share for one in small)
+        yield LeftOut(
+            words.plural(len(small), "other statement"), "each took less than 0.1 %", share
+        )
+
+
+def _beyond(taken: Sequence[Costly]) -> Iterator[LeftOut]:
+    share = 1 - sum(one.share for one in taken)
+    if share > _TOLD / 10:
+        yield LeftOut("all other statements", "they took less time: --top takes more", share)
+
+
+def _weighed(scripts: Sequence[Suggestion]) -> Iterator[Suggestion]:
+    calls = sum(one.calls for one in scripts) or 1
+    return (replace(one, weight=max(1, round(1000 * one.calls / calls))) for one in scripts)
+
+
+def _made(catalog: Catalog, database: SqlDatabase, one: Costly, place: int) -> Suggestion | LeftOut:
+    """A script that runs, or why there is none."""
+    try:
+        reason = catalog.against(one)
+        if reason is None:
+            made = _script(catalog, one, place)
+            _try(database, made)
+            return made
+    except Aborted as refused:
+        reason = refused.detail or refused.cause
+    except (RequestError, UserFailed) as error:
+        reason = f"no script runs it: {error}"
+    return LeftOut(_short(bare(one.text)), reason, one.share)
+
+
+_LIMITS = {"postgres": "SET LOCAL statement_timeout = '10s'; SET LOCAL lock_timeout = '2s'"}
+_TOO_LONG = ("error 57014", "lock timeout")
+
+
+def _try(database: SqlDatabase, made: Suggestion) -> None:
+    """Run it once and take back what it did.
+
+    :raises Aborted: the server refuses it; what takes it too long is no fault of the script's.
+    """
+    source = Source(made.file, made.file, 1, made.text)
+    options = WindowOptions(users=1, rampup_s=0, duration_s=1)
+    user = SqlWorkload(database, (source,), options, {}, "prepared").user(0)
+    try:
+        user.try_out(_LIMITS.get(database.engine, ""))
+    except Aborted as refused:
+        if refused.cause not in _TOO_LONG:
+            raise
+    finally:
+        user.close()
 
 
 @contextmanager
@@ -115,17 +187,17 @@ def write(suggested: Suggested, folder: Path) -> None:
         raise RequestError(f"{folder}: {error.strerror}", field="folder") from None
 
 
-def _script(catalog: Catalog, one: Costly, place: int, calls: int) -> Suggestion:
+def _script(catalog: Catalog, one: Costly, place: int) -> Suggestion:
     values = {
         parameter.mark: _drawn(catalog, place, parameter)
         for place, parameter in enumerate(catalog.parameters(one), 1)
     }
     settings = [line for value in values.values() for line in value.lines]
-    statement = _filled(one.text.strip().rstrip(";"), catalog.mark, values)
+    statement = _filled(bare(one.text).strip().rstrip(";"), catalog.mark, values)
     head = f"-- {one.calls:,} calls, {one.mean_ms:.3f} ms each, {one.share:.0%} of the time"
     return Suggestion(
         file=f"{place:02}_{_name(one.text)}.sql",
-        weight=max(1, round(1000 * one.calls / calls)),
+        weight=1,
         calls=one.calls,
         mean_ms=one.mean_ms,
         time_share=one.share,
@@ -153,6 +225,10 @@ class _Drawn:
 def _drawn(catalog: Catalog, place: int, parameter: Parameter) -> _Drawn:
     column = parameter.column
     about = None if column is None else catalog.known(column)
+    if parameter.category == "A" and about is not None and about.category != "A":
+        one = _drawn(catalog, place, replace(parameter, category=about.category))
+        line = f"-- p{place}: a list, of which one value is drawn: how many it had is not known"
+        return replace(one, lines=(line, *one.lines), term=f"ARRAY[{one.term}]::{parameter.kind}")
     if about is None or not (about.common or about.bounds):
         return _guess(catalog, place, parameter)
     if parameter.category == "N" and all(map(_is_int, about.values())):
@@ -208,6 +284,10 @@ def _listed(catalog: Catalog, place: int, column: str, about: Known) -> _Drawn:
     else:
         choose = f"random(1, {count + len(rest)})"
     lines.append(f"\\set p{place} {choose}")
+    if about.category == "A":  # of lists there is no list
+        return _Drawn(
+            tuple(lines), f"{catalog.listed(literals, 'text', f':p{place}')}::{about.kind}"
+        )
     return _Drawn(tuple(lines), catalog.listed(literals, about.kind, f":p{place}"))
 
 
@@ -223,7 +303,7 @@ def _name(text: str) -> str:
     >>> _name('SELECT a FROM "Shop".item WHERE id = $1'), _name("UPDATE item SET a = $1")
     ('select_item', 'update_item')
     """
-    verb = re.search(r"\b(select|insert|update|delete)\b", text, re.I)
+    verb = re.search(r"\b(select|insert|update|delete|merge|values)\b", text, re.I)
     table = _TABLE.search(text)
     words = [found[1].rpartition(".")[2] for found in (verb, table) if found]
     return re.sub(r"[^a-z0-9_]+", "", "_".join(words).lower())[:40] or "statement"

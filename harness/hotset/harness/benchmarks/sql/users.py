@@ -194,6 +194,19 @@ class SqlUser:
                 f"{self._script.file} ends inside a transaction: end it with COMMIT or ROLLBACK"
             )
 
+    def try_out(self, limits: str) -> None:
+        """Run the first script once and take it back, under limits that are statements.
+
+        :raises Aborted: the server refuses one of its statements.
+        """
+        self._client.execute(("BEGIN TRANSACTION",), ())
+        try:
+            for limit in filter(None, limits.split("; ")):
+                self._client.execute((limit,), ())
+            self._run(self._script.block)
+        finally:
+            self._client.rollback()
+
     def close(self) -> None:
         self._client.close()
 

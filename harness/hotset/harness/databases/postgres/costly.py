@@ -17,7 +17,17 @@ from hotset.cachelayer.hosts.base import PrerequisiteMissingError
 from hotset.tpcc.database import Aborted, Row
 
 from ..base import number, sql
-from ..costly import Column, Costly, Known, Parameter, apart
+from ..costly import (
+    CATALOGS_ONLY,
+    NO_QUERY,
+    Column,
+    Costly,
+    Known,
+    Parameter,
+    apart,
+    bare,
+    is_query,
+)
 from .client import PostgresSession
 
 HIDDEN = "<insufficient privilege>"
@@ -39,11 +49,16 @@ class PostgresCatalog:
         self._session = session
         self.grant = f"GRANT pg_read_all_stats TO {user or 'the role'}"
 
-    def statements(self, top: int) -> list[Costly]:
-        return statements(self._session, top)
+    def statements(self, most: int) -> list[Costly]:
+        return statements(self._session, most)
 
     def is_hidden(self, statement: Costly) -> bool:
         return statement.text == HIDDEN
+
+    def against(self, statement: Costly) -> str | None:
+        if self.is_hidden(statement):
+            return f"{self.grant} shows it"
+        return None if is_query(statement.text) else NO_QUERY
 
     def parameters(self, statement: Costly) -> list[Parameter]:
         return parameters(self._session, statement.text)
@@ -66,15 +81,20 @@ class PostgresCatalog:
         }.get(parameter.category, f"NULL::{parameter.kind}")
 
 
-def statements(session: PostgresSession, top: int) -> list[Costly]:
-    """The most costly ones, the first the most.
+def statements(session: PostgresSession, most: int) -> list[Costly]:
+    """So many of the most costly ones, the first the most.
 
     :raises PrerequisiteMissingError: the server does not count them.
     """
+    asked = sql("postgres", "extension_schema").format(name="pg_stat_statements")
+    schema = session.query(asked)
+    if not schema:
+        raise PrerequisiteMissingError(_SETUP)
+    asked = sql("postgres", "costly_statements").format(schema=schema[0][0], most=most)
     try:
-        rows = session.query(sql("postgres", "costly_statements").format(top=top))
+        rows = session.query(asked)
     except Aborted as refused:
-        if refused.cause in ("error 42P01", "error 55000"):
+        if refused.cause == "error 55000":
             raise PrerequisiteMissingError(_SETUP) from None
         raise
     return [
@@ -88,19 +108,26 @@ _TYPED = re.compile(
 )
 
 
+_PREPARE = re.compile(r"prepare\s+\S+?\s*(?:\([^)]*\)\s*)?\bas\b\s*", re.I)
+
+
 def _preparable(text: str) -> str:
-    """A constant may stand behind its type, a parameter only before it.
+    """A constant may stand behind its type, a parameter only before it; what PREPARE prepared is
+    counted with it.
 
     >>> _preparable("SELECT date $1 - interval $2")
     'SELECT $1::date - $2::interval'
+    >>> _preparable("PREPARE one (int) AS SELECT $1")
+    'SELECT $1'
     """
-    return _TYPED.sub(r"\2::\1", text)
+    prepared = _PREPARE.match(bare(text))
+    return _TYPED.sub(r"\2::\1", bare(text)[prepared.end() :] if prepared else text)
 
 
 def parameters(session: PostgresSession, text: str) -> list[Parameter]:
     """Those of a statement, in the order of their numbers. Raises `Aborted` where it cannot be
     prepared: what was a constant may stand where no parameter can."""
-    session.script(f"PREPARE hotset_suggest AS {text}")
+    session.script(f"PREPARE hotset_suggest AS {bare(text)}")
     try:
         types = session.query(sql("postgres", "prepared_types"))
         nulls = ", ".join(["NULL"] * len(types))
@@ -108,7 +135,10 @@ def parameters(session: PostgresSession, text: str) -> list[Parameter]:
         ((cell,),) = session.query(
             f"EXPLAIN (VERBOSE, FORMAT JSON) EXECUTE hotset_suggest{arguments}"
         )
-        found = dict(_columns(session, _plan(cell), text))
+        plan = _plan(cell)
+        if _is_of_catalogs(plan, text):
+            raise Aborted("catalogs", False, CATALOGS_ONLY)
+        found = dict(_columns(session, plan, text))
         return [
             Parameter(f"${place}", str(kind), str(category), found.get(place))
             for place, (kind, category) in enumerate(types, 1)
@@ -145,6 +175,25 @@ def _plan(cell: object) -> Plan:
     return plan
 
 
+_SYSTEM = ("pg_catalog", "information_schema", "pg_toast")
+
+
+_OWN_FUNCTION = re.compile(r"\bpg_\w+\s*\(", re.I)
+
+
+def _is_of_catalogs(plan: Plan, text: str) -> bool:
+    """Whether all that it reads, tables and functions in place of tables, is the server's own; or
+    whether it reads nothing and calls what may act on the server (pg_stat_statements_reset)."""
+    schemas = [
+        str(node.get("Schema", "public"))
+        for node in _nodes(plan)
+        if "Relation Name" in node or "Function Name" in node
+    ]
+    if not schemas:
+        return _OWN_FUNCTION.search(text) is not None
+    return all(one in _SYSTEM for one in schemas)
+
+
 def _nodes(plan: Plan) -> Iterator[Plan]:
     yield plan
     for below in plan.get("Plans", ()):
@@ -158,6 +207,11 @@ _SIGN = r"\s*(?:=|<>|<=|>=|<|>|~~\*?)\s*"
 _COMPARED = (
     re.compile(rf"{_COLUMN}{_SIGN}(?:ANY\s*)?\(*(?:ARRAY\[)?\(*\$(?P<place>\d+)\b"),
     re.compile(rf"\$(?P<place>\d+)\)*{_CAST}\)*{_SIGN}{_COLUMN}"),
+)
+_PLACES = r"\$\d+(?:\s*,\s*\$\d+)*"
+_LISTED = re.compile(rf"{_COLUMN}{_SIGN}(?:ANY|ALL)\s*\(+ARRAY\[(?P<places>[^\]]*)\]")
+_IN = re.compile(
+    rf"(?P<column>\"(?:[^\"]|\"\")+\"|\w+)\s+(?:not\s+)?in\s*\(\s*(?P<places>{_PLACES})\s*\)", re.I
 )
 _WRITTEN = re.compile(
     r"(?P<column>\"(?:[^\"]|\"\")+\"|\w+)\s*(?:=|<>|<=|>=|<|>|\blike\b)\s*\$(?P<place>\d+)\b", re.I
@@ -176,6 +230,10 @@ def _columns(session: PostgresSession, plan: Plan, text: str) -> Iterator[tuple[
         owners = [table for table in names if _plain(match["column"]) in names[table]]
         if len(owners) == 1:
             yield int(match["place"]), Column(*owners[0], _plain(match["column"]))
+    for match in _IN.finditer(text):
+        owners = [table for table in names if _plain(match["column"]) in names[table]]
+        if len(owners) == 1:
+            yield from _each(match["places"], Column(*owners[0], _plain(match["column"])))
     for node in _nodes(plan):
         yield from _inserted(node, names)
         for key, value in node.items():
@@ -186,11 +244,20 @@ def _columns(session: PostgresSession, plan: Plan, text: str) -> Iterator[tuple[
 def _compared(
     condition: str, tables: Mapping[str, tuple[str, str]]
 ) -> Iterator[tuple[int, Column]]:
+    for match in _LISTED.finditer(condition):
+        if (table := tables.get(_plain(match["alias"]))) is not None:
+            yield from _each(match["places"], Column(*table, _plain(match["column"])))
     for pattern in _COMPARED:
         for match in pattern.finditer(condition):
             table = tables.get(_plain(match["alias"]))
             if table is not None:
                 yield int(match["place"]), Column(*table, _plain(match["column"]))
+
+
+def _each(places: str, column: Column) -> Iterator[tuple[int, Column]]:
+    """All parameters of a list are compared with the same column."""
+    for place in re.findall(r"\$(\d+)", places):
+        yield int(place), column
 
 
 def _inserted(

@@ -17,7 +17,16 @@ from hotset.cachelayer.hosts.base import PrerequisiteMissingError
 from hotset.tpcc.database import Aborted
 
 from ..base import Connection, number, sql
-from ..costly import Column, Costly, Known, Parameter, apart
+from ..costly import (
+    CATALOGS_ONLY,
+    NO_QUERY,
+    Column,
+    Costly,
+    Known,
+    Parameter,
+    apart,
+    is_query,
+)
 
 _OFF = (
     "Query Store does not collect in this database: ALTER DATABASE CURRENT SET QUERY_STORE = ON"
@@ -25,11 +34,6 @@ _OFF = (
 )
 _GRANT = "GRANT VIEW DATABASE STATE to this user (SQL Server 2022: VIEW DATABASE PERFORMANCE STATE)"
 _COLLECTING = (1, 2)
-_CANDIDATES = 20
-"""So many are read for each that is wanted: some that Query Store counts ask for no data."""
-_DATA = re.compile(
-    r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(select|insert|update|delete|with)\b", re.I | re.S
-)
 _DECLARED = re.compile(r"\s*\((?=@)(?:[^()]|\([^()]*\))*\)")
 _NAME = r"\[((?:[^\]]|\]\])+)\]"
 _COLUMN = rf"{_NAME}\.{_NAME}\.{_NAME}\.{_NAME}(?:\s+as\s+\[[^\]]+\]\.\[[^\]]+\])?"
@@ -58,18 +62,18 @@ class SqlServerCatalog:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def statements(self, top: int) -> list[Costly]:
+    def statements(self, most: int) -> list[Costly]:
         try:
             ((state,),) = self._connection.query(sql("sqlserver", "query_store_state"))
             if number(state) not in _COLLECTING:
                 raise PrerequisiteMissingError(_OFF)
-            asked = sql("sqlserver", "costly_statements").format(top=top * _CANDIDATES)
+            asked = sql("sqlserver", "costly_statements").format(top=most)
             rows = self._connection.query(asked)
         except Aborted as refused:
             if "permission" in (refused.detail or "").lower():
                 raise RequestError(f"Query Store is hidden: {_GRANT}") from None
             raise
-        found = [
+        return [
             Costly(
                 undeclared(str(text)),
                 number(calls),
@@ -79,10 +83,18 @@ class SqlServerCatalog:
             )
             for text, calls, mean_ms, share, plan in rows
         ]
-        return [one for one in found if _DATA.match(one.text)][:top]
 
     def is_hidden(self, statement: Costly) -> bool:  # noqa: ARG002 - all are shown, or none
         return False
+
+    def against(self, statement: Costly) -> str | None:
+        if not is_query(statement.text):
+            return NO_QUERY
+        if not statement.plan:
+            return None
+        schemas = [one.get("Schema", "") for one in _tagged(_parsed(statement.plan), "Object")]
+        is_own = bool(schemas) and all(one in ("[sys]", "[INFORMATION_SCHEMA]") for one in schemas)
+        return CATALOGS_ONLY if is_own else None
 
     def parameters(self, statement: Costly) -> list[Parameter]:
         """Those that the plan lists, in the order of the text; raises `Aborted` for a variable that

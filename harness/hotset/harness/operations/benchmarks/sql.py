@@ -226,7 +226,9 @@ class Suggestions(Result):
                 guessed=int,
                 text=str,
             ),
-            left_out=records.several("LeftOutStatement", statement=str, reason=str),
+            left_out=records.several(
+                "LeftOutStatement", statement=str, reason=str, time_share=float
+            ),
             limits=list[str],
         )
 
@@ -255,7 +257,8 @@ class Suggestions(Result):
             table.add_row(one.file, *numbers, f"{one.time_share:.1%}", f"{one.guessed}")
         console.print(table)
         for left in self.found.left_out:
-            console.print(Text(f"left out: {left.statement}: {left.reason}"))
+            share = f"{left.time_share:.1%} of the time"
+            console.print(Text(f"left out: {left.statement} ({share}): {left.reason}"))
         for limit in suggest.LIMITS:
             console.print(Text(limit))
         console.print(Text(suggest.command(self.found, self.folder), style="bold"))

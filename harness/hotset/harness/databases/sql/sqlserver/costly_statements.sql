@@ -14,5 +14,4 @@ SELECT TOP ({top}) t.query_sql_text, s.calls, s.microseconds / s.calls / 1000.0,
   JOIN sys.query_store_plan AS p ON p.plan_id = s.plan_id
   JOIN sys.query_store_query AS q ON q.query_id = p.query_id
   JOIN sys.query_store_query_text AS t ON t.query_text_id = q.query_text_id
- WHERE t.query_sql_text NOT LIKE '%sys.%' AND t.query_sql_text NOT LIKE '%INFORMATION[_]SCHEMA%'
  ORDER BY s.microseconds DESC
