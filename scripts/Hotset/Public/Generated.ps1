@@ -3562,6 +3562,7 @@ function Invoke-HotsetTpcc {
         [ValidateRange(1, 1000000)]
         [Nullable[int]] $Warehouses,
 
+        [ValidateRange(0.0, 1209600.0)]
         [Nullable[double]] $RampupSeconds,
 
         [ValidateRange(1.0, 1209600.0)]

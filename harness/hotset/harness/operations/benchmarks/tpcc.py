@@ -106,8 +106,12 @@ class Run(Request):
     ] = "8"
     warehouses: Warehouses = 10
     rampup: Annotated[
-        fields.Rampup | None,
-        Field(description="Seconds to run before measuring starts; default: 10, with HammerDB 60."),
+        float | None,
+        Field(
+            ge=0,
+            le=fields.DAYS_S,
+            description="Seconds to run before measuring starts; default: 10, with HammerDB 60.",
+        ),
     ] = None
     duration: fields.Duration = 60
     engine: fields.Product = "postgres"
