@@ -4,11 +4,14 @@
 # As in scripts/setup.sh, which puts uv there; Ubuntu's newer Rust has a folder of its own.
 export PATH := /usr/lib/rust-1.85/bin:$(PATH):$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotset/uv/bin:$(HOME)/.cargo/bin
 CRATES := cache-layer/flashdev tpcc/driver
-PROGRAMS := cache-layer/flashdev/target/release/flashdev tpcc/driver/target/release/hotset-tpcc
+PROGRAMS := $(addprefix cache-layer/flashdev/target/release/,flashdev hotset-boot) tpcc/driver/target/release/hotset-tpcc
 # Without the flags of a parallel make, whose job server is not passed on. What would make a second build faster
 # is left out.
 CARGO := env -u MAKEFLAGS -u MFLAGS CARGO_INCREMENTAL=0 cargo --quiet
 in_each = @set -e; for crate in $(CRATES); do (cd $$crate && $(1)); done
+# What a server runs under its disks is linked statically: an upgrade of its libc is not to restart it, and it is
+# to run on every distribution.
+STATIC := -C target-feature=+crt-static
 # The longest first.
 LAB_TESTS := harness/tests/lab cache-layer/tests/lab
 PYTHON_FOLDERS := cache-layer tpcc tpch reports harness scripts
@@ -85,10 +88,10 @@ build: $(PROGRAMS) .venv/.compiled
 # A crate's program is remade when any file of the crate is newer.
 define rule
 $(1): $$(shell find $(2) -path $(2)/target -prune -o -type f -print)
-	cd $(2) && $$(CARGO) build --release --locked
+	cd $(2) && $$(CARGO) rustc --release --locked --package $(3) --bin $(notdir $(1)) -- $$(STATIC)
 	touch $$@
 endef
-$(foreach program,$(PROGRAMS),$(eval $(call rule,$(program),$(firstword $(subst /target/, ,$(program))))))
+$(foreach program,$(PROGRAMS),$(eval $(call rule,$(program),$(firstword $(subst /target/, ,$(program))),$(notdir $(program)))))
 
 image: .venv/.synced
 	@uv run --no-sync hotset lab image

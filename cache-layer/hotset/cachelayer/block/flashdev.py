@@ -54,9 +54,14 @@ def program(local: Local) -> Path:
 def on(machine: Machine) -> str:
     """The program on a machine, this very build of it; put there if need be."""
     here = program(Local())
-    if machine.kind == "local":
-        return str(here)
-    path = _ON_MACHINE / _digest(here, here.stat().st_mtime_ns) / "flashdev"
+    return str(here) if machine.kind == "local" else installed(machine, here)
+
+
+def installed(machine: Machine, here: Path) -> str:
+    """A program of this computer's where a boot of the machine finds it, this very build of it. Not
+    where it was built, on this computer neither: a boot would miss that once it is moved or not
+    mounted yet, and root would run what another may write."""
+    path = _ON_MACHINE / _digest(here, here.stat().st_mtime_ns) / here.name
     if machine.run(["test", "-x", str(path)], check=False).rc != 0:
         machine.run(["mkdir", "-p", str(path.parent)])
         # A copy that breaks off must not be taken for the program.

@@ -1,0 +1,111 @@
+//! The card as its flash's label has it (`provisioning/cache_device.py` writes it).
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+/// The version of the card's JSON that this program reads.
+pub const SCHEMA: u64 = 2;
+
+/// A stretch of the flash, in bytes from its beginning.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+pub struct Part {
+    pub start: u64,
+    pub size: u64,
+}
+
+/// How a disk's cache behaves; sizes in bytes.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Spec {
+    pub mode: String,
+    pub policy: String,
+    pub block: u64,
+    pub metadata: u64,
+    pub cache: u64,
+    pub bypass: Option<u64>,
+}
+
+/// What stays with a disk, whatever it is called; empty where it has no such thing.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct OriginId {
+    pub size: u64,
+    pub wwn: String,
+    pub serial: String,
+    pub partition: String,
+    pub mapper: String,
+}
+
+/// An accelerated disk.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Disk {
+    pub name: String,
+    pub kind: String,
+    pub origin: PathBuf,
+    pub spec: Spec,
+    pub metadata: Vec<Part>,
+    pub cache: Vec<Part>,
+    pub identity: String,
+    pub phase: String,
+    pub record: u64,
+    pub origin_id: Option<OriginId>,
+    pub reserve: bool,
+}
+
+impl Disk {
+    /// Tells its record from one that an earlier disk left in the same place.
+    pub fn key(&self) -> &str {
+        if self.identity.is_empty() {
+            &self.name
+        } else {
+            &self.identity
+        }
+    }
+
+    pub fn is_writeback(&self) -> bool {
+        self.spec.mode == "writeback"
+    }
+}
+
+/// A flash device and what it was cut into.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Card {
+    pub name: String,
+    pub volume: Vec<Part>,
+    pub disks: Vec<Disk>,
+    pub host: String,
+    /// Empty: its firmware does not tell, or the label is of before.
+    #[serde(default)]
+    pub hardware: String,
+    pub host_name: String,
+}
+
+impl Card {
+    /// :raises: it is of another version, or none.
+    pub fn parse(body: &str) -> Result<Self> {
+        let value: serde_json::Value =
+            serde_json::from_str(body).context("the label is no description of a card")?;
+        let version = value["schema_version"].as_u64();
+        if version != Some(SCHEMA) {
+            bail!(
+                "the label is of version {}, and this hotset-boot reads version {SCHEMA}: \
+                 run `hotset tier activate` of the hotset that wrote it",
+                value["schema_version"]
+            );
+        }
+        serde_json::from_value(value).context("the label's card cannot be read")
+    }
+
+    pub fn disk(&self, name: &str) -> Option<&Disk> {
+        self.disks.iter().find(|one| one.name == name)
+    }
+
+    /// The name of its volume's device.
+    pub fn volume_name(&self) -> String {
+        match self.name.as_str() {
+            "main" => "volume".into(),
+            other => format!("volume-{other}"),
+        }
+    }
+}

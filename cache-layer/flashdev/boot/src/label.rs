@@ -1,0 +1,305 @@
+//! What lies in the first mebibyte of a flash: the label, twice, and a record of each disk, twice.
+//!
+//! The form of the label is `block/label.py`'s. A record is one line, which says how a disk was
+//! left and what its origin looked like then; whatever cuts a change short, one of its two copies
+//! is whole.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::media::{Medium, digest};
+use crate::origin::Seen;
+
+const MAGIC: &str = "HOTSET-FLASH-LABEL";
+const VERSION: u64 = 1;
+const COPY: u64 = 64 * 1024;
+const FIRST: u64 = 256 * 1024;
+const RECORD_MAGIC: &str = "HOTSET-DISK-STATE";
+const RECORD: u64 = 4096;
+const RECORDS_AT: [u64; 2] = [512 * 1024, 768 * 1024];
+
+/// The body of the newest whole label: the card as JSON.
+pub fn read(flash: &Medium, name: &Path) -> Result<String> {
+    let text = flash
+        .read(FIRST, 2 * COPY as usize)
+        .with_context(|| format!("{} cannot be read", name.display()))?;
+    let copies = text.chunks(COPY as usize).map(parse);
+    let mut newest: Option<(u64, String)> = None;
+    for copy in copies {
+        let Some(found) = copy? else { continue };
+        if newest.as_ref().is_none_or(|known| found.0 > known.0) {
+            newest = Some(found);
+        }
+    }
+    match newest {
+        Some((_, body)) => Ok(body),
+        None => bail!(
+            "{} has no label of hotset's: it was overwritten, or is another device: hotset tier scan",
+            name.display()
+        ),
+    }
+}
+
+/// Generation and body of one copy; None if it is none, or torn. One of a later version is an
+/// error: nobody but a later hotset knows what it says.
+fn parse(copy: &[u8]) -> Result<Option<(u64, String)>> {
+    let Some(end) = copy.iter().position(|byte| *byte == b'\n') else {
+        return Ok(None);
+    };
+    let head = String::from_utf8_lossy(&copy[..end]);
+    let words: Vec<&str> = head.split(' ').collect();
+    if words.first() != Some(&MAGIC) {
+        return Ok(None);
+    }
+    match words.get(1).and_then(|word| word.parse::<u64>().ok()) {
+        Some(VERSION) => {}
+        Some(other) if other > VERSION => bail!(
+            "the label is of version {other}, and this hotset-boot reads version {VERSION}: \
+             run `hotset tier activate` of the hotset that wrote it"
+        ),
+        _ => return Ok(None),
+    }
+    let [_, _, generation, length, checksum] = words[..] else {
+        return Ok(None);
+    };
+    let (Ok(generation), Ok(length)) = (generation.parse::<u64>(), length.parse::<usize>()) else {
+        return Ok(None);
+    };
+    let Some(body) = copy.get(end + 1..).and_then(|rest| rest.get(..length)) else {
+        return Ok(None);
+    };
+    let head = format!("{VERSION} {generation} ");
+    if digest([head.as_bytes(), body]) != checksum {
+        return Ok(None);
+    }
+    Ok(String::from_utf8(body.to_vec())
+        .ok()
+        .map(|body| (generation, body)))
+}
+
+/// How a tier was left. `Active` is written before it can take its first write, so whoever finds
+/// that on a tier that is down knows that it ended by a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    Active,
+    Dirty,
+    Clean,
+}
+
+impl Word {
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "active" => Some(Self::Active),
+            "dirty" => Some(Self::Dirty),
+            "clean" => Some(Self::Clean),
+            _ => None,
+        }
+    }
+
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Dirty => "dirty",
+            Self::Clean => "clean",
+        }
+    }
+}
+
+/// A disk's record. `seen`: what its origin looked like then; None in one of an earlier hotset,
+/// while the tier was active.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub word: Word,
+    pub seen: Option<Seen>,
+}
+
+/// Behind the words that earlier versions of hotset read.
+#[derive(Serialize, Deserialize)]
+struct Tail {
+    sequence: u64,
+    seen: Seen,
+}
+
+/// The newest whole record in a slot that has this key.
+pub fn read_record(flash: &Medium, slot: u64, key: &str) -> Result<Option<Record>> {
+    let copies = both(flash, slot)?;
+    Ok(newest(copies)
+        .filter(|found| found.key == key)
+        .map(|found| found.record))
+}
+
+struct Found {
+    key: String,
+    sequence: Option<u64>,
+    record: Record,
+}
+
+fn both(flash: &Medium, slot: u64) -> Result<[Option<Found>; 2]> {
+    let mut found = [None, None];
+    for (at, copy) in RECORDS_AT.iter().zip(&mut found) {
+        let bytes = flash
+            .read(at + slot * RECORD, RECORD as usize)
+            .context("the record")?;
+        *copy = parse_record(&String::from_utf8_lossy(&bytes));
+    }
+    Ok(found)
+}
+
+fn newest([first, second]: [Option<Found>; 2]) -> Option<Found> {
+    match (first, second) {
+        // An earlier hotset knows the first alone: it wrote there last.
+        (Some(first), _) if first.sequence.is_none() => Some(first),
+        (Some(first), Some(second)) => Some(if second.sequence > first.sequence {
+            second
+        } else {
+            first
+        }),
+        (first, second) => first.or(second),
+    }
+}
+
+fn parse_record(text: &str) -> Option<Found> {
+    let line = text.split('\n').next()?;
+    let body = line.strip_prefix(RECORD_MAGIC)?.strip_prefix(' ')?;
+    let (body, checksum) = body.rsplit_once(' ')?;
+    if digest([body.as_bytes()])[..32] != *checksum {
+        return None;
+    }
+    let words: Vec<&str> = body.splitn(6, ' ').collect();
+    let [key, word, fingerprint, boot, written] = words[..5.min(words.len())] else {
+        return None;
+    };
+    let word = Word::parse(word)?;
+    let (sequence, seen) = match words.get(5) {
+        Some(tail) => {
+            let tail: Tail = serde_json::from_str(tail).ok()?;
+            (Some(tail.sequence), Some(tail.seen))
+        }
+        None if fingerprint == "-" => (None, None),
+        None => {
+            let written = written.parse().unwrap_or(0);
+            (None, Some(Seen::of_before(fingerprint, boot, written)))
+        }
+    };
+    Some(Found {
+        key: key.into(),
+        sequence,
+        record: Record { word, seen },
+    })
+}
+
+/// Write both copies, the older first: a whole one is there at every moment.
+pub fn write_record(flash: &Medium, slot: u64, key: &str, word: Word, seen: &Seen) -> Result<()> {
+    let [first, second] = both(flash, slot)?;
+    let number = |one: &Option<Found>| one.as_ref().map(|found| found.sequence.unwrap_or(0));
+    let sequence = number(&first).max(number(&second)).unwrap_or(0) + 1;
+    let second_is_older = number(&second) < number(&first);
+    let mut order = RECORDS_AT;
+    if second_is_older {
+        order.reverse();
+    }
+    let text = render(key, word, seen, sequence)?;
+    for at in order {
+        flash
+            .write(at + slot * RECORD, text.as_bytes())
+            .context("the record cannot be written")?;
+    }
+    Ok(())
+}
+
+fn render(key: &str, word: Word, seen: &Seen, sequence: u64) -> Result<String> {
+    let known = match word {
+        Word::Active => "- - -".into(),
+        _ => format!("{} {} {}", seen.fingerprint, seen.boot, seen.written),
+    };
+    let tail = serde_json::to_string(&Tail {
+        sequence,
+        seen: seen.clone(),
+    })?;
+    let body = format!("{key} {} {known} {tail}", word.text());
+    let line = format!(
+        "{RECORD_MAGIC} {body} {}\n",
+        &digest([body.as_bytes()])[..32]
+    );
+    if line.len() > RECORD as usize {
+        bail!("the record does not fit its place ({} bytes)", line.len());
+    }
+    Ok(format!("{line:<4096}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flash() -> (tempfile::TempDir, Medium) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flash");
+        std::fs::File::create(&path)
+            .unwrap()
+            .set_len(1 << 20)
+            .unwrap();
+        let medium = Medium::open(&path, true).unwrap();
+        (folder, medium)
+    }
+
+    fn seen(fingerprint: &str) -> Seen {
+        Seen {
+            fingerprint: fingerprint.into(),
+            boot: "b".into(),
+            ..Seen::default()
+        }
+    }
+
+    #[test]
+    fn a_record_survives_a_torn_write_of_either_copy() {
+        let (_folder, flash) = flash();
+        write_record(&flash, 3, "k", Word::Active, &seen("-")).unwrap();
+        write_record(&flash, 3, "k", Word::Dirty, &seen("f")).unwrap();
+        for at in RECORDS_AT {
+            let kept = flash.read(at + 3 * RECORD, 4096).unwrap();
+            let mut torn = kept.clone();
+            torn[20..40].fill(0);
+            flash.write(at + 3 * RECORD, &torn).unwrap();
+            let found = read_record(&flash, 3, "k").unwrap().unwrap();
+            assert_eq!((found.word, found.seen), (Word::Dirty, Some(seen("f"))));
+            flash.write(at + 3 * RECORD, &kept).unwrap();
+        }
+        assert!(read_record(&flash, 3, "another").unwrap().is_none());
+        assert!(read_record(&flash, 4, "k").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_record_of_an_earlier_hotset_counts_as_the_last_word() {
+        let (_folder, flash) = flash();
+        write_record(&flash, 0, "k", Word::Active, &seen("-")).unwrap();
+        let body = "k clean f b 7";
+        let line = format!(
+            "{RECORD_MAGIC} {body} {}\n",
+            &digest([body.as_bytes()])[..32]
+        );
+        flash
+            .write(RECORDS_AT[0], format!("{line:<4096}").as_bytes())
+            .unwrap();
+        let found = read_record(&flash, 0, "k").unwrap().unwrap();
+        assert_eq!((found.word, found.seen.unwrap().written), (Word::Clean, 7));
+    }
+
+    #[test]
+    fn a_label_of_a_later_version_is_refused_by_its_number() {
+        let (_folder, flash) = flash();
+        let mut copy = format!("{MAGIC} 7 3 2 x\n{{}}").into_bytes();
+        copy.resize(4096, b' ');
+        flash.write(FIRST + COPY, &copy).unwrap();
+        let said = read(&flash, Path::new("/dev/flash"))
+            .unwrap_err()
+            .to_string();
+        assert!(said.contains("version 7"), "{said}");
+        flash.write(FIRST + COPY, &[0; 4096]).unwrap();
+        let said = read(&flash, Path::new("/dev/flash"))
+            .unwrap_err()
+            .to_string();
+        assert!(said.contains("no label"), "{said}");
+    }
+}

@@ -1,0 +1,353 @@
+//! `hotset-boot`: brings an accelerated disk up and takes it down, without hotset.
+//!
+//! All that it knows of a disk it reads from the label and the record on its flash. The unit at
+//! boot calls it, and so does `hotset tier activate`: what may be used is decided here alone
+//! ([`decide`]).
+
+mod boots;
+mod card;
+mod decide;
+mod devices;
+mod host;
+mod label;
+mod lock;
+mod media;
+mod origin;
+mod run;
+mod structures;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, Subcommand, ValueEnum};
+
+use card::{Card, Disk};
+use decide::{Action, Facts, Reason, Verdict, decide};
+use devices::Tier;
+use label::Word;
+use media::Medium;
+use run::{run, text};
+
+/// Brings an accelerated disk up at boot.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Args)]
+struct Which {
+    /// The flash device that has the disk.
+    #[arg(long)]
+    flash: PathBuf,
+    /// The disk's name.
+    disk: String,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Make the disk's devices, if that may be.
+    Start(Which),
+    /// Take the disk's devices down and put down how it was left.
+    Stop {
+        #[command(flatten)]
+        which: Which,
+        /// Whoever calls has the disk's lock.
+        #[arg(long)]
+        held: bool,
+    },
+    /// Say whether a disk that is down may come up, and with what cache, as JSON.
+    Decide(Which),
+    /// Put down how a disk was left, and what its origin looks like.
+    Mark {
+        #[command(flatten)]
+        which: Which,
+        #[arg(value_enum)]
+        word: Left,
+    },
+    /// Put down that this computer was started.
+    Boot,
+    /// Print what would be made of a disk, as JSON.
+    Plan {
+        #[command(flatten)]
+        which: Which,
+        /// Bytes of its origin.
+        #[arg(long)]
+        origin_size: u64,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Left {
+    Active,
+    Dirty,
+    Clean,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let (name, done) = match &arguments.verb {
+        Verb::Start(which) => (which.disk.as_str(), start(which)),
+        Verb::Stop { which, held } => (which.disk.as_str(), stop(which, *held)),
+        Verb::Decide(which) => (which.disk.as_str(), show(which)),
+        Verb::Mark { which, word } => (which.disk.as_str(), mark(which, *word)),
+        Verb::Boot => ("", boots::note()),
+        Verb::Plan { which, origin_size } => (which.disk.as_str(), plan(which, *origin_size)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let space = if name.is_empty() { "" } else { " " };
+            eprintln!("hotset{space}{name}: {error:#}");
+            ExitCode::from(4)
+        }
+    }
+}
+
+/// A disk as the label has it.
+struct Found {
+    flash: Medium,
+    card: Card,
+    which: Disk,
+}
+
+impl Found {
+    fn read(which: &Which) -> Result<Self> {
+        let flash = Medium::open(&which.flash, true)?;
+        let card = Card::parse(&label::read(&flash, &which.flash)?)?;
+        let Some(disk) = card.disk(&which.disk).cloned() else {
+            bail!(
+                "{} has no disk of that name by its label",
+                which.flash.display()
+            );
+        };
+        Ok(Self {
+            flash,
+            which: disk,
+            card,
+        })
+    }
+
+    fn tier<'a>(&'a self, which: &'a Which) -> Tier<'a> {
+        Tier {
+            card: &self.card,
+            disk: &self.which,
+            flash: &which.flash,
+        }
+    }
+
+    /// What is known before its origin is looked at: that is clean, as far as this goes.
+    fn seen_from_afar(&self) -> Result<Facts> {
+        let disk = &self.which;
+        let identity = match &disk.origin_id {
+            // The origin of one that is unfinished may be gone.
+            Some(known) if disk.phase == "ready" => {
+                origin::compare_ids(known, &origin::identify(&disk.origin)?)
+            }
+            _ => origin::Identity::Nameless,
+        };
+        Ok(Facts {
+            phase: disk.phase.clone(),
+            writeback: false,
+            identity,
+            record: None,
+            now: origin::Seen::not_known(),
+            between: None,
+        })
+    }
+
+    /// How it was left, and what is known now.
+    fn facts(&self) -> Result<Facts> {
+        let disk = &self.which;
+        let afar = self.seen_from_afar()?;
+        if disk.phase != "ready" {
+            return Ok(afar);
+        }
+        let record = label::read_record(&self.flash, disk.record, disk.key())?;
+        let before = record.as_ref().and_then(|one| one.seen.as_ref());
+        // Of one that ended by a crash the superblocks may have been written back.
+        let is_down = record.as_ref().is_some_and(|one| one.word != Word::Active);
+        let regions = before.filter(|_| is_down).map(|one| one.regions.as_slice());
+        let now = origin::see(&disk.origin, regions)?;
+        let between = before.and_then(|one| boots::between(&one.boot));
+        Ok(Facts {
+            writeback: disk.is_writeback(),
+            record,
+            now,
+            between,
+            ..afar
+        })
+    }
+
+    fn decide(&self) -> Result<Verdict> {
+        Ok(decide(&self.facts()?))
+    }
+
+    fn require_ours(&self, flash: &Path) -> Result<()> {
+        let Some(here) = host::id() else {
+            bail!("this computer has no id (/etc/machine-id)")
+        };
+        let hardware = &self.card.hardware;
+        if self.card.host != here || !(hardware.is_empty() || *hardware == host::hardware()) {
+            bail!(
+                "{} is not this machine's any more, it belongs to {} by its label: hotset tier scan",
+                flash.display(),
+                self.card.host_name
+            );
+        }
+        Ok(())
+    }
+
+    fn mark(&self, word: Word) -> Result<()> {
+        let disk = &self.which;
+        // An origin that is gone or fails: nobody knows what it has.
+        let seen = origin::see(&disk.origin, None).unwrap_or_else(|_| origin::Seen::not_known());
+        label::write_record(&self.flash, disk.record, disk.key(), word, &seen)
+    }
+
+    fn reservation(&self, verb: &str) -> Result<()> {
+        if !self.which.reserve {
+            return Ok(());
+        }
+        let key = host::reservation_key(&self.card.host);
+        let origin = text(&self.which.origin)?;
+        run(&[
+            "sh",
+            "-c",
+            include_str!("reserve.sh"),
+            "hotset-reserve",
+            verb,
+            &key,
+            origin,
+        ])
+        .map(drop)
+    }
+}
+
+fn start(which: &Which) -> Result<()> {
+    // A root disk that cannot be written yet is no reason to stay down.
+    let _ = boots::note();
+    let found = Found::read(which)?;
+    let _lock = lock::take(&which.disk)?;
+    // Again, as whoever had the lock may have changed it.
+    let found = if found.tier(which).is_active() {
+        return Ok(());
+    } else {
+        Found::read(which)?
+    };
+    found.require_ours(&which.flash)?;
+    let (tier, origin) = (found.tier(which), found.which.origin.display());
+    // Nobody else writes to it any more once it is looked at; another disk is not reserved.
+    refuse(&decide(&found.seen_from_afar()?), &found.which)?;
+    if found.reservation("take").is_err() {
+        bail!(
+            "another host holds a reservation on {origin}: hotset tier activate {}",
+            which.disk
+        );
+    }
+    let verdict = found.decide()?;
+    if let Err(error) = refuse(&verdict, &found.which) {
+        found.reservation("give-back")?;
+        return Err(error);
+    }
+    if verdict.action == Action::Empty {
+        println!(
+            "hotset {}: the cache begins empty: {origin}: {}",
+            which.disk, verdict.why
+        );
+        tier.empty()?;
+    }
+    tier.make(|| found.mark(Word::Active))
+}
+
+/// Why a disk stays down, and both ways out.
+fn refuse(verdict: &Verdict, disk: &Disk) -> Result<()> {
+    let (origin, name) = (disk.origin.display(), &disk.name);
+    match verdict.reason {
+        Reason::None => Ok(()),
+        Reason::Unfinished => bail!("{}", verdict.why),
+        Reason::Identity => bail!("{origin} {}: hotset tier status", verdict.why),
+        Reason::Conflict => bail!(
+            "{origin}: {}, and the flash holds writes that it lacks. `hotset tier activate {name}` \
+             looks closer; keep what the flash holds: `hotset tier activate {name} --keep-flash`, \
+             which overwrites what was written to the origin meanwhile; keep the origin: `hotset \
+             tier detach {name} --flash-is-dead --yes`, which loses those writes",
+            verdict.why
+        ),
+    }
+}
+
+fn stop(which: &Which, held: bool) -> Result<()> {
+    // `hotset` takes the disk's unit away and has the lock: it takes down what is to go down.
+    if Path::new("/run/hotset")
+        .join(format!("removing-{}", which.disk))
+        .exists()
+    {
+        return Ok(());
+    }
+    let _lock = if held {
+        None
+    } else {
+        Some(lock::take(&which.disk)?)
+    };
+    let found = match Found::read(which) {
+        Ok(found) => found,
+        // Nothing of it is left to be taken down.
+        Err(_) if !stands(&which.disk) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let tier = found.tier(which);
+    // Whoever has the lock may have taken it from its users already.
+    if !held && !tier.is_active() {
+        return Ok(());
+    }
+    tier.take_down()?;
+    found.mark(if found.which.is_writeback() {
+        Word::Dirty
+    } else {
+        Word::Clean
+    })?;
+    found
+        .reservation("give-back")
+        .context("the reservation cannot be given back")
+}
+
+fn stands(disk: &str) -> bool {
+    Path::new("/dev/hotset").join(disk).exists()
+        || Path::new("/dev/mapper")
+            .join(format!("hotset-{disk}"))
+            .exists()
+}
+
+fn show(which: &Which) -> Result<()> {
+    let _ = boots::note();
+    println!("{}", serde_json::to_string(&Found::read(which)?.decide()?)?);
+    Ok(())
+}
+
+fn mark(which: &Which, word: Left) -> Result<()> {
+    let word = match word {
+        Left::Active => Word::Active,
+        Left::Dirty => Word::Dirty,
+        Left::Clean => Word::Clean,
+    };
+    let _ = boots::note();
+    Found::read(which)?.mark(word)
+}
+
+fn plan(which: &Which, origin_size: u64) -> Result<()> {
+    let found = Found::read(which)?;
+    let tier = found.tier(which);
+    let devices: Vec<[String; 3]> = tier
+        .tables(origin_size)
+        .into_iter()
+        .map(|one| [one.name, one.uuid, one.table])
+        .collect();
+    let settings: Vec<(&str, String)> = tier.bcache_settings().into();
+    let engine = tier.engine_words()?;
+    let text = serde_json::json!({"devices": devices, "settings": settings, "engine": engine});
+    println!("{text}");
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! What an origin looks like at a moment, and which disk it is.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::card::OriginId;
+use crate::media::{Medium, hex};
+use crate::structures;
+
+const PIECE: usize = 1024 * 1024;
+/// The start of a boot is known to the second, and a clock may be set a little.
+const BOOT_SLACK_S: i64 = 2;
+
+/// Bytes of an origin: where they begin, how many they are.
+pub type Region = (u64, u64);
+
+/// What an origin looked like.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Seen {
+    /// Of its regions; `-` where none was made.
+    pub fingerprint: String,
+    pub regions: Vec<Region>,
+    /// Whoever mounts any part of it for writing changes a region.
+    pub complete: bool,
+    /// What lies on it is called so by its own superblock; empty: not known.
+    pub content: String,
+    pub boot: String,
+    /// A device: sectors written to it, as the kernel counts them since it is there; a file: when
+    /// it was written to last, nanoseconds.
+    pub written: u64,
+    /// The kernel's number of the device, which it has anew when it comes back (since Linux 5.15).
+    pub diskseq: Option<u64>,
+    pub file: Option<FileTimes>,
+    /// Whether somebody wrote to it since the computer started.
+    pub written_in_this_boot: bool,
+}
+
+/// What every write to a file changes, and what tells it from another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileTimes {
+    pub size: u64,
+    pub inode: u64,
+    pub mtime: i128,
+    pub ctime: i128,
+}
+
+impl Seen {
+    /// Of an origin that could not be looked at.
+    pub fn not_known() -> Self {
+        Self {
+            fingerprint: "-".into(),
+            ..Self::default()
+        }
+    }
+
+    /// As a hotset kept it that knew no regions: those of its first mebibyte and an xfs log.
+    pub fn of_before(fingerprint: &str, boot: &str, written: u64) -> Self {
+        Self {
+            fingerprint: fingerprint.into(),
+            boot: boot.into(),
+            written,
+            ..Self::default()
+        }
+    }
+}
+
+/// Look at an origin.
+///
+/// `regions`: of an earlier look, so that the same is hashed; None finds out what lies on it now.
+pub fn see(origin: &Path, regions: Option<&[Region]>) -> Result<Seen> {
+    let medium = Medium::open(origin, false)?;
+    let mut seen = counts(origin)?;
+    let found = structures::find(&medium)?;
+    seen.complete = found.complete;
+    seen.content = found.content;
+    seen.regions = match regions {
+        Some(known) if !known.is_empty() => known.to_vec(),
+        // What earlier versions hashed.
+        Some(_) => found.plain,
+        None => found.regions,
+    };
+    seen.fingerprint = fingerprint(&medium, &seen.regions)
+        .with_context(|| format!("{} cannot be read", origin.display()))?;
+    Ok(seen)
+}
+
+/// What costs no reading: counts, and for a file its times.
+pub fn counts(origin: &Path) -> Result<Seen> {
+    let about = fs::metadata(origin).with_context(|| {
+        format!(
+            "{} is not there: connect it (iSCSI: log in), then try again",
+            origin.display()
+        )
+    })?;
+    let mut seen = Seen {
+        fingerprint: "-".into(),
+        boot: boot_id(),
+        ..Seen::default()
+    };
+    if about.file_type().is_block_device() {
+        let at = sysfs(about.rdev());
+        seen.written = sectors_written(&at)?;
+        let parent = format!("{at}/../diskseq");
+        seen.diskseq = number(&format!("{at}/diskseq")).or_else(|| number(&parent));
+        seen.written_in_this_boot = seen.written > 0;
+        return Ok(seen);
+    }
+    let nanoseconds = |s: i64, ns: i64| i128::from(s) * 1_000_000_000 + i128::from(ns);
+    let file = FileTimes {
+        size: about.size(),
+        inode: about.ino(),
+        mtime: nanoseconds(about.mtime(), about.mtime_nsec()),
+        ctime: nanoseconds(about.ctime(), about.ctime_nsec()),
+    };
+    seen.written = u64::try_from(file.mtime).unwrap_or(0);
+    seen.written_in_this_boot =
+        boot_time().is_none_or(|start| about.ctime() >= start - BOOT_SLACK_S);
+    seen.file = Some(file);
+    Ok(seen)
+}
+
+/// What was written to or discarded on a device, sectors (Documentation/block/stat.rst).
+fn sectors_written(at: &str) -> Result<u64> {
+    let text = fs::read_to_string(format!("{at}/stat")).with_context(|| format!("{at}/stat"))?;
+    let figures: Vec<u64> = text
+        .split_whitespace()
+        .filter_map(|one| one.parse().ok())
+        .collect();
+    let Some(written) = figures.get(6) else {
+        bail!("{at}/stat says {text:?}")
+    };
+    Ok(written + figures.get(13).unwrap_or(&0))
+}
+
+fn sysfs(device: u64) -> String {
+    format!(
+        "/sys/dev/block/{}:{}",
+        libc::major(device),
+        libc::minor(device)
+    )
+}
+
+fn number(path: &str) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// This boot's id; empty: not known.
+pub fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().into()
+}
+
+/// When the computer started, seconds.
+fn boot_time() -> Option<i64> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    let line = text.lines().find(|line| line.starts_with("btime "))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn fingerprint(medium: &Medium, regions: &[Region]) -> Result<String> {
+    let mut hash = Sha256::new();
+    hash.update(format!("{}\n", medium.size));
+    for (start, length) in regions {
+        let (mut at, end) = (*start, (start + length).min(medium.size));
+        while at < end {
+            let piece = medium.read(at, PIECE.min((end - at).next_multiple_of(4096) as usize))?;
+            if piece.is_empty() {
+                break;
+            }
+            hash.update(&piece[..piece.len().min((end - at) as usize)]);
+            at += piece.len() as u64;
+        }
+    }
+    Ok(hex(&hash.finalize())[..32].into())
+}
+
+/// Whether an origin is the disk that it is taken for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity {
+    Same,
+    /// In words.
+    Other(String),
+    /// Nothing tells; in words.
+    Unknown(String),
+    /// It was never known by anything but its name and size.
+    Nameless,
+}
+
+/// Compare what is known of an origin with what is found. Nothing found is not the same.
+pub fn compare_ids(known: &OriginId, found: &OriginId) -> Identity {
+    let pairs = [
+        ("World Wide Name", &known.wwn, &found.wwn),
+        ("serial number", &known.serial, &found.serial),
+        ("partition UUID", &known.partition, &found.partition),
+        ("device-mapper UUID", &known.mapper, &found.mapper),
+    ];
+    if found.size < known.size {
+        let (has, had) = (found.size, known.size);
+        return Identity::Other(format!("it has {has} bytes, fewer than {had}"));
+    }
+    let known_pairs = || {
+        pairs
+            .iter()
+            .filter(|(_, known, _)| !known.trim().is_empty())
+    };
+    for (name, known, found) in known_pairs() {
+        if !found.is_empty() && known.trim() != found.trim() {
+            return Identity::Other(format!("its {name} is {found}, not {known}"));
+        }
+    }
+    let missing = known_pairs().find(|(_, _, found)| found.is_empty());
+    match (missing, known_pairs().next()) {
+        (Some((name, known, _)), _) => Identity::Unknown(format!(
+            "its {name} was {known}, and now the system shows none (is udev at work?)"
+        )),
+        (None, Some(_)) => Identity::Same,
+        (None, None) => Identity::Nameless,
+    }
+}
+
+/// What lsblk and the device mapper know of a device.
+pub fn identify(origin: &Path) -> Result<OriginId> {
+    let about = fs::metadata(origin).with_context(|| origin.display().to_string())?;
+    if !about.file_type().is_block_device() {
+        return Ok(OriginId {
+            size: about.size(),
+            ..OriginId::default()
+        });
+    }
+    let found = lsblk(origin)?;
+    let text = |key: &str| found[key].as_str().unwrap_or("").trim().to_owned();
+    let mapper = fs::read_to_string(format!("{}/dm/uuid", sysfs(about.rdev())));
+    let size = &found["size"];
+    Ok(OriginId {
+        size: size
+            .as_u64()
+            .or_else(|| size.as_str()?.parse().ok())
+            .unwrap_or(0),
+        wwn: text("wwn"),
+        serial: text("serial"),
+        partition: text("partuuid"),
+        mapper: mapper.unwrap_or_default().trim().into(),
+    })
+}
+
+/// As lsblk describes a device.
+pub fn lsblk(device: &Path) -> Result<serde_json::Value> {
+    let said = Command::new("lsblk")
+        .args([
+            "--json",
+            "--bytes",
+            "--nodeps",
+            "--output",
+            "NAME,TYPE,SIZE,WWN,SERIAL,PARTUUID",
+        ])
+        .arg(device)
+        .output()
+        .context("lsblk cannot be run")?;
+    if !said.status.success() {
+        bail!(
+            "lsblk {}: {}",
+            device.display(),
+            String::from_utf8_lossy(&said.stderr).trim()
+        );
+    }
+    let mut listed: serde_json::Value = serde_json::from_slice(&said.stdout).context("lsblk")?;
+    Ok(listed["blockdevices"][0].take())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(wwn: &str, partition: &str) -> OriginId {
+        OriginId {
+            size: 8,
+            wwn: wwn.into(),
+            partition: partition.into(),
+            ..OriginId::default()
+        }
+    }
+
+    #[test]
+    fn what_the_system_does_not_show_is_not_the_same() {
+        let cases = [
+            (id("5", ""), id("5", ""), "same"),
+            (id("5", ""), id("6", ""), "other"),
+            (id("5", ""), id("", ""), "unknown"),
+            (id("5", "p1"), id("5", ""), "unknown"),
+            (id("5", "p1"), id("5", "p2"), "other"),
+            (id("", ""), id("5", ""), "nameless"),
+        ];
+        for (known, found, expected) in cases {
+            let word = match compare_ids(&known, &found) {
+                Identity::Same => "same",
+                Identity::Other(_) => "other",
+                Identity::Unknown(_) => "unknown",
+                Identity::Nameless => "nameless",
+            };
+            assert_eq!(word, expected, "{known:?} {found:?}");
+        }
+        let smaller = OriginId {
+            size: 7,
+            ..id("5", "")
+        };
+        assert!(matches!(
+            compare_ids(&id("5", ""), &smaller),
+            Identity::Other(_)
+        ));
+    }
+
+    #[test]
+    fn the_same_regions_are_hashed_whatever_lies_there_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("origin");
+        std::fs::write(&path, vec![0; 4 << 20]).unwrap();
+        let before = see(&path, None).unwrap();
+        assert!(!before.complete, "nothing recognisable lies on it");
+        let regions = [(2 << 20, 4096)];
+        let first = see(&path, Some(&regions)).unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[0] = 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(
+            see(&path, Some(&regions)).unwrap().fingerprint,
+            first.fingerprint
+        );
+        assert_ne!(see(&path, None).unwrap().fingerprint, before.fingerprint);
+        bytes[2 << 20] = 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert_ne!(
+            see(&path, Some(&regions)).unwrap().fingerprint,
+            first.fingerprint
+        );
+    }
+}
