@@ -13,7 +13,13 @@ from pathlib import Path, PurePosixPath
 from hotset.cachelayer.hosts.base import Command, Result
 from hotset.cachelayer.hosts.local import Local
 
-_FOLDERS = ("/etc/hotset", "/run/hotset", "/dev/hotset", "/etc/udev/rules.d")
+_FOLDERS = (
+    "/etc/hotset",
+    "/run/hotset",
+    "/dev/hotset",
+    "/etc/udev/rules.d",
+    "/usr/local/lib/hotset",
+)
 _OPEN = """
 for one in "$@"; do mkdir -p "$one" && mount -t tmpfs none "$one" || exit 1; done
 echo open
@@ -45,9 +51,8 @@ class Enclosed(Local):
         return super().stream((*self.enter, *argv))
 
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
-        script = 'cat > "$1" && chmod "$2" "$1"'
-        words = ["sh", "-c", script, "put", str(target), f"{mode:o}"]
-        self.run(words, stdin=source.read_text())
+        script = 'cp "$3" "$1" && chmod "$2" "$1"'
+        self.run(["sh", "-c", script, "put", str(target), f"{mode:o}", str(source)])
 
     def get(self, source: PurePosixPath, target: Path) -> None:
         target.write_text(self.run(["cat", str(source)]).stdout)

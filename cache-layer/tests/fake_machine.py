@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from hotset.cachelayer.block import label
 from hotset.cachelayer.block.devicemapper import Place, stacked
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import Command, Machine, Result, declared
@@ -25,6 +27,18 @@ def place(spec: TierSpec, origin: str | PurePosixPath = "/dev/origin") -> Place:
     meta, cache, volume = stacked(Bytes(2**50), sizes, Bytes(0))
     flash = PurePosixPath("/dev/flash")
     return Place("data", flash, PurePosixPath(origin), meta.parts, cache.parts, volume)
+
+
+def decided(action: str, reason: str = "none", origin: str = "same", why: str = "why") -> str:
+    """What ``hotset-boot decide`` says."""
+    return json.dumps({"action": action, "reason": reason, "origin": origin, "why": why})
+
+
+def record_of(machine: FakeMachine, flash: PurePosixPath, slot: int, body: str) -> None:
+    """A disk's record, without a command for it."""
+    calls = list(machine.calls)
+    label.write_record(machine, flash, slot, body)
+    machine.calls = calls
 
 
 def dm_cache(machine: FakeMachine, spec: TierSpec) -> DmCache:
@@ -91,7 +105,7 @@ class FakeMachine(Machine):
         if program == "test" and words[0] == "-f":
             return 1  # a device is no file
         if program == "cat" and words:
-            return self.files.get(words[0], ("", 0))[0]
+            return self.files.get(call.argv[1], ("", 0))[0]
         if program == "ls" and words:
             inside = (PurePosixPath(path) for path in self.files)
             return "".join(f"{one.name}\n" for one in inside if str(one.parent) == words[0])
@@ -104,7 +118,7 @@ class FakeMachine(Machine):
                 self.files.pop(word, None)
         if program == "dd":
             return self._dd(dict(word.split("=", 1) for word in call.argv[1:]), call.stdin)
-        return ""
+        return self._boot(call.argv) if program == "hotset-boot" else ""
 
     def _find(self, words: list[str]) -> str:
         if "tail" in words:
@@ -114,6 +128,24 @@ class FakeMachine(Machine):
             return ""
         paths = words[1 : words.index("-maxdepth")]
         return "".join(f"b 5:{self._node(path)} {path}\n" for path in paths)
+
+    def _boot(self, argv: tuple[str, ...]) -> str:
+        """A disk that may come up as it is, and the record of one that is put down; how it decides
+        is its own tests' matter."""
+        verb, flash, disk = argv[1], argv[3], argv[4]
+        if verb == "decide":
+            return decided("start")
+        if verb in ("mark", "stop"):
+            word = argv[5] if verb == "mark" else "dirty"
+            text = "".join(
+                text for (node, _), text in self.sectors.items() if node == self._node(flash)
+            )
+            found = re.search(
+                rf'"name":"{disk}","kind".*?"identity":"([^"]*)".*?"record":(\d+)', text
+            )
+            key, slot = (found[1] or disk, int(found[2])) if found else (disk, 0)
+            record_of(self, PurePosixPath(flash), slot, f"{key} {word} - - -")
+        return ""
 
     def _dd(self, options: dict[str, str], stdin: str | None) -> str:
         size = int(options.get("bs", "512").replace("k", "000").replace("M", "000000"))

@@ -180,25 +180,3 @@ def test_who_may_not_take_a_lock_is_not_told_of_somebody_elses_command(runtime: 
         held(Local(), "tier flush oltp", "oltp"),
     ):
         pytest.fail("it has one")
-
-
-def test_a_script_takes_the_same_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "_SCRIPT_WAIT_S", 1)
-    refuse = 'refuse() { echo "$1" >&2; exit 1; }'
-    script = tmp_path / "script.sh"
-    script.write_text(f"set -eu\n{refuse}\n{locks.script('one', 'its unit')}\nalone\n$1\n")
-    with locks.held(Local(), "tier flush one", "one"):
-        refused = Local().run(["sh", str(script), "true"], check=False)
-        assert (refused.rc, "at work on this disk" in refused.stderr) == (1, True)
-    with locks.held(Local(), "tier flush other", "other"):
-        Local().run(["sh", str(script), "true"])
-    script.write_text(script.read_text() + "echo alone; exec cat\n")
-    with Local().stream(["sh", str(script), "true"]) as lines:
-        assert next(iter(lines)) == "alone"
-        with (
-            pytest.raises(MachineBusyError, match="its unit"),
-            locks.held(Local(), "tier flush one", "one"),
-        ):
-            pass
-    with locks.held(Local(), "tier flush one", "one"):
-        pass

@@ -15,7 +15,7 @@ from hotset.cachelayer.hosts.base import Machine
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.provisioning import adopt, cache_device, lifecycle
 from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning.boot import fstab, mounts, startup, systemd_unit, udev
+from hotset.cachelayer.provisioning.boot import fstab, mounts, program, startup, systemd_unit, udev
 from hotset.cachelayer.provisioning.cache_device import CardError
 from hotset.cachelayer.provisioning.create import CreateRequest
 from hotset.cachelayer.provisioning.identity.reservation import OriginReservedError
@@ -181,14 +181,14 @@ def test_every_path_to_an_origin_may_write_and_no_other_host(lun: Lun) -> None:
         assert writes(machine, theirs)
         assert keys(machine, theirs) == "", "nor of the path that went away with a registration"
 
-    script = ["sh", "-c", systemd_unit.script(machine, card, disk), "boot"]
+    start, stop = (program.command(machine, card, disk, one) for one in ("start", "stop"))
     for _ in range(2):
-        machine.run([*script, "start"])
+        machine.run(start)
         machine.run(["dmsetup", "info", "hotset-oltp"])
         assert [writes(machine, path) for path in lun.paths] == [True, True]
         with other_host(machine) as theirs:
             assert not writes(machine, theirs)
-    machine.run([*script, "stop"])
+    machine.run(stop)
     with other_host(machine) as theirs:
         assert writes(machine, theirs)
         assert keys(machine, theirs) == ""
@@ -201,7 +201,7 @@ def test_a_path_that_is_dead_hides_no_other_host(lun: Lun) -> None:
     creation.create(machine, lun.wanted("oltp", lun.origin), True, said.append)
     card, disk = cache_device.find(machine, "oltp")
     lifecycle.deactivate(machine, card, disk, print)
-    script = ["sh", "-c", systemd_unit.script(machine, card, disk), "boot", "start"]
+    script = program.command(machine, card, disk, "start")
     with dead(lun, 1):
         with other_host(machine) as theirs:
             for words in (
@@ -213,7 +213,7 @@ def test_a_path_that_is_dead_hides_no_other_host(lun: Lun) -> None:
             with pytest.raises(OriginReservedError, match="key 0x99"):
                 lifecycle.activate(machine, card, disk, print)
             boot = machine.run(script, check=False)
-            assert (boot.rc, "another host holds a reservation" in boot.stderr) == (1, True)
+            assert (boot.rc, "another host holds a reservation" in boot.stderr) == (4, True)
             assert "0x99" in keys(machine, theirs)
             machine.run(
                 ["sg_persist", "--out", "--register", "--param-rk=0x99", "--param-sark=0", theirs]

@@ -13,7 +13,7 @@ from hotset.cachelayer.hosts.base import Machine
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.provisioning import cache_device, lifecycle
 from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning.boot import systemd_unit
+from hotset.cachelayer.provisioning.boot import program
 from hotset.cachelayer.provisioning.create import CreateRequest
 from hotset.cachelayer.provisioning.identity import reservation
 from hotset.cachelayer.provisioning.identity.reservation import OriginReservedError
@@ -95,23 +95,23 @@ def test_no_other_host_writes_to_the_origin_of_an_active_tier(
     lifecycle.deactivate(machine, card, disk, said.append)
     assert writes(machine, theirs)
 
-    script = ["sh", "-c", systemd_unit.script(machine, card, disk), "boot"]
+    start, stop = (program.command(machine, card, disk, one) for one in ("start", "stop"))
     reservation.take(machine, ours)  # and the machine crashes: the storage keeps it
     assert not writes(machine, theirs)
-    machine.run([*script, "start"])
+    machine.run(start)
     assert writes(machine, disk.device)
     assert not writes(machine, theirs)
-    machine.run([*script, "stop"])
+    machine.run(stop)
     assert writes(machine, theirs)
 
     assert disk.origin_id is not None
     assert disk.origin_id.wwn
     other = replace(disk, origin_id=replace(disk.origin_id, wwn=f"{disk.origin_id.wwn[:-1]}f0"))
-    boot = machine.run(
-        ["sh", "-c", systemd_unit.script(machine, card, other), "boot", "start"], check=False
-    )
-    assert (boot.rc, "is another disk than the accelerated one" in boot.stderr) == (1, True)
+    cache_device.save(machine, card.with_disk(other))
+    boot = machine.run(start, check=False)
+    assert (boot.rc, "is another disk than the one that was" in boot.stderr) == (4, True)
     assert writes(machine, theirs), "and was not reserved"
+    card = cache_device.save(machine, card)
     lifecycle.destroy(machine, card, True, lambda _: lambda _: None, said.append)
 
 
@@ -135,10 +135,8 @@ def test_an_origin_that_another_host_has_reserved_is_left_alone(
     reserve(machine, theirs)
     with pytest.raises(OriginReservedError):
         lifecycle.activate(machine, card, disk, lambda _: None)
-    boot = machine.run(
-        ["sh", "-c", systemd_unit.script(machine, card, disk), "boot", "start"], check=False
-    )
-    assert (boot.rc, "another host holds a reservation" in boot.stderr) == (1, True)
+    boot = machine.run(program.command(machine, card, disk, "start"), check=False)
+    assert (boot.rc, "another host holds a reservation" in boot.stderr) == (4, True)
     lifecycle.activate(machine, card, disk, lambda _: None, break_reservation=True)
     assert not writes(machine, theirs)
     lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)

@@ -1,8 +1,9 @@
 """What hotset writes in the first mebibyte of a flash device, which no slice reaches: whose it is.
 
 Plain text, so that ``dd | less`` shows it. The label is there twice, each with its checksum and
-generation, written one after the other: whatever cuts a change short, one of them is valid and says
-what the flash holds. Behind them each disk has a record of 4 KiB of how it was left.
+generation, written one after the other: whatever cuts a change short, one is valid and says
+what the flash holds. Behind them each disk has a record of 4 KiB of how it was left, twice too,
+which ``hotset-boot`` writes (``cache-layer/flashdev/boot/src/label.rs``).
 
 libblkid finds nothing in this text and udev leaves the device alone.
 """
@@ -10,7 +11,7 @@ libblkid finds nothing in this text and udev leaves the device alone.
 from __future__ import annotations
 
 import hashlib
-import shlex
+import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -26,7 +27,7 @@ _RECORD_MAGIC = "HOTSET-DISK-STATE"
 _COPY = Bytes(64 * 1024)
 _FIRST = Bytes(256 * 1024)
 _RECORD = Bytes(4096)
-_RECORDS_AT = Bytes(512 * 1024)
+_RECORDS_AT = (Bytes(512 * 1024), Bytes(768 * 1024))
 RECORDS = 64
 _READ_TIMEOUT_S = 20
 
@@ -55,9 +56,17 @@ class Label:
 
 
 def parse(text: str) -> Label | None:
-    """A label out of one copy's text; None if it is none, torn or of another version."""
+    """A label out of one copy's text; None if it is none or torn.
+
+    :raises LabelError: it is of a later version, and nobody here knows what it says.
+    """
     head, _, rest = text.partition("\n")
     words = head.split(" ")
+    if words[0] == MAGIC and words[1:2] and words[1].isdigit() and int(words[1]) > VERSION:
+        raise LabelError(
+            f"its label is of version {words[1]}, and this hotset reads version {VERSION}: use the"
+            " hotset that wrote it"
+        )
     if len(words) != 5 or words[:2] != [MAGIC, str(VERSION)]:
         return None
     if not (words[2].isdigit() and words[3].isdigit()):
@@ -92,7 +101,7 @@ def write(machine: Machine, device: PurePosixPath, label: Label) -> None:
 
 def erase(machine: Machine, device: PurePosixPath) -> None:
     """No label any more: nothing of hotset's is left on the device."""
-    size = _RECORDS_AT + RECORDS * _RECORD - _FIRST
+    size = _RECORDS_AT[-1] + RECORDS * _RECORD - _FIRST
     argv = ["dd", "if=/dev/zero", f"of={device}", f"bs={int(_COPY)}", f"seek={_FIRST // _COPY}"]
     ends = [f"count={size // _COPY}", "oflag=direct", "conv=notrunc,fsync", "status=none"]
     machine.run([*argv, *ends])
@@ -100,38 +109,35 @@ def erase(machine: Machine, device: PurePosixPath) -> None:
 
 def read_record(machine: Machine, device: PurePosixPath, slot: int) -> str | None:
     """The text of a disk's record; None if there is none or it is torn."""
-    text = _read(machine, device, _record_at(slot), 1)
-    magic, _, rest = text.partition("\n")[0].partition(" ")
+    first, second = (_record(machine, device, at) for at in _places(slot))
+    if first is None or second is None or _sequence(first) < 0:
+        # An earlier hotset knows the first alone: it wrote there last.
+        return first if first is not None else second
+    return second if _sequence(second) > _sequence(first) else first
+
+
+def write_record(machine: Machine, device: PurePosixPath, slot: int, body: str) -> None:
+    """Put back what :func:`read_record` has read."""
+    text = f"{_RECORD_MAGIC} {body} {_digest(body)[:32]}\n"
+    for at in _places(slot):
+        _write(machine, device, at, text.ljust(_RECORD))
+
+
+def _record(machine: Machine, device: PurePosixPath, at: Bytes) -> str | None:
+    magic, _, rest = _read(machine, device, at, 1).partition("\n")[0].partition(" ")
     body, _, digest = rest.rpartition(" ")
     return body if magic == _RECORD_MAGIC and digest == _digest(body)[:32] else None
 
 
-def write_record(machine: Machine, device: PurePosixPath, slot: int, body: str) -> None:
-    """Write a disk's record: one line, in one sector."""
-    text = f"{_RECORD_MAGIC} {body} {_digest(body)[:32]}\n"
-    assert len(text) <= 512, text
-    _write(machine, device, _record_at(slot), text.ljust(_RECORD))
+def _sequence(body: str) -> int:
+    """Of one of an earlier hotset: -1."""
+    found = re.search(r'\{"sequence":(\d+)', body)
+    return int(found[1]) if found else -1
 
 
-def record_place(slot: int) -> str:
-    """Where a disk's record lies, in words of ``dd``."""
-    return f"bs={int(_RECORD)} skip={_record_at(slot) // _RECORD} count=1"
-
-
-def record_program(device: PurePosixPath, slot: int) -> str:
-    """A shell command that writes its variable ``$record`` as :func:`write_record` does."""
-    seek = _record_at(slot) // _RECORD
-    return (
-        f'printf "%-4096s" "{_RECORD_MAGIC} $record'
-        ' $(printf %s "$record" | sha256sum | cut -c 1-32)\n"'
-        f" | dd of={shlex.quote(str(device))} bs={int(_RECORD)} seek={seek} count=1"
-        " iflag=fullblock oflag=direct conv=notrunc,fsync status=none"
-    )
-
-
-def _record_at(slot: int) -> Bytes:
+def _places(slot: int) -> list[Bytes]:
     assert 0 <= slot < RECORDS, slot
-    return Bytes(_RECORDS_AT + slot * _RECORD)
+    return [Bytes(at + slot * _RECORD) for at in _RECORDS_AT]
 
 
 def _copies(text: str) -> list[Label]:

@@ -89,13 +89,7 @@ def attach_part(
     machine: Machine, name: PurePosixPath, device: PurePosixPath, start: Bytes, size: Bytes
 ) -> None:
     """A stretch of a device (or file) as a block device of a name of its own, if it is not yet."""
-    machine.run(attach_part_argv(name, device, start, size))
-
-
-def attach_part_argv(
-    name: PurePosixPath, device: PurePosixPath, start: Bytes, size: Bytes
-) -> list[str]:
-    return _argv(_ATTACH_PART, name, device, start, size)
+    machine.run(_argv(_ATTACH_PART, name, device, start, size))
 
 
 def is_attached(machine: Machine, name: PurePosixPath, device: PurePosixPath, start: Bytes) -> bool:

@@ -27,7 +27,7 @@ from .cleanup import BusyError
 RUNTIME = PurePosixPath("/run/hotset")
 """Ends with the machine's uptime, as locks and scratch files should."""
 Mode = Literal["exclusive", "shared"]
-_WAIT_S, _SCRIPT_WAIT_S = 10, 120
+_WAIT_S = 10
 _NOT_FOUND = 69
 _HELD, _BUSY = "held", "busy"
 
@@ -66,20 +66,6 @@ def scratch_of(disk: str | None) -> PurePosixPath:
     """The folder for what operations on a disk keep meanwhile; None: those that have no disk's
     lock. Each is a folder's whole name: disks may be called ``oltp`` and ``oltp-2``."""
     return RUNTIME / "scratch" / (f"disk-{disk}" if disk else "machine")
-
-
-def script(disk: str, unit: str) -> str:
-    """A shell function ``alone`` that takes a disk's lock for the rest of the script, and calls
-    ``refuse`` with why where it cannot; what goes on after the script must not have its
-    descriptors 8 and 9."""
-    words = shlex.join([str(RUNTIME), str(_SCRIPT_WAIT_S), unit, "shared", disk, "exclusive"])
-    return f"""\
-busy() {{ refuse "hotset is at work on this disk: wait for it and try again"; }}
-killed() {{ busy; }}
-alone() {{
-    set -- {words}
-    {_TAKE.strip()}
-}}"""
 
 
 class MachineBusyError(BusyError):

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from ..block import devicemapper, devices, loop
 from ..block import label as labels
 from ..block.devicemapper import PREFIX, RESERVED, UNIT, Part, Place, Slice, mapper_path, total
-from ..block.label import Label
+from ..block.label import Label, LabelError
 from ..common.errors import Remedy, RequestError
 from ..common.units import Bytes
 from ..hosts.base import CommandError, CommandTimeoutError, Machine, PrerequisiteMissingError
@@ -323,12 +323,12 @@ def labelled(machine: Machine, device: PurePosixPath) -> Card | None:
     :raises CardError: a label of another version of hotset, or not a card.
     :raises CommandError: the device cannot be read.
     """
-    label = labels.read(machine, device)
-    if label is None:
-        return None
     try:
+        label = labels.read(machine, device)
+        if label is None:
+            return None
         return replace(parse(label.body), generation=label.generation)
-    except CardError as error:
+    except (CardError, LabelError) as error:
         raise CardError(f"the label of {device}: {error}") from None
 
 

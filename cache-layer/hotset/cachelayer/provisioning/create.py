@@ -24,13 +24,12 @@ from ..hosts.base import Machine
 from ..tiers import userspace
 from ..tiers.base import TierKind, TierSpec, WriteMode
 from . import cache_device as cards
-from . import prerequisites, room, sizing, state
-from .boot import fstab, startup, udev
+from . import prerequisites, room, sizing
+from .boot import fstab, program, startup, systemd_unit, udev
 from .cache_device import Card, CardError, Disk
 from .identity import origin as origins
 from .identity import reservation
 from .sizing import Choice, DatabaseKind
-from .state import TierRecord
 
 Say = Callable[[str], None]
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
@@ -237,7 +236,8 @@ def _make(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
     udev.prepare(machine, disk)
     had_volume = cards.volume_is_active(machine, card)
     card = cards.save(machine, card.with_disk(replace(disk, phase="creating")))
-    state.write(machine, card, disk, TierRecord("active"))
+    systemd_unit.count_starts(machine)
+    program.mark(machine, card, disk, "active")
     tier = cards.tier_for(machine, card, disk)
     try:
         tier.prepare()

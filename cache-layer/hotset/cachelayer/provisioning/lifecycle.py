@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..block import devicemapper, devices
+from ..block import devicemapper, devices, label
 from ..common.errors import Remedy, RequestError
 from ..common.units import Blocks
 from ..hosts.base import CommandError, CommandTimeoutError, Machine
@@ -22,11 +22,11 @@ from ..tiers.userspace import Userspace
 from ..warmup import pins
 from . import abandoned, state
 from . import cache_device as cards
-from .boot import fstab, startup, systemd_unit, udev
+from .boot import fstab, program, startup, systemd_unit, udev
+from .boot.program import Verdict
 from .cache_device import Card, CardError, Disk, KernelTier
 from .identity import origin, owner, reservation
-from .identity.origin import OriginState
-from .state import TierRecord
+from .state import Word
 
 Say = Callable[[str], None]
 OnFlush = Callable[[Blocks], None]
@@ -108,7 +108,7 @@ def _unfinished(disk: Disk) -> str:
     return "its detach was cut short: detach it again, which ends it"
 
 
-def left_of(machine: Machine, card: Card, disk: Disk, answers: bool = True) -> TierRecord | None:
+def left_of(machine: Machine, card: Card, disk: Disk, answers: bool = True) -> Word | None:
     """How an inactive disk was left; None if nobody knows."""
     if not answers:
         return None
@@ -118,9 +118,9 @@ def left_of(machine: Machine, card: Card, disk: Disk, answers: bool = True) -> T
         return None
 
 
-def may_be_dirty(disk: Disk, left: TierRecord | None) -> bool:
+def may_be_dirty(disk: Disk, left: Word | None) -> bool:
     """Whether an inactive disk's origin may lack writes."""
-    return disk.spec.mode == "writeback" and (left is None or left.word != "clean")
+    return disk.spec.mode == "writeback" and (left != "clean")
 
 
 def activate(
@@ -142,31 +142,37 @@ def activate(
     if tier.is_active():
         mended = tier.settle()
         _claim(machine, card, disk, say, break_reservation)
+        # As this version of hotset keeps it.
+        program.mark(machine, card, disk, "active")
         say(f"{disk.device} is active{f'; {mended}' if mended else ': nothing changed'}")
         return
     if tier.report().state == "restarting":
-        # Else two engines would write to one flash.
+        # Else two engines would write to one flash. It was about to be started without a question.
         tier.discard()
+        program.mark(machine, card, disk, "active")
     card, disk = _with_origin(machine, card, disk)
     past = _past_the_cache(machine, disk)
     if past:
         raise TierRefusedError(past, field="disk")
     # First: nobody writes to it any more once it is looked at.
     _claim(machine, card, disk, say, break_reservation)
-    left = left_of(machine, card, disk)
+    kept = label.read_record(machine, card.flash, disk.record)
     try:
-        why_empty = _outdated(machine, tier, disk, left)
+        why_empty = _why_empty(card, disk, tier, program.decide(machine, card, disk))
         if why_empty:
             tier.empty()
             say(f"the cache begins empty: {why_empty}")
-        tier.activate(lambda: state.write(machine, card, disk, TierRecord("active")))
+        tier.activate(lambda: program.mark(machine, card, disk, "active"))
+    except TierRefusedError:
+        reservation.give_back(machine, disk.origin)
+        raise
     except MetadataDamagedError as error:
         tier.discard()
-        if left is not None:
+        if kept is not None:
             # It was never active: what is known of it still holds. (bcache may refuse what it was
             # given after that was written.)
-            state.write(machine, card, disk, left)
-        old = may_be_dirty(disk, left)
+            label.write_record(machine, card.flash, disk.record, kept)
+        old = may_be_dirty(disk, state.parse(disk, kept))
         stale = f"; {disk.origin} alone may hold OLD data, do not mount it" * old
         raise MetadataDamagedError(
             f"{error}{stale}",
@@ -182,6 +188,7 @@ def _claim(machine: Machine, card: Card, disk: Disk, say: Say, by_force: bool) -
     if disk.reserve:
         say(reservation.describe(machine, disk.origin, by_force=by_force))
     udev.hide_origin(machine, disk)
+    systemd_unit.count_starts(machine)
     systemd_unit.renew(machine, card, disk)
     startup.warn(machine, disk, say)
 
@@ -197,46 +204,40 @@ def _with_origin(machine: Machine, card: Card, disk: Disk) -> tuple[Card, Disk]:
     return cards.save(machine, card.with_disk(disk)), disk
 
 
-def _outdated(
-    machine: Machine, tier: KernelTier, disk: Disk, left: TierRecord | None
-) -> str | None:
+def _why_empty(card: Card, disk: Disk, tier: KernelTier, verdict: Verdict) -> str | None:
     """Why what is cached must not be used, in words; None if it may.
 
     :raises OriginChangedError: it must not, but holds writes that the origin lacks.
+    :raises TierRefusedError: the disk must stay down for another reason.
     """
-    if left is None or left.origin is None:
-        if disk.spec.mode == "writeback":
-            # The flash is the truth; the kernel takes every block for dirty after a crash.
-            return None
-        return (
-            "the tier ended by a crash or by other hands, and nobody knows whether"
-            f" {disk.origin} was written to since. Nothing is lost, all writes are on it"
-        )
-    if not origin.see(machine, disk.origin).changed_since(left.origin):
+    if verdict.action == "start":
         return None
-    if may_be_dirty(disk, left) and tier.may_be_dirty():
-        raise OriginChangedError(
-            f"{disk.origin} was written to while {disk.device} was down, and the flash holds writes"
-            " that it lacks: both cannot be kept, and nothing was changed. Best is to restore"
-            f" {disk.origin} as it was then, from a snapshot",
-            Remedy(
-                "keep what was written to the origin",
-                "tier detach",
-                {"disk": disk.name, "flash_is_dead": True, "yes": True},
-            ),
-            Remedy(
-                "keep what the flash holds, which overwrites the origin's",
-                "tier activate",
-                {"disk": disk.name, "keep_flash": True},
-            ),
-        )
-    return f"{disk.origin} was written to while the tier was down. Nothing is lost"
+    if verdict.reason in ("unfinished", "identity"):
+        raise TierRefusedError(f"disk {disk.name}: {disk.origin} {verdict.why}", field="disk")
+    # The program does not read a cache's metadata, which may prove that nothing in it is dirty.
+    if verdict.action == "empty" or not tier.may_be_dirty():
+        return f"{disk.origin}: {verdict.why}. Nothing is lost, all writes are on it"
+    raise OriginChangedError(
+        f"{disk.origin}: {verdict.why}; and the flash {card.flash} holds writes that it lacks. Both"
+        " cannot be kept, and nothing was changed",
+        Remedy(
+            "keep the origin as it is, and lose the writes that are on the flash alone",
+            "tier detach",
+            {"disk": disk.name, "flash_is_dead": True, "yes": True},
+        ),
+        Remedy(
+            "keep what the flash holds, which overwrites what was written to the origin meanwhile"
+            " (right if nobody mounted it or wrote to it)",
+            "tier activate",
+            {"disk": disk.name, "keep_flash": True},
+        ),
+    )
 
 
 def keep_flash(machine: Machine, card: Card, disk: Disk) -> None:
     """From now on the flash counts, whatever was written to the origin meanwhile."""
     cards.require_ours(machine, card)
-    state.write(machine, card, disk, TierRecord("active"))
+    program.mark(machine, card, disk, "active")
 
 
 def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
@@ -247,8 +248,7 @@ def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
         _stay_down(machine, card, disk, tier, say)
         return
     _unused(machine, disk)
-    tier.deactivate()
-    clean = rest(machine, card, disk, tier)
+    clean = _taken_down(machine, card, disk, tier)
     reservation.give_back(machine, disk.origin)
     say(f"{disk.device} is down; its cache stays as it is on the flash")
     if not clean:
@@ -264,28 +264,32 @@ def _stay_down(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: 
         rest = f"{disk.origin} was still reserved, and is no longer" if given_back else ""
         say(f"{disk.device} is not active: {rest or 'nothing changed'}")
         return
+    # Nobody has it since its engine ended, seconds ago.
+    program.mark(machine, card, disk, "dirty")
     say(f"{disk.device} is down: its cache engine had ended, and is not started again")
     if may_be_dirty(disk, left_of(machine, card, disk)):
         say(f"{disk.origin} alone holds OLD data now: do not mount it")
 
 
-def rest(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> bool:
-    """Keep how a tier was left that has just been taken down, and what its origin looks like;
-    returns whether all that was written is on the origin, for good."""
+def _taken_down(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> bool:
+    """Take an active tier down, and keep how it was left and what its origin looks like; returns
+    whether all that was written is on the origin, for good."""
+    if isinstance(tier, Userspace):
+        # An engine says what is dirty as long as it runs.
+        tier.hold()
+    program.stop(machine, card, disk)
     try:
         clean = not tier.may_be_dirty()
     except TierFailedError:
         clean = False
     finally:
         tier.discard()
-    seen: OriginState | None = None
     try:
         tier.make_durable()
-        seen = origin.see(machine, disk.origin)
     except (CommandError, CommandTimeoutError):
         # It is gone, or fails: nobody knows what it has.
         clean = False
-    state.write(machine, card, disk, TierRecord("clean" if clean else "dirty", seen))
+    program.mark(machine, card, disk, "clean" if clean else "dirty")
     return clean
 
 
@@ -298,11 +302,10 @@ class FillRecords:
     disk: Disk
 
     def down(self) -> None:
-        seen = origin.see(self.machine, self.disk.origin)
-        state.write(self.machine, self.card, self.disk, TierRecord("clean", seen))
+        program.mark(self.machine, self.card, self.disk, "clean")
 
     def up(self) -> None:
-        state.write(self.machine, self.card, self.disk, TierRecord("active"))
+        program.mark(self.machine, self.card, self.disk, "active")
 
 
 def flush(
@@ -365,7 +368,7 @@ def _mend(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> str:
         raise MetadataDamagedError(f"{disk.kind} has no repair of its own")
     try:
         words = tier.repair()
-        tier.activate(lambda: state.write(machine, card, disk, TierRecord("active")))
+        tier.activate(lambda: program.mark(machine, card, disk, "active"))
     except MetadataDamagedError:
         tier.discard()
         raise
@@ -375,13 +378,12 @@ def _mend(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> str:
 def _begin_empty(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> None:
     """On record as active only once its metadata are usable: cut short before, it is still known
     that nothing was lost."""
-    active_now = TierRecord("active")
     if isinstance(tier, Bcache):
         tier.prepare()
-        tier.create(lambda: state.write(machine, card, disk, active_now))
+        tier.create(lambda: program.mark(machine, card, disk, "active"))
     else:
         tier.empty()
-        state.write(machine, card, disk, active_now)
+        program.mark(machine, card, disk, "active")
         tier.create()
 
 
@@ -426,7 +428,7 @@ def detach(
     _forget(machine, card, disk, say)
     reservation.give_back(machine, disk.origin)
     card = cards.save(machine, card.without(disk.name))
-    udev.forget(machine, cards.inventory(machine))
+    _forget_machine(machine)
     say(_farewell(disk, is_gone))
     return card
 
@@ -439,7 +441,7 @@ def _as_ready_if_used(
     if disk.phase == "ready":
         return card, disk
     left = left_of(machine, card, disk)
-    was_used = disk.phase == "detaching" and left is not None and left.word == "active"
+    was_used = disk.phase == "detaching" and left == "active"
     if not (tier.is_active() or was_used):
         return card, disk
     disk = replace(disk, phase="ready")
@@ -459,7 +461,7 @@ def _farewell(disk: Disk, is_gone: bool) -> str:
 
 
 def _give_up_with_origin(
-    tier: KernelTier, disk: Disk, left: TierRecord | None, yes: bool, say: Say
+    tier: KernelTier, disk: Disk, left: Word | None, yes: bool, say: Say
 ) -> None:
     """Say what is lost with an origin that is gone.
 
@@ -505,7 +507,7 @@ def _detach_dead(
     if stuck or not answers:
         card = cards.save_without_flash(machine, card)
     if stuck is None:
-        udev.forget(machine, cards.inventory(machine))
+        _forget_machine(machine)
         say(_farewell(disk, _is_gone(machine, disk)))
         return card
     raise TierRefusedError(
@@ -513,6 +515,13 @@ def _detach_dead(
         f" the flash and does not let go of {disk.origin} ({stuck}). Restart the machine:"
         f" {disk.origin} is a plain disk then"
     )
+
+
+def _forget_machine(machine: Machine) -> None:
+    """What none of the machine's disks needs any more."""
+    known = cards.inventory(machine)
+    udev.forget(machine, known)
+    systemd_unit.forget_starts(machine, known)
 
 
 def _forget_counting(machine: Machine, tier: KernelTier, disk: Disk) -> None:
@@ -562,14 +571,13 @@ def _write_back(
             return
         activate(machine, card, disk, say)
     tier.flush(progress, final=True, warn=say)
-    tier.deactivate()
-    if not rest(machine, card, disk, tier):
+    if not _taken_down(machine, card, disk, tier):
         raise TierRefusedError(
             f"{disk.device} was written to while it was taken down: detach it again"
         )
 
 
-def _only_on_flash(tier: KernelTier, disk: Disk, left: TierRecord | None) -> str | None:
+def _only_on_flash(tier: KernelTier, disk: Disk, left: Word | None) -> str | None:
     """What the flash holds that the origin lacks, in words; None if that is nothing."""
     is_active = tier.is_active()
     if disk.spec.mode == "writethrough" or (not is_active and not may_be_dirty(disk, left)):
@@ -583,7 +591,7 @@ def _only_on_flash(tier: KernelTier, disk: Disk, left: TierRecord | None) -> str
     return f"{int(dirty)} blocks ({dirty.bytes(disk.spec.block)})" if dirty else None
 
 
-def _drop(tier: KernelTier, disk: Disk, left: TierRecord | None, refuse: bool, say: Say) -> None:
+def _drop(tier: KernelTier, disk: Disk, left: Word | None, refuse: bool, say: Say) -> None:
     """Say what is lost with the flash."""
     lost = _only_on_flash(tier, disk, left)
     if lost is None:
@@ -638,7 +646,7 @@ def destroy(
         cards.save(machine, bare)
     else:
         cards.forget(machine, bare)
-    udev.forget(machine, cards.inventory(machine))
+    _forget_machine(machine)
     say(f"the card {card.name} is gone: {card.flash} is free")
 
 

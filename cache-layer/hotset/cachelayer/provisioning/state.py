@@ -1,4 +1,5 @@
-"""How a disk's tier was left: one line on the flash, which the unit at boot writes and reads too.
+"""How a disk's tier was left: one line on the flash, which ``hotset-boot`` writes
+(:mod:`.boot.program`).
 
 ``active`` is written before the tier can take its first write, ``clean`` or ``dirty`` after it was
 taken down in good order, with what its origin looked like then. So whoever finds ``active`` on a
@@ -7,23 +8,13 @@ tier that is down knows that it ended by a crash.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ..block import label
 from ..hosts.base import Machine
 from .cache_device import Card, Disk
-from .identity.origin import OriginState
 
 Word = Literal["active", "dirty", "clean"]
-
-
-@dataclass(frozen=True, slots=True)
-class TierRecord:
-    """``origin``: what the origin looked like when the tier was taken down; None while active."""
-
-    word: Word
-    origin: OriginState | None = None
 
 
 def key(disk: Disk) -> str:
@@ -31,33 +22,18 @@ def key(disk: Disk) -> str:
     return disk.identity or disk.name
 
 
-def render(disk: Disk, left: TierRecord) -> str:
-    """The record's line."""
-    seen = left.origin
-    parts = (seen.fingerprint, seen.boot, str(seen.written)) if seen else ("-", "-", "-")
-    return " ".join((key(disk), left.word, *parts))
-
-
-def parse(disk: Disk, text: str | None) -> TierRecord | None:
+def parse(disk: Disk, text: str | None) -> Word | None:
     """None if it is another disk's, or none."""
     words = (text or "").split(" ")
-    if len(words) != 5 or words[0] != key(disk) or words[1] not in get_args(Word):
+    if len(words) < 5 or words[0] != key(disk) or words[1] not in get_args(Word):
         return None
     word: Word = words[1]  # type: ignore[assignment]
-    if words[2] == "-":
-        return TierRecord(word)
-    return TierRecord(
-        word, OriginState(words[2], words[3], int(words[4]) if words[4].isdigit() else 0)
-    )
+    return word
 
 
-def read(machine: Machine, card: Card, disk: Disk) -> TierRecord | None:
+def read(machine: Machine, card: Card, disk: Disk) -> Word | None:
     """None: nothing was ever written, or not to the end; nobody knows then how it was left.
 
     :raises CommandError: the flash cannot be read.
     """
     return parse(disk, label.read_record(machine, card.flash, disk.record))
-
-
-def write(machine: Machine, card: Card, disk: Disk, left: TierRecord) -> None:
-    label.write_record(machine, card.flash, disk.record, render(disk, left))

@@ -21,6 +21,7 @@ from ..block.extents import Run
 from ..common.errors import RequestError
 from ..common.units import Blocks, Bytes
 from ..hosts.base import Machine, PrerequisiteMissingError, Result
+from ..hosts.local import Local
 from . import engine, needrestart
 from . import userspace_service as service
 from .base import (
@@ -158,7 +159,8 @@ class Userspace(PlacedTier, EngineTier):
     def install(self, spec: TierSpec) -> PurePosixPath:
         """Write what starts the engine; returns the script."""
         name = self.place.name
-        words = [flashdev.on(self.machine), *self.engine_words(spec)]
+        engine = flashdev.installed(self.machine, flashdev.program(Local()))
+        words = [engine, *self.engine_words(spec)]
         path = service.script_of(name)
         self.machine.replace(service.script(name, self.identity, words), path, 0o700)
         if self._has_systemd():
@@ -377,14 +379,20 @@ class Userspace(PlacedTier, EngineTier):
 
     def discard(self) -> None:
         """End the engine without writing back; the card's volume stays."""
-        if self.is_active():
-            # First nobody can write any more: what is dirty then stays so.
-            self._script("detach")
-            try:
-                self._dirty = bool(self.counters().dirty)
-            except TierFailedError:
-                self._dirty = None
+        self.hold()
         self._stop()
+
+    def hold(self) -> None:
+        """Take an active disk from its users, the engine still at work, and learn from it what is
+        dirty."""
+        if not self.is_active():
+            return
+        # First nobody can write any more: what is dirty then stays so.
+        self._script("detach")
+        try:
+            self._dirty = bool(self.counters().dirty)
+        except TierFailedError:
+            self._dirty = None
 
     def uninstall(self) -> None:
         """Remove what starts the engine."""

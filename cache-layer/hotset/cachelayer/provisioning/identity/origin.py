@@ -1,11 +1,9 @@
-"""Which disk an origin is, and whether somebody wrote to it while its tier was down.
+"""Which disk an origin is.
 
 A path is only a name: the same disk has several, and another disk may come to have it. What is
-kept of an origin is what stays with it: World Wide Name, serial number, partition UUID, size. And
-what it looked like when its tier was taken down: a checksum over its first mebibyte, which every
-file system that is mounted for writing changes (ext4 and btrfs count mounts or generations there;
-xfs writes to its log, which is taken in too), and the machine's count of written sectors while it
-stays up.
+kept of an origin is what stays with it: World Wide Name, serial number, partition UUID, size.
+Whether somebody wrote to it while its tier was down is found out by ``hotset-boot``
+(:mod:`..boot.program`).
 """
 
 from __future__ import annotations
@@ -15,57 +13,17 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from ...block import devices, filesystem
+from ...block import devices
 from ...block.devices import DeviceRefusedError
 from ...common.units import Bytes
-from ...hosts.base import CommandError, Machine, PrerequisiteMissingError
+from ...hosts.base import Machine
 
-_HEAD = Bytes(1024**2)
-_PIECE = 64 * 1024
-_TIMEOUT_S = 900.0
 _REMOTE = frozenset(("iscsi", "fcoe", "nvme-tcp", "tcp", "rdma"))
 """Transports that need the network to be up; Fibre Channel is there before that."""
 _NVME_TRANSPORTS = """
 disk=$(lsblk --noheadings --nodeps --output PKNAME "/dev/$1" | head -n 1)
 at=/sys/block/${disk:-$1}/device
 cat "$at/transport" "$at"/nvme*/transport 2> /dev/null
-"""
-
-# $1: the device; then pairs of first and number of pieces of 64 KiB. Prints the fingerprint, the
-# boot's id, and the sectors written since that boot; of a file, when it was written to last.
-PROGRAM = """
-device=$1; shift
-{
-    blockdev --getsize64 "$device" 2> /dev/null || stat -L -c %s "$device"
-    while [ $# -gt 1 ]; do
-        dd if="$device" bs=64k skip="$1" count="$2" iflag=direct status=none
-        shift 2
-    done
-} | sha256sum | cut -c 1-32
-cat /proc/sys/kernel/random/boot_id 2> /dev/null || echo unknown
-if [ -b "$device" ]; then
-    set -- $(stat -L -c "0x%t 0x%T" "$device")
-    set -- $(cat "/sys/dev/block/$(($1)):$(($2))/stat")
-    echo $(($7 + ${14:-0}))
-else
-    stat -L -c %.9Y "$device" | tr -d .
-fi
-"""
-# $1: the device; $2: its size, bytes; then pairs of what it is known by and the value.
-IS_SAME = """
-device=$1 size=$2; shift 2
-found=$(blockdev --getsize64 "$device" 2> /dev/null || stat -L -c %s "$device") || exit 1
-[ "$found" -ge "$size" ] || exit 1
-while [ $# -gt 1 ]; do
-    if [ "$1" = DM_UUID ]; then
-        node=$(readlink -f "$device")
-        found=$(cat "/sys/class/block/${node##*/}/dm/uuid" 2> /dev/null) || found=
-    else
-        found=$(lsblk --nodeps --noheadings --output "$1" "$device" | sed "s/^ *//; s/ *$//")
-    fi
-    [ -z "$found" ] || [ "$found" = "$2" ] || exit 1
-    shift 2
-done
 """
 
 
@@ -80,7 +38,8 @@ class OriginId:
     mapper: str = ""
 
     def differs(self, other: OriginId) -> str | None:
-        """What says that the other is not the same disk, in words; None if nothing does."""
+        """What says that the other is not the same disk, or that nobody knows, in words; None if
+        nothing does."""
         pairs = (
             ("World Wide Name", self.wwn, other.wwn),
             ("serial number", self.serial, other.serial),
@@ -88,28 +47,13 @@ class OriginId:
             ("device-mapper UUID", self.mapper, other.mapper),
         )
         for name, known, found in pairs:
-            if known and found and known != found:
+            if known and not found:
+                return f"its {name} was {known}, and now the system shows none (is udev at work?)"
+            if known and known != found:
                 return f"its {name} is {found}, not {known}"
         if other.size < self.size:
             return f"it has {int(other.size):,} bytes, fewer than {int(self.size):,}"
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class OriginState:
-    """What an origin looked like at one moment."""
-
-    fingerprint: str
-    boot: str
-    written: int
-
-    def changed_since(self, earlier: OriginState) -> bool:
-        """Whether somebody wrote to it, as far as can be told."""
-        if self.fingerprint != earlier.fingerprint:
-            return True
-        # A device that went away and came back counts from 0 again.
-        comparable = self.boot == earlier.boot != "unknown" and self.written >= earlier.written
-        return comparable and self.written != earlier.written
 
 
 def identify(machine: Machine, origin: PurePosixPath) -> OriginId:
@@ -244,49 +188,6 @@ def same(machine: Machine, one: PurePosixPath, other: PurePosixPath) -> bool:
     return first is not None and second is not None and first.overlaps(second)
 
 
-def regions(machine: Machine, origin: PurePosixPath) -> tuple[tuple[int, int], ...]:
-    """What a fingerprint covers: first piece of 64 KiB and number of pieces, of each stretch."""
-    parts = [(0, _HEAD // _PIECE)]
-    try:
-        kind = filesystem.kind_of(machine, origin)
-        if kind == "xfs":
-            log = filesystem.own_extents(machine, origin, kind)[-1]
-            first = log.start // _PIECE
-            parts.append((first, -(-(log.start + log.length) // _PIECE) - first))
-    except (ValueError, CommandError, PrerequisiteMissingError):
-        # No file system that hotset knows: its first mebibyte has to do.
-        pass
-    return tuple(parts)
-
-
-def program(origin: PurePosixPath, parts: tuple[tuple[int, int], ...]) -> list[str]:
-    """The command that prints an origin's :class:`OriginState`, a field a line."""
-    numbers = [str(number) for part in parts for number in part]
-    return ["sh", "-c", PROGRAM, "hotset-fingerprint", str(origin), *numbers]
-
-
-def is_same_program(origin: PurePosixPath, known: OriginId) -> list[str]:
-    """The command that fails where :func:`require_same` does."""
-    names = {
-        "WWN": known.wwn,
-        "SERIAL": known.serial,
-        "PARTUUID": known.partition,
-        "DM_UUID": known.mapper,
-    }
-    words = [word for name, value in names.items() if value for word in (name, value.strip())]
-    return ["sh", "-c", IS_SAME, "hotset-origin", str(origin), str(int(known.size)), *words]
-
-
-def see(
-    machine: Machine, origin: PurePosixPath, parts: tuple[tuple[int, int], ...] | None = None
-) -> OriginState:
-    """What it looks like now; its tier is down."""
-    parts = regions(machine, origin) if parts is None else parts
-    said = machine.run(program(origin, parts), timeout_s=_TIMEOUT_S).stdout.split()
-    fingerprint, boot, written = said
-    return OriginState(fingerprint, boot, int(written))
-
-
 def require_same(machine: Machine, disk: str, origin: PurePosixPath, known: OriginId) -> None:
     """:raises DeviceRefusedError: another disk has the origin's name now, or it is gone."""
     if machine.run(["test", "-e", str(origin)], check=False).rc:
@@ -296,7 +197,7 @@ def require_same(machine: Machine, disk: str, origin: PurePosixPath, known: Orig
     why = known.differs(identify(machine, origin))
     if why:
         raise DeviceRefusedError(
-            f"disk {disk}: {origin} is another disk than the one that was accelerated: {why}."
+            f"disk {disk}: {origin} is, or may be, another disk than the accelerated one: {why}."
             " Nothing was changed; find the right disk, since what the flash holds belongs to it"
         )
 

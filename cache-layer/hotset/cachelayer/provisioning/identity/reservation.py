@@ -12,7 +12,6 @@ since a write by one that has not would fail.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -95,74 +94,6 @@ def give_back(machine: Machine, origin: PurePosixPath) -> bool:
     except PrerequisiteMissingError:
         pass  # then it was never reserved
     return False
-
-
-_PATHS_OF_MULTIPATH = """\
-dm=$(readlink -f %s); first=$(ls "/sys/block/${dm##*/}/slaves" | head -n 1); wwn=; paths=
-    [ -z "$first" ] || wwn=$(lsblk --nodeps --noheadings --output WWN "/dev/$first")
-    [ -z "$wwn" ] || paths=$(lsblk --nodeps --noheadings --output PATH,TYPE,WWN |
-        sed -n "s/ *disk *$wwn$//p")
-    [ -n "$paths" ] || return 0
-    first=/dev/$first"""
-"""As :func:`origin.paths` finds them: the disks that have the World Wide Name of the first path."""
-
-_SCRIPTS = (
-    """%(paths)s
-    registered=yes
-    for path in $paths; do
-        persist --out %(register)s --param-aptpl "$path" || persist --out %(register)s "$path" ||
-            { registered=; break; }
-    done
-    [ -z "$registered" ] || ! persist --out --reserve --param-rk=%(mine)s %(type)s "$first" ||
-        return 0
-    # Less than all is none, as a write by a path that is not registered would fail.
-    [ -n "$registered" ] || for path in $paths; do
-        persist --out --register --param-rk=%(mine)s --param-sark=0 "$path" || :
-    done
-    for path in $paths; do
-        said=$(persist --in --read-reservation "$path") || continue
-        case $said in
-            *[Kk]ey*=*) echo "$said" | grep -qiw %(mine)s; return ;;
-        esac
-    done""",
-    """%(paths)s
-    # From paths that are gone by now, too.
-    set -- $paths; [ $# = 1 ] ||
-        persist --out --preempt --param-rk=%(mine)s --param-sark=%(mine)s %(type)s "$first" || :
-    persist --out --release --param-rk=%(mine)s %(type)s "$first" || :
-    for path in $paths; do
-        persist --out --register --param-rk=%(mine)s --param-sark=0 "$path" || :
-    done""",
-)
-PERSIST = """\
-# A disk may first have something else to tell, such as that it was reset.
-persist() {
-    for try in 1 2 3; do
-        rc=0; sg_persist --no-inquiry "$@" 2> /dev/null || rc=$?
-        [ $rc = 6 ] || return $rc
-    done
-    return 6
-}
-"""
-"""A shell function that the bodies of :func:`script` call, as :func:`_persist`."""
-
-
-def script(machine: Machine, origin: PurePosixPath) -> tuple[str, str]:
-    """Bodies of shell functions that do as :func:`take` and :func:`give_back`; the first fails
-    where another host holds the reservation."""
-    if not origins.paths(machine, origin):
-        return ":", ":"
-    disk = shlex.quote(str(origin))
-    is_single = origins.kind(machine, origin) == "disk"
-    mine = key(machine)
-    words = {
-        "paths": f"paths={disk} first={disk}" if is_single else _PATHS_OF_MULTIPATH % disk,
-        "register": f"--register-ignore --param-sark={mine}",
-        "mine": mine,
-        "type": _TYPE,
-    }
-    take_it, give_it_back = (text % words for text in _SCRIPTS)
-    return take_it, give_it_back
 
 
 def for_new_path(machine: Machine, origin: PurePosixPath) -> str | None:
