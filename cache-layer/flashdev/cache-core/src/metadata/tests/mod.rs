@@ -15,6 +15,7 @@ mod kill;
 mod memory;
 mod model;
 mod process;
+mod reconfigured;
 mod refusals;
 
 /// As small as can be: journals of one page, so that checkpoints are frequent.
