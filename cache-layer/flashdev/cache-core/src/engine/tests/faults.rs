@@ -2,7 +2,7 @@
 //! on the volume; also after reads, writes and syncs that failed. Between the sessions, some of which
 //! end in order, the write mode changes and the origin, which ends inside a block, grows.
 //!
-//! A longer campaign: `HOTSET_SCHEDULES=100000 cargo test --release -p cache-core faults`.
+//! A longer campaign: `FLASHDEV_SCHEDULES=100000 cargo test --release -p cache-core faults`.
 
 use proptest::prelude::*;
 
@@ -39,8 +39,8 @@ fn live_and_crash(world: &mut World) -> Result<(), String> {
 
 /// How many schedules of each kind: a slice, or as many as a campaign wants.
 fn schedules() -> ProptestConfig {
-    let wanted = std::env::var("HOTSET_SCHEDULES").ok();
-    let count = wanted.map(|count| count.parse().expect("HOTSET_SCHEDULES is a number"));
+    let wanted = std::env::var("FLASHDEV_SCHEDULES").ok();
+    let count = wanted.map(|count| count.parse().expect("FLASHDEV_SCHEDULES is a number"));
     ProptestConfig::with_cases(count.unwrap_or(1500))
 }
 
