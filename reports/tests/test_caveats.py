@@ -29,7 +29,7 @@ def test_the_complete_run() -> None:
 
 def test_the_plain_run() -> None:
     assert codes(documents.plain()) == {
-        "NOT_SIGNIFICANT",
+        "NO_INTERVAL",
         "CPU_BOUND",
         "FEW_REPEATS",
         "FAILED_TRANSACTIONS",

@@ -15,7 +15,7 @@ from hotset.reports.render import terminal
 from tests import documents
 from tests.test_terminal import pinned, text_of
 
-FIRST = documents.with_queries()
+FIRST = documents.with_queries(repeats=3)
 
 
 def other(spec: dict[str, Any] | None = None, **changes: object) -> RunDocument:
@@ -81,7 +81,8 @@ def halved(run: PowerRun) -> PowerRun:
 
 
 def test_the_highest_rates_are_compared() -> None:
-    first, rates = documents.with_sql(), (documents.highest_rate(1, 80.0),)
+    first = documents.with_sql()
+    rates = tuple(documents.highest_rate(number, 80.0) for number in (1, 2, 3))
     arms = tuple(arm.model_copy(update={"rates": rates}) for arm in first.arms)
     second = first.model_copy(update={"run": "second", "arms": arms})
     lines = {

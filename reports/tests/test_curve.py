@@ -73,7 +73,9 @@ def test_rows_have_a_ratio_with_its_interval_against_both_references() -> None:
     columns = curve.columns(document)
     by_column = [dict(zip(columns, row, strict=True)) for row in curve.rows(document)]
     assert len(by_column) == 3 * 5
-    one = next(row for row in by_column if (row["arm"], row["users"]) == ("accelerated", "8"))
+    two = next(row for row in by_column if (row["arm"], row["users"]) == ("accelerated", "8"))
+    assert re.fullmatch(r"[89]\.\d× \(–\)", two["of baseline"]), "two repeats"
+    one = next(row for row in by_column if (row["arm"], row["users"]) == ("accelerated", "16"))
     assert re.fullmatch(r"[89]\.\d× \(\d+\.\d–\d+\.\d\)", one["of baseline"])
     assert re.fullmatch(r"[01]\.\d\d× \(0\.\d\d–1\.\d\d\)", one["of all-flash"])
     baseline = next(row for row in by_column if row["arm"] == "baseline")

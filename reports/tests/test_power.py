@@ -44,16 +44,22 @@ def with_accelerated(change: Callable[[PowerRun], PowerRun]) -> RunDocument:
 
 
 def test_the_factor_is_of_the_totals() -> None:
-    slow = arm_of("baseline", {1: 90, 2: 10}, {1: 110, 2: 10})
-    fast = arm_of("accelerated", {1: 4, 2: 5}, {1: 6, 2: 5})
-    factor = stats.power_factor(fast, slow, arm_of("all-flash", {1: 4, 2: 4}, {1: 4, 2: 4}))
+    slow = arm_of("baseline", {1: 90, 2: 10}, {1: 110, 2: 10}, {1: 100, 2: 10})
+    fast = arm_of("accelerated", {1: 4, 2: 5}, {1: 6, 2: 5}, {1: 5, 2: 5})
+    factor = stats.power_factor(fast, slow, arm_of("all-flash", *[{1: 4, 2: 4}] * 3))
     assert factor.ratio == pytest.approx(110 / 10)
     assert factor.ci_low < 11 < factor.ci_high
     assert factor.significant
     assert factor.of_all_flash == pytest.approx(8 / 10)
-    # The slowest of slow over the slowest of fast is as far as a resample can go.
-    assert factor.ci_low >= 100 / 11
-    assert factor.ci_high <= 120 / 9
+
+
+def test_queries_that_rise_and_fall_together_are_one_value_a_run() -> None:
+    """Of runs 10 % apart the totals are 10 % apart, however many queries they have."""
+    levels = (0.9, 1.0, 1.1)
+    slow = arm_of("baseline", *(dict.fromkeys(range(1, 23), 10 * level) for level in levels))
+    one = arm_of("baseline", *({1: 220 * level} for level in levels))
+    fast = arm_of("accelerated", *[{1: 10.0}] * 3)
+    assert stats.ratio_of_totals(slow, fast) == pytest.approx(stats.ratio_of_totals(one, fast))
 
 
 def test_one_repeat_has_no_interval_and_no_significance() -> None:

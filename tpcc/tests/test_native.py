@@ -9,7 +9,7 @@ import pytest
 
 from hotset.tpcc.data.nurand import Constants
 from hotset.tpcc.database import Libpq, Value
-from hotset.tpcc.native import NativeCrew, program, settings
+from hotset.tpcc.native import NativeCrew, _message, program, settings
 from hotset.tpcc.processes import WorkerDied
 from hotset.tpcc.transactions import Terminal
 from hotset.tpcc.window.arrivals import Arrivals
@@ -101,6 +101,11 @@ def test_options_that_are_broken_are_not_quoted() -> None:
     assert done.returncode == 2
     assert b"Data error at column" in done.stderr
     assert b"never" not in done.stderr
+
+
+def test_a_driver_of_another_version_is_called_that() -> None:
+    with pytest.raises(DriverMissing, match="another version of hotset: run `make build`"):
+        _message(b"S", b'[{"second": 0, "histograms": [], "outcomes": []}]')
 
 
 def test_a_driver_that_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -202,7 +202,12 @@ def _message(tag: bytes, body: bytes) -> object:
         case b"G":
             return Gone(body.decode(errors="replace"))
         case b"S":
-            return Samples([_tally(**record) for record in json.loads(body)])
+            try:
+                return Samples([_tally(**record) for record in json.loads(body)])
+            except (TypeError, ValueError):
+                raise DriverMissing(
+                    f"{program()} is of another version of hotset: run `make build` in its folder"
+                ) from None
         case _:
             raise AssertionError(f"unknown frame {tag!r}")
 

@@ -250,7 +250,7 @@ def _transaction(kind: KindResult) -> windows.Transaction:
         rolled_back=kind.rolled_back,
         retries=sum(kind.retries.values()),
         failed=kind.failed,
-        latency_ms=_latency(kind.latency_ms),
+        latency_ms=_latency(kind.latency_ms, histogram=kind.latency_ms.histogram),
     )
 
 

@@ -14,7 +14,7 @@ from hotset.reports.analysis import answer, power
 from hotset.reports.analysis.answer import ArmFigures
 from hotset.reports.analysis.comparison import highest
 from hotset.reports.model.base import ArmName, TimedWorkload
-from hotset.reports.model.document import RunDocument, Verdict
+from hotset.reports.model.document import Factor, RunDocument, Verdict
 
 from ..thresholds import Threshold, Values, judge, parse, require_known
 
@@ -125,14 +125,19 @@ def values(document: RunDocument) -> Values:
     }
     for factor, named in ((document.factor(), ""), (document.factor("tpch"), "(tpch)")):
         if factor is not None:
-            ratios = (factor.ratio, factor.ci_low, factor.of_all_flash)
+            ratios = (factor.ratio, _low(factor), factor.of_all_flash)
             found |= {f"{name}{named}": one for name, one in zip(_RATIOS, ratios, strict=True)}
     if (felt := document.rate_factor) is not None:
-        found |= dict(zip(_RATE_RATIOS, (felt.ratio, felt.ci_low), strict=True))
+        found |= dict(zip(_RATE_RATIOS, (felt.ratio, _low(felt)), strict=True))
     if document.warmup is not None:
         warmed = (document.warmup.seconds * 1000, document.warmup.probe_hit_ratio)
         found |= dict(zip(_WARMUP, warmed, strict=True))
     return found
+
+
+def _low(factor: Factor) -> float | None:
+    """The interval's lower end, where there is an interval."""
+    return factor.ci_low if factor.has_interval else None
 
 
 def _figures(document: RunDocument, arm: ArmFigures) -> Iterator[tuple[str, float | None]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean
 
 from ..model import words
@@ -29,6 +30,7 @@ class ArmFigures:
     """One arm over its repeats. Means are plain means of the repeats' figures.
 
     :ivar rate: in the unit of `units.of`.
+    :ivar latency_ms: percentiles of all repeats' transactions together, see `mean_latency`.
     """
 
     name: ArmName
@@ -78,10 +80,17 @@ def figures(arm: Arm) -> ArmFigures:
 
 
 def mean_latency(each: Iterable[Latency | None]) -> Latency | None:
-    """The means of the percentiles that are known; None where none is."""
+    """The percentiles of all transactions together, from the sum of the histograms; where a driver
+    tells no histogram (HammerDB), the means of the percentiles that are known. None where none is.
+    """
     latencies = [one for one in each if one is not None]
     if not latencies:
         return None
+    if len(latencies) == 1:
+        return latencies[0]
+    histograms = tuple(one.histogram for one in latencies if one.histogram is not None)
+    if len(histograms) == len(latencies):
+        return _merged(histograms)
     return Latency(
         p50=fmean(each.p50 for each in latencies),
         p90=mean_of(each.p90 for each in latencies),
@@ -89,6 +98,28 @@ def mean_latency(each: Iterable[Latency | None]) -> Latency | None:
         p99=fmean(each.p99 for each in latencies),
         p99_9=mean_of(each.p99_9 for each in latencies),
         p99_99=mean_of(each.p99_99 for each in latencies),
+    )
+
+
+@lru_cache(maxsize=512)
+def _merged(histograms: tuple[str, ...]) -> Latency:
+    from hdrh.histogram import HdrHistogram
+
+    first, *others = map(HdrHistogram.decode, histograms)
+    for other in others:
+        first.add(other)
+
+    def at(percentile: float) -> float:
+        return float(first.get_value_at_percentile(percentile)) / 1e3
+
+    return Latency(
+        p50=at(50),
+        p90=at(90),
+        p95=at(95),
+        p99=at(99),
+        p99_9=at(99.9),
+        p99_99=at(99.99),
+        histogram=str(first.encode().decode("ascii")),
     )
 
 
@@ -111,7 +142,7 @@ def headline(document: RunDocument) -> str:
     interval = (
         f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
         if factor.has_interval
-        else "one repeat, no interval"
+        else f"{repeats(document)}, no interval"
     )
     ceiling = (
         f", at {words.percent(factor.of_all_flash, 0)} of all-flash" if factor.of_all_flash else ""
@@ -125,6 +156,16 @@ def headline(document: RunDocument) -> str:
     if not factor.significant:
         return f"No significant difference: w{says}."
     return f"W{says}." if factor.ratio >= 1 else f"Slower: w{says}."
+
+
+def repeats(document: RunDocument, timed: bool = True) -> str:
+    """How many there are of the arms that the factor compares, in words.
+
+    :param timed: of the workload of many users; otherwise of the 22 queries.
+    """
+    each = [document.arm(name) if timed else document.power_arm(name) for name in COMPARED]
+    least = min((len(arm.repeats) for arm in each if arm is not None), default=0)
+    return {1: "one repeat", 2: "two repeats"}.get(least, words.plural(least, "repeat"))
 
 
 def _at_a_rate(document: RunDocument) -> str:
@@ -144,7 +185,7 @@ def _at_a_rate(document: RunDocument) -> str:
 
 def ceiling_interval(factor: Factor) -> str | None:
     low, high = factor.of_all_flash_ci_low, factor.of_all_flash_ci_high
-    if low is None or high is None:
+    if low is None or high is None or low == high:
         return None
     return f"{100 * low:.0f}–{words.percent(high, 0)}"
 

@@ -21,7 +21,7 @@ from ..model.document import (
 )
 from ..model.setup import Calibration, Machine
 from ..model.windows import Repeat, Steadiness, Window
-from . import power
+from . import answer, power
 
 REPEATS_WANTED = 3
 UNSTEADY_NAMED = 4
@@ -55,11 +55,10 @@ class Code(Enum):
     )
     NOT_SIGNIFICANT = (
         "Not significant: the 95 % interval {interval} of the factor contains 1×.",
-        "Add repeats or lengthen the measured window; until then claim no difference.",
+        "Add repeats; until then claim no difference.",
     )
     NO_INTERVAL = (
-        "The factor has no interval: it comes from one repeat, and nothing is known of the seconds"
-        " within its windows, or they are too few.",
+        "The factor has no interval: {repeats} do not show how far runs lie apart.",
         "Add repeats (three or more); until then claim no difference.",
     )
     CPU_BOUND = (
@@ -205,7 +204,7 @@ def _of_state(document: RunDocument) -> Iterator[Caveat]:
 def _of_factor(document: RunDocument) -> Iterator[Caveat]:
     factor = document.factor()
     if factor is not None and not factor.has_interval:
-        yield Code.NO_INTERVAL.fill()
+        yield Code.NO_INTERVAL.fill(repeats=answer.repeats(document))
     elif factor is not None and not factor.significant:
         interval = words.interval(factor.ci_low, factor.ci_high)
         yield Code.NOT_SIGNIFICANT.fill(interval=interval)

@@ -61,6 +61,6 @@ def _per_second(arm: Arm, kind: str) -> float:
 
 
 def _latency(arm: Arm, kind: str) -> Latency | None:
-    """The mean of the repeats' percentiles."""
+    """Over the repeats."""
     found = (repeat.transactions.get(kind) for repeat in arm.repeats)
     return answer.mean_latency(one.latency_ms if one else None for one in found)

@@ -78,16 +78,16 @@ def headline(document: RunDocument) -> str | None:
     said = (
         f"The {len(after.seconds)} TPC-H queries took {words.duration(after.total_s)} instead of"
         f" {words.duration(before.total_s)}: {words.factor(factor.ratio)} as fast"
-        f" ({_interval(factor)}{_geometric(before, after)})"
+        f" ({_interval(document, factor)}{_geometric(before, after)})"
     )
     if factor.of_all_flash is not None:
         said += f", at {words.percent(factor.of_all_flash, 0)} of all-flash"
     return f"{said}." if factor.significant else f"Not significant: t{said[1:]}."
 
 
-def _interval(factor: Factor) -> str:
+def _interval(document: RunDocument, factor: Factor) -> str:
     if not factor.has_interval:
-        return "one repeat, no interval"
+        return f"{answer.repeats(document, timed=False)}, no interval"
     return f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
 
 

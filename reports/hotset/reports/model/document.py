@@ -171,7 +171,7 @@ class Factor(Record):
 
     @property
     def has_interval(self) -> bool:
-        """One repeat whose seconds are not known, or too few, has no spread."""
+        """Fewer than three repeats have none."""
         return self.ci_low != self.ci_high
 
     @model_validator(mode="after")

@@ -102,8 +102,8 @@ class ListingRow:
         return replace(
             row,
             factor=factor.ratio,
-            factor_ci_low=factor.ci_low,
-            factor_ci_high=factor.ci_high,
+            factor_ci_low=factor.ci_low if factor.has_interval else None,
+            factor_ci_high=factor.ci_high if factor.has_interval else None,
             significant=factor.significant,
             cpu_bound=factor.cpu_bound,
         )

@@ -262,7 +262,7 @@ def _listed_factor(row: ListingRow) -> str:
     if row.factor_ci_low is not None and row.factor_ci_high is not None:
         lines[0] += f" ({words.interval(row.factor_ci_low, row.factor_ci_high)})"
     if row.significant is False:
-        lines.append("not significant")
+        lines.append("not significant" if row.factor_ci_low is not None else "no interval")
     if row.cpu_bound:
         lines.append("CPU-bound: understated")
     return "\n".join(lines)

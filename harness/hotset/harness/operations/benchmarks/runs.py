@@ -181,7 +181,8 @@ class Comparison(Result):
 def compare_runs(request: Compare, context: Context) -> Comparison:  # noqa: ARG001
     """Compare runs: how many times faster each arm is.
 
-    Each factor has a confidence interval. Runs with different set-ups are refused.
+    A factor from three repeats or more has a 95 % confidence interval; from fewer it is not known
+    whether it is chance. Runs with different set-ups are refused.
     """
     from hotset.reports.analysis.comparison import compare
 

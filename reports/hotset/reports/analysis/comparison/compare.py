@@ -51,7 +51,7 @@ COLUMNS = (
     "hit_ratio",
 )
 Figures = answer.ArmFigures | power.PowerFigures
-Verdict = Literal["faster", "slower", "not significant", "no ratio"]
+Verdict = Literal["faster", "slower", "not significant", "not known", "no ratio"]
 
 
 class SetUpsDiffer(ValueError):
@@ -78,7 +78,8 @@ class Line:
     """One arm of a run beside that of the first run; of a curve, with one number of users.
 
     ``speed_ratio`` is how many times faster ``run`` was, whichever way the figure points; its
-    interval is 95 %. ``note`` says why there is no ratio.
+    interval is 95 %, and from fewer than three repeats there is none. ``note`` says why there is no
+    ratio.
     """
 
     run: str
@@ -215,6 +216,8 @@ def _line(
     except stats.NoFactor as reason:
         note = str(reason)
     gain, low, high = interval or (None, None, None)
+    if low == high:
+        low = high = None
     return Line(
         other.run,
         first.run,
@@ -234,11 +237,13 @@ def _line(
 
 
 def _verdict(interval: stats.Interval | None) -> Verdict:
-    """An interval without a width (one repeat of the queries) decides nothing."""
+    """Without an interval (fewer than three repeats) nothing is known."""
     if interval is None:
         return "no ratio"
     ratio, low, high = interval
-    if low == high or low <= 1 <= high:
+    if low == high:
+        return "not known"
+    if low <= 1 <= high:
         return "not significant"
     return "faster" if ratio > 1 else "slower"
 

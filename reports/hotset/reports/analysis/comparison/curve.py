@@ -187,7 +187,6 @@ def _ratio(one: ArmPoint, reference: ArmPoint | None) -> str:
     if reference is None or reference.arm.name == one.arm.name:
         return words.ABSENT
     try:
-        ratio, low, high = stats.ratio_with_interval(one.arm, reference.arm)
+        return stats.said(stats.ratio_with_interval(one.arm, reference.arm))
     except stats.NoFactor:
         return words.ABSENT
-    return f"{words.factor(ratio)} ({words.interval(low, high)})"

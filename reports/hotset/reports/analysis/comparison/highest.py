@@ -45,7 +45,11 @@ def headline(document: RunDocument) -> str | None:
             if arm.rates
         ]
         return f"Highest rate with {asked}: {words.listed(each)}."
-    interval = f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
+    interval = (
+        f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
+        if factor.has_interval
+        else f"{answer.repeats(document)}, no interval"
+    )
     said = (
         f"With {asked} the server takes {_rate(after)} instead of {_rate(before)}:"
         f" {words.factor(factor.ratio)} as many ({interval})"

@@ -45,14 +45,26 @@ def headline(document: RunDocument) -> str:
     best, second = (document.arm(one.name) for one in ranked[:2])
     if best is None or second is None:
         return ""
-    ratio = _interval(best, second)
+    ratio, low, high = _interval(best, second)
     many = words.count(len(ranked))
-    if ratio is None or ratio[1] <= 1:
+    if low == high:
+        return f"Of {many} cache policies it is not known which is the fastest: {rates} {unit}."
+    if low <= 1:
         return f"Of {many} cache policies none was clearly the fastest: {rates} {unit}."
     return (
-        f"Of {many} cache policies {best.name} was the fastest, {words.factor(ratio[0])} as fast as"
-        f" {second.name} (95 % interval {words.interval(*ratio[1:])}): {rates} {unit}."
+        f"Of {many} cache policies {best.name} was the fastest, {words.factor(ratio)} as fast as"
+        f" {second.name} (95 % interval {words.interval(low, high)}): {rates} {unit}."
     )
+
+
+def _interval(best: Arm, second: Arm) -> tuple[float, float, float]:
+    """The ratio, from, to; all the same where nothing is known of how sure it is."""
+    from .. import stats
+
+    try:
+        return stats.ratio_with_interval(best, second)
+    except stats.NoFactor:
+        return 1.0, 1.0, 1.0
 
 
 def _ranked(document: RunDocument) -> list[ArmFigures]:
@@ -69,15 +81,9 @@ def _references(document: RunDocument) -> dict[ArmName, Arm]:
 def _ratio(arm: Arm | None, reference: Arm) -> str:
     if arm is None or arm.name == reference.name:
         return words.ABSENT
-    found = _interval(arm, reference)
-    return f"{words.factor(found[0])} ({words.interval(*found[1:])})" if found else words.ABSENT
-
-
-def _interval(arm: Arm, reference: Arm) -> tuple[float, float, float] | None:
-    """The ratio, from, to; None where there is none."""
     from .. import stats
 
     try:
-        return stats.ratio_with_interval(arm, reference)
+        return stats.said(stats.ratio_with_interval(arm, reference))
     except stats.NoFactor:
-        return None
+        return words.ABSENT
