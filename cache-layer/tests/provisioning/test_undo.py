@@ -22,6 +22,7 @@ from hotset.cachelayer.provisioning.identity import reservation
 from hotset.cachelayer.provisioning.identity.origin import OriginId
 from hotset.cachelayer.provisioning.lifecycle import TierRefusedError
 from hotset.cachelayer.provisioning.retune import retune
+from hotset.cachelayer.tiers.base import MetadataDamagedError
 from hotset.cachelayer.tiers.userspace import Userspace
 from tests.fake_machine import FakeMachine
 from tests.provisioning import test_lifecycle as tl
@@ -532,3 +533,23 @@ def test_an_fstab_that_became_read_only_does_not_hold_a_detach_back() -> None:
     lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, said.append)
     assert "/etc/fstab cannot be changed" in said[0]
     assert cards.pairs(there) == []
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_refused_activation_keeps_no_reservation_but_one_of_before(held: bool) -> None:
+    """Since a crash, it keeps others from an origin whose flash holds writes."""
+    listed = json.dumps({"blockdevices": [{"name": "sdb", "type": "disk", "mountpoints": []}]})
+    there = tl.server(up=False, lsblk=listed, cache_check=1)
+    cards.save(there, CARD.with_disk(tl.known()))
+    tl.leave(there, "clean")
+    holder = f"    Key={reservation.key(there)}\n"
+    there.answers["sg_persist --in --read-reservation"] = holder if held else ""
+
+    def taken() -> str:
+        there.answers["sg_persist --in --read-reservation"] = holder
+        return ""
+
+    there.answers["sg_persist --out --reserve"] = taken
+    with pytest.raises(MetadataDamagedError):
+        lifecycle.activate(there, *cards.find(there, "data"), nothing)
+    assert any("--release" in line for line in there.commands) is not held

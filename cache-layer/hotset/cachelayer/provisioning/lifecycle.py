@@ -7,7 +7,8 @@ be repeated after it was cut short. What can be cut short in between is in the c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ..block import devicemapper, devices, label
@@ -155,7 +156,30 @@ def activate(
     if past:
         raise TierRefusedError(past, field="disk")
     # First: nobody writes to it any more once it is looked at.
-    _claim(machine, card, disk, say, break_reservation)
+    with _claimed(machine, card, disk, say, break_reservation):
+        _bring_up(machine, card, disk, tier, say)
+    say(f"{disk.device} is active")
+
+
+@contextmanager
+def _claimed(machine: Machine, card: Card, disk: Disk, say: Say, by_force: bool) -> Iterator[None]:
+    """The origin is the tier's alone; what was reserved for a tier that does not come up is given
+    back. Not what was reserved before: since a crash, that keeps others from writing to an origin
+    whose flash holds writes."""
+    was_held = disk.reserve and reservation.is_held(machine, disk.origin)
+    try:
+        _claim(machine, card, disk, say, by_force)
+        yield
+    except BaseException as error:
+        try:
+            if not was_held and not cards.tier_for(machine, card, disk).is_active():
+                reservation.give_back(machine, disk.origin)
+        except Exception as other:
+            error.add_note(f"{disk.origin} is still reserved: {other}")
+        raise
+
+
+def _bring_up(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say) -> None:
     kept = label.read_record(machine, card.flash, disk.record)
     try:
         why_empty = _why_empty(card, disk, tier, program.decide(machine, card, disk))
@@ -163,9 +187,6 @@ def activate(
             tier.empty()
             say(f"the cache begins empty: {why_empty}")
         tier.activate(lambda: program.mark(machine, card, disk, "active"))
-    except TierRefusedError:
-        reservation.give_back(machine, disk.origin)
-        raise
     except MetadataDamagedError as error:
         tier.discard()
         if kept is not None:
@@ -178,7 +199,6 @@ def activate(
             f"{error}{stale}",
             Remedy("try to mend it", "tier repair", {"disk": disk.name}),
         ) from None
-    say(f"{disk.device} is active")
 
 
 def _claim(machine: Machine, card: Card, disk: Disk, say: Say, by_force: bool) -> None:

@@ -96,6 +96,16 @@ def give_back(machine: Machine, origin: PurePosixPath) -> bool:
     return False
 
 
+def is_held(machine: Machine, origin: PurePosixPath) -> bool:
+    """Whether this host holds a reservation on the origin."""
+    if devices.type_of(machine, origin) != "device":
+        return False
+    try:
+        return _holder(machine, origins.paths(machine, origin)) == key(machine)
+    except PrerequisiteMissingError:
+        return False
+
+
 def for_new_path(machine: Machine, origin: PurePosixPath) -> str | None:
     """The shell command for a path to a multipath origin that has just come, ``$1``: it may write,
     too, if this host holds the reservation. None of another origin."""
