@@ -237,11 +237,16 @@ def test_postgres_empties_its_buffers_from_17_on_with_the_extension() -> None:
     old = postgres(16).clear_cache()
     assert isinstance(old, Unavailable)
     assert "restart" in old.reason
-    without = postgres(17, has_extension=[(0,)]).clear_cache()
+    without = postgres(17, extension_schema=[]).clear_cache()
     assert isinstance(without, Unavailable)
     assert "pg_buffercache" in without.reason
-    assert "buffer_evicted" not in statements(postgres(17, has_extension=[(1,)]).clear_cache())[1]
-    assert "buffer_evicted" in statements(postgres(18, has_extension=[(1,)]).clear_cache())[1]
+    there: list[Row] = [("ext",)]
+    of_17, of_18 = (
+        statements(postgres(one, extension_schema=there).clear_cache())[1] for one in (17, 18)
+    )
+    assert "FROM ext.pg_buffercache" in of_17
+    assert "ext.pg_buffercache_evict(" in of_18
+    assert ("buffer_evicted" in of_17, "buffer_evicted" in of_18) == (False, True)
 
 
 def test_postgres_times_that_are_not_measured_are_none() -> None:
@@ -307,6 +312,8 @@ def test_statements_parse(dialect: str, name: str, text: str) -> None:
         table="N'[s].[r]'",
         column="'c'",
         top=5,
+        most=5,
+        place="ext",
         names="'orders'",
         tables="1, 2",
         routines="3",

@@ -131,7 +131,7 @@ def test_pg_wait_sampling_s_counts_are_differences_and_the_rest_is_cpu() -> None
         (3, False, "Client", "ClientRead", 72_000),
         (4, True, None, None, 0),
     )
-    reading = WaitSamplingReadings(Canned(first, last))
+    reading = WaitSamplingReadings(Canned(first, last), "")
     assert sum(reading.read(10.0).values()) == 0
     spent = reading.read(12.0)
     assert spent["data_read"] == pytest.approx(1.5)
@@ -143,7 +143,7 @@ def test_pg_wait_sampling_s_counts_are_differences_and_the_rest_is_cpu() -> None
 def test_no_more_is_waited_than_there_was_time() -> None:
     first = profile((1, True, "IO", "DataFileRead", 0))
     last = profile((1, True, "IO", "DataFileRead", 1300))
-    reading = WaitSamplingReadings(Canned(first, last))
+    reading = WaitSamplingReadings(Canned(first, last), "")
     reading.read(10.0)
     assert reading.read(11.0) == {"data_read": pytest.approx(1.0), "cpu": 0}
 
@@ -151,9 +151,9 @@ def test_no_more_is_waited_than_there_was_time() -> None:
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
-        (([(0,)],), PostgresReadings),
-        (([(1,)], Aborted("error 55000", False, "must be loaded via ...")), PostgresReadings),
-        (([(1,)], []), WaitSamplingReadings),
+        (([],), PostgresReadings),
+        (([("ext",)], Aborted("error 55000", False, "must be loaded via ...")), PostgresReadings),
+        (([("ext",)], []), WaitSamplingReadings),
     ],
     ids=["not installed", "not loaded", "there"],
 )

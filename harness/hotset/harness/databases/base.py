@@ -185,10 +185,14 @@ class Adapter:
     def close(self) -> None:
         self._connection.close()
 
-    def _rows(self, name: str, view: str) -> list[Row] | Unavailable:
-        """Rows of a view that may be missing or forbidden."""
+    def _rows(self, name: str, view: str, **filled: str) -> list[Row] | Unavailable:
+        """Rows of a view that may be missing or forbidden.
+
+        :param filled: what stands in the statement's braces.
+        """
+        text = self._sql(name)
         try:
-            return self._connection.query(self._sql(name))
+            return self._connection.query(text.format(**filled) if filled else text)
         except Aborted as refused:
             return Unavailable(f"{view}: {refused.detail or refused.cause}")
 
@@ -201,6 +205,13 @@ def sql(engine: str, name: str) -> str:
     """The statement of ``sql/<engine>/<name>.sql``; what stands in braces is filled in."""
     folder = files("hotset.harness.databases") / "sql" / engine
     return (folder / f"{name}.sql").read_text(encoding="utf-8").strip()
+
+
+def extension_schema(connection: Connection, name: str) -> str | None:
+    """Where an extension of PostgreSQL lies, quoted: it need not be in a schema that is searched;
+    None: this database has none."""
+    rows = connection.query(sql("postgres", "extension_schema").format(name=name))
+    return str(rows[0][0]) if rows else None
 
 
 def number(value: object) -> int:

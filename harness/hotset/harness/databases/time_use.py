@@ -21,7 +21,7 @@ from hotset.reports.model.windows import ServerIo, TimeClass, TimeUse
 from hotset.tpcc.database import Aborted, DatabaseError
 
 from . import server_io
-from .base import Connection, number, sql
+from .base import Connection, extension_schema, number, sql
 from .connect import SqlDatabase
 from .server_io import Counts, PostgresIo, SqlServerIo
 from .sqlserver.client import SqlServerDatabase
@@ -144,32 +144,35 @@ class WaitSamplingReadings:
 
     interval_s = _PROFILE_INTERVAL_S
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, text: str) -> None:
+        """:param text: the statement that reads it."""
         self._connection = connection
+        self._text = text
         self._spent: Counter[TimeClass] = Counter()
         self._counted: dict[tuple[int, str, str], int] | None = None
         self._last = 0.0
         self.missing = ""
         connection.script("SET application_name = 'hotset monitoring'")
 
-    @staticmethod
-    def is_there(connection: Connection) -> bool:
-        """Installed in this database, loaded by the server, and for this role to read."""
+    @classmethod
+    def found(cls, connection: Connection) -> Self | None:
+        """Where this database has it, the server has loaded it, and this role may read it."""
         try:
-            asked = sql("postgres", "has_extension").format(name="pg_wait_sampling")
-            if number(connection.query(asked)[0][0]) == 0:
-                return False
-            connection.query(sql("postgres", "wait_profile"))
+            schema = extension_schema(connection, "pg_wait_sampling")
+            if schema is None:
+                return None
+            text = sql("postgres", "wait_profile").format(place=schema)
+            connection.query(text)
         except Aborted:
-            return False
-        return True
+            return None
+        return cls(connection, text)
 
     @cached_property
     def io(self) -> PostgresIo:
         return PostgresIo(self._connection)
 
     def read(self, now: float) -> Spent:
-        rows = self._connection.query(sql("postgres", "wait_profile"))
+        rows = self._connection.query(self._text)
         before, counted = self._counted, dict[tuple[int, str, str], int]()
         sessions: set[int] = set()
         waited: Counter[TimeClass] = Counter()
@@ -282,9 +285,8 @@ def readings(database: SqlDatabase) -> Readings:
     if isinstance(database, SqlServerDatabase):
         return SqlServerReadings(database.session())
     connection = database.session()
-    if WaitSamplingReadings.is_there(connection):
-        return WaitSamplingReadings(connection)
-    return PostgresReadings(connection, database.user)
+    counted = WaitSamplingReadings.found(connection)
+    return counted or PostgresReadings(connection, database.user)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from ..base import (
     Unavailable,
     Version,
     Wait,
+    extension_schema,
     number,
 )
 
@@ -117,11 +118,13 @@ class PostgresEngine(Adapter):
         remedy = "restart it (the system's page cache is another matter)"
         if self._major < 17:
             return Unavailable(f"PostgreSQL {self._major} cannot empty its buffers: {remedy}")
-        if not self._has("pg_buffercache"):
+        schema = extension_schema(self._connection, "pg_buffercache")
+        if schema is None:
             return Unavailable(
                 f"extension pg_buffercache is not installed: CREATE EXTENSION, or {remedy}"
             )
-        return Change(("CHECKPOINT", self._sql("evict_17" if self._major == 17 else "evict")))
+        evict = self._sql("evict_17" if self._major == 17 else "evict").format(place=schema)
+        return Change(("CHECKPOINT", evict))
 
     def file_io(self) -> list[FileIo] | Unavailable:
         name = "file_io_15" if self._major < 16 else f"file_io_{16 if self._major < 18 else 18}"
@@ -143,12 +146,13 @@ class PostgresEngine(Adapter):
         ]
 
     def waits(self) -> list[Wait] | Unavailable:
-        if not self._has("pg_wait_sampling"):
+        schema = extension_schema(self._connection, "pg_wait_sampling")
+        if schema is None:
             return Unavailable(
                 "extension pg_wait_sampling is not installed; PostgreSQL itself"
                 " shows only what sessions wait for now"
             )
-        rows = self._rows("waits", "pg_wait_sampling_profile")
+        rows = self._rows("waits", "pg_wait_sampling_profile", place=schema)
         if isinstance(rows, Unavailable):
             return rows
         return [Wait(str(name), number(count), float(number(ms))) for name, count, ms in rows]
@@ -158,10 +162,6 @@ class PostgresEngine(Adapter):
         if isinstance(rows, Unavailable):
             return rows
         return [Counter(str(name), float(number(value or 0)), gauge=False) for name, value in rows]
-
-    def _has(self, extension: str) -> bool:
-        rows = self._connection.query(self._sql("has_extension").format(name=extension))
-        return number(rows[0][0]) > 0
 
 
 def _ms(value: object) -> float | None:

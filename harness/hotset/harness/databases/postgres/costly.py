@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from hotset.cachelayer.hosts.base import PrerequisiteMissingError
 from hotset.tpcc.database import Aborted, Row
 
-from ..base import number, sql
+from ..base import extension_schema, number, sql
 from ..costly import (
     CATALOGS_ONLY,
     NO_QUERY,
@@ -86,11 +86,10 @@ def statements(session: PostgresSession, most: int) -> list[Costly]:
 
     :raises PrerequisiteMissingError: the server does not count them.
     """
-    asked = sql("postgres", "extension_schema").format(name="pg_stat_statements")
-    schema = session.query(asked)
-    if not schema:
+    schema = extension_schema(session, "pg_stat_statements")
+    if schema is None:
         raise PrerequisiteMissingError(_SETUP)
-    asked = sql("postgres", "costly_statements").format(schema=schema[0][0], most=most)
+    asked = sql("postgres", "costly_statements").format(place=schema, most=most)
     try:
         rows = session.query(asked)
     except Aborted as refused:

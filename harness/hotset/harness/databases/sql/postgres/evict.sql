@@ -1,2 +1,2 @@
-SELECT count(*) FROM pg_buffercache
- WHERE relfilenode IS NOT NULL AND (pg_buffercache_evict(bufferid)).buffer_evicted
+SELECT count(*) FROM {place}.pg_buffercache
+ WHERE relfilenode IS NOT NULL AND ({place}.pg_buffercache_evict(bufferid)).buffer_evicted

@@ -1,1 +1,1 @@
-SELECT count(*) FROM pg_buffercache WHERE relfilenode IS NOT NULL AND pg_buffercache_evict(bufferid)
+SELECT count(*) FROM {place}.pg_buffercache WHERE relfilenode IS NOT NULL AND {place}.pg_buffercache_evict(bufferid)
