@@ -75,10 +75,10 @@ def test_a_plan_that_turns_is_found_in_its_kind() -> None:
     log, recorder = run_log(30)
     random = np.random.default_rng(1)
     for at in np.arange(0, 30, 0.01):
-        recorder.commit(Kind.NEW_ORDER, float(at), float(random.exponential(0.001)))
+        recorder.commit(Kind.NEW_ORDER, float(at), float(at + random.exponential(0.001)))
     for at in np.arange(0, 30, 0.1):
         mean_s = 0.002 if at < 20 else 0.051
-        recorder.commit(Kind.STOCK_LEVEL, float(at), float(random.exponential(mean_s)))
+        recorder.commit(Kind.STOCK_LEVEL, float(at), float(at + random.exponential(mean_s)))
     log.add(recorder.collect())
     result = log.result()
     assert [one.of for one in result.steadiness] == ["all", "new_order", "stock_level"]
@@ -90,6 +90,6 @@ def test_a_plan_that_turns_is_found_in_its_kind() -> None:
 
 def test_a_short_window_is_not_judged() -> None:
     log, recorder = run_log(9)
-    recorder.commit(Kind.NEW_ORDER, 1.0, 0.001)
+    recorder.commit(Kind.NEW_ORDER, 1.0, 1.001)
     log.add(recorder.collect())
     assert log.result().steadiness == []
