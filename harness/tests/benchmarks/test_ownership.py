@@ -251,7 +251,7 @@ def test_functions_of_ones_own_stay_and_stop_a_build(
     with pytest.raises(NotOurs) as error:
         ownership.require_free(ownership.holdings(empty), TPCC, replacing=True)
     assert "function public.payment(integer) (owner tester)" in str(error.value)
-    assert "procedure public.delivery(IN text, IN integer) (owner tester)" in str(error.value)
+    assert "procedure public.delivery(text, integer) (owner tester)" in str(error.value)
     with pytest.raises(NotOurs):
         ownership.drop(empty, TPCC)
     # TPC-H has no functions: these are not in its way.

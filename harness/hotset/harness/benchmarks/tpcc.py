@@ -27,7 +27,7 @@ from ..hammerdb.process.progress import observer
 from ..terminal.live import following
 from ..terminal.progress import Reporter
 from ..thresholds import Threshold, Values
-from . import ownership, runs, tpcc_metrics, window
+from . import ownership, room, runs, tpcc_metrics, window
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ def build(
     """
     found = ownership.holdings(database)
     ownership.require_free(found, ownership.TPCC, replacing=replace_)
+    room.require(database, schema.estimated_bytes(warehouses), "warehouses")
     if found.ours(ownership.TPCC):
         ownership.drop(database, ownership.TPCC)
     with (

@@ -100,7 +100,7 @@ def build(request: Build, context: Context) -> Lines:
     """
     from hotset.tpch import data, load, schema
 
-    from ...benchmarks import ownership
+    from ...benchmarks import ownership, room
 
     scale, report = request.scale, context.report
     places.parsed("scale", lambda: load.require_scale(scale))
@@ -116,6 +116,7 @@ def build(request: Build, context: Context) -> Lines:
         ):
             _build_by_hammerdb(where, scale, context)
         return Lines()
+    room.require(where, schema.estimated_bytes(scale), "scale")
     size = schema.estimated_bytes(scale) / 1e9
     with (
         ownership.saying_what_stays(where, kit, report.say),

@@ -29,7 +29,7 @@ SELECT p.proname::text,
        pg_get_userbyid(p.proowner)::text,
        obj_description(p.oid, 'pg_proc'),
        NULL,
-       format('%I.%I(%s)', current_schema(), p.proname, pg_get_function_identity_arguments(p.oid)),
+       format('%I.%I(%s)', current_schema(), p.proname, oidvectortypes(p.proargtypes)),
        p.oid::bigint
   FROM pg_proc AS p
  WHERE p.pronamespace = current_schema()::regnamespace AND p.proname IN ({routines})
