@@ -131,7 +131,7 @@ BUILD = {"dsn": CLOSED, "warehouses": 1}
         (Right.OPERATE, "POST", "/tpcc/build", BUILD, None),
         (Right.OPERATE, "POST", "/tpcc/build", BUILD | {"replace": True}, Right.ADMIN),
         (Right.OPERATE, "POST", "/tier/create", {}, Right.ADMIN),
-        (Right.ADMIN, "POST", "/tpcc/build", BUILD | {"replace": True}, None),
+        (Right.ADMIN, "POST", "/tpcc/build", BUILD | {"replace": True, "yes": True}, None),
     ],
 )
 def test_a_token_does_what_its_right_includes(

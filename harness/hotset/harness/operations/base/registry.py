@@ -142,9 +142,7 @@ class Operation:
         if "password" in self.fields and values.get("password") is None:
             # Never that of this server's own environment.
             values = {**values, "password": ""}
-        request = self.parse(values, strict)
-        self.require_confirmed(request)
-        return request
+        return self.parse(values, strict)
 
     def right_for(self, request: Request) -> Right:
         """What this request takes: the operation's right, or more by a field that is set."""

@@ -141,6 +141,7 @@ def _checked(found: Operation, values: Mapping[str, Any], strict: bool, right: R
         values = {**values, "machine": own}
     request = found.stored(found.parse_remote(values, strict))
     require(right, found.right_for(request), found.name)
+    found.require_confirmed(request)
     engine: Any = getattr(request, "engine", "postgres")
     if isinstance(dsn := getattr(request, "dsn", None), str):
         check_dsn(engine, dsn)
