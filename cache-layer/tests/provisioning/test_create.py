@@ -300,6 +300,32 @@ def _said(there: Keeping) -> str:
     return " ".join(said)
 
 
+LATER = ("HOTSET-FLASH-LABEL 1 ", "HOTSET-FLASH-LABEL 2 ")
+
+
+@pytest.mark.parametrize(
+    ("change", "copies", "how"),
+    [
+        (LATER, 1, "of version 2"),
+        (LATER, 2, "of version 2"),
+        (('"disks"', '"discs"'), 2, "damaged"),
+    ],
+)
+def test_a_label_that_cannot_be_read_is_no_empty_flash(
+    change: tuple[str, str], copies: int, how: str
+) -> None:
+    there = with_card()
+    at = sorted(place for place, text in there.sectors.items() if "FLASH-LABEL" in text)
+    for place in at[-copies:]:
+        there.sectors[place] = there.sectors[place].replace(*change)
+    there.files = {path: kept for path, kept in there.files.items() if "/cards/" not in path}
+    before = dict(there.sectors)
+    with pytest.raises(CardError, match=rf"its label is .*{how}"):
+        creation.create(there, replace(WANTED, disk="other"), True, lambda _: None)
+    assert there.sectors == before
+    assert devices.inspect(there, FLASH).signatures == ("hotset",)
+
+
 def test_one_disk_under_two_names_gets_no_second_tier() -> None:
     there = with_card()
     other = PurePosixPath("/dev/disk/by-id/wwn-0x5000")

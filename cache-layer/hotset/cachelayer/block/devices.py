@@ -145,6 +145,8 @@ def _labelled(machine: Machine, node: PurePosixPath) -> bool:
     """Whether hotset's label is on it: no device with one is empty."""
     try:
         return label.read(machine, node) is not None
+    except label.LabelError:
+        return True
     except (CommandError, CommandTimeoutError):
         return False  # whether it can be read is told apart
 

@@ -80,10 +80,18 @@ def parse(text: str) -> Label | None:
 def read(machine: Machine, device: PurePosixPath) -> Label | None:
     """The newest valid label of a device; None if it has none.
 
+    :raises LabelError: there is one that cannot be read: of a later version, or damaged.
     :raises CommandError: the device cannot be read.
     :raises CommandTimeoutError: it does not answer.
     """
-    return max(_copies(_both(machine, device)), key=lambda one: one.generation, default=None)
+    text = _both(machine, device)
+    valid = _copies(text)
+    if MAGIC in text and not valid:
+        raise LabelError(
+            "its label is damaged, and it may hold writes that no origin has. If nothing on it is"
+            f" wanted any more: dd {' '.join(_erasing(device))}"
+        )
+    return max(valid, key=lambda one: one.generation, default=None)
 
 
 def write(machine: Machine, device: PurePosixPath, label: Label) -> None:
@@ -101,10 +109,14 @@ def write(machine: Machine, device: PurePosixPath, label: Label) -> None:
 
 def erase(machine: Machine, device: PurePosixPath) -> None:
     """No label any more: nothing of hotset's is left on the device."""
+    machine.run(["dd", *_erasing(device), "oflag=direct", "conv=notrunc,fsync", "status=none"])
+
+
+def _erasing(device: PurePosixPath) -> list[str]:
+    """Words of ``dd``: zeros for labels and records."""
     size = _RECORDS_AT[-1] + RECORDS * _RECORD - _FIRST
-    argv = ["dd", "if=/dev/zero", f"of={device}", f"bs={int(_COPY)}", f"seek={_FIRST // _COPY}"]
-    ends = [f"count={size // _COPY}", "oflag=direct", "conv=notrunc,fsync", "status=none"]
-    machine.run([*argv, *ends])
+    place = [f"bs={int(_COPY)}", f"seek={_FIRST // _COPY}", f"count={size // _COPY}"]
+    return ["if=/dev/zero", f"of={device}", *place]
 
 
 def read_record(machine: Machine, device: PurePosixPath, slot: int) -> str | None:

@@ -320,7 +320,7 @@ def known_cards(machine: Machine) -> list[Card]:
 def labelled(machine: Machine, device: PurePosixPath) -> Card | None:
     """The card that a flash device's label describes; None if it has no label.
 
-    :raises CardError: a label of another version of hotset, or not a card.
+    :raises CardError: a label of another version of hotset, a damaged one, or not a card.
     :raises CommandError: the device cannot be read.
     """
     try:
