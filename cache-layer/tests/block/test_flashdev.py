@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 import pytest
@@ -24,3 +25,13 @@ def test_a_user_could_not_unmount_without_a_table_of_mounts(
             local, ["serve"], mount, tmp_path / "log", Cleanup(tmp_path, local), "slow disk"
         )
     assert not (tmp_path / "log").exists(), "nothing was started"
+
+
+def test_the_engine_maps_no_library_that_an_upgrade_replaces() -> None:
+    """Whose users are restarted by then; `make build` links it statically."""
+    elf = flashdev.program(Local()).read_bytes()
+    (at,), (size, count) = struct.unpack_from("<Q", elf, 32), struct.unpack_from("<HH", elf, 54)
+    kinds = {struct.unpack_from("<I", elf, at + size * number)[0] for number in range(count)}
+    pt_load, pt_interp = 1, 3
+    assert pt_load in kinds
+    assert pt_interp not in kinds, "a dynamic loader would map libraries"
