@@ -15,7 +15,7 @@ import hotset.tpcc
 import hotset.tpch
 from hotset.cachelayer.common.errors import HotsetError, Remedy
 from hotset.harness import wording
-from hotset.harness.errors import FAILED, LACKS, MISSED, USAGE
+from hotset.harness.errors import FAILED, INTERRUPTED, LACKS, MISSED, USAGE
 
 # Those that never reach a user: caught where they are raised, or a fault of hotset's own.
 INTERNAL = {
@@ -27,7 +27,13 @@ INTERNAL = {
     "ValueProblem",
     "UserFailed",
 }
-STATUS = {USAGE: {404, 409, 422}, LACKS: {403, 409}, FAILED: {424, 429}, MISSED: {424}}
+STATUS = {
+    USAGE: {404, 409, 422},
+    LACKS: {403, 409},
+    FAILED: {424, 429},
+    MISSED: {424},
+    INTERRUPTED: {424},
+}
 
 
 def errors() -> Iterator[type[Exception]]:

@@ -15,9 +15,8 @@ from pydantic_core import PydanticUndefined
 from hotset.cachelayer.common.errors import Remedy, RequestError
 
 from ..errors import DECLINED
-from ..operations.base.context import Context
+from ..operations.base.context import Context, OutputError
 from ..operations.base.kinds import FieldKind
-from ..operations.base.outputs import OutputError
 from ..operations.base.registry import Cli, Operation
 from ..operations.base.result import Lines, Result
 from ..wording import option

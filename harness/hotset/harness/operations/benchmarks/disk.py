@@ -17,8 +17,7 @@ from hotset.reports.render.plain import csv_text
 from ... import thresholds
 from ...jobs.lock import Lock
 from ..base import fields, records
-from ..base.context import Context
-from ..base.outputs import check_output
+from ..base.context import Context, check_output
 from ..base.registry import Cli, Kind, Nothing, OnThisComputer, Request, operation
 from ..base.result import Result
 from ..base.rights import Needs, Right

@@ -17,8 +17,7 @@ from ...archive import REPORT, Archive
 from ...errors import ThresholdError
 from ...jobs.lock import Lock
 from ..base import fields
-from ..base.context import Context
-from ..base.outputs import check_output
+from ..base.context import Context, check_output
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Lines
 from ..base.rights import Right

@@ -11,8 +11,7 @@ from hotset.cachelayer.common.errors import RequestError
 
 from ...archive import REPORT, Archive
 from ..base import fields
-from ..base.context import Context
-from ..base.outputs import check_output
+from ..base.context import Context, check_output
 from ..base.registry import Cli, Kind, OnThisComputer, Request, operation
 from ..base.result import Lines
 from ..base.rights import Right

@@ -16,8 +16,7 @@ from ...errors import ThresholdError
 from ...jobs.lock import Lock
 from ...thresholds import Case, junit
 from ..base import fields, places, records
-from ..base.context import Context
-from ..base.outputs import check_output
+from ..base.context import Context, check_output
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Lines, Result
 from ..base.rights import Needs, Right

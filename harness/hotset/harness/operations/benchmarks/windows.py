@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..base import fields, places
-from ..base.context import Context
-from ..base.outputs import check_output
+from ..base.context import Context, check_output
 from ..base.result import Result
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from hotset.cachelayer.common.errors import RequestError
 from hotset.cachelayer.common.paths import write_whole
 
 from ..base import fields, places, records
-from ..base.context import Context
-from ..base.outputs import OutputError
+from ..base.context import Context, OutputError
 from ..base.registry import Kind, OnThisComputer, Request, operation
 from ..base.result import Lines, Text
 from ..base.rights import Right
