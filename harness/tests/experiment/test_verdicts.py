@@ -13,7 +13,7 @@ from hotset.harness.errors import code_of
 from hotset.harness.experiment import verdicts
 from hotset.harness.experiment.file.spec import SpecError, read
 from hotset.harness.experiment.journal import Journal
-from hotset.harness.operations.benchmarks.experiment import Measured, _write_junit
+from hotset.harness.operations.benchmarks.experiment import Measured, _junit
 from hotset.harness.thresholds import ThresholdFormError
 from hotset.reports.analysis import answer
 from tests import documents
@@ -55,7 +55,7 @@ def test_an_arm_that_is_not_measured_has_no_metrics() -> None:
 
 
 def test_every_metric_of_a_whole_run_was_measured() -> None:
-    document = documents.with_queries()
+    document = documents.with_queries(repeats=3)
     values = verdicts.values(document)
     known = verdicts.metrics(
         ("baseline", "accelerated", "all-flash"), verdicts.Measures("tpcc", True)
@@ -90,7 +90,7 @@ def test_a_run_that_misses_one_ends_with_5_and_says_what_was_measured(tmp_path: 
     assert str(failure).startswith("factor>=50: missed, measured ")
     assert "queries<5s: queries was not measured" in str(failure)
     file = tmp_path / "junit.xml"
-    _write_junit(file, found)
+    file.write_text(_junit(found), encoding="utf-8")
     root = ElementTree.parse(file).getroot()  # noqa: S314 - ours
     assert (root.get("name"), root.get("tests"), root.get("failures")) == (
         "hotset.experiment.demo",
