@@ -10,8 +10,9 @@ PROGRAMS := $(addprefix cache-layer/flashdev/target/release/,flashdev hotset-boo
 CARGO := env -u MAKEFLAGS -u MFLAGS CARGO_INCREMENTAL=0 cargo --quiet
 in_each = @set -e; for crate in $(CRATES); do (cd $$crate && $(1)); done
 # What a server runs under its disks is linked statically: an upgrade of its libc is not to restart it, and it is
-# to run on every distribution.
-STATIC := -C target-feature=+crt-static
+# to run on every distribution. Not the users of a run, who load libpq.
+STATIC_flashdev := -C target-feature=+crt-static
+STATIC_hotset-boot := $(STATIC_flashdev)
 # The longest first.
 LAB_TESTS := harness/tests/lab cache-layer/tests/lab
 PYTHON_FOLDERS := cache-layer tpcc tpch reports harness scripts
@@ -88,7 +89,7 @@ build: $(PROGRAMS) .venv/.compiled
 # A crate's program is remade when any file of the crate is newer.
 define rule
 $(1): $$(shell find $(2) -path $(2)/target -prune -o -type f -print)
-	cd $(2) && $$(CARGO) rustc --release --locked --package $(3) --bin $(notdir $(1)) -- $$(STATIC)
+	cd $(2) && $$(CARGO) rustc --release --locked --package $(3) --bin $(3) -- $$(STATIC_$(3))
 	touch $$@
 endef
 $(foreach program,$(PROGRAMS),$(eval $(call rule,$(program),$(firstword $(subst /target/, ,$(program))),$(notdir $(program)))))
