@@ -17,6 +17,7 @@ from .processes import Crew, WorkerDied
 from .schema import DISTRICTS, FIRST_ORDER, SetupError, has_statement, statement
 from .transactions import hottest_fifth
 from .window.record import (
+    DRAIN_S,
     NotServed,
     Phase,
     PhaseName,
@@ -29,7 +30,7 @@ from .window.record import (
 )
 from .window.samples import NEW_ORDER, RunLog
 from .window.served import shortfall
-from .worker import DRAIN_S, Begin, Finished, Gone, Ready, Samples, run_worker
+from .worker import Begin, Finished, Gone, Ready, Samples, run_worker
 from .workload import TpccWorkload, Workload
 
 _LEAD_S = 0.1

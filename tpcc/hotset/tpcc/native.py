@@ -22,11 +22,10 @@ from .database import Libpq
 from .processes import WorkerDied, deaf_to_interrupts
 from .schema import PROCEDURES
 from .transactions import DECKS, KEYING_S, THINK_S, Kind, home_of
-from .window.record import DriverMissing, RunOptions
+from .window.record import DRAIN_S, DriverMissing, RunOptions
 from .window.samples import Tally
 from .worker import (
     BACKOFF_S,
-    DRAIN_S,
     FAILURE_PAUSE_S,
     REPORT_GRACE_S,
     RETRIES,

@@ -21,7 +21,7 @@ from .data.nurand import stream
 from .database import Aborted, IntendedRollback, ServerGone
 from .processes import Channel
 from .window.arrivals import LATE_S, Arrivals
-from .window.record import WindowOptions
+from .window.record import DRAIN_S, WindowOptions
 from .window.samples import Recorder, Tally
 from .workload import User, UserFailed, Workload
 
@@ -33,9 +33,6 @@ FAILURE_PAUSE_S = 0.05
 """The pause after a failed transaction: a server that refuses everything gets no flood."""
 REPORT_GRACE_S = 0.02
 """After a whole second, when to report it: its last samples are in by then."""
-DRAIN_S = 10.0
-"""How long transactions under way at the end may take to finish; what was due in the window may
-wait for a user before that."""
 
 
 Transact: TypeAlias = Callable[[int, float], None]

@@ -90,10 +90,7 @@ def create(
             card = _taken_back(machine, card, left)
             # What was left is gone now.
             origin, device = _inspect(machine, wanted)
-    _check_files(wanted.kind, origin, device)
-    prerequisites.require(machine, wanted.kind)
-    _check_devices(machine, card, device, origin, yes)
-    room.check(machine, wanted.kind, device, origin, yes, say)
+    _check_means(machine, wanted.kind, card, device, origin, yes, say)
     chosen = _choose(wanted, card, device, origin)
     _explain(chosen, origin, say)
     entries = _entries(machine, wanted, yes)
@@ -103,8 +100,7 @@ def create(
     disk = replace(disk, reserve=wanted.reserve and not origin.is_file)
     if new:
         device = _agreed(machine, device, yes, say, confirm)
-    parts = (flash.Part(Bytes(0), RESERVED), *card.volume, *disk.metadata, *disk.cache)
-    room.reserve(machine, device.node, parts, yes, say)
+    _reserve_room(machine, card, disk, device, yes, say)
     with _reserved(machine, card, disk, wanted, say):
         if new:
             _empty(machine, device)
@@ -176,6 +172,32 @@ def _explain(chosen: Choice, origin: Device, say: Say) -> None:
             f' commands look at every disk. Put `global_filter = [ "r|^{origin.path}$|" ]` into'
             " /etc/lvm/lvm.conf: `vgchange -a y` would use old data while the tier is down"
         )
+
+
+def _check_means(
+    machine: Machine,
+    kind: TierKind,
+    card: Card | None,
+    device: Device,
+    origin: Device,
+    yes: bool,
+    say: Say,
+) -> None:
+    """:raises RequestError: the devices do not fit the kind, or each other, or may not be used.
+    :raises PrerequisiteMissingError: the machine cannot have a tier of that kind.
+    """
+    _check_files(kind, origin, device)
+    prerequisites.require(machine, kind)
+    _check_devices(machine, card, device, origin, yes)
+    room.check(machine, kind, device, origin, yes, say)
+
+
+def _reserve_room(
+    machine: Machine, card: Card, disk: Disk, device: Device, yes: bool, say: Say
+) -> None:
+    """Have the room of all that the disk writes on the flash."""
+    parts = (flash.Part(Bytes(0), RESERVED), *card.volume, *disk.metadata, *disk.cache)
+    room.reserve(machine, device.node, parts, yes, say)
 
 
 def _check_files(kind: TierKind, origin: Device, device: Device) -> None:

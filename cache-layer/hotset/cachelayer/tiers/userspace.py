@@ -20,9 +20,10 @@ from ..block.devicemapper import Part, Place, total
 from ..block.extents import Run
 from ..common.errors import RequestError
 from ..common.units import Blocks, Bytes
+from ..hosts import needrestart
 from ..hosts.base import Machine, PrerequisiteMissingError, Result
 from ..hosts.local import Local
-from . import engine, needrestart
+from . import engine
 from . import userspace_service as service
 from .base import (
     MetadataDamagedError,

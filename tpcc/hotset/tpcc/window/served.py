@@ -7,8 +7,7 @@ latencies, and meets no threshold.
 
 from collections import Counter
 
-from ..worker import DRAIN_S
-from .record import WindowResult
+from .record import DRAIN_S, WindowResult
 
 ASKED_LEAST = 5
 """A kind that was asked so often and never got through is not there by chance."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from ..hosts.base import Machine
+from .base import Machine
 
 CONF = PurePosixPath("/etc/needrestart/conf.d/hotset.conf")
 _MARK = "# Written by hotset, which removes it with its last cache engine."

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hotset.cachelayer.hosts import needrestart
 from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.tiers import needrestart
 from tests.fake_machine import FakeMachine
 
 # As needrestart reads its files and goes through what it found (perl/needrestart of its sources).
