@@ -16,6 +16,7 @@ from hotset.cachelayer.block import flashdev
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import Machine, Result
 from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.provisioning.boot import program as boot_program
 from hotset.cachelayer.testbed.lab import Lab, LabSpec
 from hotset.tpcc import native
 from tests.own_lab import own_lab
@@ -62,6 +63,7 @@ def guest_disk(folder: Path, files: Mapping[str, str], size: str = "4g") -> Path
         f"Metadata-Version: 2.1\nName: hotset\nVersion: {project['version']}\n"
     )
     shutil.copy(flashdev.program(Local()), content / "flashdev")
+    shutil.copy(boot_program.built(), content / boot_program.NAME)
     shutil.copy(native.program(), content / native.PROGRAM)
     for name, text in files.items():
         (content / name).write_text(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -12,6 +13,7 @@ from hotset.cachelayer.hosts.base import Machine, PrerequisiteMissingError
 from hotset.cachelayer.hosts.local import Local, lacks_device
 from hotset.cachelayer.hosts.programs import PROGRAMS, Place
 from hotset.cachelayer.provisioning import cache_device, prerequisites
+from hotset.cachelayer.provisioning.boot import program as boot_program
 from hotset.cachelayer.testbed import image
 from hotset.cachelayer.testbed.lab import MachineKind, choose, kernel_has_dm_cache
 from hotset.cachelayer.testbed.machines import chroot, uml
@@ -34,6 +36,11 @@ _WITHOUT_ROOT = (
     " experiments, TPC-C and TPC-H on a database, and what-if work"
 )
 State = Literal["ok", "missing", "note"]
+_BUILT: dict[str, Callable[[], Path]] = {
+    "flashdev": lambda: flashdev.program(Local()),
+    boot_program.NAME: boot_program.built,
+}
+"""What no package has, and where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,7 @@ def require(backend: MachineKind) -> None:
 
 
 def _needs(backend: MachineKind) -> list[Finding]:
-    findings = [*_programs(backend), _flashdev(), _users(), _fuse(), _image()]
+    findings = [*_programs(backend), *_built(), _users(), _fuse(), _image()]
     if backend == "vm":
         findings += [_network(), _acceleration()]
     if backend == "uml":
@@ -150,7 +157,7 @@ def _programs(backend: MachineKind) -> list[Finding]:
     for program in PROGRAMS.values():
         if (
             _PLACES[backend].isdisjoint(program.places)
-            or program.name == "flashdev"
+            or program.name in _BUILT
             or "postgres" in program.package
         ):
             continue
@@ -164,11 +171,14 @@ def _programs(backend: MachineKind) -> list[Finding]:
     return findings
 
 
-def _flashdev() -> Finding:
-    try:
-        return Finding("flashdev", "ok", str(flashdev.program(Local())))
-    except PrerequisiteMissingError as error:
-        return Finding("flashdev", "missing", str(error))
+def _built() -> list[Finding]:
+    findings = []
+    for name, find in _BUILT.items():
+        try:
+            findings.append(Finding(name, "ok", str(find())))
+        except PrerequisiteMissingError as error:
+            findings.append(Finding(name, "missing", str(error)))
+    return findings
 
 
 def _users() -> Finding:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from ...block import flashdev
@@ -34,12 +35,20 @@ class Verdict:
     why: str
 
 
-def on(machine: Machine) -> str:
-    """The program on a machine, put there if need be."""
+def built() -> Path:
+    """The program as it was built, beside ``flashdev``.
+
+    :raises PrerequisiteMissingError: it is not.
+    """
     here = flashdev.program(Local()).with_name(NAME)
     if not here.exists():
         raise PrerequisiteMissingError(f"{NAME} is not built: run `make build` in hotset's folder")
-    return flashdev.installed(machine, here)
+    return here
+
+
+def on(machine: Machine) -> str:
+    """The program on a machine, put there if need be."""
+    return flashdev.installed(machine, built())
 
 
 def command(machine: Machine, card: Card, disk: Disk, verb: Verb) -> list[str]:
