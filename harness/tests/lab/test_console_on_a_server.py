@@ -33,7 +33,7 @@ pytestmark = pytest.mark.lab
 
 MIB = 2**20
 MOUNT = "/srv/pg"
-INTERRUPTED = 130
+TURNED_DOWN = 1
 PARTITION = r"""
 { head -c 446 /dev/zero; printf '\0\0\0\0\203\0\0\0\0\010\0\0\0\0\2\0'; head -c 48 /dev/zero
   printf '\125\252'; } > "$1"
@@ -185,7 +185,7 @@ def test_on_a_terminal_a_flash_of_another_server_is_taken_over_only_by_its_name(
     assert "to go on" not in refused.written
     label = cards.labelled(machine, used_disk.path)
     turned_down = on_terminal(*take_over, "--take-over")
-    assert asked(turned_down, "shop") == INTERRUPTED
+    assert asked(turned_down, "shop") == TURNED_DOWN
     shown = f"{used_disk.path} (Linux scsi_debug, serial {used_disk.serial}, 112.0 MiB)"
     whose = f"it is card main of hotset-lab, disks: shop over {origin}"
     assert f"to be overwritten: the owner of {shown}: {whose}" in turned_down.written
@@ -231,14 +231,14 @@ def test_on_a_terminal_a_disk_is_shown_and_asked_for_by_name_before_it_is_overwr
         terminal.press(f"{typed}\n")
         return terminal.ended()
 
-    assert asked(create("--yes"), "lab-flash") == INTERRUPTED
+    assert asked(create("--yes"), "lab-flash") == TURNED_DOWN
     assert devices.inspect(machine, used_disk.path) == used_disk
     assert cards.known_cards(machine) == []
     made = create("--yes")
     assert asked(made, name) == 0
     assert f"overwritten: {shown}: dos, partition {used_disk.parts[0]}" in made.written
     assert [card.flash for card in cards.known_cards(machine)] == [used_disk.path]
-    assert asked(on_terminal("destroy", "--yes"), "shop") == INTERRUPTED
+    assert asked(on_terminal("destroy", "--yes"), "shop") == TURNED_DOWN
     assert cards.known_cards(machine) != []
     assert asked(on_terminal("destroy", "--yes"), name) == 0
     assert cards.known_cards(machine) == []
