@@ -139,7 +139,16 @@ def _checked(found: Operation, values: Mapping[str, Any], strict: bool, right: R
         and (own := os.environ.get(remote.MACHINE_VARIABLE))
     ):
         values = {**values, "machine": own}
-    request = found.stored(found.parse_remote(values, strict))
+    request = found.parse_remote(values, strict)
+    _check(found, request, right)
+    # Only words that may be used lead to a record; what it says is looked at as they were.
+    request = found.stored(request)
+    _check(found, request, right)
+    return request
+
+
+def _check(found: Operation, request: Request, right: Right) -> None:
+    """:raises ForbiddenError: the caller has not the right to this, or may not name it."""
     require(right, found.right_for(request), found.name)
     found.require_confirmed(request)
     engine: Any = getattr(request, "engine", "postgres")
@@ -149,7 +158,6 @@ def _checked(found: Operation, values: Mapping[str, Any], strict: bool, right: R
     if field is not None and machine is not None and remote.mark_of(field) is Names.MACHINE:
         _check_machine(machine)
     remote.require(found.fields, dict(request), engine)
-    return request
 
 
 def _check_machine(name: str) -> None:
