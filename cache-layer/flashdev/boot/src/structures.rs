@@ -461,11 +461,12 @@ mod lvm {
         let mut depth = 0;
         for line in body.lines() {
             let line = line.trim();
-            if depth == 0
-                && let Some((name, value)) = line.split_once('=')
-                && name.trim() == key
-            {
-                return Some(value.split('#').next()?.trim().trim_matches('"'));
+            if depth == 0 {
+                if let Some((name, value)) = line.split_once('=') {
+                    if name.trim() == key {
+                        return Some(value.split('#').next()?.trim().trim_matches('"'));
+                    }
+                }
             }
             depth += line.matches('{').count() as i64 - line.matches('}').count() as i64;
         }
