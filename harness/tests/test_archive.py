@@ -353,12 +353,12 @@ def test_repeats_are_kept_in_order(archive: Archive, spec: Spec) -> None:
 def test_power_runs_are_kept_beside_the_windows(archive: Archive, spec: Spec) -> None:
     journal = Journal.begin(archive, spec)
     journal.add_repeat("baseline", repeat(1))
-    for number in (2, 1):
+    for number in (2, 3, 1):
         journal.add_power_run("baseline", documents.power_run("baseline", number))
         journal.add_power_run("accelerated", documents.power_run("accelerated", number))
     arm = archive.load("last").power_arm("baseline")
     assert arm is not None
-    assert [one.repeat for one in arm.repeats] == [1, 2]
+    assert [one.repeat for one in arm.repeats] == [1, 2, 3]
     assert journal.has("baseline", 2, "tpch")
     assert not journal.has("baseline", 2, "tpcc")
     journal.finish(spec.arms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, count, repeat
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 
@@ -159,9 +160,11 @@ def test_no_hits_without_a_tier_at_both_ends() -> None:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples arrive at 100.0, 101.0, 102.0, …"""
-    ticks: Iterator[float] = iter(float(at) for at in range(100, 1000))
-    monkeypatch.setattr(hits, "time", SimpleNamespace(time=lambda: next(ticks)))
+    """Samples arrive at 100.0, 101.0, 102.0, …; the clock is set once the sampler is there."""
+    times: Iterator[float] = chain([99.0], repeat(5000.0))
+    ticks: Iterator[float] = map(float, count(7))
+    clocks = SimpleNamespace(time=lambda: next(times), monotonic=lambda: next(ticks))
+    monkeypatch.setattr(hits, "time", clocks)
 
 
 SPEC = TierSpec("writeback", "smq", *(Bytes(n * 2**20) for n in (1, 5, 16, 16)))

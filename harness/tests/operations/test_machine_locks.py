@@ -39,6 +39,7 @@ WORKING: dict[str, dict[str, Any]] = {
     "tier set": {**DISK, "mode": "writethrough"},
     "warmup exclude": TARGETS,
     "warmup pin": TARGETS,
+    "warmup plan": TARGETS,
     "warmup refresh": DISK,
     "warmup restore": {**DISK, "file": "/srv/snapshot"},
     "warmup run": TARGETS,

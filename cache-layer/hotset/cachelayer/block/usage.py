@@ -101,7 +101,7 @@ def _stat(machine: Machine, device: PurePosixPath) -> list[int]:
 
 
 def unescaped(word: str) -> str:
-    """The kernel, fstab(5) and libmount write blanks and the like as octal bytes.
+    r"""The kernel, fstab(5) and libmount write blanks and the like as octal bytes.
 
     >>> unescaped("/srv/my\\040data"), unescaped("/srv/d\\303\\251p\\303\\264t")
     ('/srv/my data', '/srv/dépôt')

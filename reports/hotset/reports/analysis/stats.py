@@ -115,7 +115,7 @@ def ratio_of_means(
     `more` are variances of each arm's logarithms beside those that its repeats show.
 
     >>> [round(one, 3) for one in ratio_of_means([10, 11, 12], [5, 5.1, 4.9])]
-    [2.2, 1.769, 2.728]
+    [2.2, 1.772, 2.716]
     >>> ratio_of_means([10, 11], [5, 5.1, 4.9])
     (2.1, 2.1, 2.1)
     """
@@ -140,8 +140,8 @@ def ratio_of_means(
 
 def said(interval: Interval) -> str:
     """
-    >>> said((2.2, 1.769, 2.728)), said((2.1, 2.1, 2.1))
-    ('2.20× (1.77–2.73)', '2.10× (–)')
+    >>> said((2.2, 1.772, 2.716)), said((2.1, 2.1, 2.1))
+    ('2.2× (1.77–2.7)', '2.1× (–)')
     """
     ratio, low, high = interval
     within = words.interval(low, high) if low != high else words.ABSENT
