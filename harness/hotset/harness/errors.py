@@ -4,6 +4,7 @@
 code meaning
 ==== ===========================================================
 0    ok
+1    a question was answered with no: nothing was done
 2    wrong usage: flags, experiment file, unknown run
 3    this computer lacks something; the message says what to do
 4    the run failed: no result

@@ -151,6 +151,7 @@ def test_exit_codes_stand_in_the_help(hotset: CommandLine) -> None:
         (["tpch", "run", "--dsn", "host=x", "--queries", "1,23"], ["--queries", "'23'", "1 to 22"]),
         (["tpch", "run", "--dsn", "host=x", "--streams", "41"], ["--streams", "1 to 40, or min"]),
         (["tpch", "run", "--dsn", "host=x", "--streams", "2", "--queries", "1"], ["all 22"]),
+        (["tpch", "run", "--dsn", "host=x", "--driver", "hammerdb"], ["--scale", "what is loaded"]),
         (["tpch", "run", "--dsn", "host=x", "--timeout", "0"], ["--timeout"]),
         (["tpch", "check", "--dsn", "host=x", "--password-file", "missing"], ["missing", "read"]),
     ],

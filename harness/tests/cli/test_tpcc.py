@@ -494,6 +494,7 @@ def test_where_is_no_database(hotset: CommandLine) -> None:
         (["--until-steady", "1m", "--duration", "5"], "shows from 10 s on"),
         (["--find-rate", "p95"], "write METRIC, a comparison"),
         (["--rate", "5", "--driver", "hammerdb"], "keep to no rate"),
+        (["--duration", "30", "--driver", "hammerdb"], "HammerDB takes whole minutes"),
         ([], "--dsn"),
     ],
     ids=str,

@@ -325,8 +325,8 @@ STARTS = """
 import os, signal, sys
 from hotset.harness.operations.base import run
 
-print(run.start("tpcc build", {"dsn": sys.argv[1], "warehouses": 1, "replace": True,
-                                     "password": sys.argv[2]}).id, flush=True)
+print(run.start("tpcc build", {"dsn": sys.argv[1], "warehouses": 1,
+                               "password": sys.argv[2]}).id, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -53,6 +53,21 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
     def rate(self, result: Any) -> str:  # noqa: ANN401 - of `drive`
         """Its throughput, for people."""
 
+    def require_options(self, options: Options, *, until_steady: bool, find_rate: bool) -> None:
+        """See that it can be run so, which is known before anything connects.
+
+        :raises RequestError: the driver has no such run; a window is too short to be judged; a
+            search has a rate already.
+        """
+        if until_steady and options.duration_s < steady.LEAST_S:
+            raise RequestError(
+                f"duration {options.duration_s:g} s: whether a window is steady shows from"
+                f" {steady.LEAST_S:g} s on",
+                field="duration",
+            )
+        if find_rate and options.rate_per_s is not None:
+            raise RequestError("a search sets the rate itself: leave the rate out", field="rate")
+
     def check(self, database: SqlDatabase) -> None:
         """See that it can be run: on the server itself.
 
@@ -96,16 +111,8 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
     def run_until_steady(
         self, database: SqlDatabase, options: Options, limit_s: float
     ) -> AnyOutcome:
-        """Windows one after the other until one is steady or ``limit_s`` are over; the last counts.
-
-        :raises RequestError: the window is too short to be judged.
-        """
-        if options.duration_s < steady.LEAST_S:
-            raise RequestError(
-                f"duration {options.duration_s:g} s: whether a window is steady shows from"
-                f" {steady.LEAST_S:g} s on",
-                field="duration",
-            )
+        """Windows one after the other until one is steady or ``limit_s`` are over; the last
+        counts."""
         deadline = time.monotonic() + limit_s
         while True:
             outcome = self.run(database, options)
@@ -123,13 +130,7 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
     def find_rate(
         self, database: SqlDatabase, options: Options, limits: Sequence[Threshold]
     ) -> AnyOutcome:
-        """Search for the highest rate of transactions at which all limits hold.
-
-        :raises RequestError: the options give a rate already.
-        """
-        if options.rate_per_s is not None:
-            raise RequestError("a search sets the rate itself: leave the rate out", field="rate")
-
+        """Search for the highest rate of transactions at which all limits hold."""
         missed = window.missed(limits, self.values)
         try:
             found = window.find_rate(

@@ -90,9 +90,6 @@ def build_by_hammerdb(
     return check(database, report, HAMMERDB_KEEPS)
 
 
-_NO_RATE = "HammerDB's users keep to no rate: use hotset's own driver"
-
-
 def options(*, rate: str | None, **named: Any) -> RunOptions:  # noqa: ANN401 - RunOptions checks
     """Options of a run; see `window.options`."""
     return window.options(RunOptions, rate, **named)
@@ -109,6 +106,11 @@ class Runs(runs.Runs[RunOptions, Outcome]):
         """:param check: check these conditions after a run."""
         super().__init__(Outcome, report)
         self._numbers = numbers if check else ()
+
+    def require_options(self, options: RunOptions, *, until_steady: bool, find_rate: bool) -> None:
+        if find_rate and (options.rate_per_s is not None or options.think_time):
+            raise RequestError("a search sets the rate itself: leave rate and think times out")
+        super().require_options(options, until_steady=until_steady, find_rate=find_rate)
 
     def drive(self, database: Database, options: RunOptions) -> RunResult:
         title = f"TPC-C, {options.users} users, {options.warehouses} warehouses"
@@ -143,13 +145,6 @@ class Runs(runs.Runs[RunOptions, Outcome]):
         flips = plans.flips(before, _plans(database), outcome.result.steadiness)
         return replace(outcome, flips=tuple(flips))
 
-    def find_rate(
-        self, database: SqlDatabase, options: RunOptions, limits: Sequence[Threshold]
-    ) -> Outcome:
-        if options.rate_per_s is not None or options.think_time:
-            raise RequestError("a search sets the rate itself: leave rate and think times out")
-        return super().find_rate(database, options, limits)
-
 
 class HammerdbRuns(Runs):
     """By HammerDB, whose result is whole or none."""
@@ -157,10 +152,17 @@ class HammerdbRuns(Runs):
     def __init__(self, report: Reporter, *, check: bool = False) -> None:
         super().__init__(report, check=check, numbers=HAMMERDB_KEEPS)
 
+    def require_options(self, options: RunOptions, *, until_steady: bool, find_rate: bool) -> None:
+        if until_steady:
+            raise HammerdbRefused(
+                "HammerDB does not tell its run by seconds: use hotset's own driver"
+            )
+        if find_rate or options.rate_per_s is not None:
+            raise HammerdbRefused("HammerDB's users keep to no rate: use hotset's own driver")
+        hammerdb.asked(options)
+
     def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
         title = f"HammerDB, {options.users} users, {options.warehouses} warehouses"
-        if options.rate_per_s is not None:
-            raise HammerdbRefused(_NO_RATE)
         require_driver(database, "hammerdb")
         with (
             kept.task(self._report, "tpcc-run", title) as folder,
@@ -171,12 +173,6 @@ class HammerdbRuns(Runs):
             except NotServed as failure:
                 return Outcome(cast("RunResult", failure.partial), failure.cause)
         return Outcome(result, time_use=window.time_use(sampler, result))
-
-    def run_until_steady(self, *_: object) -> Outcome:
-        raise HammerdbRefused("HammerDB does not tell its run by seconds: use hotset's own driver")
-
-    def find_rate(self, *_: object) -> Outcome:
-        raise HammerdbRefused(_NO_RATE)
 
 
 def require_driver(database: SqlDatabase, name: Literal["hotset", "hammerdb"]) -> None:

@@ -117,13 +117,18 @@ def copy_of(database: SqlDatabase, report: Reporter) -> Iterator[SqlDatabase]:
     :raises RequestError: it is not PostgreSQL's.
     :raises CopyFailed: it cannot be copied.
     """
+    with copies.of(copyable(database), report) as copy:
+        yield copy
+
+
+def copyable(database: SqlDatabase) -> PostgresDatabase:
+    """:raises RequestError: it is not PostgreSQL's."""
     if not isinstance(database, PostgresDatabase):
         raise RequestError(
             "copies are made on PostgreSQL; on SQL Server restore a backup before each run",
             field="fresh",
         )
-    with copies.of(database, report) as copy:
-        yield copy
+    return database
 
 
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|m|h)?")

@@ -66,8 +66,8 @@ def build(
     if warehouses < 1:
         raise HammerdbRefused(f"warehouses must be at least 1, not {warehouses}")
     batch = Batch(release or find(), connection, folder, stall_s, observe)
-    asked = settings.Tpcc(warehouses, build_users=min(loaders(users), warehouses))
-    return build_schema(batch, asked)
+    schema = settings.Tpcc(warehouses, build_users=min(loaders(users), warehouses))
+    return build_schema(batch, schema)
 
 
 def run(
@@ -88,14 +88,7 @@ def run(
     :raises HammerdbRefused: an option that HammerDB cannot take, such as half a minute.
     :raises PrerequisiteMissingError: no HammerDB (see `release.find`).
     """
-    asked = settings.Tpcc(
-        options.warehouses,
-        rampup_min=whole_minutes("rampup_s", options.rampup_s, at_least=0),
-        duration_min=whole_minutes("duration_s", options.duration_s, at_least=1),
-        all_warehouses=options.all_warehouses,
-        think_time=options.think_time,
-    )
-    dictionary = settings.dictionary(connection, asked)
+    dictionary = settings.dictionary(connection, asked(options))
     batch = Batch(release or find(), connection, folder, options.stall_s, observe)
     _check_warehouses(connection, options.warehouses)
     before = _server_errors(connection)
@@ -114,6 +107,20 @@ def run(
     if cause := shortfall(result):
         raise NotServed(cause, result)
     return result
+
+
+def asked(options: RunOptions) -> settings.Tpcc:
+    """A run as HammerDB has it.
+
+    :raises HammerdbRefused: an option that HammerDB cannot take, such as half a minute.
+    """
+    return settings.Tpcc(
+        options.warehouses,
+        rampup_min=whole_minutes("rampup_s", options.rampup_s, at_least=0),
+        duration_min=whole_minutes("duration_s", options.duration_s, at_least=1),
+        all_warehouses=options.all_warehouses,
+        think_time=options.think_time,
+    )
 
 
 def whole_minutes(name: str, seconds: float, at_least: int) -> int:

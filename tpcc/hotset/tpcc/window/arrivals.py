@@ -12,11 +12,10 @@ from itertools import accumulate
 import numpy as np
 
 from ..data.nurand import stream
+from .record import PATIENCE_S
 
 LATE_S = 0.001
 """One that starts later than this after it was due is late."""
-PATIENCE_S = 10.0
-"""One that waited for so long for a free user is given up: skipped."""
 
 
 class Arrivals:

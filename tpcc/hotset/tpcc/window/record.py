@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .arrivals import PATIENCE_S
 from .steady import Steadiness
 
 HIGHEST_RATE_PER_S = 100_000
 DRAIN_S = 10.0
 """How long transactions under way at the end may take to finish; what was due in the window may
 wait for a user before that."""
+PATIENCE_S = 10.0
+"""One that waited for so long for a free user is given up: skipped."""
 Items = Literal["nurand", "uniform"]
 """How items and customers are drawn: as the specification says (clause 2.1.6), or as HammerDB."""
 PhaseName = Literal["rampup", "measure", "done"]

@@ -280,8 +280,9 @@ def run(request: Run, context: Context) -> RunOutcome:
 
     limits = tpch_metrics.limits(request.threshold or [])
     check_output(request.junit, "junit")
+    numbers, count = _asked(request)
     connect.require_direct(_plain(request))
-    found = _measured(request, context)
+    found = _measured(request, numbers, count, context)
     verdicts = tpch_metrics.judged(limits, found.power, found.throughput)
     if request.junit is not None:
         cases = [Case.of("hotset.tpch.run", one) for one in verdicts]
@@ -290,19 +291,31 @@ def run(request: Run, context: Context) -> RunOutcome:
     return replace(found, verdicts=tuple(verdicts))
 
 
-def _measured(request: Run, context: Context) -> RunOutcome:
-    from hotset.tpch.run import power, throughput
+def _asked(request: Run) -> tuple[tuple[int, ...], int | None]:
+    """The queries and the number of streams, before anything connects; see `_streams`.
 
-    report, seed = context.report, request.seed
+    :raises RequestError: there is no such run.
+    """
     numbers, count = _queries(request.queries), _streams(request.streams)
     if count is not None and len(numbers) < 22:
         raise RequestError("a throughput run takes all 22 queries", field="queries")
-    database = _database(request)
-    refreshing = len(numbers) == 22 if request.refresh is None else request.refresh
     if request.driver == "hammerdb":
         for field in ("streams", "seed", "timeout", "queries"):
             if getattr(request, field):
                 raise _not_hammerdb(field)
+        _hammerdbs_scale(request)
+    return numbers, count
+
+
+def _measured(
+    request: Run, numbers: tuple[int, ...], count: int | None, context: Context
+) -> RunOutcome:
+    from hotset.tpch.run import power, throughput
+
+    report, seed = context.report, request.seed
+    database = _database(request)
+    refreshing = len(numbers) == 22 if request.refresh is None else request.refresh
+    if request.driver == "hammerdb":
         return RunOutcome(numbers, _run_by_hammerdb(request, refreshing, context), None)
     with report.task(f"power run, {len(numbers)} queries"):
         first = power.run(
@@ -465,13 +478,18 @@ def _run_by_hammerdb(request: Run, refresh: bool, context: Context) -> PowerResu
     from ...hammerdb import tpch as hammerdb
     from ...hammerdb.process.progress import observer
 
+    scale, connection, report = _hammerdbs_scale(request), _plain(request), context.report
+    with kept.task(report, "tpch-run", "HammerDB, 22 queries") as folder:
+        return hammerdb.run(connection, scale, folder, refresh=refresh, observe=observer(report))
+
+
+def _hammerdbs_scale(request: Run) -> int:
+    """:raises RequestError: it is not told, or HammerDB knows no such scale factor."""
+    from ...hammerdb import tpch as hammerdb
+
     if request.scale is None:
         raise RequestError("HammerDB needs to know what is loaded", field="scale")
-    connection, report = _plain(request), context.report
-    with kept.task(report, "tpch-run", "HammerDB, 22 queries") as folder:
-        return hammerdb.run(
-            connection, request.scale, folder, refresh=refresh, observe=observer(report)
-        )
+    return hammerdb.whole(request.scale)
 
 
 def _folder() -> Path:

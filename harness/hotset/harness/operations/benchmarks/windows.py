@@ -96,6 +96,8 @@ def measured(
     from ...benchmarks import server, window
 
     thresholds = runs.limits(request.threshold or [])
+    _require_options(request, runs, database, options)
+    drive = _drive(request, runs)
     check_output(request.output)
     check_output(request.junit, "junit")
     runs.check(database)
@@ -105,7 +107,7 @@ def measured(
             places.maybe_machine(request.sample) as there,
             server.watched(there, context.report.say) as watch,
         ):
-            for outcome in _each(request, runs, database, options, context.report):
+            for outcome in _each(request, runs, drive, database, options, context.report):
                 points.append(runs.judged(window.seen(outcome, watch), thresholds))
                 _write(points, document, runs.suite, request, context)
     except BaseException as error:
@@ -119,9 +121,30 @@ def measured(
     return tuple(points)
 
 
+def _require_options(
+    request: Request,
+    runs: Runs[Options, AnyOutcome],
+    database: SqlDatabase,
+    options: Options,
+) -> None:
+    """Before anything connects. Raises RequestError."""
+    from ...benchmarks import window
+
+    if request.find_rate:
+        window.require_one_number(fields.each_users(request.users))
+    if request.fresh:
+        window.copyable(database)
+    runs.require_options(
+        options,
+        until_steady=request.until_steady is not None,
+        find_rate=bool(request.find_rate),
+    )
+
+
 def _each(
     request: Request,
     runs: Runs[Options, AnyOutcome],
+    drive: Callable[[SqlDatabase, Options], AnyOutcome],
     database: SqlDatabase,
     options: Options,
     report: Reporter,
@@ -129,9 +152,6 @@ def _each(
     from ...benchmarks import window
 
     each_users = fields.each_users(request.users)
-    drive = _drive(request, runs)
-    if request.find_rate:
-        window.require_one_number(each_users)
 
     def one(options: Options) -> AnyOutcome:
         if not request.fresh:

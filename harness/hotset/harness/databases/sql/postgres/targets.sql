@@ -7,9 +7,7 @@ SELECT target, bytes FROM (
      UNION ALL
     SELECT CASE WHEN c.relkind IN ('i', 'I') THEN 'index:' ELSE 'table:' END
            || quote_ident(n.nspname) || '.' || quote_ident(c.relname),
-           CASE WHEN c.relkind IN ('p', 'I') THEN NULL
-                WHEN c.relkind = 'i' THEN pg_relation_size(c.oid)
-                ELSE pg_table_size(c.oid) END,
+           CASE WHEN c.relkind NOT IN ('p', 'I') THEN pg_table_size(c.oid) END,
            CASE WHEN c.relkind IN ('p', 'I') THEN 1 ELSE 2 END
       FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
      WHERE c.relkind IN ('r', 'm', 'p', 'i', 'I') AND c.relpersistence <> 't'
