@@ -278,7 +278,8 @@ class DmCache(DeviceMapperTier):
         status = self.status()
         is_as_asked = (status.policy, status.mode) == (self.spec.policy, self.spec.mode)
         threshold = migration_threshold(self.spec.block)
-        is_held_back = status.migration_threshold < threshold
+        # The kernel's own, of a table without it. Another one is somebody's wish.
+        is_held_back = status.migration_threshold == MIGRATION_THRESHOLD < threshold
         if not is_as_asked or is_held_back:
             self._reload(self.spec)
         cache = self.place.slice("cache")
