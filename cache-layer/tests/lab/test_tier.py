@@ -542,7 +542,7 @@ def test_an_origin_that_was_written_to_is_not_mixed_with_the_flash(
     bench.mount(by_id(ORIGIN))
     bench.write("f9", 1)
     bench.umount()
-    with pytest.raises(lifecycle.OriginChangedError, match="both cannot be kept"):
+    with pytest.raises(lifecycle.OriginChangedError, match="Both cannot be kept"):
         lifecycle.activate(machine, *bench.found(), print)
     lifecycle.keep_flash(machine, *bench.found())
     lifecycle.activate(machine, *bench.found(), print)
