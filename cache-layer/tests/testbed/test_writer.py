@@ -12,8 +12,8 @@ from typing import cast
 import pytest
 
 from hotset.cachelayer.hosts.local import Local
+from hotset.cachelayer.testbed.campaign.writer import Writer
 from hotset.cachelayer.testbed.machines.guest import Guest
-from hotset.cachelayer.testbed.writer import Writer
 
 SIZE, SLOTS = 4096, 512
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 import threading
 from pathlib import PurePosixPath
 
-from ..common.waiting import wait_until
-from ..hosts.base import CommandError, Machine, MachineGoneError
-from .machines.guest import Guest
+from ...common.waiting import wait_until
+from ...hosts.base import CommandError, Machine, MachineGoneError
+from ..machines.guest import Guest
 
 _SLOTS = 512
 """Records lie in turn in so many places: an older one in the place of a newer one is found."""

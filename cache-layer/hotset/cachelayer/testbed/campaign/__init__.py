@@ -1,0 +1,1 @@
+"""Campaigns that try to lose data: verbs cut short, power cuts, boots by the installed unit."""
