@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from hotset.reports.analysis import caveats, power, published, stats
 from hotset.reports.model.document import PowerArm, RunDocument
 from hotset.reports.model.setup import Published, PublishedFigure
 from hotset.reports.model.windows import PowerRun, Query, geometric_mean
-from hotset.reports.render import html, tables
+from hotset.reports.render import html, markdown, tables, terminal
 from tests import documents
 
 
@@ -134,11 +135,13 @@ def test_published_figures_stand_beside_the_measured() -> None:
     theirs = Published(
         source="a test",
         nopm=PublishedFigure(before=10624, after=136232),
+        tpm=PublishedFigure(before=49127, after=631513),
         queries_s=PublishedFigure(before=23400, after=1560),
         hit_ratio="96-99 %",
     )
     experiment = document.experiment.model_copy(update={"published": theirs})
-    rows = published.rows(documents.changed(document, experiment=experiment))
+    changed = documents.changed(document, experiment=experiment)
+    rows = published.rows(changed)
     assert rows[0][:4] == ("NOPM", "10,624", "136,232", "12.8×")
     base, fast, _ = power.arms(document)
     assert rows[1][1:4] == ("23,400", "1,560", "15.0×")
@@ -148,7 +151,28 @@ def test_published_figures_stand_beside_the_measured() -> None:
         f"{base.total_s / fast.total_s:.1f}×",
     )
     assert rows[2][2] == "96-99 %"
-    assert "Compared with a test" in html.render(documents.changed(document, experiment=experiment))
+    assert "Compared with a test" in html.render(changed)
+
+
+def test_transactions_that_are_counted_otherwise_share_no_column() -> None:
+    """Their TPM are what their server counts (SQL Server: batch requests), ours are commits."""
+    document = documents.with_queries(5)
+    assert published.notes(document) == []
+    theirs = Published(
+        source="a test",
+        nopm=PublishedFigure(before=10624, after=136232),
+        tpm=PublishedFigure(before=49127, after=631513),
+    )
+    experiment = document.experiment.model_copy(update={"published": theirs})
+    changed = documents.changed(document, experiment=experiment)
+    assert [row[0] for row in published.rows(changed)] == ["NOPM"]
+    assert not any("49,127" in cell for row in published.rows(changed) for cell in row)
+    (note,) = published.notes(changed)
+    assert "49,127 and 631,513 TPM" in note
+    console = Console(width=400, record=True, file=io.StringIO())
+    terminal.summary(changed, console)
+    for text in (html.render(changed), markdown.render(changed), console.export_text()):
+        assert note in text
 
 
 def test_geometric_mean() -> None:

@@ -41,7 +41,8 @@ class Published(Record):
     nopm: PublishedFigure | None = None
     """New orders a minute."""
     tpm: PublishedFigure | None = None
-    """Transactions a minute."""
+    """Transactions a minute as the source counts them (HammerDB on SQL Server: batch requests).
+    The report tells them, and compares NOPM alone."""
     queries_s: PublishedFigure | None = None
     """Seconds of the 22 TPC-H queries together."""
     hit_ratio: str = ""

@@ -102,6 +102,7 @@ def render(document: RunDocument) -> str:
         unit_cells=partial(units.cells, document),
         tables=[*_policies(document), *_kinds(document)],
         published=_published(document),
+        published_notes=published.notes(document),
         predicted=_predicted(document),
         configuration=configuration(document),
         command=shlex.join(document.command),

@@ -155,6 +155,7 @@ def _compared(document: RunDocument) -> Iterator[str]:
         assert document.experiment.published is not None
         yield f"## Compared with {document.experiment.published.source}"
         yield table(published.COLUMNS, lines)
+        yield from published.notes(document)
     if document.predictions:
         yield "## Predicted and measured"
         yield predicted.sentence(document.predictions)

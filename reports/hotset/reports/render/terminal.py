@@ -100,6 +100,8 @@ def _print_expected(document: RunDocument, console: Console) -> None:
     if lines := published.rows(document):
         console.print()
         console.print(_published_table(document, lines))
+        for note in published.notes(document):
+            console.print(note, highlight=False)
     if document.predictions:
         console.print()
         console.print(_predicted_table(predicted.rows(document)))
