@@ -45,8 +45,12 @@ test:
 	@scripts/setup.sh list $(TEST_PARTS)
 	@$(MAKE) --no-print-directory -j4 --output-sync=target READY_PARTS='$(TEST_PARTS)' \
 	    ready lint-python test-rust
-	uv run --no-sync pytest --numprocesses $(WORKERS) --dist worksteal -m "not lab"
-	uv run --no-sync pytest --numprocesses $(LAB_WORKERS) --dist loadgroup --no-loadscope-reorder -m lab $(LAB_TESTS)
+	@# What fails among the first is no reason not to hear of the others.
+	failed=0; \
+	uv run --no-sync pytest --numprocesses $(WORKERS) --dist worksteal -m "not lab" || failed=1; \
+	uv run --no-sync pytest --numprocesses $(LAB_WORKERS) --dist loadgroup --no-loadscope-reorder -m lab $(LAB_TESTS) \
+	    || failed=1; \
+	exit $$failed
 
 test-rust: lint-rust
 	$(call in_each,$(CARGO) test -- --include-ignored)
