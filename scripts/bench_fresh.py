@@ -88,7 +88,7 @@ def run(
         sys.exit(f"bench: {' '.join(argv)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
     found = json.loads(done.stdout)
     result, said = found["result"], []
-    if any(not one["steady"] for one in result["steadiness"]):
+    if any(one["steady"] is False for one in result["steadiness"]):
         said.append("NOT_STEADY")
     if found["plan_changes"]:
         said.append("PLAN_CHANGED")

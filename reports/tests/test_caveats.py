@@ -182,6 +182,30 @@ def test_what_is_not_steady_is_named_with_its_second() -> None:
     assert "NOT_STEADY" not in {one.code for one in caveats.derive(document)}
 
 
+def test_what_cannot_be_told_to_be_steady_is_named_apart() -> None:
+    few = Steadiness(
+        of="all",
+        measure="reads",
+        rounds=(29.6, 25.6, 20.0, 19.7, 19.6),
+        excursion=0,
+        slope=0,
+        second=0,
+        steady=None,
+    )
+    latency = few.model_copy(update={"of": "delivery", "measure": "latency_ms"})
+    document = documents.complete()
+    (baseline, *others) = document.arms
+    repeats = tuple(
+        one.model_copy(update={"steadiness": (few, latency)}) for one in baseline.repeats
+    )
+    changed = baseline.model_copy(update={"repeats": repeats})
+    found = caveats.derive(document.model_copy(update={"arms": (changed, *others)}))
+    (caveat,) = [one for one in found if one.code == "STEADINESS_UNKNOWN"]
+    assert "reads per transaction in baseline (repeat 1, repeat 2" in caveat.text
+    assert "delivery" not in caveat.text
+    assert "NOT_STEADY" not in {one.code for one in found}
+
+
 def test_the_engine_between_models_was_a_kind_of_its_own_once() -> None:
     before = RAW["tier"] | {"kind": "emulated", "emulated": False}
     tier = Tier.model_validate(before)

@@ -1,5 +1,9 @@
 """Steady state by SNIA's definition: bounds of excursion and slope, and what chance explains."""
 
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +12,7 @@ from hypothesis import strategies as st
 from hotset.tpcc.transactions import Kind
 from hotset.tpcc.window.record import RunOptions
 from hotset.tpcc.window.samples import Recorder, RunLog
-from hotset.tpcc.window.steady import EXCURSION, SLOPE, Round, judge, spans
+from hotset.tpcc.window.steady import EXCURSION, SLOPE, Round, Steadiness, judge, judge_reads, spans
 from hotset.tpcc.workload import KINDS
 
 STARTS = [0, 6, 12, 18, 24]
@@ -93,3 +97,108 @@ def test_a_short_window_is_not_judged() -> None:
     recorder.commit(Kind.NEW_ORDER, 1.0, 1.001)
     log.add(recorder.collect())
     assert log.result().steadiness == []
+
+
+def counted(counts: "np.ndarray[Any, Any]") -> Steadiness:
+    """The verdict on transactions per minute, six seconds a round."""
+    return judge("all", "tpm", [Round(one * 10.0, one**0.5 * 10) for one in counts], STARTS)
+
+
+def line(rise: float) -> list[float]:
+    return [1 + rise * (place - 2) / 4 for place in range(5)]
+
+
+HALVED = [1, 1, 0.5, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("per_round", "shape", "answer", "share"),
+    [
+        # Where the test cannot fail, it has no answer, unless much happens ...
+        (73, line(0), None, 0.99),
+        (73, line(0.3), None, 0.90),
+        (1_000, line(0), None, 0.99),
+        (1_000, line(0.3), False, 0.95),
+        (450, HALVED, False, 0.99),
+        # ... and where it can, what is within the bounds passes ...
+        (1_800, line(0), True, 0.99),
+        (1_800, line(0.08), True, 0.99),
+        (20_000, line(0.08), True, 0.99),
+        # ... and three times the bound never does, half as much again with more transactions.
+        (1_440, line(0.3), False, 0.99),
+        (1_800, line(0.3), False, 0.99),
+        (20_000, line(0.15), False, 0.99),
+        (1_800, HALVED, False, 0.99),
+    ],
+)
+def test_how_often_counts_get_each_answer(
+    per_round: int, shape: list[float], answer: bool | None, share: float
+) -> None:
+    """Poisson counts of transactions, constant or along a line that rises."""
+    random = np.random.default_rng(per_round)
+    found = [counted(random.poisson(per_round * np.array(shape))).steady for _ in range(1_000)]
+    assert found.count(answer) >= share * len(found), Counter(found)
+
+
+def test_a_window_without_transactions_is_not_steady() -> None:
+    assert counted(np.zeros(5)).steady is None
+
+
+def reads_of(
+    random: np.random.Generator, means: list[float], per_second: float
+) -> Steadiness | None:
+    """Seconds of transactions of which one in 25 reads fifty times as much, as stock-level does."""
+    counts = random.poisson(per_second, len(means))
+    heavy = random.binomial(counts, 0.04)
+    pages = [
+        float(random.poisson(mean * (few + 50 * many) / 2.96))
+        for mean, few, many in zip(means, counts - heavy, heavy, strict=True)
+    ]
+    return judge_reads(pages, [float(one) for one in counts])
+
+
+@pytest.mark.parametrize(
+    ("means", "per_second", "answer"),
+    [
+        ([16.0] * 60, 2_000, True),
+        ([16.0] * 12, 30, None),
+        ([32.0] * 15 + [16.0] * 45, 2_000, False),
+        ([32.0] * 2 + [16.0] * 10, 1_000, False),
+    ],
+)
+def test_reads_per_transaction_are_judged(
+    means: list[float], per_second: float, answer: bool | None
+) -> None:
+    random = np.random.default_rng(7)
+    found = [one for _ in range(300) if (one := reads_of(random, means, per_second))]
+    assert [one.steady for one in found].count(answer) >= 0.95 * 300
+
+
+def test_reads_that_halve_in_mid_window_are_never_steady() -> None:
+    """Filling buffers of a slow server: the step lies within a round."""
+    random = np.random.default_rng(7)
+    found = [reads_of(random, [32.0] * 3 + [16.0] * 9, rate) for rate in (30, 300, 3000) * 100]
+    assert True not in {one.steady for one in found if one}
+
+
+def test_what_memory_serves_has_no_reads_to_judge() -> None:
+    assert judge_reads([3.0] * 12, [100.0] * 12) is None
+    assert judge_reads([30.0] * 4, [1.0] * 4) is None
+    assert judge_reads([30.0] * 12, [0.0] * 12) is None
+
+
+def test_a_window_is_as_steady_as_its_throughput_and_reads_are_known_to_be() -> None:
+    """A latency of too few transactions leaves the window steady, one that turned does not."""
+    log, recorder = run_log(30)
+    random = np.random.default_rng(1)
+    for at in np.arange(0, 30, 0.001):
+        recorder.commit(Kind.NEW_ORDER, float(at), float(at + random.exponential(0.001)))
+    log.add(recorder.collect())
+    result = log.result()
+    assert result.steady
+    few = judge("stock_level", "latency_ms", [Round(10, 9)] * 5, STARTS)
+    reads = judge("all", "reads", [Round(16, 9)] * 5, STARTS)
+    turned = judge("stock_level", "latency_ms", exact([1, 1, 1, 9, 9]), STARTS)
+    for more, expected in (([few], True), ([reads], None), ([reads, turned], False)):
+        assert replace(result, steadiness=[*result.steadiness, *more]).steady is expected
+    assert replace(result, steadiness=[]).steady is None

@@ -2106,8 +2106,8 @@ function Invoke-HotsetSql {
     Search for the highest rate that meets this limit, such as 'p95<50ms'. Each rate takes a ramp-up
     and a window.
     .PARAMETER UntilSteady
-    Repeat the window until throughput is steady (as SNIA's PTS defines it), for at most this long,
-    such as 10m. The last window counts.
+    Repeat the window until it is known to be steady (as SNIA's PTS defines it), for at most this
+    long, such as 10m. The last window counts.
     .PARAMETER Fresh
     Run on a copy of the database and drop it afterwards, so that the database stays as it is and
     every run starts the same. PostgreSQL only; needs disk space for the copy.
@@ -3514,8 +3514,8 @@ function Invoke-HotsetTpcc {
     Search for the highest rate that meets this limit, such as 'p95<50ms', or tpc-c for TPC-C's own
     limits. Each rate takes a ramp-up and a window.
     .PARAMETER UntilSteady
-    Repeat the window until throughput is steady (as SNIA's PTS defines it), for at most this long,
-    such as 10m. The last window counts.
+    Repeat the window until it is known to be steady (as SNIA's PTS defines it), for at most this
+    long, such as 10m. The last window counts.
     .PARAMETER Fresh
     Run on a copy of the database and drop it afterwards, so that the database stays as loaded and
     every run starts the same. PostgreSQL only; needs disk space for the copy.

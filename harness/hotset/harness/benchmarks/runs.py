@@ -98,6 +98,8 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
                 result = self.drive(database, options)
         except (RunFailed, RunInterrupted) as ended:
             return self._ended(ended)
+        start, seconds = result.window_start, len(result.series)
+        result = window.with_reads(result, sampler.reads_each_second(start, seconds))
         return self._outcome(result, time_use=window.time_use(sampler, result))
 
     def _ended(self, ended: RunFailed | RunInterrupted) -> AnyOutcome:
@@ -111,21 +113,24 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
     def run_until_steady(
         self, database: SqlDatabase, options: Options, limit_s: float
     ) -> AnyOutcome:
-        """Windows one after the other until one is steady or ``limit_s`` are over; the last
-        counts."""
+        """Windows one after the other until one is known to be steady or ``limit_s`` are over; the
+        last counts. A window too short to tell is followed by one of twice its length."""
         deadline = time.monotonic() + limit_s
         while True:
             outcome = self.run(database, options)
             result = outcome.result
-            if outcome.cause is not None or result is None or not result.not_steady:
+            if outcome.cause is not None or result is None or result.steady:
                 return outcome
             left_s = deadline - time.monotonic()
+            said = window.not_steady(result)
             if left_s < options.duration_s:
-                self._report.say(f"not steady after {limit_s:g} s; the last window counts")
+                self._report.say(f"{said}: after {limit_s:g} s the last window counts")
                 return outcome
-            kinds = ", ".join(one.of for one in result.not_steady)
-            self._report.say(f"not steady ({kinds}); again, for at most {left_s:.0f} s more")
-            options = replace(options, rampup_s=0, seed=options.seed + 1)
+            self._report.say(f"{said}; again, for at most {left_s:.0f} s more")
+            longer_s = options.duration_s * (1 if result.not_steady else 2)
+            options = replace(
+                options, rampup_s=0, seed=options.seed + 1, duration_s=min(longer_s, left_s // 1)
+            )
 
     def find_rate(
         self, database: SqlDatabase, options: Options, limits: Sequence[Threshold]

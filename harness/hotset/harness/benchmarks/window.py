@@ -11,9 +11,10 @@ from typing import Any, Generic, TypeVar
 
 from hotset.cachelayer.common.errors import RequestError
 from hotset.reports.model.windows import ServerIo, TimeUse
-from hotset.tpcc.window import search
+from hotset.tpcc.window import search, steady
 from hotset.tpcc.window.record import Latency, RunFailed, WindowOptions, WindowResult
 from hotset.tpcc.window.search import FoundRate, Trial
+from hotset.tpcc.window.steady import Steadiness
 
 from .. import thresholds
 from ..databases.connect import SqlDatabase
@@ -96,6 +97,33 @@ def seen(outcome: AnyOutcome, watch: Watch) -> AnyOutcome:
     if outcome.result is None:
         return outcome
     return replace(outcome, server=watch(outcome.result))
+
+
+def with_reads(result: Result, reads: Sequence[float] | None) -> Result:
+    """With the verdict on reads per transaction, where the rest of the window was judged.
+
+    :param reads: of pages in each of its seconds; None: not seen.
+    """
+    if reads is None or not result.steadiness:
+        return result
+    found = steady.judge_reads(reads, [one.transactions for one in result.series])
+    return replace(result, steadiness=[*result.steadiness, found]) if found else result
+
+
+def not_steady(result: WindowResult) -> str:
+    """Why a window does not pass for steady."""
+    if result.not_steady:
+        return f"not steady ({', '.join(_judged(one) for one in result.not_steady)})"
+    if result.not_known:
+        few = ", ".join(_judged(one) for one in result.not_known)
+        return f"too few transactions to know whether it is steady ({few})"
+    return "not known whether it is steady (the window was too short to judge)"
+
+
+def _judged(one: Steadiness) -> str:
+    return {"tpm": "throughput", "reads": "reads per transaction", "latency_ms": one.of}[
+        one.measure
+    ]
 
 
 def time_use(sampler: TimeSampler, result: WindowResult) -> WindowTime:

@@ -185,10 +185,12 @@ def latencies(result: WindowResult, shown: Callable[[str], str] = str) -> Table:
 
 
 def steadiness(result: WindowResult) -> list[Text]:
-    """What was not steady."""
+    """What was not steady, or cannot be told to be."""
+    named = [("NOT_STEADY", one) for one in result.not_steady]
+    named += [("STEADINESS_UNKNOWN", one) for one in result.not_known]
     return [
-        Text(f"NOT_STEADY: {unsteadiness(Steadiness(**asdict(one)))}", style="yellow")
-        for one in result.not_steady
+        Text(f"{code}: {unsteadiness(Steadiness(**asdict(one)))}", style="yellow")
+        for code, one in named
     ]
 
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, Self, TypeVar, get_args
 
+import numpy as np
+
 from hotset.reports.model.windows import ServerIo, TimeClass, TimeUse
 from hotset.tpcc.database import Aborted, DatabaseError
 
@@ -371,6 +373,18 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
         if first is None or last is None:
             return None
         return server_io.between(first.counts, last.counts, last.at - first.at)
+
+    def reads_each_second(self, start: float, seconds: int) -> list[float] | None:
+        """Pages that the server read in each second, by the line through its readings; None where
+        they do not reach from end to end, or it does not count them."""
+        known = [(one.at, one.counts["reads"]) for one in self.io_readings]
+        counted = [(at, reads) for at, reads in known if reads is not None]
+        ends = (start + _IO_INTERVAL_S, start + seconds - _IO_INTERVAL_S)
+        if not counted or counted[0][0] > ends[0] or counted[-1][0] < ends[1]:
+            return None
+        times, reads = zip(*counted, strict=True)
+        at = np.interp(start + np.arange(seconds + 1), times, reads)
+        return [float(one) for one in np.diff(at)]
 
     def window(self, start: float, end: float) -> TimeUse | None:
         """Shares from ``start`` to ``end`` (``time.time()``), by the readings nearest to them;

@@ -56,16 +56,25 @@ def measure(site: Site, placed: Placed, workload: Timed, options: WindowOptions)
     with _sampled(site, placed) as sampler, TimeSampler(readings(database)) as times:
         result = workload.drive(database, options, site.report)
     start, end, seconds = result.window_start, result.window_end, len(result.series)
+    each = sampler.each_second(start, seconds)
     return Measured(
-        result,
+        window.with_reads(result, _reads(each)),
         sampler.window(start, end),
-        sampler.each_second(start, seconds),
+        each,
         times.window(start, end),
         times.each_second(start, seconds),
         times.missing,
         times.io_window(start, end),
         times.io_missing,
     )
+
+
+def _reads(seconds: Sequence[Window | None]) -> list[float] | None:
+    """Of all devices, in each second; None where one was not seen."""
+    found = [one.devices for one in seconds if one is not None]
+    if len(found) < len(seconds):
+        return None
+    return [sum(device.read.iops for device in devices) for devices in found]
 
 
 def highest_rate(

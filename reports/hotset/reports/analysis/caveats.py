@@ -140,6 +140,11 @@ class Code(Enum):
         "Lengthen the ramp-up (rampup_s) and the window (duration_s). If only one"
         " kind of transaction is affected, its plan may have changed: run ANALYZE beforehand.",
     )
+    STEADINESS_UNKNOWN = (
+        "Not known whether the windows were steady, as they had too few transactions to tell:"
+        " {which}.",
+        "Lengthen the window (duration_s); four times the transactions halve what chance explains.",
+    )
     RATE_NOT_REACHED = (
         "More transactions were due than the users could do: {which} were skipped. Latencies count"
         " only those that were done.",
@@ -279,17 +284,7 @@ def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
     shortest = min((repeat.duration_s for arm in arms for repeat in arm.repeats), default=None)
     if shortest is not None and shortest < WINDOW_WANTED_S:
         yield Code.SHORT_WINDOW.fill(which=f"{shortest:.0f} s")
-    unsteady = [
-        f"{arm.name}, repeat {repeat.repeat}: {unsteadiness(one)}"
-        for arm in arms
-        for repeat in arm.repeats
-        for one in repeat.steadiness
-        if not one.steady
-    ]
-    if unsteady:
-        more = len(unsteady) - UNSTEADY_NAMED
-        named = "; ".join(unsteady[:UNSTEADY_NAMED]) + (f"; and {more} more" if more > 0 else "")
-        yield Code.NOT_STEADY.fill(which=named)
+    yield from _of_steadiness(arms)
     skipped = [
         f"{one.arrived.skipped:,} of {one.arrived.due:,} in {arm.name}, repeat {one.repeat}"
         for arm in arms
@@ -308,16 +303,52 @@ def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
         )
 
 
+def _of_steadiness(arms: list[Arm]) -> Iterator[Caveat]:
+    unsteady = [
+        f"{arm.name}, repeat {repeat.repeat}: {unsteadiness(one)}"
+        for arm in arms
+        for repeat in arm.repeats
+        for one in repeat.steadiness
+        if one.steady is False
+    ]
+    if unsteady:
+        more = len(unsteady) - UNSTEADY_NAMED
+        named = "; ".join(unsteady[:UNSTEADY_NAMED]) + (f"; and {more} more" if more > 0 else "")
+        yield Code.NOT_STEADY.fill(which=named)
+    unknown = [
+        f"{_MEASURED[measure]} in {arm.name} ({words.listed(repeats)})"
+        for arm in arms
+        for measure in ("tpm", "reads")
+        if (repeats := _unknown(arm, measure))
+    ]
+    if unknown:
+        yield Code.STEADINESS_UNKNOWN.fill(which="; ".join(unknown))
+
+
+_MEASURED = {"tpm": "the throughput", "reads": "reads per transaction"}
+
+
+def _unknown(arm: Arm, measure: str) -> list[str]:
+    """The repeats of which it is not known whether they were steady."""
+    return [
+        f"repeat {repeat.repeat}"
+        for repeat in arm.repeats
+        for one in repeat.steadiness
+        if one.measure == measure and one.steady is None
+    ]
+
+
 def unsteadiness(one: Steadiness) -> str:
-    """What did not stay steady, where, and by how much."""
-    what = {
-        "tpm": "the throughput",
-        "latency_ms": f"{one.of.replace('_', '-')}'s mean latency",
-    }[one.measure]
-    show = words.count if one.measure == "tpm" else words.milliseconds
-    unit = "TPM" if one.measure == "tpm" else "ms"
-    between = f"{show(min(one.rounds))} to {show(max(one.rounds))} {unit}"
+    """What did not stay steady, or may not have, where, and by how much."""
+    what = _MEASURED.get(one.measure, f"{one.of.replace('_', '-')}'s mean latency")
+    show = {"tpm": words.count, "latency_ms": words.milliseconds, "reads": _tenths}[one.measure]
+    unit = {"tpm": " TPM", "latency_ms": " ms", "reads": ""}[one.measure]
+    between = f"{show(min(one.rounds))} to {show(max(one.rounds))}{unit}"
     return f"{what} ({between}, from second {one.second})"
+
+
+def _tenths(number: float) -> str:
+    return f"{number:.1f}"
 
 
 def _causes(arms: list[Arm]) -> list[str]:

@@ -191,13 +191,16 @@ class Steadiness(Record):
 
     of: str
     """``all``, or a kind of transaction."""
-    measure: Literal["tpm", "latency_ms"]
+    measure: Literal["tpm", "latency_ms", "reads"]
+    """``reads``: of pages, per transaction."""
     rounds: tuple[NonNegativeFloat, ...]
     excursion: NonNegativeFloat
     slope: float
     second: NonNegativeInt
     """Where the round begins that lies furthest from the average."""
-    steady: bool
+    steady: bool | None
+    """None: not known, as chance alone would explain more than what is asked. Before version 11
+    this counted as steady."""
 
 
 class Window(Record):

@@ -271,7 +271,21 @@ class WindowResult:
     @property
     def not_steady(self) -> list[Steadiness]:
         """What of it did not stay steady."""
-        return [one for one in self.steadiness if not one.steady]
+        return [one for one in self.steadiness if one.steady is False]
+
+    @property
+    def not_known(self) -> list[Steadiness]:
+        """Of throughput and reads, what cannot be told to be steady."""
+        rates = [one for one in self.steadiness if one.measure != "latency_ms"]
+        return [one for one in rates if one.steady is None]
+
+    @property
+    def steady(self) -> bool | None:
+        """Of the window: throughput and reads are, and no latency is known not to be. None: not
+        known, or not judged."""
+        if self.not_steady:
+            return False
+        return True if self.steadiness and not self.not_known else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

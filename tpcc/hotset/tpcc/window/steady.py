@@ -2,10 +2,13 @@
 
 PTS 2.0.2, 2.1.24 ("Steady State"): over five rounds, no value lies further from another than 20 %
 of the average (excursion), and the best straight line through them changes by no more than 10 % of
-it (slope). The rounds here are fifths of the window; the values are transactions per minute, and
-the mean latency of each kind of transaction: a plan that turned shows there first.
+it (slope). The rounds here are fifths of the window; the values are transactions per minute, the
+pages read per transaction (buffers that are still filling show there first), and the mean latency
+of each kind of transaction (a plan that turned shows there first).
 
-Means of few transactions differ by chance. Three standard errors are taken off what is compared.
+Means of few transactions differ by chance: three standard errors are taken off what is compared.
+Where these alone exceed a bound, nothing within it could have been seen, and whether the window was
+steady is not known. So `steady` has three answers, and None is never as good as True.
 """
 
 import math
@@ -20,9 +23,11 @@ EXCURSION = 0.20
 SLOPE = 0.10
 LEAST_S = 10.0
 """Shorter windows are not judged."""
+READS_COUNT = 0.1
+"""Fewer reads per transaction are not judged: memory serves the workload."""
 _ERRORS = 3.0
 
-Measure = Literal["tpm", "latency_ms"]
+Measure = Literal["tpm", "latency_ms", "reads"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +35,12 @@ class Steadiness:
     """The verdict on one series of rounds. Shares are of the average.
 
     of         "all", or a kind of transaction
-    measure    transactions per minute, or mean latency in milliseconds
+    measure    transactions per minute, mean latency in milliseconds, or reads per transaction
     rounds     the values, one per fifth of the window
     excursion  the greatest difference between two rounds, what chance explains taken off
     slope      what the best straight line changes by over the rounds, likewise
     second     where the round begins that lies furthest from the average
+    steady     None: not known, as chance alone exceeds a bound
     """
 
     of: str
@@ -43,7 +49,7 @@ class Steadiness:
     excursion: float
     slope: float
     second: int
-    steady: bool
+    steady: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,35 +75,77 @@ def judge(of: str, measure: Measure, rounds: Sequence[Round], starts: Sequence[i
     values = [one.value for one in rounds]
     average = fmean(values)
     high, low = max(rounds, key=_value), min(rounds, key=_value)
-    chance = _ERRORS * math.hypot(high.error, low.error)
-    excursion = max(0.0, high.value - low.value - chance)
-    slope = _slope(rounds)
+    apart, apart_by_chance = high.value - low.value, _ERRORS * math.hypot(high.error, low.error)
+    change, change_by_chance = _line(rounds)
+    excursion, slope = max(0.0, apart - apart_by_chance), max(0.0, abs(change) - change_by_chance)
     furthest = max(range(len(values)), key=lambda place: abs(values[place] - average))
     scale = average or 1.0
+    steady: bool | None = True
+    if excursion > EXCURSION * average or slope > SLOPE * average:
+        steady = False
+    elif not average or (
+        apart_by_chance > EXCURSION * average or change_by_chance > SLOPE * average
+    ):
+        steady = None
     return Steadiness(
         of=of,
         measure=measure,
         rounds=values,
         excursion=excursion / scale,
-        slope=slope / scale,
+        slope=math.copysign(slope, change) / scale,
         second=starts[furthest],
-        steady=excursion <= EXCURSION * average and abs(slope) <= SLOPE * average,
+        steady=steady,
     )
+
+
+def judge_reads(
+    reads: Sequence[float], transactions: Sequence[float], first: int = 0
+) -> Steadiness | None:
+    """Whether reads per transaction are level.
+
+    :param reads: in each second.
+    :param transactions: in the same seconds.
+    :param first: the second in which they begin.
+    :return: None where there is nothing to judge: fewer seconds than rounds, hardly a read, or a
+        whole round without one or without a transaction.
+    """
+    if len(reads) < ROUNDS or sum(reads) <= READS_COUNT * sum(transactions):
+        return None
+    each = [slice(one.start, one.stop) for one in spans(len(reads))]
+    sums = [(sum(reads[one]), sum(transactions[one])) for one in each]
+    if not all(read and count for read, count in sums):
+        return None
+    scatter = _scatter([list(zip(reads[one], transactions[one], strict=True)) for one in each])
+    rounds = [
+        Round(read / count, read / count * math.sqrt(max(scatter, 1.0, count / read) / count))
+        for read, count in sums
+    ]
+    return judge("all", "reads", rounds, [first + one.start for one in each])
+
+
+def _scatter(rounds: Sequence[Sequence[tuple[float, float]]]) -> float:
+    """The variance of one transaction's reads by their mean's square, as far as the seconds within
+    a round tell it: transactions differ a lot (stock-level reads hundreds of pages)."""
+    found = freedom = 0.0
+    for seconds in rounds:
+        read, count = (sum(column) for column in zip(*seconds, strict=True))
+        mean = read / count
+        found += sum((one - mean * number) ** 2 for one, number in seconds) / (mean**2 * count)
+        freedom += 1 - 1 / len(seconds)
+    return found / freedom if freedom else 0.0
 
 
 def _value(one: Round) -> float:
     return one.value
 
 
-def _slope(rounds: Sequence[Round]) -> float:
-    """What the least-squares line changes by from the first round to the last, less what chance
-    explains."""
+def _line(rounds: Sequence[Round]) -> tuple[float, float]:
+    """What the least-squares line changes by from the first round to the last, and how much of that
+    chance explains."""
     steps = len(rounds) - 1
     places = [place - steps / 2 for place in range(len(rounds))]
     squares = sum(place**2 for place in places)
     weights = [place / squares * steps for place in places]
     change = sum(weight * one.value for weight, one in zip(weights, rounds, strict=True))
-    chance = _ERRORS * math.hypot(
-        *(weight * one.error for weight, one in zip(weights, rounds, strict=True))
-    )
-    return math.copysign(max(0.0, abs(change) - chance), change)
+    errors = (weight * one.error for weight, one in zip(weights, rounds, strict=True))
+    return change, _ERRORS * math.hypot(*errors)

@@ -135,8 +135,8 @@ Duration = Annotated[
 UntilSteady = Annotated[
     Expression | None,
     Field(
-        description="Repeat the window until throughput is steady (as SNIA's PTS defines it), for"
-        " at most this long, such as 10m. The last window counts."
+        description="Repeat the window until it is known to be steady (as SNIA's PTS defines it),"
+        " for at most this long, such as 10m. The last window counts."
     ),
 ]
 Output = Annotated[
