@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -17,7 +18,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from hotset.harness.databases.postgres.client import PostgresDatabase, meaning
+from hotset.harness.databases.postgres.client import PostgresDatabase, PostgresSession, meaning
 from hotset.harness.databases.postgres.copies import _MARK
 from hotset.harness.terminal.live import View, sparkline
 from hotset.reports.model.schema import SCHEMA_VERSION
@@ -352,12 +353,26 @@ def test_a_wrong_password_is_not_echoed(tpcc: Tpcc) -> None:
     assert "open-sesame" not in done.err + done.out
 
 
+def kill_while_it_runs(cluster: Server, database: PostgresDatabase) -> None:
+    """Some seconds after the first new orders, however long the computer takes to come to them."""
+
+    def orders(session: PostgresSession) -> int:
+        return int(session.query("SELECT sum(d_next_o_id) FROM district")[0][0])
+
+    with closing(database.session()) as session:
+        before, deadline = orders(session), time.monotonic() + 300
+        while orders(session) < before + 5 and time.monotonic() < deadline:
+            time.sleep(0.1)
+    time.sleep(3)
+    cluster.kill()
+
+
 @database_needed
 def test_a_server_that_dies_leaves_the_partial_series(
-    tpcc: Tpcc, cluster: Server, tmp_path: Path
+    tpcc: Tpcc, cluster: Server, database: PostgresDatabase, tmp_path: Path
 ) -> None:
     file = tmp_path / "run.json"
-    killer = threading.Timer(3.5, cluster.kill)
+    killer = threading.Thread(target=kill_while_it_runs, args=(cluster, database))
     killer.start()
     try:
         done = tpcc("run", *SHORT, "--duration", "60", "--output", str(file), "-f", "csv")
