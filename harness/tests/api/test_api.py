@@ -469,11 +469,12 @@ def served(port: int) -> Iterator[subprocess.Popen[str]]:
     ]
     with subprocess.Popen(argv, text=True) as server:
         try:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 120
             while True:
                 with closing(socket.socket()) as probe:
                     if probe.connect_ex(("127.0.0.1", port)) == 0:
                         break
+                assert server.poll() is None
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
             yield server

@@ -10,10 +10,12 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..api.endless import run_until
 from .connections import Limits, limited
@@ -82,7 +84,7 @@ class _Server(uvicorn.Server):
 
 class EndsWithServer:
     """Middleware that tells a stream its reader is gone when the server is about to end, and
-    completes it."""
+    completes it; what still reckons a second later is given up with 503."""
 
     def __init__(self, app: ASGIApp, closing: asyncio.Event) -> None:
         self._app = app
@@ -92,6 +94,32 @@ class EndsWithServer:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        has_begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        answer = asyncio.ensure_future(
+            run_until(self._closing.wait, self._app, scope, receive, watched)
+        )
+        if await self._is_given_up(answer):
+            if not has_begun:
+                await Response("the console ends", 503)(scope, receive, send)
+            return
         # Whoever left before all was sent gets no answer, and is no fault of hotset's.
         with suppress(ClientDisconnect):
-            await run_until(self._closing.wait, self._app, scope, receive, send)
+            answer.result()
+
+    async def _is_given_up(self, answer: asyncio.Future[None]) -> bool:
+        """uvicorn would end it, too, but tells the user of each as of a fault."""
+        end = asyncio.ensure_future(self._closing.wait())
+        either: set[asyncio.Future[Any]] = {answer, end}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({answer}, timeout=_GRACE_S / 2)
+            return not answer.done()
+        finally:
+            end.cancel()
+            answer.cancel()
