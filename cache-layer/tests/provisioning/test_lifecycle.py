@@ -539,6 +539,16 @@ def test_giving_up_a_flash_that_hangs_waits_for_no_unit_that_waits_for_it() -> N
     assert told < lines.index(f"systemctl stop --no-block {unit}")
 
 
+def test_a_unit_that_is_taken_away_waits_for_no_lock_of_whoever_takes_it() -> None:
+    quiet = {"dmsetup status": LINE.replace(" 12 33 ", " 12 0 ")}
+    there = server(**{"test -e /etc/systemd": 0, "test -d /run/systemd": 0, **quiet})
+    cards.save(there, CARD)
+    lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
+    lines = there.commands
+    told = lines.index("replace /run/hotset/removing-data")
+    assert told < lines.index("systemctl stop hotset-tier-data.service")
+
+
 @pytest.mark.parametrize("killed_at", ["dd if=/dev/zero", "rm -f /etc/hotset/boot"])
 def test_a_detach_that_was_cut_short_is_ended_by_the_next(killed_at: str) -> None:
     """All of it is on the origin by then: what is left of the flash is never used again."""

@@ -181,7 +181,10 @@ def test_on_a_terminal_a_flash_of_another_server_is_taken_over_only_by_its_name(
     take_over = ("import", "--flash", str(used_disk.path))
     refused = on_terminal(*take_over)
     assert refused.ended() == 2
-    assert f"{used_disk.path} belongs to hotset-lab; used by two servers" in refused.written
+    assert (
+        f"{used_disk.path} belongs to hotset-lab by its label; used by two servers"
+        in refused.written
+    )
     assert "to go on" not in refused.written
     label = cards.labelled(machine, used_disk.path)
     turned_down = on_terminal(*take_over, "--take-over")

@@ -106,15 +106,15 @@ def installed(machine: Machine, disk: Disk) -> bool:
 def remove(machine: Machine, card: Card, disk: Disk, answers: bool = True) -> None:
     """Take the unit away, if there is one; :func:`reload` ends it.
 
-    :param answers: the flash does. Where it does not, the unit's stop would wait for it.
+    :param answers: the flash does. Where it does not, nobody waits for the unit's stop.
     """
     path = path_of(disk)
     if not installed(machine, disk):
         return
     if runs(machine):
         machine.run(["systemctl", "disable", path.name], check=False)
-        if not answers:
-            machine.replace("", _removing(disk))
+        # Its stop would wait for the lock of whoever is here, and has nothing to do.
+        machine.replace("", _removing(disk))
         # Stopped, too: systemd would otherwise hold it to be at work until the next boot.
         machine.run(["systemctl", "stop", *["--no-block"] * (not answers), path.name], check=False)
     waits = list(_waits(card, disk))
