@@ -455,7 +455,7 @@ def test_starts_are_counted_as_long_as_the_machine_has_a_disk() -> None:
     there.answers = {f"test -e {boots}": 0, **there.answers}
     lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
     assert boots not in there.files
-    assert "systemctl disable hotset-boots.service" in there.commands
+    assert "systemctl disable --now hotset-boots.service" in there.commands
 
 
 def test_what_an_earlier_hotset_installed_is_replaced() -> None:

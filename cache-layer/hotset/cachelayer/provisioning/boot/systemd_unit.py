@@ -74,7 +74,8 @@ def forget_starts(machine: Machine, inventory: Inventory) -> None:
         return
     if machine.run(["test", "-e", str(BOOTS)], check=False).rc == 0:
         if runs(machine):
-            machine.run(["systemctl", "disable", BOOTS.name], check=False)
+            # Stopped, too: systemd would hold it to be at work until the next boot.
+            machine.run(["systemctl", "disable", "--now", BOOTS.name], check=False)
         machine.run(["rm", "-f", str(BOOTS), str(_COUNTED)])
 
 
