@@ -30,8 +30,8 @@ from ...hosts.cleanup import Cleanup, start_time
 from ...hosts.local import Local, OwnPorts, lacks_device
 from ..image import Image
 
-PROCESS = "image"
-"""Its name in the journal."""
+PROCESS, HOLDER = "image", "first process of the image"
+"""Their names in the journal."""
 
 _START_LIMIT_S = 20.0
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -136,7 +136,10 @@ def start(local: Local, image: Image, folder: Path, cleanup: Cleanup) -> Chroot:
             " instead"
         )
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return Chroot(local, int(children[0]))
+    holder = int(children[0])
+    # Unshare is gone before the process that dies of its end, and the mounts go with that one.
+    cleanup.process(HOLDER, holder, at_once=True)
+    return Chroot(local, holder)
 
 
 def hold_argv(image: Image, folder: Path) -> list[str]:
