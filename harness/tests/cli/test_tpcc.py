@@ -18,9 +18,11 @@ from typing import Any, Protocol
 
 import pytest
 
+from hotset.harness.benchmarks import alone, ownership
 from hotset.harness.databases.postgres.client import PostgresDatabase, PostgresSession, meaning
 from hotset.harness.databases.postgres.copies import _MARK
 from hotset.harness.terminal.live import View, sparkline
+from hotset.harness.terminal.progress import Reporter
 from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.tpcc.schema import statement
 from hotset.tpcc.window.record import Phase, RunOptions, Tick
@@ -187,6 +189,16 @@ def copies(database: PostgresDatabase) -> list[str]:
     with closing(database.session()) as session:
         rows = session.query("SELECT datname FROM pg_database WHERE datname LIKE '%hotset_fresh'")
         return [str(row[0]) for row in rows]
+
+
+@database_needed
+def test_two_at_once_on_one_database_are_refused(tpcc: Tpcc, database: PostgresDatabase) -> None:
+    """Whichever computer the other comes from; TPC-H beside it is somebody's purpose."""
+    report = Reporter(quiet=True)
+    with alone.on(database, ownership.TPCC, report), alone.on(database, ownership.TPCH, report):
+        for verb in (("run", *SHORT), ("drop", "--yes"), ("build", "--replace", "--yes")):
+            one_line(tpcc(*verb), 3, "(hotset: process", "TPC-C", "wait until it has ended")
+    assert tpcc("run", *SHORT, "--no-check").code == 0, "nothing was dropped"
 
 
 @database_needed

@@ -74,6 +74,7 @@ def build(request: Build, context: Context) -> Lines:
     Refuses if there are TPC-C tables already, or anything else with a name that it needs. Drops
     what it made when it fails. Exit code 4 if a condition does not hold.
     """
+    from ...benchmarks import alone, ownership
     from ...benchmarks import tpcc as workload
 
     if request.driver == "hammerdb" and request.replace:
@@ -83,12 +84,13 @@ def build(request: Build, context: Context) -> Lines:
             field="replace",
         )
     database, report = _database(request), context.report
-    if request.driver == "hammerdb":
-        results = workload.build_by_hammerdb(database, request.warehouses, report)
-    else:
-        _, results = workload.build(
-            database, request.warehouses, request.seed, request.replace, report
-        )
+    with alone.on(database, ownership.TPCC, report):
+        if request.driver == "hammerdb":
+            results = workload.build_by_hammerdb(database, request.warehouses, report)
+        else:
+            _, results = workload.build(
+                database, request.warehouses, request.seed, request.replace, report
+            )
     consistency.require(results)
     report.say(f"all {len(results)} conditions hold")
     return Lines()
@@ -236,8 +238,8 @@ def run(request: Run, context: Context) -> RunOutcome:
     If the run fails or leaves the database inconsistent, the exit code is 4, and what it measured
     is still printed. Exit code 5: a threshold was missed, or no rate meets the limits.
     """
+    from ...benchmarks import ownership, tpcc_report
     from ...benchmarks import tpcc as workload
-    from ...benchmarks import tpcc_report
 
     options = workload.options(
         users=fields.each_users(request.users)[0],
@@ -255,7 +257,9 @@ def run(request: Run, context: Context) -> RunOutcome:
     )
     by = workload.HammerdbRuns if request.driver == "hammerdb" else workload.Runs
     runs, database = by(context.report, check=request.check), _database(request)
-    found = measured(request, runs, database, options, context, tpcc_report.document)
+    found = measured(
+        request, runs, database, options, context, tpcc_report.document, ownership.TPCC
+    )
     return RunOutcome(found)
 
 
@@ -332,9 +336,11 @@ def drop(request: Drop, context: Context) -> Lines:
 
     Refuses if they are somebody else's, or if something of somebody else's needs them.
     """
-    from ...benchmarks import ownership
+    from ...benchmarks import alone, ownership
 
-    dropped = ownership.drop(_database(request), ownership.TPCC)
+    database = _database(request)
+    with alone.on(database, ownership.TPCC, context.report):
+        dropped = ownership.drop(database, ownership.TPCC)
     context.message(f"dropped {', '.join(dropped) or 'nothing: there was none'}")
     return Lines()
 

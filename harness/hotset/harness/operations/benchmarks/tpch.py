@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from ...databases.connect import SqlDatabase
     from ...hammerdb.settings import Connection
+    from ...terminal.progress import Reporter
     from ...thresholds import Verdict
 
 Queries = Annotated[
@@ -97,34 +98,40 @@ def build(request: Build, context: Context) -> Lines:
     Refuses if there are TPC-H tables already, or anything else with a name that it needs. Drops
     what it made when it fails. The generated data stays in the cache folder for the next build.
     """
-    from hotset.tpch import data, load, schema
+    from hotset.tpch import load
 
-    from ...benchmarks import ownership, room
+    from ...benchmarks import alone, ownership
 
     scale, report = request.scale, context.report
     places.parsed("scale", lambda: load.require_scale(scale))
     if request.driver == "hammerdb" and request.replace:
         raise _not_hammerdb("replace")
     where, kit = _plain(request), ownership.TPCH
-    found = ownership.holdings(where)
-    ownership.require_free(found, kit, replacing=request.replace)
-    if request.driver == "hammerdb":
-        with (
-            ownership.saying_what_stays(where, kit, report.say),
-            ownership.marking_hammerdbs(where, kit),
-        ):
-            _build_by_hammerdb(where, scale, context)
-        return Lines()
+    with alone.on(where, kit, report):
+        found = ownership.holdings(where)
+        ownership.require_free(found, kit, replacing=request.replace)
+        with ownership.saying_what_stays(where, kit, report.say):
+            if request.driver == "hammerdb":
+                with ownership.marking_hammerdbs(where, kit):
+                    _build_by_hammerdb(where, scale, context)
+            else:
+                _load(request, where, bool(found.ours(kit)), report)
+    return Lines()
+
+
+def _load(request: Build, where: SqlDatabase, replacing: bool, report: Reporter) -> None:
+    from hotset.tpch import data, load, schema
+
+    from ...benchmarks import ownership, room
+
+    scale = request.scale
     room.require(where, schema.estimated_bytes(scale), "scale")
     size = schema.estimated_bytes(scale) / 1e9
-    with (
-        ownership.saying_what_stays(where, kit, report.say),
-        report.task(f"building TPC-H at scale {scale:g}, about {size:.2g} GB in the database"),
-    ):
-        if found.ours(kit):
+    with report.task(f"building TPC-H at scale {scale:g}, about {size:.2g} GB in the database"):
+        if replacing:
             # Before the old tables go: it may fail.
             data.prepare(_folder(), scale, report.on_tpch_load)
-            ownership.drop(where, kit)
+            ownership.drop(where, ownership.TPCH)
         made = load.load(
             _database(request),
             scale,
@@ -136,7 +143,6 @@ def build(request: Build, context: Context) -> Lines:
         f"loaded {sum(made.rows.values()):,} rows in {made.seconds:.1f} s"
         f" (rows {made.rows_s:.1f} s, then keys and statistics); data ready in {made.data_s:.1f} s"
     )
-    return Lines()
 
 
 class Run(Request):
@@ -275,14 +281,15 @@ def run(request: Run, context: Context) -> RunOutcome:
     Exit code 4 if a query failed or timed out; what did finish is printed. Exit code 5: a threshold
     was missed.
     """
-    from ...benchmarks import tpch_metrics
+    from ...benchmarks import alone, ownership, tpch_metrics
     from ...databases import connect
 
     limits = tpch_metrics.limits(request.threshold or [])
     check_output(request.junit, "junit")
     numbers, count = _asked(request)
     connect.require_direct(_plain(request))
-    found = _measured(request, numbers, count, context)
+    with alone.on(_plain(request), ownership.TPCH, context.report):
+        found = _measured(request, numbers, count, context)
     verdicts = tpch_metrics.judged(limits, found.power, found.throughput)
     if request.junit is not None:
         cases = [Case.of("hotset.tpch.run", one) for one in verdicts]
@@ -438,9 +445,11 @@ def drop(request: Drop, context: Context) -> Lines:
 
     Refuses if they are somebody else's, or if something of somebody else's needs them.
     """
-    from ...benchmarks import ownership
+    from ...benchmarks import alone, ownership
 
-    dropped = ownership.drop(_plain(request), ownership.TPCH)
+    database = _plain(request)
+    with alone.on(database, ownership.TPCH, context.report):
+        dropped = ownership.drop(database, ownership.TPCH)
     context.message(f"dropped {', '.join(dropped) or 'nothing: there was none'}")
     return Lines()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
+    from ...benchmarks.ownership import Kit
     from ...benchmarks.runs import Runs
     from ...benchmarks.window import AnyOutcome, Options
     from ...databases.connect import SqlDatabase
@@ -87,13 +89,15 @@ def measured(
     options: Options,
     context: Context,
     document: Callable[[Sequence[AnyOutcome]], Mapping[str, Any]],
+    kit: Kit | None = None,
 ) -> tuple[AnyOutcome, ...]:
     """The run, or the runs of a curve, each judged, and written as it ends: neither a later failure
     nor Ctrl-C loses any of it.
 
     :param document: what is written of those there are.
+    :param kit: what nobody else may run at the same time.
     """
-    from ...benchmarks import server, window
+    from ...benchmarks import alone, server, window
 
     thresholds = runs.limits(request.threshold or [])
     _require_options(request, runs, database, options)
@@ -104,6 +108,8 @@ def measured(
     points: list[AnyOutcome] = []
     try:
         with (
+            # A copy is nobody else's anyway.
+            alone.on(database, kit, context.report) if kit and not request.fresh else nullcontext(),
             places.maybe_machine(request.sample) as there,
             server.watched(there, context.report.say) as watch,
         ):

@@ -6,4 +6,5 @@ SELECT a.pid, a.state <> 'idle' OR a.state_change > clock_timestamp() - interval
   FROM pg_stat_activity AS a LEFT JOIN {place}.pg_wait_sampling_profile AS p ON p.pid = a.pid
  WHERE a.datname = current_database() AND a.backend_type = 'client backend'
    AND a.pid <> pg_backend_pid() AND a.state IS NOT NULL AND a.query NOT ILIKE '%sum(d_next_o_id)%'
+   AND a.application_name NOT LIKE 'hotset: %'
  GROUP BY 1, 2, 3, 4
