@@ -315,6 +315,8 @@ def test_statements_parse(dialect: str, name: str, text: str) -> None:
         most=5,
         place="ext",
         names="'orders'",
+        benchmark="tpcc",
+        whose="process 1 of db1",
         tables="1, 2",
         routines="3",
         kind="TABLE",
