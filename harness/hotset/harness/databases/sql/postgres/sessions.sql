@@ -1,6 +1,6 @@
 -- What the sessions of this database do, but for those that only count a benchmark's orders, or
--- keep something for a run. One that has been idle for long is nobody's user, one without a state is still logging in; of one that
--- this role may not see, kind and state are null.
+-- keep something for a run. One that has been idle for long is nobody's user, one without a state is
+-- still logging in; of one that this role may not see, kind and state are null.
 SELECT state, wait_event_type, wait_event, count(*)
   FROM pg_stat_activity
  WHERE datname = current_database() AND coalesce(backend_type, 'client backend') = 'client backend'

@@ -1,5 +1,4 @@
--- Locks a benchmark's tables for this session; 0: another session has them. {whose} is not needed:
--- the server knows the program's computer.
+-- Locks a benchmark's tables for this session; 0: another session has them.
 SET NOCOUNT ON
 SET CONTEXT_INFO 0x686F74736574 -- "hotset": by it session_cpu.sql knows this session
 DECLARE @got int
