@@ -9,6 +9,9 @@
 //! | crash | written to in this boot | empty | refused |
 //! | crash | starts lie between, or nobody counted them | empty | refused |
 //! | not known | | empty | refused |
+//!
+//! An origin of which nothing proves that it is the disk that was accelerated is as one that nobody
+//! knows; one that is proved to be another is refused always.
 
 use serde::Serialize;
 
@@ -84,11 +87,9 @@ pub fn decide(facts: &Facts) -> Verdict {
         return refuse(Reason::Unfinished, Answer::Unknown, why);
     }
     let left = facts.record.as_ref();
-    match identity(
-        &facts.identity,
-        left.and_then(|one| one.seen.as_ref()),
-        &facts.now,
-    ) {
+    let before = left.and_then(|one| one.seen.as_ref());
+    let identity = identity(&facts.identity, before, &facts.now);
+    match &identity {
         Identity::Other(why) => {
             let words = "is another disk than the one that was accelerated";
             return refuse(Reason::Identity, Answer::Changed, format!("{words}: {why}"));
@@ -99,8 +100,11 @@ pub fn decide(facts: &Facts) -> Verdict {
         }
         Identity::Same | Identity::Nameless => {}
     }
-    let (origin, why) = since(facts);
     let may_be_dirty = facts.writeback && left.is_none_or(|one| one.word != Word::Clean);
+    let (origin, why) = match (since(facts), &identity) {
+        ((Answer::Same, _), Identity::Nameless) => (Answer::Unknown, not_proved(may_be_dirty)),
+        (found, _) => found,
+    };
     let action = match (origin, may_be_dirty) {
         (Answer::Same, _) => Action::Start,
         (_, false) => Action::Empty,
@@ -131,26 +135,46 @@ fn unfinished(phase: &str) -> Option<String> {
     }
 }
 
-/// A disk without a number of its own is known by what lies on it.
+/// Which disk it is. One without a number of its own is known by what lies on it, a file by its
+/// inode, and a device that was there all the time by the kernel's number of it.
 fn identity(by_numbers: &Identity, before: Option<&Seen>, now: &Seen) -> Identity {
-    let Some(before) = before else {
+    let Some(before) = before.filter(|_| *by_numbers == Identity::Nameless) else {
         return by_numbers.clone();
     };
-    if *by_numbers != Identity::Nameless || before.content.is_empty() {
-        return by_numbers.clone();
-    }
-    if before.content == now.content {
+    let inode = |seen: &Seen| seen.file.as_ref().map(|file| file.inode);
+    if equal(&inode(before), &inode(now)) || (same_boot(before, now) && stayed(before, now)) {
         return Identity::Same;
     }
-    let (had, has) = (
-        &before.content,
-        if now.content.is_empty() {
-            "none"
-        } else {
-            &now.content
-        },
-    );
+    let (had, has) = (&before.content, &now.content);
+    if had.is_empty() {
+        return Identity::Nameless;
+    }
+    if had == has {
+        return Identity::Same;
+    }
+    let has = if has.is_empty() { "none" } else { has };
     Identity::Other(format!("what lies on it had the UUID {had}, and has {has}"))
+}
+
+fn not_proved(may_be_dirty: bool) -> String {
+    let words = "nothing proves that it is the disk that was accelerated (it has no World Wide \
+                 Name, serial number or UUID, and nothing known lies on it)";
+    let danger = "; on another disk, what the flash holds would destroy data";
+    format!("{words}{}", if may_be_dirty { danger } else { "" })
+}
+
+/// Two that are not known are not equal.
+fn equal<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
+    one.is_some() && one == other
+}
+
+fn same_boot(before: &Seen, now: &Seen) -> bool {
+    !now.boot.is_empty() && before.boot == now.boot
+}
+
+/// Whether the kernel says that a device did not go away.
+fn stayed(before: &Seen, now: &Seen) -> bool {
+    equal(&before.diskseq, &now.diskseq)
 }
 
 fn since(facts: &Facts) -> Found {
@@ -218,19 +242,18 @@ fn compare(before: &Seen, now: &Seen) -> Found {
 
 /// Whether the kernel's count went on from one look to the other.
 fn counted_on(before: &Seen, now: &Seen) -> bool {
-    let same_boot = !now.boot.is_empty() && before.boot == now.boot;
     let same_device = match (before.diskseq, now.diskseq) {
         (Some(one), Some(other)) => one == other,
         // A device that went away and came back counts from 0 again.
         _ => before.written > 0,
     };
-    same_boot && same_device && now.written >= before.written
+    same_boot(before, now) && same_device && now.written >= before.written
 }
 
 /// A tier in write-back that ended without being taken down; `before`: its origin when it began.
 fn crashed(before: &Seen, facts: &Facts) -> Found {
     let now = &facts.now;
-    if now.boot.is_empty() || before.boot != now.boot {
+    if !same_boot(before, now) {
         return next_boot(before, facts);
     }
     let untouched = match (&before.file, &now.file) {
@@ -649,5 +672,98 @@ mod tests {
         assert_eq!(decide(&facts).reason, Reason::Identity);
         facts.now.content = String::new();
         assert_eq!(decide(&facts).reason, Reason::Identity);
+    }
+
+    /// Two disks of one size, without numbers and with nothing on them, may have changed places.
+    #[test]
+    fn a_disk_without_numbers_on_which_nothing_known_lies_is_not_known() {
+        let blank = |seen: Seen| Seen {
+            content: String::new(),
+            ..seen
+        };
+        let cases = [
+            (true, Word::Active, Action::Refuse, Reason::Conflict),
+            (true, Word::Dirty, Action::Refuse, Reason::Conflict),
+            (true, Word::Clean, Action::Empty, Reason::None),
+            (false, Word::Active, Action::Empty, Reason::None),
+            (false, Word::Clean, Action::Empty, Reason::None),
+        ];
+        for (writeback, word, action, reason) in cases {
+            let (before, now) = (blank(device("a", 7)), blank(device("b", 0)));
+            let mut facts = facts(writeback, word, before, now);
+            facts.identity = Identity::Nameless;
+            let verdict = decide(&facts);
+            assert_eq!(
+                (verdict.action, verdict.reason),
+                (action, reason),
+                "{word:?}"
+            );
+            assert_eq!(verdict.origin, Answer::Unknown);
+        }
+    }
+
+    /// Looks at two disks without numbers that may be one, all of which differ in something.
+    fn looks() -> Vec<Seen> {
+        let mut found = Vec::new();
+        for content in ["", "one", "two"] {
+            for boot in ["", "a", "b"] {
+                for diskseq in [None, Some(5), Some(6)] {
+                    let one = Seen {
+                        content: content.into(),
+                        diskseq,
+                        ..device(boot, 0)
+                    };
+                    for inode in [2, 3] {
+                        let mut on_disk = file(boot, 1);
+                        on_disk.file.as_mut().unwrap().inode = inode;
+                        on_disk.content = content.into();
+                        found.push(on_disk);
+                    }
+                    found.push(Seen {
+                        complete: false,
+                        ..one.clone()
+                    });
+                    found.push(one);
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn a_disk_without_numbers_is_used_only_where_something_proves_it() {
+        let words = [Word::Active, Word::Dirty, Word::Clean];
+        for before in looks() {
+            for now in looks() {
+                let file = match (&before.file, &now.file) {
+                    (Some(one), Some(other)) => one.inode == other.inode,
+                    _ => false,
+                };
+                let content = before.content == now.content && !now.content.is_empty();
+                let boot = before.boot == now.boot && !now.boot.is_empty();
+                let kernel = boot && before.diskseq == now.diskseq && now.diskseq.is_some();
+                let proved = file || content || kernel;
+                for (writeback, word) in words.map(|word| [(true, word), (false, word)]).concat() {
+                    let mut facts = facts(writeback, word, before.clone(), now.clone());
+                    facts.identity = Identity::Nameless;
+                    let found = decide(&facts);
+                    let case = format!("{writeback} {word:?} {before:?} {now:?} {found:?}");
+                    if proved {
+                        assert_ne!(found.reason, Reason::Identity, "{case}");
+                        facts.identity = Identity::Same;
+                        assert_eq!(found, decide(&facts), "{case}");
+                        continue;
+                    }
+                    assert_ne!(found.action, Action::Start, "{case}");
+                    assert_ne!(found.origin, Answer::Same, "{case}");
+                    if writeback && word != Word::Clean {
+                        assert_eq!(found.action, Action::Refuse, "{case}");
+                    }
+                    // What lay there is gone: that is another disk, whatever the cache holds.
+                    let another = !before.content.is_empty();
+                    assert_eq!(another, found.reason == Reason::Identity, "{case}");
+                }
+            }
+        }
     }
 }

@@ -236,7 +236,7 @@ def _why_empty(card: Card, disk: Disk, tier: KernelTier, verdict: Verdict) -> st
         raise TierRefusedError(f"disk {disk.name}: {disk.origin} {verdict.why}", field="disk")
     # The program does not read a cache's metadata, which may prove that nothing in it is dirty.
     if verdict.action == "empty" or not tier.may_be_dirty():
-        return f"{disk.origin}: {verdict.why}. Nothing is lost, all writes are on it"
+        return f"{disk.origin}: {verdict.why}. Nothing is lost: the flash alone holds no write"
     raise OriginChangedError(
         f"{disk.origin}: {verdict.why}; and the flash {card.flash} holds writes that it lacks. Both"
         " cannot be kept, and nothing was changed",
