@@ -21,7 +21,7 @@ from ..model.document import (
 )
 from ..model.setup import Calibration, Machine
 from ..model.windows import Repeat, Steadiness, Window
-from . import answer, power
+from . import answer, power, same_state
 
 REPEATS_WANTED = 3
 UNSTEADY_NAMED = 4
@@ -140,6 +140,13 @@ class Code(Enum):
         "Lengthen the ramp-up (rampup_s) and the window (duration_s). If only one"
         " kind of transaction is affected, its plan may have changed: run ANALYZE beforehand.",
     )
+    WORK_DIFFERS = (
+        "The arms did not do the same work, by the pages per transaction that the server counted:"
+        " {which}.{estimate} A server whose window opened before its buffers were full reads more"
+        " and writes back less; with few transactions chance can do that, too.",
+        "Lengthen the ramp-up (rampup_s) until the buffers are full, and the window (duration_s);"
+        " until the arms agree within 5 %, the factor is not the storage's alone.",
+    )
     STEADINESS_UNKNOWN = (
         "Not known whether the windows were steady, as they had too few transactions to tell:"
         " {which}.",
@@ -157,6 +164,11 @@ class Code(Enum):
     WARMUP_SLOW = (
         "The warm-up ran at {rate}, {share} of the slow storage's sequential rate ({origin}).",
         "Defragment the database files, or warm up while nothing else reads the slow storage.",
+    )
+    WORK_UNKNOWN = (
+        "Not known whether the arms did the same work per transaction: the server's own counts of"
+        " pages are missing for {which}.",
+        "Run it again on a server that counts them, with a login that may see them.",
     )
     NOT_AUDITED = (
         "Results are TPROC-C (NOPM, TPM) and TPROC-H (seconds), derived from TPC-C and TPC-H;"
@@ -284,6 +296,7 @@ def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
     shortest = min((repeat.duration_s for arm in arms for repeat in arm.repeats), default=None)
     if shortest is not None and shortest < WINDOW_WANTED_S:
         yield Code.SHORT_WINDOW.fill(which=f"{shortest:.0f} s")
+    yield from _of_work(document)
     yield from _of_steadiness(arms)
     skipped = [
         f"{one.arrived.skipped:,} of {one.arrived.due:,} in {arm.name}, repeat {one.repeat}"
@@ -301,6 +314,23 @@ def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
         yield Code.FAILED_TRANSACTIONS.fill(
             failed=total, causes="; ".join([words.listed(by_arm), *causes])
         )
+
+
+def _of_work(document: RunDocument) -> Iterator[Caveat]:
+    found = same_state.differences(document)
+    if found:
+        equal, factor = same_state.factor_at_equal_work(document, found), document.factor()
+        estimate = ""
+        if equal is not None and factor is not None:
+            estimate = (
+                f" At equal work the factor would be about {same_state.about(equal)}, not"
+                f" {words.factor(factor.ratio)} (an estimate that counts a page read like one"
+                " written)."
+            )
+        yield Code.WORK_DIFFERS.fill(which=same_state.said(found), estimate=estimate)
+    unknown = same_state.unknown(document)
+    if unknown:
+        yield Code.WORK_UNKNOWN.fill(which=words.listed(unknown))
 
 
 def _of_steadiness(arms: list[Arm]) -> Iterator[Caveat]:

@@ -1,0 +1,208 @@
+"""Whether the arms were measured in the same state: pages per transaction, apart and by repeat."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from hotset.reports.analysis import caveats, same_state
+from hotset.reports.model.document import Arm, RunDocument
+from hotset.reports.model.windows import Repeat, ServerIo
+from hotset.reports.render import html, markdown, terminal
+from tests import documents
+
+PUBLISHED = Path(__file__).parents[1] / "published"
+DEMO = "20261123-164110-demo"
+TRANSACTIONS = 1000
+
+
+def published(name: str) -> RunDocument:
+    return RunDocument.model_validate_json((PUBLISHED / name / "result.json").read_text())
+
+
+def text(document: RunDocument, code: str) -> str:
+    """Empty where the caveat is not among the derived."""
+    return next((one.text for one in caveats.derive(document) if one.code == code), "")
+
+
+def counting(reads: int | None, writes: int | None, faster: int = 1) -> Callable[[Repeat], Repeat]:
+    """Pages of `TRANSACTIONS`, in a minute; of so many times as many transactions and pages."""
+    each = {"reads": reads, "writes": writes}
+    counted = {name: one if one is None else one * faster for name, one in each.items()}
+    of_server = ServerIo.model_validate({"seconds": 60, **counted})
+    return lambda one: one.model_copy(update={"server_io": of_server, "tpm": TRANSACTIONS * faster})
+
+
+def without(one: Repeat) -> Repeat:
+    return one.model_copy(update={"server_io": None})
+
+
+def changed(document: RunDocument, arms: dict[str, Callable[[Repeat], Repeat]]) -> RunDocument:
+    """Every repeat of these arms."""
+
+    def of(arm: Arm) -> Arm:
+        if arm.name not in arms:
+            return arm
+        repeats = tuple(arms[arm.name](one) for one in arm.repeats)
+        return arm.model_copy(update={"repeats": repeats})
+
+    return document.model_copy(update={"arms": tuple(of(arm) for arm in document.arms)})
+
+
+def pages(reads: int, writes: int) -> RunDocument:
+    """Two arms: all do 16 reads and 8 writes per transaction, but the baseline so many."""
+    fast, flash = (counting(16 * TRANSACTIONS, 8 * TRANSACTIONS, times) for times in (10, 9))
+    return changed(
+        documents.complete(),
+        {"accelerated": fast, "all-flash": flash, "baseline": counting(reads, writes)},
+    )
+
+
+def test_the_published_demo_compares_servers_that_were_not_in_the_same_state() -> None:
+    """In its first repeat reads and writes together are the same, and neither is."""
+    said = text(published(DEMO), "WORK_DIFFERS")
+    assert (
+        "baseline, repeat 1, read 21.5 where accelerated read 16.2 (33 % more) and wrote 3.2 where"
+        " accelerated wrote 8.6 (63 % less)" in said
+    )
+    assert "repeat 2" in said
+    assert "repeat 3" in said
+    assert "all-flash" not in said, "within 5 % of the accelerated arm"
+    assert "At equal work the factor would be about 41×, not 45.1× (an estimate" in said
+    assert "before its buffers were full" in said
+
+
+@pytest.mark.parametrize(
+    ("reads", "writes", "says"),
+    [
+        (16_790, 8_390, ""),
+        (16_900, 8_000, "read 16.9 where accelerated read 16.0 (6 % more)"),
+        (15_100, 8_000, "read 15.1 where accelerated read 16.0 (6 % less)"),
+        (16_000, 7_500, "wrote 7.5 where accelerated wrote 8.0 (6 % less)"),
+        (20_000, 4_000, "(25 % more) and wrote 4.0"),
+    ],
+)
+def test_reads_and_writes_are_compared_apart(reads: int, writes: int, says: str) -> None:
+    said = text(pages(reads, writes), "WORK_DIFFERS")
+    assert bool(said) == bool(says)
+    assert says in said
+
+
+def test_a_good_mean_does_not_hide_repeats() -> None:
+    """One repeat with half more, one with half less."""
+    document = pages(16_000, 8_000)
+    baseline = document.arms[0]
+    first, second, *rest = baseline.repeats
+    first, second = counting(24_000, 8_000)(first), counting(8_000, 8_000)(second)
+    arm = baseline.model_copy(update={"repeats": (first, second, *rest)})
+    said = text(document.model_copy(update={"arms": (arm, *document.arms[1:])}), "WORK_DIFFERS")
+    assert "baseline, repeat 1, read 24.0" in said
+    assert "baseline, repeat 2, read 8.0" in said
+    assert "repeat 3" not in said
+
+
+def test_pages_too_few_to_matter_are_not_compared() -> None:
+    """Of a workload that only reads, some pages are written all the same."""
+    document = changed(
+        documents.complete(),
+        {
+            "baseline": counting(16_000, 10),
+            "accelerated": counting(16_000, 20, 10),
+            "all-flash": counting(16_000, 700),
+        },
+    )
+    assert text(document, "WORK_DIFFERS") == ""
+    document = changed(document, {"all-flash": counting(16_000, 1_000)})
+    assert "all-flash, repeat 1, wrote 1.0 where" in text(document, "WORK_DIFFERS")
+
+
+def test_none_there_is_no_share() -> None:
+    none = counting(0, 8_000, 10)
+    document = changed(pages(4_000, 8_000), {"accelerated": none, "all-flash": none})
+    assert "read 4.0 where accelerated read 0.0;" in text(document, "WORK_DIFFERS")
+
+
+def test_larger_buffers_are_another_state_on_purpose() -> None:
+    document = pages(16_000, 8_000)
+    memory = document.arms[2].model_copy(update={"name": "in-memory"})
+    document = changed(
+        document.model_copy(update={"arms": (*document.arms[:2], memory)}),
+        {"in-memory": counting(10, 8_000)},
+    )
+    assert text(document, "WORK_DIFFERS") == ""
+    assert text(document, "WORK_UNKNOWN") == ""
+
+
+def test_a_baseline_that_its_cpu_held_back_has_no_estimate() -> None:
+    document = pages(20_000, 8_000)
+    assert "At equal work the factor would be about" in text(document, "WORK_DIFFERS")
+    busy = changed(document, {"baseline": lambda one: one.model_copy(update={"server_cpu": 0.95})})
+    assert "read 20.0 where" in text(busy, "WORK_DIFFERS")
+    assert "At equal work" not in text(busy, "WORK_DIFFERS")
+
+
+def test_the_factor_does_not_change_where_only_others_differ() -> None:
+    document = changed(pages(16_000, 8_000), {"all-flash": counting(20_000, 8_000)})
+    assert "all-flash, repeat 1, read 20.0" in text(document, "WORK_DIFFERS")
+    assert "At equal work" not in text(document, "WORK_DIFFERS")
+
+
+@pytest.mark.parametrize(
+    "name", ["20261121-220932-demo", "20261121-232218-zdxl-2014", "20261122-215748-curve"]
+)
+def test_what_was_not_counted_is_not_known_and_said_once(name: str) -> None:
+    document = published(name)
+    assert text(document, "WORK_DIFFERS") == ""
+    found = [one.text for one in caveats.derive(document) if one.code == "WORK_UNKNOWN"]
+    assert len(found) == 1
+    assert "Not known whether the arms did the same work per transaction" in found[0]
+    assert "baseline" in found[0]
+
+
+def test_what_is_partly_counted_is_named() -> None:
+    document = documents.complete()
+    assert same_state.unknown(document) == []
+    document = changed(document, {"baseline": counting(16_000, None), "all-flash": without})
+    assert same_state.unknown(document) == [
+        "baseline (pages written in 3 of 3 windows)",
+        "all-flash",
+    ]
+    nothing_done = changed(
+        documents.complete(),
+        {"baseline": lambda one: one.model_copy(update={"tpm": 0}) if one.repeat == 2 else one},
+    )
+    assert same_state.unknown(nothing_done) == [
+        "baseline (pages read in 1 of 3 windows and pages written in 1 of 3 windows)"
+    ]
+
+
+def test_one_arm_has_nothing_to_be_compared_with() -> None:
+    document = changed(documents.complete(), {"baseline": without})
+    alone = document.model_copy(update={"arms": document.arms[:1]})
+    assert same_state.unknown(alone) == []
+    assert same_state.differences(alone) == []
+
+
+def test_windows_of_a_curve_are_compared_at_the_same_number_of_users() -> None:
+    said = text(published("20261123-165615-curve"), "WORK_DIFFERS")
+    assert "baseline with 64 users, repeat 2, wrote 5.4 where accelerated wrote 9.4" in said
+    assert "baseline with 1 user, repeat 1, read 38.9" in said
+    assert said.count("repeat") == same_state.NAMED
+    assert " more windows" in said
+
+
+def test_every_report_says_it() -> None:
+    document = published(DEMO)
+    said = "baseline, repeat 1, read 21.5 where accelerated read 16.2 (33 % more)"
+    for report in (_terminal(document), markdown.render(document), html.render(document)):
+        assert said in " ".join(report.replace("\N{NO-BREAK SPACE}", " ").split())
+
+
+def _terminal(document: RunDocument) -> str:
+    stream = io.StringIO()
+    terminal.summary(document, Console(file=stream, width=100))
+    return stream.getvalue()
