@@ -18,6 +18,7 @@ from hotset.cachelayer.provisioning import create as creation
 from hotset.cachelayer.provisioning.boot import fstab, mounts, program, startup, systemd_unit, udev
 from hotset.cachelayer.provisioning.cache_device import CardError
 from hotset.cachelayer.provisioning.create import CreateRequest
+from hotset.cachelayer.provisioning.identity import reservation
 from hotset.cachelayer.provisioning.identity.reservation import OriginReservedError
 from hotset.cachelayer.testbed import lab as labs
 from hotset.cachelayer.testbed.lab import Lab, LabSpec
@@ -174,7 +175,8 @@ def test_every_path_to_an_origin_may_write_and_no_other_host(lun: Lun) -> None:
     with other_host(machine) as theirs:
         assert not writes(machine, theirs)
     with second_session(machine, name="third") as third:
-        assert wait_until(lambda: writes(machine, str(third)), 30), "a path that comes later"
+        joined = wait_until(lambda: writes(machine, str(third)), 30)
+        assert joined, lun.sh(f"udevadm info {third}; sg_persist --in --read-keys {third}")
     card, disk = cache_device.find(machine, "oltp")
     lifecycle.deactivate(machine, card, disk, print)
     with other_host(machine) as theirs:
@@ -204,26 +206,31 @@ def test_a_path_that_is_dead_hides_no_other_host(lun: Lun) -> None:
     script = program.command(machine, card, disk, "start")
     with dead(lun, 1):
         with other_host(machine) as theirs:
-            for words in (
-                ("--register-ignore", "--param-sark=0x99"),
-                ("--reserve", "--param-rk=0x99", "--prout-type=5"),
-            ):
-                machine.run(["sg_persist", "--in", "--read-keys", theirs], check=False)
-                machine.run(["sg_persist", "--out", *words, theirs])
+            persist(machine, theirs, "--register-ignore", "--param-sark=0x99")
+            persist(machine, theirs, "--reserve", "--param-rk=0x99", "--prout-type=5")
             with pytest.raises(OriginReservedError, match="key 0x99"):
                 lifecycle.activate(machine, card, disk, print)
             boot = machine.run(script, check=False)
             assert (boot.rc, "another host holds a reservation" in boot.stderr) == (4, True)
             assert "0x99" in keys(machine, theirs)
-            machine.run(
-                ["sg_persist", "--out", "--register", "--param-rk=0x99", "--param-sark=0", theirs]
-            )
+            persist(machine, theirs, "--register", "--param-rk=0x99", "--param-sark=0")
         # Less than all paths is none, and it is said.
         lifecycle.activate(machine, card, disk, said.append)
         assert f"not reserved: {lun.paths[1]} takes no persistent reservations" in said[-2]
         with other_host(machine) as theirs:
             assert keys(machine, theirs) == ""
             assert writes(machine, theirs)
+    lifecycle.deactivate(machine, card, disk, print)
+    # Nor does that path keep by itself what it took for all of them.
+    mine = reservation.key(machine)
+    for path in lun.paths:
+        persist(machine, path, "--register-ignore", f"--param-sark={mine}")
+    persist(machine, lun.paths[1], "--reserve", f"--param-rk={mine}", "--prout-type=5")
+    with dead(lun, 1):
+        machine.run(script)
+        assert writes(machine, lun.paths[0])
+        with other_host(machine) as theirs:
+            assert keys(machine, theirs) == ""
     # What stands is reserved as soon as all paths answer.
     lifecycle.activate(machine, card, disk, said.append)
     assert [writes(machine, path) for path in lun.paths] == [True, True]
@@ -234,9 +241,12 @@ def test_a_path_that_is_dead_hides_no_other_host(lun: Lun) -> None:
 
 @contextmanager
 def dead(lun: Lun, number: int) -> Iterator[None]:
-    """One path to a LUN does not answer."""
-    state = f"/sys/block/{PurePosixPath(lun.paths[number]).name}/device/state"
+    """One path to a LUN does not answer, and udev has looked at it since."""
+    path = lun.paths[number]
+    state = f"/sys/block/{PurePosixPath(path).name}/device/state"
     lun.sh(f"echo offline > {state}")
+    lun.sh(f"udevadm trigger --settle --action=change {path}")
+    assert lun.sh(f"lsblk --nodeps --noheadings --output WWN {path}") == ""
     yield
     lun.sh(f"echo running > {state}")
 
@@ -258,6 +268,12 @@ def writes(machine: Machine, disk: str) -> bool:
     """Whether a block can be written behind the file system."""
     argv = ["dd", "if=/dev/zero", f"of={disk}", "bs=4k", "count=1", "seek=15800", "oflag=direct"]
     return machine.run([*argv, "conv=notrunc"], check=False).rc == 0
+
+
+def persist(machine: Machine, disk: str, *words: str) -> None:
+    """What a host reserves by one path, after what the disk has to tell it first."""
+    machine.run(["sg_persist", "--in", "--read-keys", disk], check=False)
+    machine.run(["sg_persist", "--out", *words, disk])
 
 
 def keys(machine: Machine, disk: str) -> str:

@@ -119,10 +119,16 @@ def test_an_origin_that_another_host_has_reserved_is_left_alone(
     lab: Lab, disks: tuple[PurePosixPath, PurePosixPath]
 ) -> None:
     machine, (ours, theirs) = lab.machine, disks
+    # What this very host has registered for another purpose, such as a cluster's fencing.
+    machine.run(["sg_persist", "--out", "--register-ignore", "--param-sark=0x42", str(ours)])
     reserve(machine, theirs)
-    assert not writes(machine, ours)
+    assert writes(machine, ours)
     with pytest.raises(OriginReservedError, match=f"key {THEIR_KEY}"):
         creation.create(machine, wanted(ours), True, lambda _: None)
+    known = machine.run(["sg_persist", "--in", "--read-keys", str(theirs)]).stdout
+    assert "0x42" in known, "it is as it was"
+    release = ["--register", "--param-rk=0x42", "--param-sark=0"]
+    machine.run(["sg_persist", "--out", *release, str(ours)])
     assert writes(machine, theirs)
     assert not writes(machine, ours)
 

@@ -1,7 +1,7 @@
 # $1: take or give-back; $2: the key; $3: the origin, a disk or a multipath device of disks.
 # As provisioning/identity/reservation.py.
 set -u
-mine=$2
+mine=$2 type=--prout-type=5
 # A disk may first have something else to tell, such as that it was reset.
 persist() {
     for try in 1 2 3; do
@@ -10,45 +10,56 @@ persist() {
     done
     return 6
 }
+# Of the kernel: udev forgets the World Wide Name of a path that is dead.
+wwid() { cat "$1/device/wwid" 2> /dev/null || cat "$1/wwid" 2> /dev/null; }
 case $(lsblk --nodeps --noheadings --output TYPE "$3" | head -n 1) in
-    disk) paths=$3 first=$3 ;;
+    disk) paths=$3 ;;
     mpath)
-        dm=$(readlink -f "$3"); first=$(ls "/sys/block/${dm##*/}/slaves" | head -n 1); wwn= paths=
-        [ -z "$first" ] || wwn=$(lsblk --nodeps --noheadings --output WWN "/dev/$first")
-        [ -z "$wwn" ] || paths=$(lsblk --nodeps --noheadings --output PATH,TYPE,WWN |
-            sed -n "s/ *disk *$wwn$//p")
-        [ -n "$paths" ] || exit 0
-        first=/dev/$first ;;
+        dm=$(readlink -f "$3") id= paths=
+        for disk in "/sys/block/${dm##*/}/slaves/"*; do
+            id=$(wwid "$disk") && break
+        done
+        [ -n "$id" ] || exit 0
+        for disk in /sys/block/*; do
+            [ "$(wwid "$disk")" != "$id" ] || paths="$paths /dev/${disk##*/}"
+        done ;;
     *) exit 0 ;;
 esac
-type=--prout-type=5
-take() {
-    registered=yes
-    register="--register-ignore --param-sark=$mine"
-    for path in $paths; do
-        persist --out $register --param-aptpl "$path" || persist --out $register "$path" ||
-            { registered=; break; }
-    done
-    [ -z "$registered" ] || ! persist --out --reserve --param-rk=$mine $type "$first" ||
-        return 0
-    # Less than all is none, as a write by a path that is not registered would fail.
-    [ -n "$registered" ] || for path in $paths; do
-        persist --out --register --param-rk=$mine --param-sark=0 "$path" || :
-    done
-    for path in $paths; do
+# The key that holds the reservation, as the first path says that answers.
+holder() {
+    for path; do
         said=$(persist --in --read-reservation "$path") || continue
-        case $said in
-            *[Kk]ey*=*) echo "$said" | grep -qiw $mine; return ;;
-        esac
+        echo "$said" | sed -n 's/.*[Kk]ey *= *\(0x[0-9a-f]*\).*/\1/p'
+        return
+    done
+}
+unregister() {
+    for path in $paths; do
+        persist --out --register --param-rk=$mine --param-sark=0 "$path" || :
     done
 }
 give_back() {
-    # From paths that are gone by now, too.
-    set -- $paths; [ $# = 1 ] ||
-        persist --out --preempt --param-rk=$mine --param-sark=$mine $type "$first" || :
-    persist --out --release --param-rk=$mine $type "$first" || :
     for path in $paths; do
-        persist --out --register --param-rk=$mine --param-sark=0 "$path" || :
+        [ "$(holder "$path")" = "$mine" ] || continue
+        # From paths that are dead or gone by now, too.
+        set -- $paths; [ $# = 1 ] ||
+            persist --out --preempt --param-rk=$mine --param-sark=$mine $type "$path" || :
+        persist --out --release --param-rk=$mine $type "$path" || :
+        break
     done
+    unregister
+}
+take() {
+    # Another's key stays as it is, also one that this very host has: to register would overwrite it.
+    theirs=$(holder $paths); [ -z "$theirs" ] || [ "$theirs" = "$mine" ] || return 1
+    register="--register-ignore --param-sark=$mine"
+    for path in $paths; do
+        # Less than all is none, as a write by a path that is not registered would fail.
+        persist --out $register --param-aptpl "$path" || persist --out $register "$path" ||
+            { give_back; return 0; }
+    done
+    set -- $paths; ! persist --out --reserve --param-rk=$mine $type "$1" || return 0
+    theirs=$(holder $paths); [ -z "$theirs" ] || [ "$theirs" = "$mine" ] ||
+        { unregister; return 1; }
 }
 if [ "$1" = take ]; then take; else give_back; fi

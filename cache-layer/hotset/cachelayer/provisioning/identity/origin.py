@@ -25,6 +25,12 @@ disk=$(lsblk --noheadings --nodeps --output PKNAME "/dev/$1" | head -n 1)
 at=/sys/block/${disk:-$1}/device
 cat "$at/transport" "$at"/nvme*/transport 2> /dev/null
 """
+_WWIDS = """
+for disk in /sys/block/*; do
+    id=$(cat "$disk/device/wwid" 2> /dev/null || cat "$disk/wwid" 2> /dev/null) || continue
+    echo "/dev/${disk##*/} $id"
+done
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +107,17 @@ def paths(machine: Machine, device: PurePosixPath) -> list[PurePosixPath]:
         return [device]
     if top.get("type") != "mpath":
         return []
-    wwns = {one["wwn"] for one in top.get("children", []) if one.get("wwn")}
+    wwids = _wwids(machine)
+    wanted = {wwids.get(f"/dev/{one['name']}") for one in top.get("children", [])} - {None}
     # Those that the device does not lead through yet, too.
-    argv = ["lsblk", "--json", "--nodeps", "--output", "PATH,TYPE,WWN"]
-    listed = json.loads(machine.run(argv).stdout)["blockdevices"]
-    return [
-        PurePosixPath(one["path"]) for one in listed if one["type"] == "disk" and one["wwn"] in wwns
-    ]
+    return [PurePosixPath(path) for path, wwid in wwids.items() if wwid in wanted]
+
+
+def _wwids(machine: Machine) -> dict[str, str]:
+    """What the kernel has kept of each disk since it found it; udev forgets the World Wide Name of
+    a path that is dead (``wwid`` in drivers/scsi/scsi_sysfs.c, drivers/nvme/host/sysfs.c)."""
+    said = machine.run(["sh", "-c", _WWIDS]).stdout
+    return dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
 
 
 def chain(machine: Machine, device: PurePosixPath) -> list[dict[str, Any]]:

@@ -40,23 +40,27 @@ def take(machine: Machine, origin: PurePosixPath, *, by_force: bool = False) -> 
     paths = origins.paths(machine, origin)
     if not paths:
         return f"{origin} is not a whole disk ({origins.kind(machine, origin)})"
-    mine = key(machine)
+    mine, why_not = key(machine), None
     try:
-        why_not = _register_all(machine, paths, mine)
+        theirs = _holder(machine, paths)
     except PrerequisiteMissingError:
         return "sg_persist is not installed on this machine (package sg3-utils)"
-    reserve = ("--out", "--reserve", f"--param-rk={mine}", _TYPE)
-    if not why_not and _persist(machine, paths[0], *reserve).rc == 0:
-        return None
-    theirs = _holder(machine, paths)
-    if why_not and theirs is None:
-        return why_not
-    if theirs and theirs != mine and by_force and not why_not:
-        _preempt(machine, paths[0], mine, theirs)
+    # Another's key stays as it is, also one that this very host has, such as a cluster's fencing:
+    # to register would overwrite it.
+    if theirs in (None, mine) or by_force:
+        why_not = _register_all(machine, paths, mine)
+        reserve = ("--out", "--reserve", f"--param-rk={mine}", _TYPE)
+        if not why_not and _persist(machine, paths[0], *reserve).rc == 0:
+            return None
         theirs = _holder(machine, paths)
-    if theirs == mine:
-        return None
-    _unregister(machine, paths, mine)
+        if why_not and theirs in (None, mine):
+            return why_not
+        if theirs and theirs != mine and not why_not and by_force:
+            _preempt(machine, paths[0], mine, theirs)
+            theirs = _holder(machine, paths)
+        if theirs == mine:
+            return None
+        _unregister(machine, paths, mine)
     raise OriginReservedError(
         f"another host holds a reservation on {origin} (key {theirs or 'unknown'}): it may be"
         f" writing to it{f'; and here, {why_not}' if why_not else ''}",
@@ -81,19 +85,10 @@ def give_back(machine: Machine, origin: PurePosixPath) -> bool:
     is not reserved either."""
     if devices.type_of(machine, origin) != "device":
         return False
-    mine, paths = key(machine), origins.paths(machine, origin)
     try:
-        for path in paths:
-            if _holder(machine, [path]) == mine:
-                if len(paths) > 1:
-                    # From paths that are gone by now, too.
-                    _preempt(machine, path, mine, mine)
-                _persist(machine, path, "--out", "--release", f"--param-rk={mine}", _TYPE)
-                _unregister(machine, paths, mine)
-                return True
+        return _let_go(machine, origins.paths(machine, origin), key(machine))
     except PrerequisiteMissingError:
-        pass  # then it was never reserved
-    return False
+        return False  # then it was never reserved
 
 
 def is_held(machine: Machine, origin: PurePosixPath) -> bool:
@@ -112,9 +107,9 @@ def for_new_path(machine: Machine, origin: PurePosixPath) -> str | None:
     if origins.kind(machine, origin) != "mpath":
         return None
     mine = key(machine)
-    # A command may be refused once or twice, as the disk has something to tell first.
+    # Each command may be refused once or twice, as the disk has something to tell first.
     return (
-        "for i in 1 2 3; do"
+        "for i in 1 2 3 4 5 6; do"
         f" sg_persist --no-inquiry --in --read-reservation $1 | grep -qiw {mine} &&"
         f" sg_persist --no-inquiry --out --register-ignore --param-sark={mine} $1 && break; done"
     )
@@ -129,7 +124,8 @@ def _register_all(machine: Machine, paths: Sequence[PurePosixPath], mine: str) -
     """Register by every path, or by none; returns why, in words."""
     for path in paths:
         if not _can(machine, path) or _register(machine, path, mine).rc:
-            _unregister(machine, paths, mine)
+            if not _let_go(machine, paths, mine):
+                _unregister(machine, paths, mine)
             return f"{path} takes no persistent reservations"
     return None
 
@@ -143,6 +139,19 @@ def _register(machine: Machine, path: PurePosixPath, mine: str) -> Result:
     register = ("--out", "--register-ignore", f"--param-sark={mine}")
     done = _persist(machine, path, *register, "--param-aptpl")
     return _persist(machine, path, *register) if done.rc == _ILLEGAL_REQUEST else done
+
+
+def _let_go(machine: Machine, paths: Sequence[PurePosixPath], mine: str) -> bool:
+    """Give the reservation back and all registrations; returns whether it was this host's."""
+    for path in paths:
+        if _holder(machine, [path]) == mine:
+            if len(paths) > 1:
+                # From paths that are dead or gone by now, too.
+                _preempt(machine, path, mine, mine)
+            _persist(machine, path, "--out", "--release", f"--param-rk={mine}", _TYPE)
+            _unregister(machine, paths, mine)
+            return True
+    return False
 
 
 def _unregister(machine: Machine, paths: Sequence[PurePosixPath], mine: str) -> None:
