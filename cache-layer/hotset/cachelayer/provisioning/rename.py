@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from ..block import devices
 from ..block.devices import DeviceRefusedError
 from ..common.errors import Remedy
+from ..common.units import Bytes
 from ..hosts.base import Machine
 from . import cache_device as cards
 from .boot import startup, systemd_unit, udev
@@ -60,24 +61,18 @@ def rename_origin(
 
 def _require_proof(disk: Disk, origin: PurePosixPath, found: OriginId) -> None:
     """:raises DeviceRefusedError: it is another disk, or nobody knows."""
-    known = disk.origin_id
-    why = known.differs(found) if known else None
-    if why:
+    known = disk.origin_id or OriginId(Bytes(0))
+    compared = known.compare(found)
+    if compared.answer == "same":
+        return
+    if compared.answer == "other":
         raise DeviceRefusedError(
-            f"{origin} is not the origin of disk {disk.name}: {why}; nothing was changed",
+            f"{origin} is not the origin of disk {disk.name}: {compared.why}; nothing was changed",
             field=_FIELD,
         )
-    if known and found.partition == known.partition and _proves(known, found):
-        return
     raise DeviceRefusedError(
-        f"nothing proves that {origin} is the origin of disk {disk.name} (no World Wide Name,"
-        f" serial number or UUID that both have): have it under its old name again, {disk.origin},"
-        " for which a symbolic link does; nothing was changed",
+        f"nothing proves that {origin} is the origin of disk {disk.name} ({compared.why}): have it"
+        f" under its old name again, {disk.origin}, for which a symbolic link does; nothing was"
+        " changed",
         field=_FIELD,
     )
-
-
-def _proves(known: OriginId, found: OriginId) -> bool:
-    """Whether something that no other disk has is the same of both."""
-    pairs = ((known.wwn, found.wwn), (known.serial, found.serial), (known.mapper, found.mapper))
-    return any(one and one == other for one, other in (*pairs, (known.partition, found.partition)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from ...block import devices
 from ...block.devices import DeviceRefusedError
@@ -34,6 +34,14 @@ done
 
 
 @dataclass(frozen=True, slots=True)
+class Compared:
+    """Whether one disk is another; ``why`` it is not, or is not known to be, in words."""
+
+    answer: Literal["same", "other", "unknown"]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class OriginId:
     """What stays with a disk; empty where it has no such thing."""
 
@@ -43,23 +51,45 @@ class OriginId:
     partition: str = ""
     mapper: str = ""
 
-    def differs(self, other: OriginId) -> str | None:
-        """What says that the other is not the same disk, or that nobody knows, in words; None if
-        nothing does."""
-        pairs = (
-            ("World Wide Name", self.wwn, other.wwn),
-            ("serial number", self.serial, other.serial),
-            ("partition UUID", self.partition, other.partition),
-            ("device-mapper UUID", self.mapper, other.mapper),
+    @property
+    def _numbers(self) -> tuple[tuple[str, str], ...]:
+        return (
+            ("World Wide Name", self.wwn.strip()),
+            ("serial number", self.serial.strip()),
+            ("partition UUID", self.partition.strip()),
+            ("device-mapper UUID", self.mapper.strip()),
         )
-        for name, known, found in pairs:
-            if known and not found:
-                return f"its {name} was {known}, and now the system shows none (is udev at work?)"
-            if known and known != found:
-                return f"its {name} is {found}, not {known}"
-        if other.size < self.size:
-            return f"it has {int(other.size):,} bytes, fewer than {int(self.size):,}"
-        return None
+
+    @property
+    def is_nameless(self) -> bool:
+        """Whether it is known by nothing but its size."""
+        return not any(number for _, number in self._numbers)
+
+    def compare(self, found: OriginId) -> Compared:
+        """Whether what is found is this disk. ``hotset-boot`` does as much
+        (``boot/src/origin.rs``), and one table tests both."""
+        numbers = [
+            (name, known, has)
+            for (name, known), (_, has) in zip(self._numbers, found._numbers, strict=True)
+            if known
+        ]
+        if found.size < self.size:
+            why = f"it has {int(found.size):,} bytes, fewer than {int(self.size):,}"
+            return Compared("other", why)
+        for name, known, has in numbers:
+            if has and has != known:
+                return Compared("other", f"its {name} is {has}, not {known}")
+        for name, known, has in numbers:
+            if not has:
+                why = f"its {name} was {known}, and now the system shows none (is udev at work?)"
+                return Compared("unknown", why)
+        if not numbers:
+            return Compared("unknown", "no World Wide Name, serial number or UUID of it is known")
+        # A partition has its disk's numbers, too.
+        if found.partition.strip() and not self.partition.strip():
+            why = f"it is a partition now (UUID {found.partition}), which was not known of it"
+            return Compared("unknown", why)
+        return Compared("same")
 
 
 def identify(machine: Machine, origin: PurePosixPath) -> OriginId:
@@ -199,17 +229,21 @@ def same(machine: Machine, one: PurePosixPath, other: PurePosixPath) -> bool:
 
 
 def require_same(machine: Machine, disk: str, origin: PurePosixPath, known: OriginId) -> None:
-    """:raises DeviceRefusedError: another disk has the origin's name now, or it is gone."""
+    """:raises DeviceRefusedError: another disk has the origin's name now, or may have it, or it is
+    gone."""
     if machine.run(["test", "-e", str(origin)], check=False).rc:
         raise DeviceRefusedError(
             f"disk {disk}: {origin} is not there: connect it (iSCSI: log in), then try again"
         )
-    why = known.differs(identify(machine, origin))
-    if why:
-        raise DeviceRefusedError(
-            f"disk {disk}: {origin} is, or may be, another disk than the accelerated one: {why}."
-            " Nothing was changed; find the right disk, since what the flash holds belongs to it"
-        )
+    found = known.compare(identify(machine, origin))
+    # Of a disk without numbers the program that brings it up finds out more, and decides.
+    if found.answer == "same" or (found.answer == "unknown" and known.is_nameless):
+        return
+    is_ = "is" if found.answer == "other" else "may be"
+    raise DeviceRefusedError(
+        f"disk {disk}: {origin} {is_} another disk than the accelerated one: {found.why}. Nothing"
+        " was changed; find the right disk, since what the flash holds belongs to it"
+    )
 
 
 def _lsblk(machine: Machine, device: PurePosixPath, how: str) -> dict[str, Any]:
