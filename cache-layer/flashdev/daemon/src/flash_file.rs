@@ -52,17 +52,41 @@ pub struct FlashFile {
     file: Flock<File>,
     direct: Option<File>,
     parts: RwLock<Vec<Part>>,
+    /// How its parts are locked: F_WRLCK, or F_RDLCK by who only reads.
+    lock_kind: libc::c_int,
 }
 
 impl FlashFile {
     /// Opens and locks; without parts all of it.
     pub fn open(path: &Path, parts: &[Part]) -> anyhow::Result<FlashFile> {
+        let direct = match parts {
+            [] => None,
+            _ => open_direct(path),
+        };
+        FlashFile::open_with(path, parts, direct, libc::F_WRLCK)
+    }
+
+    /// The same for who only reads: a write to it fails.
+    pub fn open_read_only(path: &Path, parts: &[Part]) -> anyhow::Result<FlashFile> {
+        FlashFile::open_with(path, parts, None, libc::F_RDLCK)
+    }
+
+    fn open_with(
+        path: &Path,
+        parts: &[Part],
+        direct: Option<File>,
+        lock_kind: libc::c_int,
+    ) -> anyhow::Result<FlashFile> {
         let shown = path.display();
+        let (is_written, how) = match lock_kind {
+            libc::F_WRLCK => (true, "reading and writing"),
+            _ => (false, "reading"),
+        };
         let mut file = OpenOptions::new()
             .read(true)
-            .write(true)
+            .write(is_written)
             .open(path)
-            .with_context(|| format!("cannot open flash {shown} for reading and writing"))?;
+            .with_context(|| format!("cannot open flash {shown} for {how}"))?;
         let size = size_of(&mut file).with_context(|| format!("cannot use flash {shown}"))?;
         if size == 0 {
             bail!(
@@ -78,12 +102,9 @@ impl FlashFile {
         };
         let flash = FlashFile {
             file,
-            direct: if parts.is_empty() {
-                None
-            } else {
-                open_direct(path)
-            },
+            direct,
             parts: RwLock::new(Vec::new()),
+            lock_kind,
         };
         match parts {
             [] => flash.parts.write().push(Part { start: 0, size }),
@@ -98,6 +119,7 @@ impl FlashFile {
             file,
             direct: None,
             parts: RwLock::new(vec![Part { start: 0, size }]),
+            lock_kind: libc::F_WRLCK,
         }
     }
 
@@ -117,7 +139,7 @@ impl FlashFile {
             .into());
         }
         for part in parts {
-            if !self.lock(part, libc::F_WRLCK) {
+            if !self.lock(part, self.lock_kind) {
                 return Err(in_use(path));
             }
         }
@@ -127,7 +149,7 @@ impl FlashFile {
         }
         // What was let go of may overlap what is kept.
         parts.iter().for_each(|part| {
-            self.lock(part, libc::F_WRLCK);
+            self.lock(part, self.lock_kind);
         });
         *now = parts.to_vec();
         Ok(())

@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use cache_core::layout::LayoutError;
 use cache_core::metadata::MetadataError;
 use cli::expect::{ExpectArgs, run_expect};
+use cli::salvage::{SalvageArgs, run_salvage};
 use cli::tier_args::TierArgs;
 use cli::whatif::{MrcArgs, SimulateArgs, TraceCommand, run_mrc, run_simulate, run_trace, whole};
 use flashdev::Refusal;
@@ -58,6 +59,13 @@ enum Command {
     /// `flashdev tier` begins a new cache only on such a flash; one with no metadata at all may have
     /// been erased, and is refused.
     Format(FormatArgs),
+    /// Write what a damaged cache holds and its origin lacks to the origin, as far as it is proven.
+    ///
+    /// Takes the options that its `flashdev tier` had. The cache is only read. Without --write this
+    /// tells what is proven, and where the newest data may be lost. With it, it can be interrupted
+    /// and repeated: it writes the same again. Exit codes: 0 nothing is unknown, 2 refused, 4 failed, 5
+    /// something is unknown or cannot be read.
+    Salvage(Box<SalvageArgs>),
     /// Print what a model promises: random IOPS by queue depth, sequential rates.
     Expect(ExpectArgs),
     /// Measure this machine's speed at a database's kind of work.
@@ -228,6 +236,9 @@ struct ReplayArgs {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Salvage(args) => {
+            return run_salvage(*args).unwrap_or_else(|error| failed(&error, 4));
+        }
         Command::Serve(args) => run_serve(args),
         Command::Tier(args) => run_tier(*args),
         Command::Format(args) => format_flash(&args.flash, &args.flash_part),
@@ -245,11 +256,14 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("flashdev: {error:#}");
-            ExitCode::from(if is_refusal(&error) { 2 } else { 1 })
-        }
+        Err(error) => failed(&error, 1),
     }
+}
+
+/// Says why, and gives the code: this one, unless it was refused.
+fn failed(error: &anyhow::Error, code: u8) -> ExitCode {
+    eprintln!("flashdev: {error:#}");
+    ExitCode::from(if is_refusal(error) { 2 } else { code })
 }
 
 /// Whether what was asked for cannot be, rather than has failed.

@@ -14,13 +14,16 @@ pub enum MetadataError {
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// What is there is not what was written.
-    #[error("metadata on the flash is damaged ({0}): restore the flash file, or {DISCARD}")]
+    #[error(
+        "metadata on the flash is damaged ({0}): restore the flash file, or get back what is provably \
+         dirty with `flashdev salvage`, or {DISCARD}"
+    )]
     Damaged(&'static str),
     /// There is nothing where the superblocks are.
     #[error(
         "metadata on the flash is missing (its superblocks are zeros): if there was a cache, it was \
-         erased, dirty blocks and all: restore the flash file; if the flash is new, begin an \
-         empty cache with `flashdev format` or --discard"
+         erased: restore the flash file, or get back what is provably dirty with `flashdev \
+         salvage`; if the flash is new, begin an empty cache with `flashdev format` or --discard"
     )]
     Missing,
     /// Another program's format.

@@ -10,7 +10,7 @@ use std::io;
 
 use super::slots::Change;
 use super::store::{FlashStore, is_sealed, seal, take};
-use crate::layout::{Layout, RECORD_BYTES};
+use crate::layout::{Layout, RECORD_BYTES, SECTOR_BYTES};
 use crate::policy::Slot;
 
 const MAP: u8 = 1;
@@ -127,6 +127,27 @@ impl Record {
     }
 }
 
+/// The newest generation of the records in a page that may be a journal's.
+pub(super) fn newest_in(page: &[u8]) -> Option<u64> {
+    let in_page = page.len() / RECORD_BYTES;
+    let records = (0..).zip(page.chunks_exact(RECORD_BYTES));
+    let own = records.filter_map(|(place, bytes)| {
+        Record::decode(bytes).filter(|record| record.sequence % in_page as u64 == place)
+    });
+    own.map(|record| record.generation).max()
+}
+
+/// What a place of a journal holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Zeros: nothing was ever written there, or it was lost.
+    Nothing,
+    /// No record, or one that belongs elsewhere.
+    Damaged,
+    /// A generation's record.
+    Record(u64, Event),
+}
+
 /// One of the journals as it was found.
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -143,6 +164,42 @@ impl Journal {
         let mut bytes = vec![0; layout.journal_records() as usize * RECORD_BYTES];
         store.read_at(&mut bytes, layout.journal_offset(generation))?;
         Ok(Journal { bytes })
+    }
+
+    /// The same of one that may not be readable everywhere: what is not, reads as damaged.
+    pub(super) fn read_damaged(
+        store: &impl FlashStore,
+        layout: &Layout,
+        generation: u64,
+    ) -> Journal {
+        let mut bytes = vec![0; layout.journal_records() as usize * RECORD_BYTES];
+        let starts = (layout.journal_offset(generation)..).step_by(SECTOR_BYTES as usize);
+        for (offset, sector) in starts.zip(bytes.chunks_mut(SECTOR_BYTES as usize)) {
+            if store.read_at(sector, offset).is_err() {
+                sector.fill(0xff);
+            }
+        }
+        Journal { bytes }
+    }
+
+    /// How many records it has room for.
+    pub(super) fn places(&self) -> usize {
+        self.bytes.len() / RECORD_BYTES
+    }
+
+    /// What is at a place; behind the end there is nothing.
+    pub(super) fn place(&self, at: usize) -> Place {
+        let start = at * RECORD_BYTES;
+        let Some(bytes) = self.bytes.get(start..start + RECORD_BYTES) else {
+            return Place::Nothing;
+        };
+        match Record::decode(bytes) {
+            Some(record) if record.sequence == at as u64 => {
+                Place::Record(record.generation, record.event)
+            }
+            None if bytes.iter().all(|&byte| byte == 0) => Place::Nothing,
+            _ => Place::Damaged,
+        }
     }
 
     /// Every valid record of any generation, in order; those before the end and those after it.

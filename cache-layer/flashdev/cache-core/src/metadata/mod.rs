@@ -6,7 +6,8 @@
 //! what a crash left half-written, or an earlier generation left behind, is told from what counts.
 //!
 //! [`format()`] makes a cache and [`open`] takes one up; the [`Log`] they give takes the changes from
-//! then on and says which I/O makes them last, for somebody else to do.
+//! then on and says which I/O makes them last, for somebody else to do. [`salvage()`] tells what can be
+//! proven of a cache that [`open`] refuses as damaged.
 //!
 //! # On the flash
 //!
@@ -64,6 +65,7 @@ mod growth;
 mod journal;
 mod log;
 mod recovery;
+mod salvage;
 mod slots;
 mod store;
 mod superblock;
@@ -74,6 +76,7 @@ mod tests;
 pub use error::MetadataError;
 pub(crate) use log::pop_until;
 pub use log::{CommitTicket, Log, LogDone, LogIo, LogPart, SyncKind, Ticket};
+pub use salvage::{Salvage, salvage};
 pub use slots::Change;
 pub use store::{FlashStore, Store};
 pub use superblock::{BootId, Identity, OriginId, Session};

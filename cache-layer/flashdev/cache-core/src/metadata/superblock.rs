@@ -4,6 +4,7 @@ use std::io;
 
 use super::MetadataError;
 use super::store::{FlashStore, is_sealed, seal, take};
+use super::{journal, table};
 use crate::layout::{Layout, PAGE_BYTES};
 
 /// Superblocks are as large as the unit that a device writes whole or not at all, bytes: losing
@@ -186,19 +187,53 @@ fn generation_of_empty(bytes: &[u8; SUPERBLOCK_BYTES]) -> Option<u64> {
 /// Has the flash say for good that its cache is empty; returns the generation up to which nothing
 /// counts any more. Killed in between, it says so as well, or the old cache is still there.
 pub(super) fn write_empty(store: &impl FlashStore) -> io::Result<u64> {
-    let mut newest = 0;
+    let (mut newest, mut is_known) = (0, true);
     for place in 0..2 {
         newest = newest.max(match Superblock::decode(&read(store, place)?) {
             Ok(Copy::Whole(superblock)) => superblock.generation,
             Ok(Copy::Empty(generation)) => generation,
-            Ok(Copy::Blank | Copy::Damaged) | Err(_) => 0,
+            Ok(Copy::Blank | Copy::Damaged) | Err(_) => {
+                is_known = false;
+                0
+            }
         });
+    }
+    if !is_known {
+        // What a lost superblock was of must not come back to life.
+        newest = newest.max(newest_of_all(store)?);
     }
     for place in 0..2 {
         store.write_at(&empty(newest), place * PAGE_BYTES)?;
     }
     store.sync_flash()?;
     Ok(newest)
+}
+
+/// How much of a flash is searched for what is left of a cache whose layout nobody knows, bytes.
+const SEARCHED_BYTES: u64 = 256 << 20;
+
+/// More than a cache goes on in its life, generations: each takes a table.
+const LIFE: u64 = 1 << 32;
+
+/// A generation that is not older than any table or journal on the flash.
+fn newest_of_all(store: &impl FlashStore) -> io::Result<u64> {
+    let size = store.size_bytes()?;
+    let mut newest = 0;
+    for start in (0..size.min(SEARCHED_BYTES)).step_by(PAGE_BYTES as usize) {
+        let mut page = [0; PAGE_BYTES as usize];
+        let len = (size - start).min(PAGE_BYTES);
+        // What cannot be read is written over, or is refused then.
+        if store.read_at(&mut page[..len as usize], start).is_ok() && page != [0; 4096] {
+            let found = table::generation_of(&page).max(journal::newest_in(&page));
+            newest = newest.max(found.unwrap_or(0));
+        }
+    }
+    // Blocks of the cache may hold anything.
+    let newest = newest.min(u64::MAX >> 1);
+    match size > SEARCHED_BYTES {
+        true => Ok(newest.saturating_add(LIFE)),
+        false => Ok(newest),
+    }
 }
 
 fn read(store: &impl FlashStore, place: u64) -> io::Result<[u8; SUPERBLOCK_BYTES]> {
@@ -214,6 +249,12 @@ pub(super) fn read_copies(store: &impl FlashStore) -> Result<[Copy; 2], Metadata
             read(store, place).map_err(MetadataError::io("read the superblocks of the flash"))?;
         Superblock::decode(&bytes)
     };
+    Ok([copy(0)?, copy(1)?])
+}
+
+/// The same of a flash that may not be readable everywhere: what is not, reads as damaged.
+pub(super) fn read_each(store: &impl FlashStore) -> Result<[Copy; 2], MetadataError> {
+    let copy = |place| read(store, place).map_or(Ok(Copy::Damaged), |it| Superblock::decode(&it));
     Ok([copy(0)?, copy(1)?])
 }
 

@@ -45,6 +45,24 @@ pub(super) fn read(
     Ok(Some(entries))
 }
 
+/// The page of this number, if it can be read.
+pub(super) fn read_page(
+    store: &impl FlashStore,
+    layout: &Layout,
+    generation: u64,
+    number: u32,
+) -> Option<Page> {
+    let mut page: Page = [0; PAGE_BYTES as usize];
+    let offset = layout.table_offset(generation) + u64::from(number) * PAGE_BYTES;
+    store.read_at(&mut page, offset).ok().map(|()| page)
+}
+
+/// Which generation's table a page is of, if it is whole.
+pub(super) fn generation_of(page: &Page) -> Option<u64> {
+    let mut trailer = &page[ENTRIES_PER_PAGE * ENTRY_BYTES..];
+    is_sealed(page).then(|| u64::from_le_bytes(take(&mut trailer)))
+}
+
 /// One page of the table of this generation.
 pub(super) fn encode(generation: u64, number: u32, entries: &[Entry]) -> Page {
     let mut page: Page = [0; PAGE_BYTES as usize];
@@ -61,7 +79,13 @@ pub(super) fn encode(generation: u64, number: u32, entries: &[Entry]) -> Page {
     page
 }
 
-fn decode(page: &Page, generation: u64, number: u32, entries: &mut [Entry]) -> Option<()> {
+/// The entries of a page of the table of this generation; `None` if it is not that.
+pub(super) fn decode(
+    page: &Page,
+    generation: u64,
+    number: u32,
+    entries: &mut [Entry],
+) -> Option<()> {
     let mut trailer = &page[ENTRIES_PER_PAGE * ENTRY_BYTES..];
     let found = u64::from_le_bytes(take(&mut trailer));
     let place = u32::from_le_bytes(take(&mut trailer));

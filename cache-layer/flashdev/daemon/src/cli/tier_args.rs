@@ -1,4 +1,4 @@
-//! The command line of `flashdev tier`.
+//! The command line of `flashdev tier`, and what others have of it.
 
 use std::path::PathBuf;
 
@@ -14,14 +14,12 @@ use virtual_time::TimeScale;
 
 use crate::{durability, parse_scale, parse_size};
 
+/// Which cache: its flash, how that is cut up, and its origin.
 #[derive(Args)]
-pub struct TierArgs {
-    /// Model of the origin: JSON file, or the name of a built-in one [default: as fast as it is].
-    #[arg(long, value_name = "FILE|NAME")]
-    origin_model: Option<String>,
+pub struct CacheArgs {
     /// The file or block device that holds the origin's data; its size is the device's.
     #[arg(long, value_name = "FILE|DEVICE")]
-    origin: PathBuf,
+    pub origin: PathBuf,
     /// What tells the origin from others, 32 hexadecimal digits [default: an attribute of the file].
     #[arg(long, value_name = "ID", value_parser = parse_id, requires = "given_up")]
     origin_id: Option<OriginId>,
@@ -30,17 +28,11 @@ pub struct TierArgs {
     given_up: Option<PathBuf>,
     /// The flash, a file or block device: METADATA, CACHE and VOLUME in this order.
     #[arg(long, value_name = "FILE|DEVICE")]
-    flash: PathBuf,
+    pub flash: PathBuf,
     /// A part of the flash in bytes, START:SIZE; given several times, they are one behind the
     /// other [default: all of it].
     #[arg(long, value_name = "PART")]
-    flash_part: Vec<Part>,
-    /// Model of the flash [default: as fast as its file].
-    #[arg(long, value_name = "FILE|NAME")]
-    flash_model: Option<String>,
-    /// Real seconds per second of the devices: 5 makes both five times slower.
-    #[arg(long, default_value = "1", value_parser = parse_scale)]
-    time_scale: TimeScale,
+    pub flash_part: Vec<Part>,
     /// Size of the METADATA, bytes or with K, M, G, T (powers of 1024).
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     metadata: u64,
@@ -53,6 +45,40 @@ pub struct TierArgs {
     /// Size of a cache block, a power of two from 4K to 1G.
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64K")]
     block: u64,
+    /// A flush does not sync the files below: data survives this process, not the computer.
+    #[arg(long)]
+    pub volatile: bool,
+}
+
+impl CacheArgs {
+    pub fn layout(&self) -> Layout {
+        Layout {
+            block_bytes: self.block,
+            metadata_bytes: self.metadata,
+            cache_bytes: self.cache,
+            volume_bytes: self.volume,
+        }
+    }
+
+    pub fn named_origin(&self) -> Option<NamedOrigin> {
+        let (id, given_up) = self.origin_id.zip(self.given_up.clone())?;
+        Some(NamedOrigin { id, given_up })
+    }
+}
+
+#[derive(Args)]
+pub struct TierArgs {
+    #[command(flatten)]
+    files: CacheArgs,
+    /// Model of the origin: JSON file, or the name of a built-in one [default: as fast as it is].
+    #[arg(long, value_name = "FILE|NAME")]
+    origin_model: Option<String>,
+    /// Model of the flash [default: as fast as its file].
+    #[arg(long, value_name = "FILE|NAME")]
+    flash_model: Option<String>,
+    /// Real seconds per second of the devices: 5 makes both five times slower.
+    #[arg(long, default_value = "1", value_parser = parse_scale)]
+    time_scale: TimeScale,
     /// What decides which blocks are cached.
     #[arg(long, default_value = "hotset")]
     policy: PolicyKind,
@@ -79,9 +105,6 @@ pub struct TierArgs {
     /// Say whether what is on the flash can be used, and end; nothing is written.
     #[arg(long)]
     pub check: bool,
-    /// A flush does not sync the files below: data survives this process, not the computer.
-    #[arg(long)]
-    volatile: bool,
     /// Let other users use the files, as far as their permissions go (always so for root).
     #[arg(long)]
     allow_other: bool,
@@ -97,28 +120,20 @@ impl TierArgs {
         let flash_spec = self.flash_model.as_deref().map(ModelSpec::load);
         Ok(TierOptions {
             origin_spec: origin_spec.transpose()?,
-            named_origin: self
-                .origin_id
-                .zip(self.given_up)
-                .map(|(id, given_up)| NamedOrigin { id, given_up }),
-            flash_parts: self.flash_part,
+            named_origin: self.files.named_origin(),
             flash_spec: flash_spec.transpose()?,
             dirty_target: self
                 .dirty_target
                 .unwrap_or(dirty_target(self.mode, self.policy)),
-            layout: Layout {
-                block_bytes: self.block,
-                metadata_bytes: self.metadata,
-                cache_bytes: self.cache,
-                volume_bytes: self.volume,
-            },
-            origin: self.origin,
-            flash: self.flash,
+            layout: self.files.layout(),
+            durability: durability(self.files.volatile),
+            origin: self.files.origin,
+            flash: self.files.flash,
+            flash_parts: self.files.flash_part,
             policy: self.policy,
             mode: self.mode,
             shares: self.shares,
             discard: self.discard,
-            durability: durability(self.volatile),
             scale: self.time_scale,
             mount: self.mount,
             control: self.control,

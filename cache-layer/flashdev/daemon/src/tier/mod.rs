@@ -3,7 +3,7 @@
 //! What happens is decided by a [`cache_core::engine::Engine`]; here it meets real files and the
 //! real clock. `driver` carries out what the engine wants, `request` is the mounted device's side,
 //! `discard` cuts what is punched, `jobs` are warm-ups and flushes for somebody who waits, `control` lets others watch and steer, `status` is what they are told,
-//! `files` and `origin` are what lies below, `reconfigure` changes a tier while it serves, `shares` divides its cache, `run` is a tier from start to end.
+//! `files` and `origin` are what lies below, `reconfigure` changes a tier while it serves, `shares` divides its cache, `run` is a tier from start to end. `salvage` gets back what a cache holds that no tier can take up.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +32,7 @@ mod rate;
 mod reconfigure;
 mod request;
 mod run;
+mod salvage;
 mod shares;
 mod status;
 #[cfg(test)]
@@ -40,6 +41,7 @@ mod tests;
 pub use cache_core::engine::Mode;
 pub use origin::NamedOrigin;
 pub use run::{TierOptions, check_tier, dirty_target, format_flash, serve_tier};
+pub use salvage::{SalvageOptions, Salvaged, Stretch, salvage_cache};
 
 /// A cache over an origin.
 struct Tier {

@@ -130,7 +130,10 @@ pub fn check_tier(options: &TierOptions) -> anyhow::Result<()> {
         return Ok(());
     }
     origin.check_not_given_up()?;
-    Ok(metadata::check(&store, &session(options, &origin)?)?)
+    Ok(metadata::check(
+        &store,
+        &session(options.layout, options.durability, &origin)?,
+    )?)
 }
 
 /// Has a flash say that its cache is empty; the next tier on it begins a new one.
@@ -160,7 +163,7 @@ fn open(path: &Path, durability: Durability) -> anyhow::Result<Backing> {
     Ok(Backing::open(path, durability).map_err(refused)?)
 }
 
-fn refused(error: anyhow::Error) -> Refusal {
+pub(super) fn refused(error: anyhow::Error) -> Refusal {
     Refusal(format!("{error:#}"))
 }
 
@@ -190,21 +193,25 @@ fn served_files(
     Ok(served)
 }
 
-fn session(options: &TierOptions, origin: &OriginFile) -> anyhow::Result<Session> {
+pub(super) fn session(
+    layout: Layout,
+    durability: Durability,
+    origin: &OriginFile,
+) -> anyhow::Result<Session> {
     Ok(Session {
         identity: Identity {
-            layout: options.layout,
+            layout,
             origin_id: origin.id,
             origin_bytes: origin.bytes,
         },
-        sync: options.durability == Durability::Synced,
+        sync: durability == Durability::Synced,
         boot_id: boot_id()?,
     })
 }
 
 /// The cache that is on the flash, or a new one where it says that it is empty.
 fn open_metadata(options: &TierOptions, store: &StoreFiles) -> anyhow::Result<(Log, Vec<Mapping>)> {
-    let session = session(options, store.origin)?;
+    let session = session(options.layout, options.durability, store.origin)?;
     if options.discard || metadata::is_empty(store)? {
         let log = metadata::format(store, &session)?;
         store.origin.begun_anew()?;

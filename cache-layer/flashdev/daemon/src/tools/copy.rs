@@ -129,7 +129,6 @@ pub fn copy(options: &CopyOptions, mut progress: impl FnMut(u64)) -> anyhow::Res
         .piece_bytes
         .map_or(PIECE_BYTES, NonZeroU64::get)
         .min(pace.piece());
-    let pieces = Mutex::new(pieces_of(&runs, piece_bytes));
     let one = |buffer: &mut [u8], piece: &Piece| {
         let Piece { offset, to, .. } = piece;
         source
@@ -141,7 +140,8 @@ pub fn copy(options: &CopyOptions, mut progress: impl FnMut(u64)) -> anyhow::Res
         }
         Ok(())
     };
-    let (done, outcome) = copy_pieces(&pieces, piece_bytes, &pace, one, &mut progress);
+    let pieces = pieces_of(&runs, piece_bytes);
+    let (done, outcome) = copy_pieces(pieces, piece_bytes, &pace, one, &mut progress);
     pace.keep(done);
     if let Some((file, path)) = &target {
         file.sync_data()
@@ -153,6 +153,26 @@ pub fn copy(options: &CopyOptions, mut progress: impl FnMut(u64)) -> anyhow::Res
         bytes: done,
         seconds: begun.elapsed().as_secs_f64(),
     })
+}
+
+/// Copies runs by `one`, which is given memory for a piece, several at once and as fast as it goes.
+///
+/// # Errors
+/// What `one` fails with.
+pub(crate) fn copy_runs(
+    runs: &[Run],
+    one: impl Fn(&mut [u8], &Piece) -> anyhow::Result<()> + Sync,
+    mut progress: impl FnMut(u64),
+) -> anyhow::Result<u64> {
+    let pace = Pace {
+        begun: Instant::now(),
+        bytes_per_s: None,
+    };
+    let pieces = pieces_of(runs, PIECE_BYTES);
+    let (done, outcome) = copy_pieces(pieces, PIECE_BYTES, &pace, one, &mut progress);
+    outcome?;
+    progress(done);
+    Ok(done)
 }
 
 /// A limit on the rate of reading.
@@ -180,10 +200,10 @@ impl Pace {
 
 /// What is copied at a time; `before` are the bytes of all pieces before it.
 #[derive(Debug, PartialEq, Eq)]
-struct Piece {
-    offset: u64,
-    bytes: u64,
-    to: u64,
+pub(crate) struct Piece {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) to: u64,
     before: u64,
 }
 
@@ -214,12 +234,13 @@ fn pieces_of(runs: &[Run], piece_bytes: u64) -> impl Iterator<Item = Piece> + '_
 /// Returns how many bytes were copied without a gap from the first piece on, and the failure of the
 /// piece behind them.
 fn copy_pieces(
-    pieces: &Mutex<impl Iterator<Item = Piece> + Send>,
+    pieces: impl Iterator<Item = Piece> + Send,
     piece_bytes: u64,
     pace: &Pace,
     one: impl Fn(&mut [u8], &Piece) -> anyhow::Result<()> + Sync,
     progress: &mut impl FnMut(u64),
 ) -> (u64, anyhow::Result<()>) {
+    let pieces = Mutex::new(pieces);
     let (sender, receiver) = channel();
     let failed = AtomicBool::new(false);
     let work = |sender: Sender<(Piece, anyhow::Result<()>)>| {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -361,4 +362,72 @@ fn an_unmount_from_outside_is_refused_while_it_is_in_use_and_does_no_harm() {
     assert_eq!(seen, [8; 8192]);
     drop(data);
     served.stop();
+}
+
+/// Runs `flashdev salvage` on the files; its exit code, and what it printed where.
+fn salvage(dir: &Path, more: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_flashdev"))
+        .args([
+            "salvage",
+            "--origin=origin",
+            "--flash=flash",
+            "--metadata=1M",
+        ])
+        .args(["--cache=2M", "--volume=1M", "--volatile"])
+        .args(more)
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+#[test]
+fn what_a_damaged_cache_holds_is_told_and_then_written_to_the_origin() {
+    let dir = make_place();
+    if !has_fuse() {
+        return;
+    }
+    let served = Served::start(dir.path(), &[]);
+    served.warm(SLOTS);
+    let data = served.open("data");
+    data.write_all_at(&[7; 8192], 3 * BLOCK_BYTES).unwrap();
+    drop(data);
+    let (code, _, error) = salvage(dir.path(), &[]);
+    assert!(code == Some(2) && error.contains("in use"), "{error}");
+    drop(served);
+    // The table; what is in every slot is in the journal as well.
+    let flash = File::options().write(true).open(dir.path().join("flash"));
+    let flash = flash.unwrap();
+    flash.write_all_at(&[0xaa; 4096], 12288).unwrap();
+    assert!(refusal(dir.path(), &[]).contains("`flashdev salvage`"));
+    let origin = || std::fs::read(dir.path().join("origin")).unwrap();
+    let old = origin();
+    let (code, text, error) = salvage(dir.path(), &[]);
+    assert_eq!((code, error), (Some(0), String::new()), "{text}");
+    assert!(
+        text.contains("dirty, proven: 1 slots, 65536 bytes"),
+        "{text}"
+    );
+    assert!(text.contains("nothing was written"), "{text}");
+    assert!(old == origin());
+    let (code, text, error) = salvage(dir.path(), &["--write", "--json"]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(error.contains("65536 of 65536 bytes written"), "{error}");
+    let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(told["written_bytes"], 65536);
+    let start = 3 * BLOCK_BYTES as usize;
+    assert_eq!(origin()[start..start + 8192], [7; 8192]);
+    // Both superblocks as well: nothing says whose it is.
+    flash.write_all_at(&[0; 8192], 0).unwrap();
+    let (code, text, _) = salvage(dir.path(), &[]);
+    assert_eq!(code, Some(5), "{text}");
+    assert!(text.contains("may be lost anywhere in"), "{text}");
+    let (code, text, error) = salvage(dir.path(), &["--write"]);
+    assert!(code == Some(2) && text.is_empty(), "{error}");
+    assert!(error.contains("--unidentified"), "{error}");
 }

@@ -125,7 +125,12 @@ fn image(block: Block, version: u32) -> Vec<u8> {
 
 /// A file after the crash at this place of the log: up to its last sync all of it, and of what
 /// followed each sector up to a time of its own.
-fn survivor(mut bytes: Vec<u8>, log: &[Event], place: Place, dice: &mut Dice) -> Vec<u8> {
+pub(super) fn survivor(
+    mut bytes: Vec<u8>,
+    log: &[Event],
+    place: Place,
+    dice: &mut Dice,
+) -> Vec<u8> {
     let is_sync = |event: &Event| matches!(event, Event::Sync(synced) if *synced == place);
     let synced = log.iter().rposition(is_sync).unwrap_or(0);
     let unsynced = (log.len() - synced) as u64;

@@ -17,6 +17,7 @@ mod model;
 mod process;
 mod reconfigured;
 mod refusals;
+mod salvage;
 
 /// As small as can be: journals of one page, so that checkpoints are frequent.
 const TINY: Layout = Layout {

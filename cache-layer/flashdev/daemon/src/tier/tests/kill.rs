@@ -85,7 +85,7 @@ fn progress_of(dir: &Path) -> File {
     options.open(dir.join("progress")).unwrap()
 }
 
-fn spawn(dir: &Path, seed: u64) -> Child {
+pub(super) fn spawn(dir: &Path, seed: u64) -> Child {
     std::fs::write(dir.join("progress"), [0]).unwrap();
     Command::new(env::current_exe().unwrap())
         .args(["--exact", "--nocapture"])
@@ -97,7 +97,7 @@ fn spawn(dir: &Path, seed: u64) -> Child {
 }
 
 /// Kills the child so long after it has found everything; its status, if it ended by itself.
-fn kill_after(mut child: Child, dir: &Path, life: Duration) -> Option<ExitStatus> {
+pub(super) fn kill_after(mut child: Child, dir: &Path, life: Duration) -> Option<ExitStatus> {
     let progress = progress_of(dir);
     let deadline = Instant::now() + PATIENCE;
     let mut found_all = [0];
@@ -127,7 +127,7 @@ fn fast_dir() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn new_tier() -> tempfile::TempDir {
+pub(super) fn new_tier() -> tempfile::TempDir {
     let dir = fast_dir();
     drop(Place::make(dir.path()));
     Ledger::make(dir.path());

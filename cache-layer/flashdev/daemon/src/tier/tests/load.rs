@@ -52,7 +52,7 @@ impl Ledger {
             .unwrap();
     }
 
-    fn get(&self, cell: u64, column: u64) -> u64 {
+    pub(super) fn get(&self, cell: u64, column: u64) -> u64 {
         let mut version = [0; 8];
         let place = cell * 16 + column * 8;
         self.file.read_exact_at(&mut version, place).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::run::{Files, TierOptions, format_flash};
 use super::{Mode, Tier};
-use crate::backing::Durability;
+use crate::backing::{Backing, Durability};
 use crate::direct_io::PageBuffer;
 use crate::flash_file::Part;
 use crate::fuse::reply::wait_for;
@@ -20,6 +20,7 @@ use virtual_time::TimeScale;
 mod kill;
 mod load;
 mod reconfigure;
+mod salvage;
 mod shares;
 mod start;
 mod stress;
