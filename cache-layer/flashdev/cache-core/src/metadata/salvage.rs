@@ -220,8 +220,8 @@ impl<S: FlashStore> Remains<'_, S> {
             }];
         }
         // A session of which nothing else is left, either: its journal's beginning would show it.
-        let hidden = |&which: &usize| {
-            self.lost[which] && !matches!(self.journals[which].place(0), Place::Record(..))
+        let hidden = |&which: &u64| {
+            self.lost[which as usize] && !matches!(self.place(which, 0), Place::Record(..))
         };
         if [0, 1].iter().any(hidden) {
             return Vec::new();
@@ -411,8 +411,17 @@ impl<S: FlashStore> Remains<'_, S> {
         &self.journals[(generation % 2) as usize]
     }
 
-    fn event(&self, generation: u64, at: usize) -> Option<Event> {
+    /// What is at a place of the journal that the generation would use; a record of a generation that
+    /// would not was put there by mistake.
+    fn place(&self, generation: u64, at: usize) -> Place {
         match self.journal(generation).place(at) {
+            Place::Record(of, _) if of % 2 != generation % 2 => Place::Damaged,
+            place => place,
+        }
+    }
+
+    fn event(&self, generation: u64, at: usize) -> Option<Event> {
+        match self.place(generation, at) {
             Place::Record(of, event) if of == generation => Some(event),
             _ => None,
         }
@@ -431,7 +440,7 @@ impl<S: FlashStore> Remains<'_, S> {
     fn is_end(&self, generation: u64, at: usize) -> bool {
         let journal = self.journal(generation);
         at >= journal.places()
-            || match journal.place(at) {
+            || match self.place(generation, at) {
                 Place::Record(of, _) => of < generation,
                 Place::Nothing => at % RECORDS_PER_SECTOR != 0,
                 Place::Damaged => false,
@@ -448,7 +457,7 @@ impl<S: FlashStore> Remains<'_, S> {
 
     /// Whether the superblock itself shows that no record followed on it.
     fn is_closed(&self, past: &Past) -> bool {
-        let first = self.journal(past.generation).place(0);
+        let first = self.place(past.generation, 0);
         past.closed && self.used(past.generation) == 0 && !matches!(first, Place::Damaged)
     }
 
@@ -456,7 +465,7 @@ impl<S: FlashStore> Remains<'_, S> {
     fn has_no_next(&self, generation: u64) -> bool {
         let journal = self.journal(generation);
         self.used(generation) < journal.places()
-            || matches!(self.journal(generation + 1).place(0), Place::Record(..))
+            || matches!(self.place(generation + 1, 0), Place::Record(..))
     }
 
     /// The number of records that the next journal follows on; what is lost of it counts for

@@ -173,9 +173,21 @@ fn damage(flash: &mut Flash, dice: &mut Dice) {
             _ => dice.below((all / SECTOR_BYTES) as u64) as usize * SECTOR_BYTES,
         };
         let end = all.min(start + sectors * SECTOR_BYTES);
-        match dice.below(3) {
+        match dice.below(4) {
             0 => flash.bytes[start..end].fill(0),
-            1 => {
+            // What belongs elsewhere. Not a superblock: one that says that the cache is empty was
+            // in both places once.
+            1 if start >= 8192 => {
+                let from = match dice.below(4) {
+                    0 => start - 4096,
+                    1 => start + 4096,
+                    2 => start - SECTOR_BYTES,
+                    _ => dice.below((all / SECTOR_BYTES) as u64) as usize * SECTOR_BYTES,
+                };
+                let from = from.min(all - (end - start));
+                flash.bytes.copy_within(from..from + end - start, start);
+            }
+            1 | 2 => {
                 for byte in &mut flash.bytes[start..end] {
                     *byte = dice.below(256) as u8;
                 }
@@ -380,5 +392,19 @@ fn assert_nothing_is_dirty(memory: &Memory, seed: u64) {
     for flash in [0, 1].map(|place| lose_superblock(&flash, place)) {
         let found = salvage(&flash, &session(true, 1)).unwrap();
         assert!(found.dirty.is_empty(), "seed {seed}: {:?}", found.dirty);
+    }
+}
+
+#[test]
+fn a_superblock_in_the_others_place_says_nothing() {
+    let (flash, truth) = well_known();
+    for place in [0, 4096] {
+        let mut flash = flash.clone();
+        flash
+            .bytes
+            .copy_within(place..place + SECTOR_BYTES, 4096 - place);
+        let found = salvage(&flash, &session(true, 1)).unwrap();
+        assert_eq!(found.superblocks_lost, 1);
+        check(&flash, &session(true, 1), &truth, 0);
     }
 }
