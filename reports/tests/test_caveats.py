@@ -22,6 +22,7 @@ def test_the_complete_run() -> None:
         "EMULATED_CPU",
         "TIME_SCALED",
         "MODELLED_STORAGE",
+        "SHORT_RAMPUP",
         "FAILED_TRANSACTIONS",
         "NOT_AUDITED",
     }
@@ -32,6 +33,7 @@ def test_the_plain_run() -> None:
         "NO_INTERVAL",
         "CPU_BOUND",
         "FEW_REPEATS",
+        "SHORT_RAMPUP",
         "FAILED_TRANSACTIONS",
         "NOT_AUDITED",
     }
@@ -138,13 +140,16 @@ def test_thresholds_are_open_at_their_figure() -> None:
     assert not codes(document) & {"CPU_BOUND", "WARMUP_SLOW"}
 
 
-def test_a_window_of_some_seconds_is_named() -> None:
+@pytest.mark.parametrize(("seconds", "short"), [(6.2, "6"), (12.0, "12"), (29.4, "29"), (30, "")])
+def test_a_window_shorter_than_is_advised_is_named(seconds: float, short: str) -> None:
     arms = [dict(arm) for arm in RAW["arms"]]
     arms[0]["repeats"] = [dict(repeat) for repeat in arms[0]["repeats"]]
-    arms[0]["repeats"][0] |= {"duration_s": 6.2}
+    arms[0]["repeats"][0] |= {"duration_s": seconds}
     document = documents.changed(documents.complete(), arms=arms)
-    (found,) = [one for one in caveats.derive(document) if one.code == "SHORT_WINDOW"]
-    assert "only 6 s were measured" in found.text
+    found = [one for one in caveats.derive(document) if one.code == "SHORT_WINDOW"]
+    assert len(found) == bool(short)
+    assert all(f"only {short} s were measured" in one.text for one in found)
+    assert all("Measure for 30 s or more" in one.advice for one in found)
 
 
 def test_every_code_has_text_and_advice() -> None:

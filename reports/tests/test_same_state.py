@@ -18,6 +18,7 @@ from tests import documents
 PUBLISHED = Path(__file__).parents[1] / "published"
 DEMO = "20261123-164110-demo"
 TRANSACTIONS = 1000
+MB = 10**6
 
 
 def published(name: str) -> RunDocument:
@@ -190,9 +191,106 @@ def test_one_arm_has_nothing_to_be_compared_with() -> None:
 def test_windows_of_a_curve_are_compared_at_the_same_number_of_users() -> None:
     said = text(published("20261123-165615-curve"), "WORK_DIFFERS")
     assert "baseline with 64 users, repeat 2, wrote 5.4 where accelerated wrote 9.4" in said
-    assert "baseline with 1 user, repeat 1, read 38.9" in said
+    assert "baseline with 1 user, repeat 1, read 38.9 where all-flash read 17.1" in said
     assert said.count("repeat") == same_state.NAMED
     assert " more windows" in said
+
+
+def reading(
+    mb_per_s: float | None, rampup_s: float = 30, orders_before: int | None = None
+) -> Callable[[Repeat], Repeat]:
+    count = None if mb_per_s is None else round(mb_per_s * 60 * MB)
+    of_server = ServerIo(seconds=60, read_bytes=count)
+    changes = {"server_io": of_server, "rampup_s": rampup_s, "orders_before": orders_before}
+    return lambda one: one.model_copy(update=changes)
+
+
+def buffered(buffers_mb: float, arms: dict[str, Callable[[Repeat], Repeat]]) -> RunDocument:
+    """Of a larger database, without a probe."""
+    document = documents.complete()
+    assert document.database is not None
+    database = document.database.model_copy(update={"buffers_bytes": round(buffers_mb * MB)})
+    names = ("baseline", "accelerated", "all-flash")
+    all_arms = {name: reading(1000) for name in names} | arms
+    return changed(document.model_copy(update={"database": database, "warmup": None}), all_arms)
+
+
+def test_the_published_demo_opened_its_windows_before_the_buffers_were_full() -> None:
+    """48.2 MiB at 690 pages a second are 9 s; the ramp-up was 3 s."""
+    said = text(published(DEMO), "SHORT_RAMPUP")
+    assert "hold (48.2 MiB)" in said
+    assert "baseline, 3 of 3 windows (at worst 3.0 s of the 9.0 s that takes)" in said
+    assert "accelerated" not in said
+    assert "all-flash" not in said
+    assert text(published(DEMO), "RAMPUP_UNKNOWN") == ""
+
+
+@pytest.mark.parametrize(("buffers_mb", "short"), [(299, False), (301, True)])
+def test_the_buffers_have_to_be_read_once_before(buffers_mb: float, short: bool) -> None:
+    said = text(buffered(buffers_mb, {"baseline": reading(10)}), "SHORT_RAMPUP")
+    assert ("baseline, 3 of 3 windows" in said) == short
+
+
+def test_the_probe_of_a_warmed_cache_is_a_preparation() -> None:
+    slow = {"accelerated": reading(10), "baseline": reading(10)}
+    document = buffered(800, slow)
+    assert "accelerated" in text(document, "SHORT_RAMPUP")
+    warmed = document.model_copy(update={"warmup": documents.complete().warmup})
+    said = text(warmed, "SHORT_RAMPUP")
+    assert "accelerated" not in said, "30 s of ramp-up and 60 s of the probe"
+    assert "baseline, 3 of 3 windows (at worst 30 s of the 1 min 20 s that takes)" in said
+
+
+def test_no_more_is_to_be_read_than_there_is() -> None:
+    document = buffered(800, {"baseline": reading(10)})
+    assert document.database is not None
+    small = document.database.model_copy(update={"bytes": 200 * MB})
+    assert text(document, "SHORT_RAMPUP")
+    assert text(document.model_copy(update={"database": small}), "SHORT_RAMPUP") == ""
+
+
+def test_a_server_that_reads_nothing_has_all_it_needs() -> None:
+    document = buffered(800, {"baseline": reading(0)})
+    assert text(document, "SHORT_RAMPUP") == ""
+    assert text(document, "RAMPUP_UNKNOWN") == ""
+
+
+def test_earlier_windows_of_a_curve_fill_the_buffers() -> None:
+    """As they did: only windows that opened a turn wrote less than those after them."""
+    said = text(published("20261123-165615-curve"), "SHORT_RAMPUP")
+    assert "baseline, 3 of 14 windows (at worst 3.0 s of the 33 s that takes)" in said
+
+
+@pytest.mark.parametrize(
+    ("baseline", "buffers_mb"),
+    [(reading(None), 800), (without, 800), (reading(10), 0)],
+    ids=["not counted", "no counts", "no size"],
+)
+def test_a_ramp_up_is_not_judged_without_figures(
+    baseline: Callable[[Repeat], Repeat], buffers_mb: float
+) -> None:
+    document = buffered(buffers_mb, {"baseline": baseline})
+    assert text(document, "SHORT_RAMPUP") == ""
+    assert "missing for baseline" in text(document, "RAMPUP_UNKNOWN")
+    assert text(document, "RAMPUP_UNKNOWN").count("baseline") == 1
+
+
+@pytest.mark.parametrize(("other", "known"), [(None, False), (5, False), (4, True)])
+def test_a_curve_whose_order_is_not_known_is_not_judged(other: int | None, known: bool) -> None:
+    document = buffered(100, {"baseline": reading(10, orders_before=5)})
+    baseline = document.arms[0]
+    curve = tuple(reading(10, orders_before=other)(one) for one in baseline.repeats)
+    arms = (baseline.model_copy(update={"curve": curve}), *document.arms[1:])
+    said = text(document.model_copy(update={"arms": arms}), "RAMPUP_UNKNOWN")
+    assert (said == "") == known
+
+
+@pytest.mark.parametrize(
+    "name", ["20261121-220932-demo", "20261121-232218-zdxl-2014", "20261122-215748-curve"]
+)
+def test_ramp_ups_of_older_runs_are_not_known(name: str) -> None:
+    assert text(published(name), "SHORT_RAMPUP") == ""
+    assert "missing for baseline" in text(published(name), "RAMPUP_UNKNOWN")
 
 
 def test_every_report_says_it() -> None:

@@ -25,7 +25,7 @@ from . import answer, power, same_state
 
 REPEATS_WANTED = 3
 UNSTEADY_NAMED = 4
-WINDOW_WANTED_S = 10.0
+WINDOW_WANTED_S = 30
 STEAL_BORNE = 0.05
 OTHERS_BORNE = 0.1
 MEMORY_FACTOR = 2  # buffers of half a database serve much of what is read twice
@@ -133,7 +133,13 @@ class Code(Enum):
     SHORT_WINDOW = (
         "Short windows: only {which} were measured. A stall of a few seconds falls wholly inside or"
         " outside of such a window, and the interval understates the spread.",
-        "Measure for half a minute or more (duration_s).",
+        f"Measure for {WINDOW_WANTED_S} s or more (duration_s).",
+    )
+    SHORT_RAMPUP = (
+        "Short ramp-up: at the rate of its windows, a server had not read as much as its buffers"
+        " hold ({buffers}) when they opened: {which}. Until its buffers are full it reads more and"
+        " writes back less.",
+        "Lengthen the ramp-up (rampup_s) to the time that this takes.",
     )
     NOT_STEADY = (
         "Not steady within the window: {which}.",
@@ -169,6 +175,11 @@ class Code(Enum):
         "Not known whether the arms did the same work per transaction: the server's own counts of"
         " pages are missing for {which}.",
         "Run it again on a server that counts them, with a login that may see them.",
+    )
+    RAMPUP_UNKNOWN = (
+        "Not known whether the server's buffers were full when windows opened, as the bytes that it"
+        " read, the size of its buffers or the order of the windows is missing for {which}.",
+        "Run it again on a server that counts what it reads, with a login that may see it.",
     )
     NOT_AUDITED = (
         "Results are TPROC-C (NOPM, TPM) and TPROC-H (seconds), derived from TPC-C and TPC-H;"
@@ -296,6 +307,7 @@ def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
     shortest = min((repeat.duration_s for arm in arms for repeat in arm.repeats), default=None)
     if shortest is not None and shortest < WINDOW_WANTED_S:
         yield Code.SHORT_WINDOW.fill(which=f"{shortest:.0f} s")
+    yield from _of_ramp_ups(document)
     yield from _of_work(document)
     yield from _of_steadiness(arms)
     skipped = [
@@ -331,6 +343,16 @@ def _of_work(document: RunDocument) -> Iterator[Caveat]:
     unknown = same_state.unknown(document)
     if unknown:
         yield Code.WORK_UNKNOWN.fill(which=words.listed(unknown))
+
+
+def _of_ramp_ups(document: RunDocument) -> Iterator[Caveat]:
+    found = same_state.ramp_ups(document)
+    short, unknown = same_state.too_short(found), same_state.not_reckoned(found)
+    if short and document.database is not None:
+        buffers = words.size(document.database.buffers_bytes)
+        yield Code.SHORT_RAMPUP.fill(buffers=buffers, which="; ".join(short))
+    if unknown:
+        yield Code.RAMPUP_UNKNOWN.fill(which=words.listed(unknown))
 
 
 def _of_steadiness(arms: list[Arm]) -> Iterator[Caveat]:

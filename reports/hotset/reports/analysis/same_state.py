@@ -4,6 +4,9 @@ The same workload on the same rows, with the same buffers, needs as many pages p
 each arm. Where it did not, a factor tells of that as well as of the storage. Reads and writes are
 compared apart and in each repeat: a server that still fills its buffers reads more and writes less,
 which the sum hides, and so may a mean. `in-memory` has other buffers: it is not compared.
+
+Buffers are full, at the earliest, when the server has read as much as they hold. How long that
+takes is reckoned at the rate of the window itself, the only one that is on record.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Literal, TypeAlias
 
 from ..model import words
 from ..model.base import ArmName
-from ..model.document import Arm, RunDocument
+from ..model.document import CACHED_ARMS, Arm, RunDocument
 from ..model.windows import Repeat
 
 AGREED = 0.05
@@ -46,6 +49,23 @@ class Difference:
         by = f" ({_by(self.here / self.there - 1)})" if self.there else ""
         verb = _VERB[self.direction]
         return f"{verb} {self.here:.1f} where {self.other} {verb} {self.there:.1f}{by}"
+
+
+@dataclass(frozen=True, slots=True)
+class RampUp:
+    """What a server read before a window.
+
+    :ivar given_s: for how long, at the window's rate.
+    :ivar needed_s: how long it takes to read as much as its buffers hold; None: not known.
+    """
+
+    arm: ArmName
+    given_s: float
+    needed_s: float | None
+
+    @property
+    def short(self) -> bool:
+        return self.needed_s is not None and self.given_s < self.needed_s
 
 
 def compared(document: RunDocument) -> list[Arm]:
@@ -112,6 +132,83 @@ def per_transaction(one: Repeat, direction: Direction) -> float | None:
     io, done = one.server_io, _transactions(one)
     count = None if io is None else io.reads if direction == "reads" else io.writes
     return count / done if count is not None and done > 0 else None
+
+
+def ramp_ups(document: RunDocument) -> list[RampUp]:
+    """Of every window, a curve's as well."""
+    size = _to_fill(document)
+    return [
+        _ramp_up(document, arm, one, size)
+        for arm in compared(document)
+        for one in (*arm.repeats, *arm.curve)
+    ]
+
+
+def too_short(found: list[RampUp]) -> list[str]:
+    """By arm, with the worst of its windows."""
+    said = []
+    for arm in dict.fromkeys(one.arm for one in found):
+        of_arm = [one for one in found if one.arm == arm]
+        short = [(one.given_s, one.needed_s) for one in of_arm if one.short and one.needed_s]
+        if short:
+            given, needed = min(short, key=lambda each: each[0] / each[1])
+            windows = words.plural(len(of_arm), "window")
+            said.append(
+                f"{arm}, {len(short)} of {windows} (at worst {words.duration(given)} of the"
+                f" {words.duration(needed)} that takes)"
+            )
+    return said
+
+
+def not_reckoned(found: list[RampUp]) -> list[str]:
+    """Arms with windows of which it is not known."""
+    return list(dict.fromkeys(one.arm for one in found if one.needed_s is None))
+
+
+def _to_fill(document: RunDocument) -> int | None:
+    """Bytes until a server's buffers are full, or hold the whole database."""
+    database = document.database
+    if database is None or not database.buffers_bytes:
+        return None
+    return min(database.buffers_bytes, database.bytes or database.buffers_bytes)
+
+
+def _ramp_up(document: RunDocument, arm: Arm, one: Repeat, size: int | None) -> RampUp:
+    rate, before = _read_rate(one), _read_before(arm, one)
+    if size is None or rate is None or before is None:
+        return RampUp(arm.name, one.rampup_s, None)
+    if rate == 0:  # It had all that it needed.
+        return RampUp(arm.name, one.rampup_s, 0.0)
+    given = one.rampup_s + _probed_s(document, arm, one) + before / rate
+    return RampUp(arm.name, given, size / rate)
+
+
+def _read_rate(one: Repeat) -> float | None:
+    """Bytes a second."""
+    io = one.server_io
+    return io.read_bytes / io.seconds if io is not None and io.read_bytes is not None else None
+
+
+def _read_before(arm: Arm, one: Repeat) -> float | None:
+    """Bytes that earlier windows of a curve read: all of a repeat run on the same server, and each
+    adds orders. None: not known."""
+    total, opened = 0.0, one.orders_before
+    for other in (*arm.repeats, *arm.curve):
+        if other is one or other.repeat != one.repeat:
+            continue
+        rate, earlier = _read_rate(other), other.orders_before
+        if rate is None or opened is None or earlier is None or earlier == opened:
+            return None
+        if earlier < opened:
+            total += rate * (other.rampup_s + other.duration_s)
+    return total
+
+
+def _probed_s(document: RunDocument, arm: Arm, one: Repeat) -> float:
+    """A cache that was warmed up is probed with the full load on the same server."""
+    if arm.name not in CACHED_ARMS or document.warmup is None:
+        return 0.0
+    return fsum(each.probe_seconds for each in document.warmup.repeats if each.repeat == one.repeat)
 
 
 def _transactions(one: Repeat) -> float:
