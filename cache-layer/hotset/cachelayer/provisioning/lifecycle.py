@@ -16,6 +16,7 @@ from ..common.errors import Remedy, RequestError
 from ..common.units import Blocks
 from ..hosts.base import CommandError, CommandTimeoutError, Machine
 from ..stats import tracepoints
+from ..tiers import userspace_service
 from ..tiers.base import MetadataDamagedError, Report, TierFailedError
 from ..tiers.bcache import Bcache
 from ..tiers.dmcache import DmCache
@@ -384,6 +385,18 @@ def _mend(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> str:
 
     :raises MetadataDamagedError: it cannot be mended.
     """
+    if isinstance(tier, Userspace):
+        raise TierRefusedError(
+            "repair does not write back what a cache in user space still holds: `flashdev salvage`"
+            f" tells what is provably dirty, and with --write writes it to {disk.origin}. Its"
+            " options are those from --origin to --block in"
+            f" {userspace_service.script_of(disk.name)}. Nothing was changed",
+            Remedy(
+                f"get {disk.origin} back without what is only on the flash",
+                "tier detach",
+                {"disk": disk.name, "flash_is_dead": True, "yes": True},
+            ),
+        )
     if not isinstance(tier, DmCache):
         raise MetadataDamagedError(f"{disk.kind} has no repair of its own")
     try:
