@@ -219,3 +219,12 @@ def inner(place: Place) -> list[tuple[str, str]]:
     return [
         (one.name, one.table(place.flash)) for one in (place.slice("meta"), place.slice("cache"))
     ]
+
+
+def test_what_lies_on_an_origin_is_known_by_its_uuid(there: OnFiles) -> None:
+    boot = flashdev.program(HERE).with_name(program.NAME)
+    argv = [str(boot), "content", str(there.origin)]
+    assert HERE.run(argv).stdout.strip() == ""
+    uuid = "5f3c9f4e-7a0e-4d8e-9d53-0a1f1c7f4b00"
+    HERE.run(["mke2fs", "-q", "-F", "-t", "ext4", "-U", uuid, str(there.origin)])
+    assert HERE.run(argv).stdout.strip() == uuid.replace("-", "")

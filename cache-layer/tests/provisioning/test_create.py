@@ -18,7 +18,7 @@ from hotset.cachelayer.hosts.dry_run import DryRun, only_reads
 from hotset.cachelayer.provisioning import adopt, room, sizing, state
 from hotset.cachelayer.provisioning import cache_device as cards
 from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning.boot import fstab, mounts
+from hotset.cachelayer.provisioning.boot import fstab, mounts, startup
 from hotset.cachelayer.provisioning.cache_device import CardError
 from hotset.cachelayer.provisioning.create import CreateRequest
 from hotset.cachelayer.provisioning.identity import origin, reservation
@@ -683,3 +683,37 @@ def test_a_tier_that_stands_keeps_its_reservation_whatever_fails_afterwards(
     with pytest.raises(CommandError):
         creation.create(there, WANTED, False, lambda _: None)
     assert given
+
+
+def nameless(content: str) -> Keeping:
+    """A server whose slow disk has no number of its own."""
+    there = server(**{"hotset-boot content": content})
+
+    def lsblk() -> str:
+        size = GIB if "vdb" in there.calls[-1].line else 2 * GIB
+        return json.dumps({"blockdevices": [{"name": "sda", "size": size, "mountpoints": []}]})
+
+    there.answers["lsblk"] = lsblk
+    return there
+
+
+def test_writes_are_not_held_back_from_a_disk_that_no_boot_would_know() -> None:
+    """Another one may have its name then."""
+    there = nameless("\n")
+    with pytest.raises(
+        DeviceRefusedError, match=r"virtio-slow has no World.* write-back"
+    ) as refused:
+        creation.create(there, WANTED, False, lambda _: None)
+    assert refused.value.field == "origin"
+    assert refused.value.remedies[0].parameters == {"mode": "writethrough"}
+    assert not [line for line in made(there) if "dmsetup" in line or "of=/dev/disk" in line]
+    creation.create(there, replace(WANTED, mode="writethrough"), False, lambda _: None)
+    creation.create(nameless("5f3c\n"), WANTED, False, lambda _: None)
+
+
+def test_a_unit_is_not_written_for_a_disk_that_no_boot_would_know() -> None:
+    for unit in (True, False):
+        startup.check(nameless("5f3c\n"), "oltp", "dm-cache", ORIGIN, True, unit)
+    startup.check(nameless("\n"), "oltp", "dm-cache", ORIGIN, True)
+    with pytest.raises(DeviceRefusedError, match="cannot have a unit"):
+        startup.check(nameless("\n"), "oltp", "dm-cache", ORIGIN, True, unit=True)

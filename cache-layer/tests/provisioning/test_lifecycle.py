@@ -605,3 +605,13 @@ def test_a_flash_that_was_given_up_is_not_believed_when_it_comes_back() -> None:
 def test_device_units_are_escaped_as_systemd_does() -> None:
     name = systemd_unit.device_unit(PurePosixPath("/dev/disk/by-id/scsi-3a b"))
     assert name == "dev-disk-by\\x2did-scsi\\x2d3a\\x20b.device"
+
+
+def test_a_disk_that_no_boot_would_know_stays_in_write_through() -> None:
+    found = with_mode("writethrough")
+    there = server(**{"hotset-boot content": "\n"})
+    with pytest.raises(DeviceRefusedError, match="cannot have write-back") as refused:
+        retune(there, *found, None, "writeback", nothing, nothing)
+    assert refused.value.field == "mode"
+    assert not [line for line in there.commands if "reload" in line]
+    retune(there, *with_mode("writeback"), None, "writeback", nothing, nothing)

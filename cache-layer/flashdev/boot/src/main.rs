@@ -69,6 +69,8 @@ enum Verb {
     },
     /// Put down that this computer was started.
     Boot,
+    /// Print the UUID of what lies on an origin; nothing if that is not known.
+    Content { origin: PathBuf },
     /// Print what would be made of a disk, as JSON.
     Plan {
         #[command(flatten)]
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Verb::Decide(which) => (which.disk.as_str(), show(which)),
         Verb::Mark { which, word } => (which.disk.as_str(), mark(which, *word)),
         Verb::Boot => ("", boots::note()),
+        Verb::Content { origin } => ("", content(origin)),
         Verb::Plan { which, origin_size } => (which.disk.as_str(), plan(which, *origin_size)),
     };
     match done {
@@ -335,6 +338,12 @@ fn mark(which: &Which, word: Left) -> Result<()> {
     };
     let _ = boots::note();
     Found::read(which)?.mark(word)
+}
+
+fn content(origin: &Path) -> Result<()> {
+    let found = structures::find(&Medium::open(origin, false)?)?;
+    println!("{}", found.content);
+    Ok(())
 }
 
 fn plan(which: &Which, origin_size: u64) -> Result<()> {

@@ -25,7 +25,7 @@ from ..tiers import userspace
 from ..tiers.base import TierKind, TierSpec, WriteMode
 from . import cache_device as cards
 from . import prerequisites, room, sizing
-from .boot import fstab, program, startup, systemd_unit, udev
+from .boot import fstab, program, proof, startup, systemd_unit, udev
 from .cache_device import Card, CardError, Disk
 from .identity import origin as origins
 from .identity import reservation
@@ -407,6 +407,9 @@ def _allocated(
 ) -> tuple[Card, Disk]:
     """The card with the volume, and the disk with its parts of the flash; nothing is written."""
     spec = chosen.spec
+    if spec.mode == "writeback":
+        through = Remedy("hold no writes back", parameters={"mode": "writethrough"})
+        proof.require(machine, wanted.origin, "write-back", "origin", through)
     if card is None:
         name = cards.new_name(machine)
         made_by: Literal["mapper", "loop"] = "loop" if wanted.kind == "userspace" else "mapper"

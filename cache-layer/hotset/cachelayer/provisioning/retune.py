@@ -13,7 +13,7 @@ from ..hosts.base import Machine
 from ..tiers.base import WriteMode
 from ..tiers.policies import POLICIES
 from . import cache_device as cards
-from .boot import systemd_unit
+from .boot import proof, systemd_unit
 from .cache_device import Card, CardError, Disk
 from .lifecycle import OnFlush, Say, active
 
@@ -41,6 +41,8 @@ def retune(
         systemd_unit.renew(machine, card, disk)
         say(f"{disk.device} has policy {wanted.policy} and mode {wanted.mode}: nothing changed")
         return disk
+    if mode == "writeback" != disk.spec.mode:
+        proof.require(machine, disk.origin, "write-back", "mode")
     before, disk = disk, replace(disk, spec=wanted)
     changed = card.with_disk(disk)
     # Wherever it is cut short, what a boot does fits writes that are on the flash alone.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from ...block import flashdev
@@ -60,6 +60,12 @@ def decide(machine: Machine, card: Card, disk: Disk) -> Verdict:
     """Of a disk that is down, and whose label says what the card does."""
     argv = command(machine, card, disk, "decide")
     return Verdict(**json.loads(machine.run(argv, timeout_s=_TIMEOUT_S).stdout))
+
+
+def content(machine: Machine, origin: PurePosixPath) -> str:
+    """The UUID of what lies on an origin, by which a boot knows one without numbers; empty: it does
+    not."""
+    return machine.run([on(machine), "content", str(origin)]).stdout.strip()
 
 
 def stop(machine: Machine, card: Card, disk: Disk) -> None:

@@ -10,17 +10,24 @@ from ...hosts.base import Machine
 from ...tiers.base import TierKind
 from ..cache_device import Card, CardError, Disk, device_of
 from ..identity import origin as origins
-from . import fstab, mounts, systemd_unit
+from . import fstab, mounts, proof, systemd_unit
 from .mounts import Mounting
 
 Say = Callable[[str], None]
 
 
 def check(
-    machine: Machine, disk: str, kind: TierKind, origin: PurePosixPath, yes: bool
+    machine: Machine,
+    disk: str,
+    kind: TierKind,
+    origin: PurePosixPath,
+    yes: bool,
+    unit: bool = False,
 ) -> tuple[fstab.Entry, ...]:
     """What of /etc/fstab :func:`set_up` will change.
 
+    :param unit: the disk gets one in any case, not only where an entry is to require it.
+    :raises DeviceRefusedError: a unit would not know the origin after a reboot.
     :raises CardError: an entry would mount the origin past the tier, and ``yes`` is not or it
         cannot be changed; or something else would, which hotset does not change.
     """
@@ -35,6 +42,8 @@ def check(
         )
     if found.entries:
         fstab.require_writable(machine)
+    if found.entries or unit:
+        proof.require(machine, origin, "a unit that activates it at boot", "origin")
     return found.entries
 
 
