@@ -202,6 +202,28 @@ def test_two_at_once_on_one_database_are_refused(tpcc: Tpcc, database: PostgresD
 
 
 @database_needed
+def test_nothing_is_removed_where_it_is_not_known_who_uses_it(
+    database: PostgresDatabase, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lock, report = "FUNCTION pg_try_advisory_lock(int, int)", Reporter()
+    blind = replace(database, user="blind")
+    with closing(database.session()) as owner:
+        owner.script(f"CREATE ROLE blind LOGIN PASSWORD '{PASSWORD}'")
+        owner.script(f"REVOKE EXECUTE ON {lock} FROM PUBLIC")
+        try:
+            with (
+                pytest.raises(alone.DatabaseInUse, match=r"is not known: .*permission denied"),
+                alone.on(blind, ownership.TPCC, report, removes=True),
+            ):
+                pytest.fail("it may be another's")
+            with alone.on(blind, ownership.TPCC, report):
+                pass  # a run removes nothing
+            assert "is not known: " in capfd.readouterr().err
+        finally:
+            owner.script(f"GRANT EXECUTE ON {lock} TO PUBLIC; DROP ROLE blind")
+
+
+@database_needed
 def test_fresh_runs_begin_alike_and_leave_the_database_as_it_was(
     tpcc: Tpcc, database: PostgresDatabase
 ) -> None:

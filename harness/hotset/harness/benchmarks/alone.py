@@ -22,28 +22,34 @@ from .ownership import Kit
 
 
 class DatabaseInUse(PrerequisiteError):
-    """Somebody else runs, loads or removes the same benchmark there."""
+    """Somebody else runs, loads or removes the same benchmark there, or may do so."""
 
 
 @contextmanager
-def on(database: SqlDatabase, kit: Kit, report: Reporter) -> Iterator[None]:
+def on(database: SqlDatabase, kit: Kit, report: Reporter, removes: bool = False) -> Iterator[None]:
     """Have the benchmark's tables to oneself; nobody may be able to tell, which is said.
 
+    :param removes: what is there: then it has to be known that nobody uses it.
     :raises DatabaseInUse: somebody else has.
     """
     with closing(database.session()) as session:
-        _take(session, database.engine, kit, report)
+        _take(session, database.engine, kit, report, removes)
         yield
 
 
-def _take(session: Session, engine: str, kit: Kit, report: Reporter) -> None:
+def _take(session: Session, engine: str, kit: Kit, report: Reporter, removes: bool) -> None:
     whose = f"process {os.getpid()} of {socket.gethostname()}".replace("'", "")
     try:
-        ((is_taken,),) = session.query(
-            sql(engine, "take_benchmark").format(benchmark=kit.word, whose=whose)
-        )
+        session.script(sql(engine, "keep_session").format(whose=whose))
+        ((is_taken,),) = session.query(sql(engine, "take_benchmark").format(benchmark=kit.word))
     except Aborted as error:
-        report.warn(f"whether anybody else runs {kit.title} on this database is not known: {error}")
+        unknown = f"whether anybody else runs {kit.title} on this database is not known: {error}"
+        if removes:
+            raise DatabaseInUse(
+                f"{unknown}. What is removed would end their run: take a role that may ask, or"
+                " remove the tables yourself once nobody uses them"
+            ) from None
+        report.warn(unknown)
         return
     if not is_taken:
         raise DatabaseInUse(

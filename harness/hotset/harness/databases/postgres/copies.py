@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -93,19 +93,12 @@ def of(database: PostgresDatabase, report: Says) -> Iterator[PostgresDatabase]:
             _remove(copy, server, report)
             raise
     try:
-        _keep(keeper)
+        keeper.script(sql("postgres", "keep_session").format(whose="keeps the copy of a run"))
         _take_over_settings(copy, report)
         _leave_alone(copy.database, report)
         yield copy.database
     finally:
         _end(copy, keeper, report)
-
-
-def _keep(keeper: PostgresSession) -> None:
-    """Its session, which shows that the copy is in use, stays for as long as the run."""
-    with suppress(Aborted):  # before PostgreSQL 14 nothing ends an idle session
-        keeper.script("SET idle_session_timeout = 0")
-    keeper.script("SET application_name = 'hotset: keeps the copy of a run'")
 
 
 def _end(copy: _Copy, keeper: PostgresSession, report: Says) -> None:

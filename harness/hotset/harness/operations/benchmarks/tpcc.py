@@ -84,7 +84,7 @@ def build(request: Build, context: Context) -> Lines:
             field="replace",
         )
     database, report = _database(request), context.report
-    with alone.on(database, ownership.TPCC, report):
+    with alone.on(database, ownership.TPCC, report, removes=request.replace):
         if request.driver == "hammerdb":
             results = workload.build_by_hammerdb(database, request.warehouses, report)
         else:
@@ -339,7 +339,7 @@ def drop(request: Drop, context: Context) -> Lines:
     from ...benchmarks import alone, ownership
 
     database = _database(request)
-    with alone.on(database, ownership.TPCC, context.report):
+    with alone.on(database, ownership.TPCC, context.report, removes=True):
         dropped = ownership.drop(database, ownership.TPCC)
     context.message(f"dropped {', '.join(dropped) or 'nothing: there was none'}")
     return Lines()

@@ -107,7 +107,7 @@ def build(request: Build, context: Context) -> Lines:
     if request.driver == "hammerdb" and request.replace:
         raise _not_hammerdb("replace")
     where, kit = _plain(request), ownership.TPCH
-    with alone.on(where, kit, report):
+    with alone.on(where, kit, report, removes=request.replace):
         found = ownership.holdings(where)
         ownership.require_free(found, kit, replacing=request.replace)
         with ownership.saying_what_stays(where, kit, report.say):
@@ -448,7 +448,7 @@ def drop(request: Drop, context: Context) -> Lines:
     from ...benchmarks import alone, ownership
 
     database = _plain(request)
-    with alone.on(database, ownership.TPCH, context.report):
+    with alone.on(database, ownership.TPCH, context.report, removes=True):
         dropped = ownership.drop(database, ownership.TPCH)
     context.message(f"dropped {', '.join(dropped) or 'nothing: there was none'}")
     return Lines()
