@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hotset.reports.analysis import caveats, same_state
+from hotset.reports.analysis import answer, caveats, same_state
 from hotset.reports.model.document import Arm, RunDocument
 from hotset.reports.model.windows import Repeat, ServerIo
 from hotset.reports.render import html, markdown, terminal
@@ -75,6 +75,9 @@ def test_the_published_demo_compares_servers_that_were_not_in_the_same_state() -
     assert "all-flash" not in said, "within 5 % of the accelerated arm"
     assert "At equal work the factor would be about 41×, not 45.1× (an estimate" in said
     assert "before its buffers were full" in said
+    # A CPU that was busy hides less of the factor than that adds.
+    assert "so it held that run back" in text(published(DEMO), "CPU_BOUND")
+    assert "CPU-bound" in answer.verdicts(published(DEMO))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ..model import words
 from ..model.base import ArmName
 from ..model.document import CACHED_ARMS, POLICY_ARMS, Arm, Factor, RunDocument
 from ..model.windows import Latency, Repeat
-from . import units
+from . import same_state, units
 
 ARM_ORDER: tuple[ArmName, ...] = (
     "baseline",
@@ -223,7 +223,8 @@ def verdicts(document: RunDocument) -> tuple[str, ...]:
     if factor is not None and not factor.significant:
         labels.append("not significant")
     if (factor is not None and factor.cpu_bound) or (accelerated and accelerated.cpu_bound):
-        labels.append("CPU-bound: factor understated")
+        differs = same_state.in_factor(same_state.differences(document))
+        labels.append("CPU-bound" if differs else "CPU-bound: factor understated")
     if document.state != "complete":
         labels.append(f"run {document.state}")
     return tuple(labels)

@@ -62,8 +62,8 @@ class Code(Enum):
         "Add repeats (three or more); until then claim no difference.",
     )
     CPU_BOUND = (
-        "CPU-bound: the server's CPU was {cpu} busy in the accelerated run, so the factor is "
-        "understated; the storage could have given more.",
+        "CPU-bound: the server's CPU was {cpu} busy in the accelerated run, so {what}; the storage "
+        "could have given more.",
         "Give the server more cores, or compare latencies instead of throughput.",
     )
     STOLEN = (
@@ -240,7 +240,10 @@ def _of_factor(document: RunDocument) -> Iterator[Caveat]:
     if cached:
         cpu = max(repeat.server_cpu for arm in cached for repeat in arm.repeats)
         if cpu > CPU_BOUND_SHARE or (factor is not None and factor.cpu_bound):
-            yield Code.CPU_BOUND.fill(cpu=words.percent(cpu, 0))
+            differs = same_state.in_factor(same_state.differences(document))
+            # What it hides of the factor may be less than what the other work adds.
+            what = "it held that run back" if differs else "the factor is understated"
+            yield Code.CPU_BOUND.fill(cpu=words.percent(cpu, 0), what=what)
 
 
 def _of_machine(machine: Machine) -> Iterator[Caveat]:

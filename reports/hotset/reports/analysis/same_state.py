@@ -121,10 +121,15 @@ def factor_at_equal_work(document: RunDocument, found: list[Difference]) -> floa
     accelerated, baseline = document.arm("accelerated"), document.arm("baseline")
     if factor is None or accelerated is None or baseline is None or baseline.cpu_bound:
         return None
-    if not any({one.arm, one.other} == {"accelerated", "baseline"} for one in found):
+    if not in_factor(found):
         return None
     fast, slow = _pages(accelerated), _pages(baseline)
     return factor.ratio * fast / slow if fast and slow else None
+
+
+def in_factor(found: list[Difference]) -> bool:
+    """Whether the two arms that the factor is of did not do the same work."""
+    return any({one.arm, one.other} == {"accelerated", "baseline"} for one in found)
 
 
 def per_transaction(one: Repeat, direction: Direction) -> float | None:

@@ -266,7 +266,7 @@ def _listed_factor(row: ListingRow) -> str:
     if row.significant is False:
         lines.append("not significant" if row.factor_ci_low is not None else "no interval")
     if row.cpu_bound:
-        lines.append("CPU-bound: understated")
+        lines.append("CPU-bound")
     return "\n".join(lines)
 
 
