@@ -63,6 +63,21 @@ def test_a_line_that_mounts_the_origin_is_found_by_whatever_name(line: str, beco
     assert there.files["/etc/fstab"][0].split("\n")[1] == line
 
 
+def test_an_fstab_of_thousands_of_lines_costs_a_few_commands_more() -> None:
+    """Each command is a round trip to a server."""
+    lines = [f"UUID=other-{number} /srv/{number} ext4" for number in range(5000)]
+    there = with_fstab(*lines[:2500], "UUID=1234-abcd /srv/db ext4", *lines[2500:])
+    (found,) = mounts.of(there, ORIGIN).entries
+    assert found.number == 2501
+    assert len(there.commands) < 50
+    text = there.files["/etc/fstab"][0]
+    fstab.rewrite(there, disk(), [found], UNIT)
+    changed = there.files["/etc/fstab"][0].split("\n")
+    assert [*changed[:2500], *changed[2502:]] == [*lines[:2500], *lines[2500:], ""]
+    fstab.restore(there, disk())
+    assert there.files["/etc/fstab"][0] == text
+
+
 def test_labels_differ_in_case_and_uuids_do_not() -> None:
     there = with_fstab("LABEL=My\\040Data /a ext4", "PARTLABEL=DB /b ext4", "UUID= /c ext4")
     assert mounts.of(there, ORIGIN) == mounts.Mounting()
