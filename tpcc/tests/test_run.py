@@ -160,7 +160,9 @@ def test_a_rate_is_kept_and_counted(driver: str, database: PostgresDatabase) -> 
     assert result.arrived is not None
     assert result.arrived.due == pytest.approx(400, abs=6 * 400**0.5)
     done = result.tpm * 4 / 60 + result.kinds["new_order"].rolled_back
-    assert done == pytest.approx(result.arrived.due, abs=OPTIONS.users + 1)
+    # What a busy computer does after the window, or has left from before it, waited for a user.
+    few = OPTIONS.users + 1 + result.arrived.late
+    assert done == pytest.approx(result.arrived.due, abs=few)
     assert result.arrived.skipped == 0
 
 
