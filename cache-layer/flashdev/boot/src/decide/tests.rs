@@ -1,0 +1,457 @@
+use super::*;
+use crate::origin::FileTimes;
+
+fn device(boot: &str, written: u64) -> Seen {
+    Seen {
+        fingerprint: "f".into(),
+        complete: true,
+        content: "uuid".into(),
+        boot: boot.into(),
+        written,
+        diskseq: Some(5),
+        written_in_this_boot: written > 0,
+        ..Seen::default()
+    }
+}
+
+fn file(boot: &str, changed: i128) -> Seen {
+    let file = FileTimes {
+        size: 1,
+        inode: 2,
+        mtime: changed,
+        ctime: changed,
+    };
+    Seen {
+        file: Some(file),
+        diskseq: None,
+        ..device(boot, 9)
+    }
+}
+
+fn facts(writeback: bool, word: Word, before: Seen, now: Seen) -> Facts {
+    Facts {
+        phase: "ready".into(),
+        writeback,
+        identity: Identity::Same,
+        record: Some(Record {
+            word,
+            seen: Some(before),
+        }),
+        now,
+        between: Some(0),
+    }
+}
+
+fn of(facts: &Facts) -> (Action, Answer) {
+    let verdict = decide(facts);
+    (verdict.action, verdict.origin)
+}
+
+/// Each way an origin can be found after an orderly end, with what is to come of it.
+fn orderly() -> Vec<(&'static str, Seen, Seen, Answer)> {
+    let opaque = |seen: Seen| Seen {
+        complete: false,
+        ..seen
+    };
+    let came_back = |seen: Seen| Seen {
+        diskseq: Some(6),
+        ..seen
+    };
+    let rewritten = |seen: Seen| Seen {
+        fingerprint: "g".into(),
+        ..seen
+    };
+    vec![
+        ("same boot", device("a", 7), device("a", 7), Answer::Same),
+        (
+            "same boot, more",
+            device("a", 7),
+            device("a", 8),
+            Answer::Changed,
+        ),
+        (
+            "same boot, opaque",
+            opaque(device("a", 7)),
+            opaque(device("a", 7)),
+            Answer::Same,
+        ),
+        (
+            "superblock",
+            device("a", 7),
+            rewritten(device("a", 7)),
+            Answer::Changed,
+        ),
+        (
+            "superblock, next boot",
+            device("a", 7),
+            rewritten(device("b", 0)),
+            Answer::Changed,
+        ),
+        ("next boot", device("a", 7), device("b", 0), Answer::Same),
+        (
+            "next boot, written",
+            device("a", 7),
+            device("b", 1),
+            Answer::Changed,
+        ),
+        (
+            "next boot, opaque",
+            opaque(device("a", 7)),
+            opaque(device("b", 0)),
+            Answer::Unknown,
+        ),
+        (
+            "became opaque",
+            device("a", 7),
+            opaque(device("b", 0)),
+            Answer::Unknown,
+        ),
+        (
+            "no boot id",
+            opaque(device("", 7)),
+            opaque(device("", 0)),
+            Answer::Unknown,
+        ),
+        (
+            "came back",
+            device("a", 7),
+            came_back(device("a", 0)),
+            Answer::Same,
+        ),
+        (
+            "came back, written",
+            device("a", 7),
+            came_back(device("a", 9)),
+            Answer::Changed,
+        ),
+        (
+            "came back, opaque",
+            opaque(device("a", 7)),
+            came_back(opaque(device("a", 0))),
+            Answer::Unknown,
+        ),
+        ("file", file("a", 7), file("a", 7), Answer::Same),
+        (
+            "file, next boot",
+            opaque(file("a", 7)),
+            opaque(file("b", 7)),
+            Answer::Same,
+        ),
+        (
+            "file, newer",
+            opaque(file("a", 7)),
+            opaque(file("a", 8)),
+            Answer::Changed,
+        ),
+        (
+            "file, older",
+            opaque(file("a", 7)),
+            opaque(file("b", 6)),
+            Answer::Changed,
+        ),
+        (
+            "it was gone",
+            Seen::not_known(),
+            device("a", 7),
+            Answer::Unknown,
+        ),
+        (
+            "file for a device",
+            opaque(device("a", 7)),
+            opaque(file("a", 7)),
+            Answer::Unknown,
+        ),
+    ]
+}
+
+#[test]
+fn after_an_orderly_end_unknown_is_not_the_same() {
+    for (name, before, now, expected) in orderly() {
+        assert_eq!(compare(&before, &now).0, expected, "{name}");
+        for (writeback, word) in [
+            (false, Word::Clean),
+            (false, Word::Dirty),
+            (true, Word::Clean),
+        ] {
+            let facts = facts(writeback, word, before.clone(), now.clone());
+            let action = match expected {
+                Answer::Same => Action::Start,
+                Answer::Changed | Answer::Unknown => Action::Empty,
+            };
+            assert_eq!(
+                of(&facts),
+                (action, expected),
+                "{name}, {writeback}, {word:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn dirty_blocks_over_a_changed_or_unknown_origin_are_refused() {
+    for (name, before, now, expected) in orderly() {
+        let mut facts = facts(true, Word::Dirty, before, now);
+        facts.between = Some(1);
+        let action = match expected {
+            Answer::Same => Action::Start,
+            Answer::Changed | Answer::Unknown => Action::Refuse,
+        };
+        assert_eq!(of(&facts).0, action, "{name}");
+        facts.between = None;
+        assert_eq!(of(&facts).0, action, "{name}");
+    }
+}
+
+#[test]
+fn dirty_blocks_over_an_opaque_origin_are_used_in_the_very_next_boot() {
+    let opaque = |seen: Seen| Seen {
+        complete: false,
+        ..seen
+    };
+    let mut facts = facts(
+        true,
+        Word::Dirty,
+        opaque(device("a", 7)),
+        opaque(device("b", 0)),
+    );
+    assert_eq!(of(&facts), (Action::Start, Answer::Same));
+    facts.now = opaque(device("b", 3));
+    assert_eq!(of(&facts), (Action::Refuse, Answer::Changed));
+}
+
+#[test]
+fn after_a_crash_in_write_back() {
+    let refuse = |answer| (Action::Refuse, answer);
+    let start = (Action::Start, Answer::Same);
+    let cases = [
+        ("next boot", device("a", 7), device("b", 0), Some(0), start),
+        (
+            "written",
+            device("a", 7),
+            device("b", 1),
+            Some(0),
+            refuse(Answer::Changed),
+        ),
+        (
+            "a boot between",
+            device("a", 7),
+            device("b", 0),
+            Some(1),
+            refuse(Answer::Unknown),
+        ),
+        (
+            "not counted",
+            device("a", 7),
+            device("b", 0),
+            None,
+            refuse(Answer::Unknown),
+        ),
+        (
+            "no boot id",
+            device("", 7),
+            device("b", 0),
+            Some(0),
+            refuse(Answer::Unknown),
+        ),
+        (
+            "before the first write",
+            device("a", 7),
+            device("a", 7),
+            None,
+            start,
+        ),
+        (
+            "by other hands",
+            device("a", 7),
+            device("a", 9),
+            None,
+            refuse(Answer::Unknown),
+        ),
+        ("file", file("a", 7), file("a", 7), None, start),
+        (
+            "file, by other hands",
+            file("a", 7),
+            file("a", 8),
+            None,
+            refuse(Answer::Unknown),
+        ),
+    ];
+    for (name, before, mut now, between, expected) in cases {
+        // A superblock may have been written back: it says nothing.
+        now.fingerprint = "g".into();
+        let mut facts = facts(true, Word::Active, before, now);
+        facts.between = between;
+        assert_eq!(of(&facts), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_write_through_cache_begins_empty_after_a_crash() {
+    let facts = facts(false, Word::Active, device("a", 7), device("b", 0));
+    assert_eq!(of(&facts), (Action::Empty, Answer::Unknown));
+}
+
+#[test]
+fn a_disk_of_which_nobody_knows_how_it_was_left() {
+    let mut facts = facts(true, Word::Clean, device("a", 7), device("a", 7));
+    facts.record = None;
+    assert_eq!(of(&facts), (Action::Refuse, Answer::Unknown));
+    facts.writeback = false;
+    assert_eq!(of(&facts), (Action::Empty, Answer::Unknown));
+}
+
+#[test]
+fn a_record_of_an_earlier_hotset() {
+    let before = Seen::of_before("f", "a", 7);
+    let mut facts = facts(true, Word::Dirty, before.clone(), device("a", 7));
+    assert_eq!(of(&facts), (Action::Start, Answer::Same));
+    facts.now = device("b", 0);
+    facts.between = Some(1);
+    assert_eq!(of(&facts), (Action::Refuse, Answer::Unknown));
+    facts.record = Some(Record {
+        word: Word::Active,
+        seen: None,
+    });
+    facts.between = Some(0);
+    assert_eq!(of(&facts), (Action::Refuse, Answer::Unknown));
+}
+
+#[test]
+fn an_unfinished_disk_stays_down_and_says_what_ends_that() {
+    for (phase, words) in [
+        ("creating", "create it again"),
+        ("detaching", "detach it again"),
+        ("moving", "does not know"),
+    ] {
+        for word in [Word::Clean, Word::Dirty, Word::Active] {
+            let mut facts = facts(false, word, device("a", 7), device("a", 7));
+            facts.phase = phase.into();
+            let verdict = decide(&facts);
+            assert_eq!(
+                (verdict.action, verdict.reason),
+                (Action::Refuse, Reason::Unfinished)
+            );
+            assert!(verdict.why.contains(words), "{}", verdict.why);
+        }
+    }
+}
+
+#[test]
+fn another_disk_is_refused_whatever_the_record_says() {
+    let unknown = Identity::Unknown("none".into());
+    for identity in [Identity::Other("it".into()), unknown] {
+        for writeback in [true, false] {
+            let mut facts = facts(writeback, Word::Clean, device("a", 7), device("a", 7));
+            facts.identity = identity.clone();
+            let verdict = decide(&facts);
+            assert_eq!(
+                (verdict.action, verdict.reason),
+                (Action::Refuse, Reason::Identity)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_disk_without_numbers_is_known_by_what_lies_on_it() {
+    let mut facts = facts(true, Word::Active, device("a", 7), device("b", 0));
+    facts.identity = Identity::Nameless;
+    assert_eq!(of(&facts).0, Action::Start);
+    facts.now.content = "another".into();
+    assert_eq!(decide(&facts).reason, Reason::Identity);
+    facts.now.content = String::new();
+    assert_eq!(decide(&facts).reason, Reason::Identity);
+}
+
+/// Two disks of one size, without numbers and with nothing on them, may have changed places.
+#[test]
+fn a_disk_without_numbers_on_which_nothing_known_lies_is_not_known() {
+    let blank = |seen: Seen| Seen {
+        content: String::new(),
+        ..seen
+    };
+    let cases = [
+        (true, Word::Active, Action::Refuse, Reason::Conflict),
+        (true, Word::Dirty, Action::Refuse, Reason::Conflict),
+        (true, Word::Clean, Action::Empty, Reason::None),
+        (false, Word::Active, Action::Empty, Reason::None),
+        (false, Word::Clean, Action::Empty, Reason::None),
+    ];
+    for (writeback, word, action, reason) in cases {
+        let (before, now) = (blank(device("a", 7)), blank(device("b", 0)));
+        let mut facts = facts(writeback, word, before, now);
+        facts.identity = Identity::Nameless;
+        let verdict = decide(&facts);
+        assert_eq!(
+            (verdict.action, verdict.reason),
+            (action, reason),
+            "{word:?}"
+        );
+        assert_eq!(verdict.origin, Answer::Unknown);
+    }
+}
+
+/// Looks at two disks without numbers that may be one, all of which differ in something.
+fn looks() -> Vec<Seen> {
+    let mut found = Vec::new();
+    for content in ["", "one", "two"] {
+        for boot in ["", "a", "b"] {
+            for diskseq in [None, Some(5), Some(6)] {
+                let one = Seen {
+                    content: content.into(),
+                    diskseq,
+                    ..device(boot, 0)
+                };
+                for inode in [2, 3] {
+                    let mut on_disk = file(boot, 1);
+                    on_disk.file.as_mut().unwrap().inode = inode;
+                    on_disk.content = content.into();
+                    found.push(on_disk);
+                }
+                found.push(Seen {
+                    complete: false,
+                    ..one.clone()
+                });
+                found.push(one);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_disk_without_numbers_is_used_only_where_something_proves_it() {
+    let words = [Word::Active, Word::Dirty, Word::Clean];
+    for before in looks() {
+        for now in looks() {
+            let file = match (&before.file, &now.file) {
+                (Some(one), Some(other)) => one.inode == other.inode,
+                _ => false,
+            };
+            let content = before.content == now.content && !now.content.is_empty();
+            let boot = before.boot == now.boot && !now.boot.is_empty();
+            let kernel = boot && before.diskseq == now.diskseq && now.diskseq.is_some();
+            let proved = file || content || kernel;
+            for (writeback, word) in words.map(|word| [(true, word), (false, word)]).concat() {
+                let mut facts = facts(writeback, word, before.clone(), now.clone());
+                facts.identity = Identity::Nameless;
+                let found = decide(&facts);
+                let case = format!("{writeback} {word:?} {before:?} {now:?} {found:?}");
+                if proved {
+                    assert_ne!(found.reason, Reason::Identity, "{case}");
+                    facts.identity = Identity::Same;
+                    assert_eq!(found, decide(&facts), "{case}");
+                    continue;
+                }
+                assert_ne!(found.action, Action::Start, "{case}");
+                assert_ne!(found.origin, Answer::Same, "{case}");
+                if writeback && word != Word::Clean {
+                    assert_eq!(found.action, Action::Refuse, "{case}");
+                }
+                // What lay there is gone: that is another disk, whatever the cache holds.
+                let another = !before.content.is_empty();
+                assert_eq!(another, found.reason == Reason::Identity, "{case}");
+            }
+        }
+    }
+}
