@@ -1,4 +1,5 @@
-"""A second session with an iSCSI disk: another host, or a second path of this one."""
+"""A second session with an iSCSI disk, another host or a second path of this one, and what a host
+may do and reserve by a session."""
 
 from __future__ import annotations
 
@@ -35,6 +36,24 @@ def second_session(
         yield PurePosixPath(disk)
     finally:
         machine.run([*node, "--logout"])
+
+
+def writes(machine: Machine, disk: PurePosixPath | str) -> bool:
+    """Whether a block can be written behind the file system."""
+    argv = ["dd", "if=/dev/zero", f"of={disk}", "bs=4k", "count=1", "seek=15800", "oflag=direct"]
+    return machine.run([*argv, "conv=notrunc"], check=False).rc == 0
+
+
+def persist(machine: Machine, disk: PurePosixPath | str, *words: str) -> None:
+    """What a host reserves by a disk, after what that has to tell it first."""
+    machine.run(["sg_persist", "--in", "--read-keys", str(disk)], check=False)
+    machine.run(["sg_persist", "--out", *words, str(disk)])
+
+
+def keys(machine: Machine, disk: PurePosixPath | str) -> str:
+    """The keys that are registered with it."""
+    argv = ["sh", "-c", f"sg_persist --in --read-keys {disk} | grep -o ' 0x.*' || :"]
+    return machine.run(argv).stdout
 
 
 def _scsi_disks(machine: Machine) -> set[str]:

@@ -22,7 +22,7 @@ from hotset.cachelayer.provisioning.identity import reservation
 from hotset.cachelayer.provisioning.identity.reservation import OriginReservedError
 from hotset.cachelayer.testbed import lab as labs
 from hotset.cachelayer.testbed.lab import Lab, LabSpec
-from tests.lab_sessions import second_session
+from tests.lab_sessions import keys, persist, second_session, writes
 from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab
@@ -262,21 +262,3 @@ def other_host(machine: Machine) -> Iterator[str]:
         yield str(theirs)
     machine.run(["mv", aside, str(udev.origin_rules("oltp"))])
     machine.run(["udevadm", "control", "--reload"])
-
-
-def writes(machine: Machine, disk: str) -> bool:
-    """Whether a block can be written behind the file system."""
-    argv = ["dd", "if=/dev/zero", f"of={disk}", "bs=4k", "count=1", "seek=15800", "oflag=direct"]
-    return machine.run([*argv, "conv=notrunc"], check=False).rc == 0
-
-
-def persist(machine: Machine, disk: str, *words: str) -> None:
-    """What a host reserves by one path, after what the disk has to tell it first."""
-    machine.run(["sg_persist", "--in", "--read-keys", disk], check=False)
-    machine.run(["sg_persist", "--out", *words, disk])
-
-
-def keys(machine: Machine, disk: str) -> str:
-    """The keys that are registered with it."""
-    argv = ["sh", "-c", f"sg_persist --in --read-keys {disk} | grep -o ' 0x.*' || :"]
-    return machine.run(argv).stdout

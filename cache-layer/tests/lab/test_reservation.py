@@ -19,7 +19,7 @@ from hotset.cachelayer.provisioning.identity import reservation
 from hotset.cachelayer.provisioning.identity.reservation import OriginReservedError
 from hotset.cachelayer.testbed import lab as labs
 from hotset.cachelayer.testbed.lab import Lab, LabSpec
-from tests.lab_sessions import second_session
+from tests.lab_sessions import keys, persist, second_session, writes
 from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab
@@ -54,12 +54,6 @@ def disks(
             yield ours, theirs
 
 
-def writes(machine: Machine, disk: PurePosixPath) -> bool:
-    """Whether a block can be written behind the file system."""
-    argv = ["dd", "if=/dev/zero", f"of={disk}", "bs=4k", "count=1", "seek=15800", "oflag=direct"]
-    return machine.run([*argv, "conv=notrunc"], check=False).rc == 0
-
-
 def reads(machine: Machine, disk: PurePosixPath) -> bool:
     argv = ["dd", f"if={disk}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct"]
     return machine.run(argv, check=False).rc == 0
@@ -72,13 +66,8 @@ def wanted(origin: PurePosixPath, **more: bool) -> CreateRequest:
 
 def reserve(machine: Machine, disk: PurePosixPath) -> None:
     """As another host does it."""
-    key = f"--param-rk={THEIR_KEY}"
-    for words in (
-        ("--register-ignore", f"--param-sark={THEIR_KEY}"),
-        ("--reserve", key, "--prout-type=5"),
-    ):
-        machine.run(["sg_persist", "--in", "--read-keys", str(disk)], check=False)
-        machine.run(["sg_persist", "--out", *words, str(disk)])
+    persist(machine, disk, "--register-ignore", f"--param-sark={THEIR_KEY}")
+    persist(machine, disk, "--reserve", f"--param-rk={THEIR_KEY}", "--prout-type=5")
 
 
 def test_no_other_host_writes_to_the_origin_of_an_active_tier(
@@ -120,15 +109,13 @@ def test_an_origin_that_another_host_has_reserved_is_left_alone(
 ) -> None:
     machine, (ours, theirs) = lab.machine, disks
     # What this very host has registered for another purpose, such as a cluster's fencing.
-    machine.run(["sg_persist", "--out", "--register-ignore", "--param-sark=0x42", str(ours)])
+    persist(machine, ours, "--register-ignore", "--param-sark=0x42")
     reserve(machine, theirs)
     assert writes(machine, ours)
     with pytest.raises(OriginReservedError, match=f"key {THEIR_KEY}"):
         creation.create(machine, wanted(ours), True, lambda _: None)
-    known = machine.run(["sg_persist", "--in", "--read-keys", str(theirs)]).stdout
-    assert "0x42" in known, "it is as it was"
-    release = ["--register", "--param-rk=0x42", "--param-sark=0"]
-    machine.run(["sg_persist", "--out", *release, str(ours)])
+    assert "0x42" in keys(machine, theirs), "it is as it was"
+    persist(machine, ours, "--register", "--param-rk=0x42", "--param-sark=0")
     assert writes(machine, theirs)
     assert not writes(machine, ours)
 
