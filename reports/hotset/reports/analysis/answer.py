@@ -223,7 +223,7 @@ def verdicts(document: RunDocument) -> tuple[str, ...]:
     if factor is not None and not factor.significant:
         labels.append("not significant")
     if (factor is not None and factor.cpu_bound) or (accelerated and accelerated.cpu_bound):
-        differs = same_state.in_factor(same_state.differences(document))
+        differs = same_state.in_factor(document)
         labels.append("CPU-bound" if differs else "CPU-bound: factor understated")
     if document.state != "complete":
         labels.append(f"run {document.state}")

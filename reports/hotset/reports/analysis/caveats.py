@@ -240,8 +240,8 @@ def _of_factor(document: RunDocument) -> Iterator[Caveat]:
     if cached:
         cpu = max(repeat.server_cpu for arm in cached for repeat in arm.repeats)
         if cpu > CPU_BOUND_SHARE or (factor is not None and factor.cpu_bound):
-            differs = same_state.in_factor(same_state.differences(document))
             # What it hides of the factor may be less than what the other work adds.
+            differs = same_state.in_factor(document)
             what = "it held that run back" if differs else "the factor is understated"
             yield Code.CPU_BOUND.fill(cpu=words.percent(cpu, 0), what=what)
 
@@ -334,7 +334,7 @@ def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
 def _of_work(document: RunDocument) -> Iterator[Caveat]:
     found = same_state.differences(document)
     if found:
-        equal, factor = same_state.factor_at_equal_work(document, found), document.factor()
+        equal, factor = same_state.factor_at_equal_work(document), document.factor()
         estimate = ""
         if equal is not None and factor is not None:
             estimate = (

@@ -113,7 +113,7 @@ def unknown(document: RunDocument) -> list[str]:
     return found
 
 
-def factor_at_equal_work(document: RunDocument, found: list[Difference]) -> float | None:
+def factor_at_equal_work(document: RunDocument) -> float | None:
     """What the factor would be, had the baseline needed as many pages for a transaction as the
     accelerated arm, and got as many a second as it did. None where these two did not differ, or
     the baseline was not held back by its storage."""
@@ -121,15 +121,16 @@ def factor_at_equal_work(document: RunDocument, found: list[Difference]) -> floa
     accelerated, baseline = document.arm("accelerated"), document.arm("baseline")
     if factor is None or accelerated is None or baseline is None or baseline.cpu_bound:
         return None
-    if not in_factor(found):
+    if not in_factor(document):
         return None
     fast, slow = _pages(accelerated), _pages(baseline)
     return factor.ratio * fast / slow if fast and slow else None
 
 
-def in_factor(found: list[Difference]) -> bool:
+def in_factor(document: RunDocument) -> bool:
     """Whether the two arms that the factor is of did not do the same work."""
-    return any({one.arm, one.other} == {"accelerated", "baseline"} for one in found)
+    pair = {"accelerated", "baseline"}
+    return any({one.arm, one.other} == pair for one in differences(document))
 
 
 def per_transaction(one: Repeat, direction: Direction) -> float | None:
