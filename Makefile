@@ -37,8 +37,9 @@ demo:
 
 # Tests of the lab wait a good deal, for disks above all; each worker's machines take up to 4 GiB. Those that
 # share a machine go to one worker (their xdist_group). A machine of the lab that has half a processor misses the
-# limits of its own init, so there is one worker more than there are processors.
-LAB_WORKERS := $(shell awk '/^MemTotal/ { print(($$2 > 14e6) ? 3 : 2) }' /proc/meminfo)
+# limits of its own init, so there is at most one worker more than there are processors.
+LAB_WORKERS := $(shell awk -v at_most=$$(expr $$(nproc) + 1) '/^MemTotal/ \
+    { fit = ($$2 > 20e6) ? 4 : ($$2 > 14e6) ? 3 : 2; print((fit < at_most) ? fit : at_most) }' /proc/meminfo)
 lab_tests = uv run --no-sync pytest --dist loadgroup --no-loadscope-reorder -m lab $(LAB_TESTS)
 # The others wait half of their time: for servers, browsers and other processes. The long ones stand together
 # in a few files: who is done takes over half of what another has left.
