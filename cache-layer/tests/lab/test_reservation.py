@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -15,7 +15,7 @@ from hotset.cachelayer.provisioning import cache_device, lifecycle
 from hotset.cachelayer.provisioning import create as creation
 from hotset.cachelayer.provisioning.boot import program
 from hotset.cachelayer.provisioning.create import CreateRequest
-from hotset.cachelayer.provisioning.identity import reservation
+from hotset.cachelayer.provisioning.identity import owner, reservation
 from hotset.cachelayer.provisioning.identity.reservation import OriginReservedError
 from hotset.cachelayer.testbed import lab as labs
 from hotset.cachelayer.testbed.lab import Lab, LabSpec
@@ -27,6 +27,9 @@ pytestmark = pytest.mark.lab
 MIB = 1024**2
 SIZE = Bytes(64 * MIB)
 THEIR_KEY = "0x99"
+HARDWARE = "80000000000000010000000000000000"
+RESERVE_SH = Path(__file__).parents[2] / "flashdev/boot/src/reserve.sh"
+"""As hotset-boot runs it."""
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +67,15 @@ def wanted(origin: PurePosixPath, **more: bool) -> CreateRequest:
     return CreateRequest("oltp", labs.FLASH_DISK, origin, "dm-cache", "oltp", *sizes, **more)
 
 
-def reserve(machine: Machine, disk: PurePosixPath) -> None:
+def reserve(machine: Machine, disk: PurePosixPath, key: str = THEIR_KEY) -> None:
     """As another host does it."""
-    persist(machine, disk, "--register-ignore", f"--param-sark={THEIR_KEY}")
-    persist(machine, disk, "--reserve", f"--param-rk={THEIR_KEY}", "--prout-type=5")
+    persist(machine, disk, "--register-ignore", f"--param-sark={key}")
+    persist(machine, disk, "--reserve", f"--param-rk={key}", "--prout-type=5")
+
+
+def at_boot(machine: Machine, verb: str, origin: PurePosixPath, key: str, former: str) -> int:
+    argv = ["sh", "-s", verb, key, str(origin), former]
+    return machine.run(argv, check=False, stdin=RESERVE_SH.read_text()).rc
 
 
 def test_no_other_host_writes_to_the_origin_of_an_active_tier(
@@ -134,3 +142,58 @@ def test_an_origin_that_another_host_has_reserved_is_left_alone(
     assert not writes(machine, theirs)
     lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
     assert writes(machine, theirs)
+
+
+def test_a_clone_that_has_the_same_key_is_another_host(
+    lab: Lab, disks: tuple[PurePosixPath, PurePosixPath]
+) -> None:
+    """This machine's firmware tells nothing, so that a clone of it has its key."""
+    machine, (ours, theirs) = lab.machine, disks
+    key = reservation.key(machine)
+    reserve(machine, theirs, key)
+    with pytest.raises(OriginReservedError, match=key):
+        creation.create(machine, wanted(ours), True, lambda _: None)
+    assert at_boot(machine, "take", ours, key, key) == 1
+    assert not reservation.give_back(machine, ours)
+    assert at_boot(machine, "give-back", ours, key, key) == 0
+    assert writes(machine, theirs)
+    assert not writes(machine, ours), "it is still the clone's"
+
+    assert reservation.take(machine, ours, by_force=True) is None
+    assert not writes(machine, theirs)
+    assert at_boot(machine, "take", ours, key, key) == 0, "after a crash"
+    assert writes(machine, ours)
+    assert not writes(machine, theirs)
+    assert at_boot(machine, "give-back", ours, key, key) == 0
+    assert writes(machine, theirs)
+
+
+def test_a_reservation_of_an_earlier_version_becomes_one_of_this_computer(
+    lab: Lab, disks: tuple[PurePosixPath, PurePosixPath], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, (ours, theirs) = lab.machine, disks
+    former = reservation.key(machine)
+    monkeypatch.setattr(owner, "hardware_id", lambda _: HARDWARE)
+    key = reservation.key(machine)
+    assert key != former
+    for take in (
+        lambda: reservation.take(machine, ours),
+        lambda: at_boot(machine, "take", ours, key, former) or None,
+    ):
+        reserve(machine, ours, former)
+        assert take() is None
+        assert keys(machine, theirs).split() == [key]
+        assert writes(machine, ours)
+        assert not writes(machine, theirs)
+        assert reservation.give_back(machine, ours)
+        reserve(machine, theirs, former)
+        with pytest.raises(OriginReservedError, match=former):
+            reservation.take(machine, ours)
+        assert at_boot(machine, "take", ours, key, former) == 1
+        persist(machine, theirs, "--release", f"--param-rk={former}", "--prout-type=5")
+        persist(machine, theirs, "--register", f"--param-rk={former}", "--param-sark=0")
+    reserve(machine, ours, former)
+    assert reservation.is_held(machine, ours)
+    assert at_boot(machine, "give-back", ours, key, former) == 0
+    assert writes(machine, theirs)
+    assert not reservation.is_held(machine, ours)

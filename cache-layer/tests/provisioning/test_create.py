@@ -498,6 +498,8 @@ def test_whoever_took_the_flash_meanwhile_keeps_it() -> None:
     (wiped,) = (line for line in made(there) if line.startswith("wipefs"))
     assert wiped == "wipefs --all /dev/vdb"
     there = server(**{"wipefs --all": 1})
+    firmware = "4c4c4544-0044-4a10-8054-b7c04f4d3732"
+    there.answers["cat /sys/class/dmi/id/product_uuid"] = firmware
     reserved = "sg_persist --in --read-reservation"
     there.answers[reserved] = f"    Key={reservation.key(there)}\n"
     with pytest.raises(CommandError):

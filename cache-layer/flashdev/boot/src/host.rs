@@ -41,15 +41,27 @@ fn derived(text: &str) -> String {
     digest([format!("{SALT} {text}").as_bytes()])[..32].to_owned()
 }
 
-/// Its key for persistent reservations: 64 bits.
-pub fn reservation_key(id: &str) -> String {
-    let key = u64::from_str_radix(id.get(..16).unwrap_or("0"), 16).unwrap_or(0);
-    format!("{key:#x}")
+/// Its key for persistent reservations: 64 bits. Without the hardware: that of its clones, too, and of earlier
+/// versions.
+pub fn reservation_key(id: &str, hardware: &str) -> String {
+    let bits = |text: &str| u64::from_str_radix(text.get(..16).unwrap_or("0"), 16).unwrap_or(0);
+    format!("{:#x}", bits(id) ^ bits(hardware))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As `tests/provisioning/test_reservation.py` has them.
+    #[test]
+    fn clones_have_different_keys_where_the_firmware_tells_them_apart() {
+        let id = "0123456789abcdef0123456789abcdef";
+        assert_eq!(reservation_key(id, ""), "0x123456789abcdef");
+        assert_eq!(
+            reservation_key(id, "8000000000000001ff"),
+            "0x8123456789abcdee"
+        );
+    }
 
     #[test]
     fn firmware_that_was_never_told_a_uuid_says_nothing() {

@@ -214,7 +214,8 @@ impl Found {
         if !self.which.reserve {
             return Ok(());
         }
-        let key = host::reservation_key(&self.card.host);
+        let key = host::reservation_key(&self.card.host, &host::hardware());
+        let former = host::reservation_key(&self.card.host, "");
         let origin = text(&self.which.origin)?;
         run(&[
             "sh",
@@ -224,6 +225,7 @@ impl Found {
             verb,
             &key,
             origin,
+            &former,
         ])
         .map(drop)
     }

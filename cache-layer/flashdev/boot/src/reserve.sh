@@ -1,7 +1,8 @@
-# $1: take or give-back; $2: the key; $3: the origin, a disk or a multipath device of disks.
+# $1: take or give-back; $2: the key; $3: the origin, a disk or a multipath device of disks; $4: the key that
+# clones of this machine have, too: that of earlier versions, or $2 where the firmware tells nothing.
 # As provisioning/identity/reservation.py.
 set -u
-mine=$2 type=--prout-type=5
+mine=$2 former=$4 type=--prout-type=5
 # A disk may first have something else to tell, such as that it was reset.
 persist() {
     for try in 1 2 3; do
@@ -33,6 +34,17 @@ holder() {
         return
     done
 }
+# Whether this host holds the reservation, of key $1, which becomes its key then. The storage lets that path alone
+# change a key that registered it.
+is_ours() {
+    [ "$1" != "$mine" ] || [ "$mine" = "$former" ] || return 0
+    [ "$1" = "$mine" ] || [ "$1" = "$former" ] || return 1
+    changed=
+    for path in $paths; do
+        ! persist --out --register --param-rk=$1 --param-sark=$mine "$path" || changed=1
+    done
+    [ -n "$changed" ] && [ "$(holder $paths)" = "$mine" ]
+}
 unregister() {
     for path in $paths; do
         persist --out --register --param-rk=$mine --param-sark=0 "$path" || :
@@ -51,15 +63,18 @@ give_back() {
 }
 take() {
     # Another's key stays as it is, also one that this very host has: to register would overwrite it.
-    theirs=$(holder $paths); [ -z "$theirs" ] || [ "$theirs" = "$mine" ] || return 1
-    register="--register-ignore --param-sark=$mine"
+    theirs=$(holder $paths); [ -z "$theirs" ] || is_ours "$theirs" || return 1
+    was=$theirs register="--register-ignore --param-sark=$mine"
     for path in $paths; do
         # Less than all is none, as a write by a path that is not registered would fail.
         persist --out $register --param-aptpl "$path" || persist --out $register "$path" ||
             { give_back; return 0; }
     done
     set -- $paths; ! persist --out --reserve --param-rk=$mine $type "$1" || return 0
-    theirs=$(holder $paths); [ -z "$theirs" ] || [ "$theirs" = "$mine" ] ||
+    theirs=$(holder $paths); [ -z "$theirs" ] || [ -n "$was" -a "$theirs" = "$mine" ] ||
         { unregister; return 1; }
 }
-if [ "$1" = take ]; then take; else give_back; fi
+case $1 in
+    take) take ;;
+    *) theirs=$(holder $paths); [ -z "$theirs" ] || ! is_ours "$theirs" || give_back ;;
+esac

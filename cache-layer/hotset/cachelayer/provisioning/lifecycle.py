@@ -206,11 +206,12 @@ def _claim(machine: Machine, card: Card, disk: Disk, say: Say, by_force: bool) -
     """Have the origin for the tier alone, as far as others and the next boot go. A creation or a
     change that was cut short may have told the machine more or less than the card says; one that
     came with its flash knows nothing of it."""
-    if disk.reserve:
-        say(reservation.describe(machine, disk.origin, by_force=by_force))
+    # First what knows the key: a path that comes later, and the next boot if this one ends here.
     udev.hide_origin(machine, disk)
     systemd_unit.count_starts(machine)
     systemd_unit.renew(machine, card, disk)
+    if disk.reserve:
+        say(reservation.describe(machine, disk.origin, by_force=by_force))
     startup.warn(machine, disk, say)
 
 

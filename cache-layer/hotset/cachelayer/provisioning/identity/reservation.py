@@ -45,20 +45,22 @@ def take(machine: Machine, origin: PurePosixPath, *, by_force: bool = False) -> 
         theirs = _holder(machine, paths)
     except PrerequisiteMissingError:
         return "sg_persist is not installed on this machine (package sg3-utils)"
+    ours = theirs is not None and _is_ours(machine, paths, theirs, mine)
     # Another's key stays as it is, also one that this very host has, such as a cluster's fencing:
     # to register would overwrite it.
-    if theirs in (None, mine) or by_force:
+    if theirs is None or ours or by_force:
         why_not = _register_all(machine, paths, mine)
         reserve = ("--out", "--reserve", f"--param-rk={mine}", _TYPE)
         if not why_not and _persist(machine, paths[0], *reserve).rc == 0:
             return None
         theirs = _holder(machine, paths)
-        if why_not and theirs in (None, mine):
+        if why_not and (theirs is None or ours):
             return why_not
-        if theirs and theirs != mine and not why_not and by_force:
+        if theirs and not ours and not why_not and by_force:
             _preempt(machine, paths[0], mine, theirs)
             theirs = _holder(machine, paths)
-        if theirs == mine:
+            ours = theirs == mine
+        if theirs == mine and ours:
             return None
         _unregister(machine, paths, mine)
     raise OriginReservedError(
@@ -85,20 +87,25 @@ def give_back(machine: Machine, origin: PurePosixPath) -> bool:
     is not reserved either."""
     if devices.type_of(machine, origin) != "device":
         return False
+    paths, mine = origins.paths(machine, origin), key(machine)
     try:
-        return _let_go(machine, origins.paths(machine, origin), key(machine))
+        theirs = _holder(machine, paths)
     except PrerequisiteMissingError:
         return False  # then it was never reserved
+    if theirs is None or not _is_ours(machine, paths, theirs, mine):
+        return False
+    return _let_go(machine, paths, mine)
 
 
 def is_held(machine: Machine, origin: PurePosixPath) -> bool:
-    """Whether this host holds a reservation on the origin."""
+    """Whether this host holds a reservation on the origin, or a clone that has the same key."""
     if devices.type_of(machine, origin) != "device":
         return False
     try:
-        return _holder(machine, origins.paths(machine, origin)) == key(machine)
+        holder = _holder(machine, origins.paths(machine, origin))
     except PrerequisiteMissingError:
         return False
+    return holder in (key(machine), _former_key(machine))
 
 
 def for_new_path(machine: Machine, origin: PurePosixPath) -> str | None:
@@ -116,8 +123,32 @@ def for_new_path(machine: Machine, origin: PurePosixPath) -> str | None:
 
 
 def key(machine: Machine) -> str:
-    """This host's reservation key: 64 bits, the same as long as its root disk is."""
+    """This host's reservation key: 64 bits, the same as long as its root disk is in its computer.
+    That of a clone is another, where the firmware tells the two apart."""
+    hardware = owner.hardware_id(machine)[:16] or "0"
+    return f"{int(_former_key(machine), 16) ^ int(hardware, 16):#x}"
+
+
+def _former_key(machine: Machine) -> str:
+    """What earlier versions registered, and what is left where the firmware tells nothing: clones
+    have that in common."""
     return f"{int(owner.host_id(machine)[:16], 16):#x}"
+
+
+def _is_ours(machine: Machine, paths: Sequence[PurePosixPath], theirs: str, mine: str) -> bool:
+    """Whether this host holds the reservation, whose key becomes ``mine`` then.
+
+    A key that a clone may have, too, is ours where the storage lets us change it: it does so for
+    the path alone that registered the key (SPC-4, 5.13.7).
+    """
+    former = _former_key(machine)
+    if theirs == mine != former:
+        return True
+    if theirs not in (mine, former):
+        return False
+    change = ("--out", "--register", f"--param-rk={theirs}", f"--param-sark={mine}")
+    changed = [_persist(machine, path, *change).rc == 0 for path in paths]
+    return any(changed) and _holder(machine, paths) == mine
 
 
 def _register_all(machine: Machine, paths: Sequence[PurePosixPath], mine: str) -> str | None:
