@@ -9,6 +9,9 @@ use std::io;
 use crate::media::{Medium, hex};
 use crate::origin::Region;
 
+mod md;
+
+const LUKS: &[u8] = b"LUKS\xba\xbe";
 const HEAD: u64 = 1024 * 1024;
 const SECTOR: u64 = 512;
 const DEPTH: u32 = 4;
@@ -103,9 +106,17 @@ fn look(view: &View, medium: &Medium, regions: &mut Vec<Region>, depth: u32) -> 
         return Ok(false);
     }
     let head = view.read(medium, 0, 72 * 1024)?;
-    if let Some(at) = md(view, medium, &head)? {
-        regions.extend(view.place(at, 4096));
-        return Ok(true);
+    if let Some(member) = md::find(view, medium, &head)? {
+        regions.extend(view.place(member.at, 4096));
+        // One of before version 1 may as well be that of a partition that ends there.
+        if member.name.is_some() || !is_cut(&head) {
+            return Ok(true);
+        }
+    }
+    if head.starts_with(LUKS) {
+        // Whoever opens it and writes changes nothing of its header.
+        regions.extend(view.place(0, 4096));
+        return Ok(false);
     }
     if head[1024 + 56..1024 + 58] == [0x53, 0xef] {
         regions.extend(view.place(0, 4096));
@@ -132,29 +143,53 @@ fn look(view: &View, medium: &Medium, regions: &mut Vec<Region>, depth: u32) -> 
     partitions(view, medium, &head, regions, depth)
 }
 
-/// The UUID of a file system, physical volume or partition table at the very beginning.
+/// The UUID of an array's member, an encrypted volume, a file system, a physical volume or a
+/// partition table. What several disks share, such as an array's, tells none of them: with it goes
+/// the disk's own (UUID_SUB of blkid), or there is none.
 fn name_of(view: &View, medium: &Medium) -> io::Result<String> {
     if view.length() < 65536 * 2 {
         return Ok(String::new());
     }
     let head = view.read(medium, 0, 72 * 1024)?;
-    let found = if head[1024 + 56..1024 + 58] == [0x53, 0xef] {
+    if let Some(member) = md::find(view, medium, &head)? {
+        return Ok(member.name.unwrap_or_default());
+    }
+    let found = if head.starts_with(LUKS) {
+        luks_name(&head[168..208])
+    } else if head[1024 + 56..1024 + 58] == [0x53, 0xef] {
         hex(&head[1024 + 104..1024 + 120])
     } else if head[..4] == *b"XFSB" {
         hex(&head[32..48])
     } else if head[65536 + 64..65536 + 72] == *b"_BHRfS_M" {
-        hex(&head[65536 + 32..65536 + 48])
+        // Of a file system, then of the device among those that it lies on.
+        hex(&head[65536 + 32..65536 + 48]) + &hex(&head[65536 + 267..65536 + 283])
     } else if let Some(at) = (0..4).find(|at| head[at * 512..].starts_with(b"LABELONE")) {
         // The physical volume's own, at the beginning of its header (lib/format_text/layout.h).
         String::from_utf8_lossy(&head[at * 512 + 32..at * 512 + 64]).into_owned()
     } else if head[512..520] == *b"EFI PART" {
         hex(&head[512 + 56..512 + 72])
+    } else if head[4096..4104] == *b"EFI PART" {
+        hex(&head[4096 + 56..4096 + 72])
     } else if head[510..512] == [0x55, 0xaa] && head[440..444] != [0; 4] {
         hex(&head[440..444])
     } else {
         String::new()
     };
     Ok(found)
+}
+
+/// The text of a UUID in a header of LUKS, of either version (cryptsetup, lib/luks1/luks.h and
+/// lib/luks2/luks2.h).
+fn luks_name(text: &[u8]) -> String {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or(text);
+    String::from_utf8_lossy(text).replace('-', "")
+}
+
+/// Whether there is a table of partitions, or a boot sector that looks like one.
+fn is_cut(head: &[u8]) -> bool {
+    head[512..520] == *b"EFI PART"
+        || head[4096..4104] == *b"EFI PART"
+        || head[510..512] == [0x55, 0xaa]
 }
 
 fn le(bytes: &[u8], at: usize, length: usize) -> u64 {
@@ -168,29 +203,6 @@ fn be(bytes: &[u8], at: usize, length: usize) -> u64 {
     bytes[at..at + length]
         .iter()
         .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
-}
-
-/// Where an md superblock lies, which changes whenever its array is started or written to
-/// (include/uapi/linux/raid/md_p.h; super_90_load and super_1_load of drivers/md/md.c).
-fn md(view: &View, medium: &Medium, head: &[u8]) -> io::Result<Option<u64>> {
-    const MAGIC: u64 = 0xa92b_4efc;
-    if le(head, 4096, 4) == MAGIC {
-        return Ok(Some(4096));
-    }
-    if le(head, 0, 4) == MAGIC {
-        return Ok(Some(0));
-    }
-    let sectors = view.length() / SECTOR;
-    let at_the_end = [
-        ((sectors.saturating_sub(16)) & !7) * SECTOR,
-        (view.length() & !65535).saturating_sub(65536),
-    ];
-    for at in at_the_end {
-        if le(&view.read(medium, at, 4096)?, 0, 4) == MAGIC {
-            return Ok(Some(at));
-        }
-    }
-    Ok(None)
 }
 
 /// Where the log of an xfs lies, which a mount for writing changes (fs/xfs/libxfs/xfs_format.h).
@@ -601,12 +613,123 @@ mod tests {
         assert!(!image.found().complete, "one of two partitions is known");
     }
 
+    /// A superblock of version 1, in the stretch that begins there.
+    fn member(start: u64, at: u64) -> Vec<u8> {
+        let mut block = vec![0; 512];
+        block[..4].copy_from_slice(&0xa92b_4efc_u32.to_le_bytes());
+        block[4] = 1;
+        block[16..32].copy_from_slice(b"the array's UUID");
+        block[80..88].copy_from_slice(&8192_u64.to_le_bytes());
+        block[144..152].copy_from_slice(&((at - start) / 512).to_le_bytes());
+        block[168..184].copy_from_slice(b"the member's own");
+        // calc_sb_1_csum of drivers/md/md.c, of a superblock without devices.
+        let words = block[..256].chunks(4);
+        let sum: u64 = words
+            .map(|word| u64::from(u32::from_le_bytes(word.try_into().unwrap())))
+            .sum();
+        let sum = (sum & 0xffff_ffff) + (sum >> 32);
+        block[216..220].copy_from_slice(&u32::try_from(sum).unwrap().to_le_bytes());
+        block
+    }
+
+    const END: u64 = 16 * MIB - 8192;
+
     #[test]
-    fn an_array_is_known_by_its_superblock_at_the_end_too() {
+    fn an_array_is_known_by_its_superblock_wherever_it_lies() {
+        for at in [0, 4096, END] {
+            let image = image(16 * MIB);
+            image.put(at, &member(0, at));
+            assert!(image.found().complete, "{at}");
+            assert!(image.covers(at), "{at}");
+        }
+    }
+
+    #[test]
+    fn the_superblock_of_a_last_partition_is_not_the_disks() {
         let image = image(16 * MIB);
-        image.put(16 * MIB - 8192, &0xa92b_4efc_u32.to_le_bytes());
+        image.mbr(&[(0x83, MIB, 7 * MIB), (0xfd, 8 * MIB, 8 * MIB)]);
+        image.put(END, &member(8 * MIB, END));
+        let found = image.found();
+        assert!(
+            !found.complete,
+            "nobody knows what lies on the first partition"
+        );
+        assert_eq!(found.content, "");
+        image.ext4_at(MIB);
         assert!(image.found().complete);
-        assert!(image.covers(16 * MIB - 8192));
+    }
+
+    #[test]
+    fn an_array_of_before_version_1_names_none_of_its_members() {
+        let image = image(16 * MIB);
+        let at = 16 * MIB - 65536;
+        image.put(at, &0xa92b_4efc_u32.to_le_bytes());
+        assert!(image.found().complete);
+        assert!(image.covers(at));
+        image.ext4_at(0);
+        image.put(1024 + 104, b"each of them has");
+        assert_eq!(image.found().content, "");
+        image.mbr(&[(0x83, MIB, 7 * MIB), (0xfd, 8 * MIB, 8 * MIB)]);
+        image.put(1024 + 56, &[0, 0]);
+        assert!(!image.found().complete, "it may be the partition's");
+    }
+
+    /// What blkid calls it by: what several disks share, and what is this one's.
+    fn named_by_blkid(image: &Image) -> String {
+        let said = Command::new("blkid")
+            .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+            .args(["--probe", "--output", "export"])
+            .arg(&image.path)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(said.stdout).unwrap();
+        let value = |key: &str| {
+            let found = said.lines().find_map(|line| line.strip_prefix(key));
+            found.unwrap_or_default().replace('-', "")
+        };
+        value("UUID=") + &value("UUID_SUB=")
+    }
+
+    #[test]
+    fn what_blkid_knows_by_a_uuid_is_known_by_the_same() {
+        let (luks1, luks2, btrfs): (&[u8], &[u8], &[u8]) = (
+            include_bytes!("../testdata/luks1.bin"),
+            include_bytes!("../testdata/luks2.bin"),
+            include_bytes!("../testdata/btrfs.bin"),
+        );
+        let [first, second, last] = [0, 4096, END].map(|at| member(0, at));
+        let cases: [(u64, &[u8], usize); 6] = [
+            (0, luks1, 32),
+            (0, luks2, 32),
+            (65536, btrfs, 64),
+            (0, &first, 64),
+            (4096, &second, 64),
+            (END, &last, 64),
+        ];
+        for (at, bytes, length) in cases {
+            let image = image(16 * MIB);
+            image.put(at, bytes);
+            let name = named_by_blkid(&image);
+            assert_eq!(name.len(), length, "{at} {name}");
+            assert_eq!(image.found().content, name, "{at}");
+        }
+    }
+
+    #[test]
+    fn what_lies_in_an_encrypted_volume_is_not_known() {
+        let image = image(16 * MIB);
+        image.ext4_at(0);
+        image.put(0, include_bytes!("../testdata/luks2.bin"));
+        assert!(!image.found().complete);
+        assert!(image.covers(168));
+    }
+
+    #[test]
+    fn a_table_of_large_sectors_has_a_uuid_too() {
+        let image = image(16 * MIB);
+        image.put(4096, b"EFI PART");
+        image.put(4096 + 56, b"the disk's UUID!");
+        assert_eq!(image.found().content, hex(b"the disk's UUID!"));
     }
 
     #[test]
