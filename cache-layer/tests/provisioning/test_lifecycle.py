@@ -17,7 +17,7 @@ from hotset.cachelayer.provisioning import adopt, lifecycle, state
 from hotset.cachelayer.provisioning import cache_device as cards
 from hotset.cachelayer.provisioning import resize as resizing
 from hotset.cachelayer.provisioning.boot import systemd_unit, udev
-from hotset.cachelayer.provisioning.cache_device import Card, CardError, Disk, Inventory
+from hotset.cachelayer.provisioning.cache_device import Card, CardError, Disk, Inventory, Phase
 from hotset.cachelayer.provisioning.identity.origin import OriginId
 from hotset.cachelayer.provisioning.lifecycle import TierRefusedError
 from hotset.cachelayer.provisioning.retune import retune
@@ -183,6 +183,27 @@ def test_writes_on_both_sides_are_not_mixed() -> None:
     del there.answers[DECIDED]
     lifecycle.activate(there, CARD, disk(), nothing)
     assert ACTIVATED in there.commands
+
+
+@pytest.mark.parametrize(
+    ("phase", "wwn", "verdict", "says"),
+    [
+        ("ready", "0x6000", CONFLICT, "another disk than .*World Wide Name is 0x5000"),
+        ("ready", "", decided("refuse", "identity", "changed", "is another disk"), "is another"),
+        ("detaching", "", CONFLICT, "detach it again"),
+    ],
+)
+def test_the_flash_counts_only_over_an_origin_that_is_not_proved_to_be_another_disk(
+    phase: Phase, wwn: str, verdict: str, says: str
+) -> None:
+    """Its record would say from then on that the other disk is the accelerated one."""
+    listed = {"name": "sdb", "maj:min": "8:16", "size": 2**31, "wwn": "0x5000", "mountpoints": []}
+    there = server(up=False, lsblk=json.dumps({"blockdevices": [listed]}), **{DECIDED: verdict})
+    leave(there, "dirty")
+    one = replace(disk(), phase=phase, origin_id=OriginId(Bytes(2**31), wwn))
+    with pytest.raises((DeviceRefusedError, TierRefusedError, CardError), match=says):
+        lifecycle.keep_flash(there, CARD.with_disk(one), one)
+    assert left(there) == "dirty"
 
 
 def test_a_cache_that_may_be_older_than_its_origin_begins_empty() -> None:

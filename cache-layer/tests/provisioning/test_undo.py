@@ -22,6 +22,7 @@ from hotset.cachelayer.provisioning.identity import reservation
 from hotset.cachelayer.provisioning.identity.origin import OriginId
 from hotset.cachelayer.provisioning.lifecycle import TierRefusedError
 from hotset.cachelayer.provisioning.retune import retune
+from hotset.cachelayer.provisioning.state import Word
 from hotset.cachelayer.tiers.base import MetadataDamagedError
 from hotset.cachelayer.tiers.userspace import Userspace
 from tests.fake_machine import FakeMachine
@@ -317,14 +318,17 @@ def test_giving_up_a_flash_that_answers_waits_for_no_unit_that_waits_for_its_loc
     assert "--no-block" in stop
 
 
-@pytest.mark.parametrize("up", [True, False])
-def test_a_disk_that_came_up_in_its_detach_is_written_back_by_the_next(up: bool) -> None:
-    """An old boot script had made it again, and the database had worked on it for days."""
+@pytest.mark.parametrize(("up", "word"), [(True, "active"), (False, "active"), (False, "dirty")])
+def test_a_disk_that_came_up_in_its_detach_is_written_back_by_the_next(
+    up: bool, word: Word
+) -> None:
+    """An old boot script had made it again, and the database had worked on it for days; or it had
+    taken it down since, too."""
     there, said = tl.server(up), list[str]()
     cards.save(there, CARD)
     card, one = cards.find(there, "data")
     card = cards.save(there, card.with_disk(replace(one, phase="detaching")))
-    tl.leave(there, "active")
+    tl.leave(there, word)
     flushed = list[object]()
 
     def status() -> str:
@@ -342,6 +346,17 @@ def test_a_disk_that_came_up_in_its_detach_is_written_back_by_the_next(up: bool)
     lifecycle.detach(there, *cards.find(there, "data"), False, False, flushed.append, said.append)
     assert flushed, "33 blocks were dirty"
     assert cards.pairs(there) == []
+
+
+def test_of_a_detach_cut_short_nothing_is_thrown_away_that_may_be_needed() -> None:
+    """Its record cannot be read: nobody knows whether it came up again."""
+    there = tl.server(False, cache_dump=tl.DIRTY, **{tl.DECIDED: tl.CONFLICT})
+    cards.save(there, CARD)
+    card, one = cards.find(there, "data")
+    cards.save(there, card.with_disk(replace(one, phase="detaching")))
+    with pytest.raises(lifecycle.OriginChangedError, match="Both cannot be kept"):
+        lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
+    assert cards.find(there, "data")[1].phase == "ready"
 
 
 CLONE = PurePosixPath("/dev/disk/by-id/new-card")

@@ -234,8 +234,7 @@ def _why_empty(card: Card, disk: Disk, tier: KernelTier, verdict: Verdict) -> st
     """
     if verdict.action == "start":
         return None
-    if verdict.reason in ("unfinished", "identity"):
-        raise TierRefusedError(f"disk {disk.name}: {disk.origin} {verdict.why}", field="disk")
+    _require_that_disk(disk, verdict)
     # The program does not read a cache's metadata, which may prove that nothing in it is dirty.
     if verdict.action == "empty" or not tier.may_be_dirty():
         return f"{disk.origin}: {verdict.why}. Nothing is lost: the flash alone holds no write"
@@ -256,9 +255,29 @@ def _why_empty(card: Card, disk: Disk, tier: KernelTier, verdict: Verdict) -> st
     )
 
 
+def _require_that_disk(disk: Disk, verdict: Verdict) -> None:
+    """:raises TierRefusedError: the origin's name leads to another disk, or it is unfinished."""
+    if verdict.reason in ("unfinished", "identity"):
+        raise TierRefusedError(f"disk {disk.name}: {disk.origin} {verdict.why}", field="disk")
+
+
 def keep_flash(machine: Machine, card: Card, disk: Disk) -> None:
-    """From now on the flash counts, whatever was written to the origin meanwhile."""
+    """From now on the flash of a disk that is down counts, whatever was written to the origin
+    meanwhile.
+
+    :raises CardError: its creation or its end was cut short.
+    :raises DeviceRefusedError: the origin's name leads to another disk by its numbers.
+    :raises TierRefusedError: it does by what lies on it. That is on record, and so is what is seen
+        now once the flash counts: nothing would tell the disks apart any more.
+    """
     cards.require_ours(machine, card)
+    if disk.phase != "ready":
+        raise CardError(f"disk {disk.name}: {_unfinished(disk)}", field="disk")
+    if cards.tier_for(machine, card, disk).is_active():
+        return
+    if disk.origin_id is not None:
+        origin.require_same(machine, disk.name, disk.origin, disk.origin_id)
+    _require_that_disk(disk, program.decide(machine, card, disk))
     program.mark(machine, card, disk, "active")
 
 
@@ -474,8 +493,8 @@ def _as_ready_if_used(
     since, with writes that are on its flash alone."""
     if disk.phase == "ready":
         return card, disk
-    left = left_of(machine, card, disk)
-    was_used = disk.phase == "detaching" and left == "active"
+    # Made again by a boot of an earlier hotset's script, which may have taken it down since, too.
+    was_used = disk.phase == "detaching" and may_be_dirty(disk, left_of(machine, card, disk))
     if not (tier.is_active() or was_used):
         return card, disk
     disk = replace(disk, phase="ready")
