@@ -16,7 +16,7 @@ import pytest
 
 from hotset.cachelayer.block import flashdev
 from hotset.cachelayer.block.devices import DeviceRefusedError
-from hotset.cachelayer.block.extents import Run, count
+from hotset.cachelayer.block.extents import Run, count, intersection
 from hotset.cachelayer.common.errors import HotsetError
 from hotset.cachelayer.common.units import Blocks, Bytes
 from hotset.cachelayer.hosts import locks
@@ -602,6 +602,51 @@ def test_an_origin_that_was_written_to_meanwhile_is_not_overwritten(site: Site) 
     site.unmount()
     with pytest.raises(lifecycle.OriginChangedError, match="was written to"):
         site.activate("shop")
+
+
+@pytest.mark.parametrize("by", ["hotset", "the boot"])
+def test_what_a_cache_held_that_begins_empty_is_fetched_again_and_is_not_old(
+    site: Site, by: str
+) -> None:
+    machine = site.machine
+    site.create("shop")
+    site.retune("shop", None, "writethrough")
+    site.tier("shop").insert([Run(Blocks(200), Blocks(80))], 0, lambda _: None)
+    site.deactivate("shop")
+    with Path(site.origin("shop")).open("r+b") as file:
+        file.seek(210 * BLOCK)
+        file.write(os.urandom(4 * BLOCK))
+    said = list[str]()
+    if by == "hotset":
+        lifecycle.activate(machine, *cards.find(machine, "shop"), said.append)
+    else:
+        start = program.command(machine, *cards.find(machine, "shop"), "start")
+        said += machine.run(start).stdout.splitlines()
+    assert any("begins empty" in one for one in said)
+    assert any(re.search(r"\d\d+ blocks .* fetched again", one) for one in said), said
+    fetched = ""
+    for _ in range(300):
+        fetched = dict(site.inspect("shop").report.tunables).get("fetched again", "")
+        if fetched and "to come" not in fetched:
+            break
+        time.sleep(0.1)
+    assert re.fullmatch(r"(\d+) of \1 blocks", fetched), fetched
+    tier = site.tier("shop")
+    assert count(intersection(tier.resident(), [Run(Blocks(200), Blocks(80))])) == 80
+    before = tier.counters().read_hits
+    part = f"bs={BLOCK} skip=200 count=80"
+    there = site.sh(f"dd if=/dev/hotset/shop {part} iflag=direct status=none | md5sum")
+    assert tier.counters().read_hits > before
+    assert there == site.sh(f"dd if={site.origin('shop')} {part} status=none | md5sum")
+    assert site.sh("ls /etc/hotset/engine") == "shop.sh"
+    # An engine of before, that knows of no such thing, is started and emptied without it.
+    site.deactivate("shop")
+    site.sh("sed -i 's| --refill [^ ]*||' /etc/hotset/engine/shop.sh")
+    Path(site.origin("shop")).touch()
+    start = program.command(machine, *cards.find(machine, "shop"), "start")
+    assert "fetched again" not in machine.run(start).stdout
+    assert "--refill" not in site.sh("cat /etc/hotset/engine/shop.sh")
+    assert "fetched again" not in dict(site.inspect("shop").report.tunables)
 
 
 def test_what_cannot_be_is_refused_by_name(site: Site) -> None:

@@ -90,3 +90,18 @@ def test_an_engine_of_an_earlier_version_is_told_from_one_that_failed(tmp_path: 
         with answering(control, reply), pytest.raises(TierFailedError) as raised:
             engine.division(Local(), PurePosixPath(control))
         assert type(raised.value) is kind
+
+
+SERVING = {
+    **dict.fromkeys(("read_hits", "read_misses", "dirty", "used", "total"), 1),
+    **{"block_bytes": 65536, "policy": "hotset", "mode": "writethrough", "state": "serving"},
+}
+
+
+def test_what_is_fetched_again_is_told_and_an_engine_of_before_tells_nothing() -> None:
+    refill = {"state": "fetching", "seen_to": 30, "fetched": 28, "total": 40, "left_out": 2}
+    now = engine.parse_serving(json.dumps({**SERVING, "refill": refill, "protocol": 2}))
+    assert now.refill == engine.Refill("fetching", Blocks(30), Blocks(28), Blocks(40))
+    assert engine.parse_serving(json.dumps(SERVING)).refill is None
+    with pytest.raises(OtherVersionError, match="`seen_to`"):
+        engine.parse_serving(json.dumps({**SERVING, "refill": {"state": "done"}}))

@@ -152,11 +152,12 @@ impl Tier<'_> {
         }
     }
 
-    /// Forget what is cached.
-    pub fn empty(&self) -> Result<()> {
+    /// Forget what is cached; what becomes of it, in words.
+    pub fn empty(&self) -> Result<String> {
+        let cold = "nothing of it is fetched again by itself: `hotset warmup run` fills it";
         match self.disk.kind.as_str() {
-            "dm-cache" => self.empty_dm_cache(),
-            "bcache" => self.empty_bcache(),
+            "dm-cache" => self.empty_dm_cache().map(|()| cold.into()),
+            "bcache" => self.empty_bcache().map(|()| cold.into()),
             _ => self.empty_engine(),
         }
     }
@@ -340,8 +341,9 @@ impl Tier<'_> {
         run(&["sh", &self.engine_script(), verb]).map(drop)
     }
 
-    /// As `Userspace.format_argv`: only a flash that says so has the engine begin a new cache.
-    fn empty_engine(&self) -> Result<()> {
+    /// As `Userspace.format_argv`: only a flash that says so has the engine begin a new cache. What it
+    /// held is noted for it, to be fetched again.
+    fn empty_engine(&self) -> Result<String> {
         let script = fs::read_to_string(self.engine_script()).context("the engine's script")?;
         let program = program_of(&script).context("the engine's script starts none")?;
         let format = format!("{program} format \"$@\"");
@@ -359,7 +361,16 @@ impl Tier<'_> {
                 .iter()
                 .flat_map(|part| ["--flash-part", part.as_str()]),
         );
-        run(&words).map(drop)
+        let (refill, id) = (self.refill(), self.disk.identity.replace('-', ""));
+        if starts_with_refill(&script) {
+            words.extend(["--refill", &refill, "--origin-id", &id]);
+        }
+        Ok(run(&words)?.trim().into())
+    }
+
+    /// Where it is noted what the cache held before it was emptied.
+    fn refill(&self) -> String {
+        format!("{ENGINE_SCRIPTS}/{}.refill", self.disk.name)
     }
 
     fn engine_script(&self) -> String {
@@ -383,7 +394,11 @@ impl Tier<'_> {
         let file = self.engine_script();
         let script = fs::read_to_string(&file)
             .with_context(|| format!("{file}: hotset tier activate {}", self.disk.name))?;
-        let renewed = with_command(&script, &self.engine_words()?).with_context(|| {
+        let mut words = self.engine_words()?;
+        if !starts_with_refill(&script) {
+            words.truncate(words.len() - REFILL_WORDS);
+        }
+        let renewed = with_command(&script, &words).with_context(|| {
             format!(
                 "{file} starts no engine: hotset tier activate {}",
                 self.disk.name
@@ -425,6 +440,8 @@ impl Tier<'_> {
             "--shares",
             &format!("{ENGINE_SCRIPTS}/{}.shares.json", disk.name),
         );
+        // Last, as one of before has to be started without it: `prepare_engine`.
+        option("--refill", &self.refill());
         Ok(words)
     }
 }
@@ -440,6 +457,14 @@ fn command_of(script: &str) -> Option<(&str, &str, &str)> {
         .find(|line| line.trim_start().starts_with("exec "))?;
     let (indent, rest) = line.split_once("exec ")?;
     Some((line, indent, rest.split_once(" tier ")?.0))
+}
+
+/// How many words of the engine's command have it fetch again what it held; the last ones.
+const REFILL_WORDS: usize = 2;
+
+/// Whether the program of an engine's script knows how to: this one may be newer than it.
+fn starts_with_refill(script: &str) -> bool {
+    command_of(script).is_some_and(|(line, _, _)| line.contains(" --refill "))
 }
 
 /// The program of an engine's script, as a shell takes it.
@@ -515,5 +540,18 @@ mod tests {
              --mount \"$mount\" --control \"$folder/control\" \"$@\"\n}\n"
         );
         assert_eq!(with_command("true\n", &words), None);
+    }
+
+    #[test]
+    fn an_engine_of_before_refills_is_known_by_its_script() {
+        let script =
+            |words: &str| format!("run() {{\n    exec /a/flashdev tier {words} \"$@\"\n}}\n");
+        assert!(starts_with_refill(&script(
+            "--refill /etc/x --mount \"$mount\""
+        )));
+        assert!(!starts_with_refill(&script(
+            "--shares /etc/x.refill --mount \"$mount\""
+        )));
+        assert!(!starts_with_refill("# exec --refill is no command\ntrue\n"));
     }
 }

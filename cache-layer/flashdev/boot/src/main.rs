@@ -258,11 +258,12 @@ fn start(which: &Which) -> Result<()> {
         return Err(error);
     }
     if verdict.action == Action::Empty {
+        let disk = &which.disk;
         println!(
-            "hotset {}: the cache begins empty: {origin}: {}",
-            which.disk, verdict.why
+            "hotset {disk}: the cache begins empty: {origin}: {}",
+            verdict.why
         );
-        tier.empty()?;
+        println!("hotset {disk}: {}", tier.empty()?);
     }
     tier.make(|| found.mark(Word::Active))
 }

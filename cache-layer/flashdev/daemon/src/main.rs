@@ -9,17 +9,17 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use cache_core::layout::LayoutError;
-use cache_core::metadata::MetadataError;
+use cache_core::metadata::{MetadataError, OriginId};
 use cli::expect::{ExpectArgs, run_expect};
 use cli::salvage::{SalvageArgs, run_salvage};
-use cli::tier_args::TierArgs;
+use cli::tier_args::{TierArgs, parse_id};
 use cli::whatif::{MrcArgs, SimulateArgs, TraceCommand, run_mrc, run_simulate, run_trace, whole};
 use flashdev::Refusal;
 use flashdev::backing::Durability;
 use flashdev::direct_io::DIRECT_ALIGN;
 use flashdev::flash_file::Part;
 use flashdev::serve::{ServeOptions, serve};
-use flashdev::tier::{check_tier, format_flash, serve_tier};
+use flashdev::tier::{RefillFile, check_tier, format_flash, serve_tier};
 use flashdev::tools::ask::ask;
 use flashdev::tools::compare::compare;
 use flashdev::tools::copy::{CopyOptions, Run, copy, read_runs};
@@ -161,6 +161,13 @@ struct FormatArgs {
     /// all of it].
     #[arg(long, value_name = "PART")]
     flash_part: Vec<Part>,
+    /// Note first which blocks the cache holds, for the `--refill` of its `flashdev tier` [default:
+    /// they are forgotten].
+    #[arg(long, value_name = "FILE", requires = "origin_id")]
+    refill: Option<PathBuf>,
+    /// With --refill: the `--origin-id` of that tier; what belongs to another origin is not noted.
+    #[arg(long, value_name = "ID", value_parser = parse_id, requires = "refill")]
+    origin_id: Option<OriginId>,
 }
 
 #[derive(Args)]
@@ -241,7 +248,7 @@ fn main() -> ExitCode {
         }
         Command::Serve(args) => run_serve(args),
         Command::Tier(args) => run_tier(*args),
-        Command::Format(args) => format_flash(&args.flash, &args.flash_part),
+        Command::Format(args) => run_format(args),
         Command::Expect(args) => run_expect(&args),
         Command::Cpu(args) => run_cpu(&args),
         Command::Copy(args) => run_copy(args),
@@ -304,6 +311,16 @@ fn run_tier(args: TierArgs) -> anyhow::Result<()> {
         true => check_tier(&args.options()?),
         false => serve_tier(&args.options()?),
     }
+}
+
+fn run_format(args: FormatArgs) -> anyhow::Result<()> {
+    let refill = args.refill.zip(args.origin_id);
+    let refill = refill.map(|(path, origin_id)| RefillFile { path, origin_id });
+    let noted = format_flash(&args.flash, &args.flash_part, refill.as_ref())?;
+    if let Some(noted) = noted {
+        println!("{noted}");
+    }
+    Ok(())
 }
 
 fn durability(volatile: bool) -> Durability {

@@ -185,8 +185,9 @@ def _bring_up(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: S
     try:
         why_empty = _why_empty(card, disk, tier, program.decide(machine, card, disk))
         if why_empty:
-            tier.empty()
+            words = tier.empty()
             say(f"the cache begins empty: {why_empty}")
+            say(words)
         tier.activate(lambda: program.mark(machine, card, disk, "active"))
     except MetadataDamagedError as error:
         tier.discard()

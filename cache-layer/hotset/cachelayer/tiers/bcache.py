@@ -35,7 +35,7 @@ from .base import (
 )
 from .bcache_control import Kernel
 from .bcache_sysfs import STATUS_PROGRAM, Line, extents_of, parse_choice, parse_line
-from .dm_tier import Contents, DeviceMapperTier
+from .dm_tier import STAYS_COLD, Contents, DeviceMapperTier
 from .stalled import StallWatch
 
 COUNTER_BITS = 64
@@ -168,13 +168,15 @@ class Bcache(DeviceMapperTier):
         said = self.machine.run(["sh", "-c", script]).stdout.strip()
         return not said.isdigit() or (int(said) >> 5) & 3 in _DIRTY_STATES
 
-    def empty(self) -> None:
-        """Forget everything that is cached, while the accelerated device is down."""
+    def empty(self) -> str:
+        """Forget everything that is cached, while the accelerated device is down;
+        returns what becomes of it, in words."""
         devicemapper.load(self.machine, "bcache")
         self.kernel.stop()
         self.kernel.stop_set()
         devicemapper.remove(self.machine, [self.backing, self.place.slice("cache").name])
         self.format_cache()
+        return STAYS_COLD
 
     def settle(self) -> str | None:
         """Put right what an operation that was cut short left of an active tier: suspended,

@@ -17,6 +17,8 @@ from .base import Report, TierFailedError, TierSpec
 
 _STATUS_LIMIT_S = 20.0
 _SYNC_LIMIT_S = 900.0
+STAYS_COLD = "nothing of it is fetched again by itself: `hotset warmup run` fills it"
+"""What becomes of what a kernel's cache held when it has to begin empty."""
 _SUSPENDED = (
     "it is suspended and holds all I/O back: an operation was cut short, or somebody suspended it"
     " by dmsetup; activate it, which resumes it"

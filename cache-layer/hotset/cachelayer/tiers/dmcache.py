@@ -27,7 +27,7 @@ from .base import (
     TierKind,
     TierSpec,
 )
-from .dm_tier import Contents, DeviceMapperTier
+from .dm_tier import STAYS_COLD, Contents, DeviceMapperTier
 from .dmcache_metadata import Slots
 from .dmcache_status import MIGRATION_THRESHOLD, CacheStatus, parse_dmsetup_status
 from .stalled import StallWatch
@@ -209,10 +209,12 @@ class DmCache(DeviceMapperTier):
         except CommandError as error:
             raise MetadataDamagedError(f"cache_dump {self.metadata}: {error}") from None
 
-    def empty(self) -> None:
-        """Forget everything that is cached, while the accelerated device is down."""
+    def empty(self) -> str:
+        """Forget everything that is cached, while the accelerated device is down;
+        returns what becomes of it, in words."""
         self._make_slices()
         self.restore(Slots(self.capacity))
+        return STAYS_COLD
 
     def restore(self, slots: Slots) -> None:
         """Write the metadata on the flash anew, while the accelerated device is down."""

@@ -31,6 +31,19 @@ _DEVICES = "devices"
 
 
 @dataclass(frozen=True, slots=True)
+class Refill:
+    """Blocks that were cached before the cache had to begin empty, and are fetched again from the
+    origin. ``state``: ``fetching``, ``done`` or ``stopped``. Of the ``total`` so many are
+    ``seen_to``, and those ``fetched`` among them; the rest of these was cached already, found no
+    room, or could not be read."""
+
+    state: str
+    seen_to: Blocks
+    fetched: Blocks
+    total: Blocks
+
+
+@dataclass(frozen=True, slots=True)
 class Serving:
     """What a running engine says of itself. ``state``: ``serving``, ``flushing``, ``stopping``,
     ``pass-through`` (the flash failed, nothing is cached) or ``read-only`` (a device failed while
@@ -43,6 +56,8 @@ class Serving:
     state: str
     devices: Readings | None = None
     """What went through its devices, where that was asked for."""
+    refill: Refill | None = None
+    """None where the cache did not begin empty; also of an engine of an earlier version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +173,13 @@ def parse_serving(line: str) -> Serving:
         *(Blocks(reply[name]) for name in ("dirty", "used", "total")),
     )
     names = (reply["policy"], reply["mode"], reply["state"])
-    return Serving(counters, Bytes(reply["block_bytes"]), *names, devices)
+    refill = _refill(reply["refill"]) if "refill" in reply else None
+    return Serving(counters, Bytes(reply["block_bytes"]), *names, devices, refill)
+
+
+def _refill(reply: Answer) -> Refill:
+    numbers = (Blocks(reply[key]) for key in ("seen_to", "fetched", "total"))
+    return Refill(reply["state"], *numbers)
 
 
 def parse_devices(line: str) -> Readings:

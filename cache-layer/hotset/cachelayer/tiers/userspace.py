@@ -114,15 +114,27 @@ class Userspace(PlacedTier, EngineTier):
         self.activate()
         return self.path
 
-    def empty(self) -> None:
-        """Forget everything that is cached, while the engine does not run."""
-        self.machine.run(self.format_argv())
+    def empty(self) -> str:
+        """Forget everything that is cached, while the engine does not run. Which blocks those were
+        is noted: the engine fetches them from the origin again. Returns how many, in words."""
+        self.machine.run(["mkdir", "-p", str(service.SCRIPTS)])
+        return self.machine.run(self.format_argv()).stdout.strip()
 
     def format_argv(self) -> list[str]:
         """Has the flash say that its cache is empty: only then the engine begins a new one. A flash
         without superblocks may have been erased, which it refuses."""
         parts = [word for part in self.place.metadata for word in ("--flash-part", _text(part))]
-        return [flashdev.on(self.machine), "format", "--flash", str(self.place.flash), *parts]
+        refill = str(service.refill_of(self.place.name))
+        return [
+            flashdev.on(self.machine),
+            "format",
+            *("--flash", str(self.place.flash)),
+            *parts,
+            *("--refill", refill, "--origin-id", self._origin_id()),
+        ]
+
+    def _origin_id(self) -> str:
+        return self.identity.replace("-", "")
 
     def activate(self, on_usable: Callable[[], None] = lambda: None) -> None:
         """Start the engine on what lies on flash and origin.
@@ -179,13 +191,15 @@ class Userspace(PlacedTier, EngineTier):
         return [
             "tier",
             *("--origin", str(self.origin)),
-            *("--origin-id", self.identity.replace("-", "")),
+            *("--origin-id", self._origin_id()),
             *("--given-up", str(service.given_up_of(self.identity))),
             *("--flash", str(self.place.flash)),
             *(word for part in parts for word in ("--flash-part", _text(part))),
             *(word for name, size in sizes.items() for word in (f"--{name}", str(int(size)))),
             *("--policy", spec.policy, "--mode", spec.mode),
             *("--shares", str(service.shares_of(self.place.name))),
+            # Last, as hotset-boot starts an engine of before without it.
+            *("--refill", str(service.refill_of(self.place.name))),
         ]
 
     def _said_to(self, spec: TierSpec, verb: Literal["check", "start"]) -> str:
@@ -294,6 +308,7 @@ class Userspace(PlacedTier, EngineTier):
             ("mode", now.mode),
             ("policy", now.policy),
             ("engine", now.state),
+            *_refill_in_words(now.refill),
             *division,
         )
         note = _note(now.state)
@@ -400,7 +415,7 @@ class Userspace(PlacedTier, EngineTier):
         name = self.place.name
         self.machine.run(["rm", "-f", str(service.script_of(name)), str(service.unit_of(name))])
         self.machine.run(["rm", "-f", str(service.given_up_of(self.identity))])
-        self.machine.run(["rm", "-f", str(service.shares_of(name))])
+        self.machine.run(["rm", "-f", str(service.shares_of(name)), str(service.refill_of(name))])
         needrestart.remove(self.machine)
         if self._has_systemd():
             self.machine.run(["systemctl", "daemon-reload"])
@@ -425,6 +440,21 @@ def _note(state: str) -> str | None:
         return None
     unknown = f"its engine says {state!r}, which this version of hotset does not know"
     return _NOTES.get(state, unknown)
+
+
+def _refill_in_words(refill: engine.Refill | None) -> tuple[tuple[str, str], ...]:
+    """How far it is to fetch again what was cached before the cache had to begin empty.
+
+    >>> _refill_in_words(engine.Refill("fetching", Blocks(30), Blocks(28), Blocks(40)))
+    (('fetched again', '28 of 40 blocks, 10 still to come'),)
+    """
+    if refill is None:
+        return ()
+    rest = int(refill.total - refill.seen_to)
+    to_come = f", {rest} still to come" if refill.state == "fetching" else ""
+    stopped = ", and stopped: the next start goes on" if refill.state == "stopped" else ""
+    words = f"{int(refill.fetched)} of {int(refill.total)} blocks{to_come}{stopped}"
+    return (("fetched again", words),)
 
 
 def _text(part: Part) -> str:

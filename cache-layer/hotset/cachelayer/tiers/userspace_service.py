@@ -38,6 +38,12 @@ def shares_of(disk: str) -> PurePosixPath:
     return SCRIPTS / f"{disk}.shares.json"
 
 
+def refill_of(disk: str) -> PurePosixPath:
+    """Where it is noted which blocks the cache held before it was emptied; the engine fetches them
+    again and removes it."""
+    return SCRIPTS / f"{disk}.refill"
+
+
 def unit_of(disk: str) -> PurePosixPath:
     return UNITS / f"hotset-engine-{disk}.service"
 

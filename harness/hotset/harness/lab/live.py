@@ -59,6 +59,7 @@ disk=$1 flash=$2; shift 2
 for folder in "$@"; do ! mountpoint -q "$folder" || umount "$folder" || umount -l "$folder"; done
 [ ! -e {scripts}/$disk.sh ] || sh {scripts}/$disk.sh stop
 rm -f {scripts}/$disk.sh {scripts}/$disk.shares.json {preferences}/$disk.json {rules}
+rm -f {scripts}/$disk.refill
 rmdir "$@" 2> /dev/null
 for file in {cards}/*.json; do
     grep -qsF "\\"flash\\":\\"$flash\\"" "$file" || continue

@@ -33,6 +33,11 @@ const BEHIND_MOST: Nanos = NANOS_PER_S as Nanos / 4;
 const LEFT_TO_USERS: u32 = 24;
 const RESTS_PER_READ: Nanos = 20;
 
+/// Slots that a refill leaves free, one of so many and no more than these: as long as they are, hotset's
+/// own policy has nothing leave (`policy::hotset` keeps twice as many).
+const SPARED_SHARE: u32 = 128;
+const SPARED_MOST: u32 = 128;
+
 /// How warm-ups share the origin with users, all of them together.
 #[derive(Debug, Default)]
 pub(super) struct WarmReads {
@@ -119,6 +124,8 @@ pub(super) struct Warming {
     wanted: RoaringBitmap,
     total: u64,
     bytes_per_s: Option<NonZeroU64>,
+    /// Nothing makes way for it.
+    into_free: bool,
     /// When the next read is, at that rate.
     due: Nanos,
     /// What may make way: how much it is worth, whether it is dirty, and the block.
@@ -159,12 +166,29 @@ impl Engine {
         wanted: RoaringBitmap,
         bytes_per_s: Option<NonZeroU64>,
     ) -> JobId {
+        self.warm_up(now, wanted, bytes_per_s, false)
+    }
+
+    /// The same into slots that are free: nothing makes way, neither now nor because the policy runs
+    /// short of free slots for its users.
+    pub fn begin_refill(&mut self, now: Nanos, wanted: RoaringBitmap) -> JobId {
+        self.warm_up(now, wanted, None, true)
+    }
+
+    fn warm_up(
+        &mut self,
+        now: Nanos,
+        wanted: RoaringBitmap,
+        bytes_per_s: Option<NonZeroU64>,
+        into_free: bool,
+    ) -> JobId {
         let begins = self.health == Health::Healthy && !self.stopping;
         let job = self.jobs.insert(Job::Warm(Warming {
             total: wanted.len(),
             next: wanted.min().filter(|_| begins),
             wanted,
             bytes_per_s,
+            into_free,
             due: now,
             victims: None,
             waits_for_room: false,
@@ -321,6 +345,10 @@ impl Engine {
             if claims.last().is_some_and(|&(last, _)| last + 1 != block) {
                 break;
             }
+            if warming.into_free && !self.has_slots_to_spare() {
+                warming.next = None;
+                break;
+            }
             let absent = !self.locks.contains_key(&block) && !self.resident.contains(block);
             let work = absent.then(|| self.policy.insert(block)).flatten();
             if let Some(Work::Promote { slot, .. }) = work {
@@ -329,7 +357,7 @@ impl Engine {
                 claims.push((block, slot));
                 continue;
             }
-            if absent && self.make_room(warming, block, READS * most as u32) {
+            if absent && !warming.into_free && self.make_room(warming, block, READS * most as u32) {
                 break;
             }
             warming.next = block.checked_add(1);
@@ -339,6 +367,12 @@ impl Engine {
             }
         }
         claims
+    }
+
+    /// Whether there are free slots beside those that a policy keeps for what its users bring in.
+    fn has_slots_to_spare(&self) -> bool {
+        let (used, capacity) = (self.policy.used(), self.policy.capacity());
+        used < capacity - (capacity / SPARED_SHARE).min(SPARED_MOST)
     }
 
     /// Has others leave, the coldest first, until so many are on their way out; whether any is, and

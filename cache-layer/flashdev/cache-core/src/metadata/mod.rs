@@ -7,7 +7,8 @@
 //!
 //! [`format()`] makes a cache and [`open`] takes one up; the [`Log`] they give takes the changes from
 //! then on and says which I/O makes them last, for somebody else to do. [`salvage()`] tells what can be
-//! proven of a cache that [`open`] refuses as damaged.
+//! proven of a cache that [`open`] refuses as damaged, [`numbers`] which blocks one holds whose bytes are
+//! not wanted any more.
 //!
 //! # On the flash
 //!
@@ -55,8 +56,8 @@
 //! - Tell the log when something was [written to the origin](Log::origin_written), and leave all
 //!   syncs to it: Linux reports an error of write-back once.
 
-use crate::policy::Mapping;
-use recovery::Found;
+use crate::policy::{Block, Mapping};
+use recovery::{Clean, Found};
 use slots::{Entry, mappings};
 use superblock::Superblock;
 
@@ -97,6 +98,44 @@ pub struct Recovered {
 /// [`MetadataError::Io`], or [`MetadataError::Version`].
 pub fn is_empty(store: &impl FlashStore) -> Result<bool, MetadataError> {
     Ok(superblock::is_empty(&superblock::read_copies(store)?))
+}
+
+/// Which blocks a cache holds, as [`numbers`] tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// Size of a block, bytes.
+    pub block_bytes: u64,
+    /// Each block, and what it was worth to the policy when that was last written down.
+    pub blocks: Vec<(Block, u8)>,
+}
+
+/// Which blocks the cache on the flash holds: numbers alone, so that they can be fetched again where
+/// their bytes may be old. Nothing is written. None if the flash says that its cache is empty.
+///
+/// # Errors
+/// A [`MetadataError`] if it is missing or damaged, or is another origin's: nothing is known then.
+pub fn numbers(
+    store: &impl FlashStore,
+    origin_id: OriginId,
+    boot_id: BootId,
+) -> Result<Option<Numbers>, MetadataError> {
+    let copies = superblock::read_copies(store)?;
+    if superblock::is_empty(&copies) {
+        return Ok(None);
+    }
+    let Some(newest) = superblock::newest(&copies) else {
+        return Err(MetadataError::Damaged("no superblock is whole"));
+    };
+    if newest.identity.origin_id != origin_id {
+        return Err(MetadataError::OtherOrigin);
+    }
+    let own = Superblock { boot_id, ..newest };
+    let found = recovery::recover(store, &own, Clean::Numbered)?;
+    let held = mappings(&found.entries).into_iter();
+    Ok(Some(Numbers {
+        block_bytes: newest.identity.layout.block_bytes,
+        blocks: held.map(|mapping| (mapping.block, mapping.heat)).collect(),
+    }))
 }
 
 /// Has the flash say for good that its cache is empty, whatever was on it before.
@@ -180,7 +219,7 @@ pub fn check(store: &impl FlashStore, session: &Session) -> Result<(), MetadataE
 fn find(store: &impl FlashStore, session: &Session) -> Result<(Superblock, Found), MetadataError> {
     check_sizes(store, session)?;
     let own = Superblock::of(session);
-    let found = recovery::recover(store, &own)?;
+    let found = recovery::recover(store, &own, Clean::Forgotten)?;
     Ok((own, found))
 }
 

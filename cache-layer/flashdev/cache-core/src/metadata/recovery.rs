@@ -36,8 +36,21 @@ pub(super) struct Found {
     pub(super) clean_shutdown: bool,
 }
 
+/// What becomes of clean slots if the computer stopped; see the module's comment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clean {
+    /// They are taken up, so their bytes have to be the origin's: forgotten.
+    Forgotten,
+    /// Only the numbers of their blocks are wanted.
+    Numbered,
+}
+
 /// Finds the state. `own` is the superblock that this session would write.
-pub(super) fn recover(store: &impl FlashStore, own: &Superblock) -> Result<Found, MetadataError> {
+pub(super) fn recover(
+    store: &impl FlashStore,
+    own: &Superblock,
+    clean: Clean,
+) -> Result<Found, MetadataError> {
     let copies = read_copies(store)?;
     if copies.iter().all(|copy| matches!(copy, Copy::Blank)) {
         return Err(MetadataError::Missing);
@@ -73,6 +86,7 @@ pub(super) fn recover(store: &impl FlashStore, own: &Superblock) -> Result<Found
         let past = Past {
             superblock,
             own,
+            clean,
             fell_back: superblock != newest,
             copy_damaged,
             journals: [journal(generation)?, journal(generation + 1)?],
@@ -93,6 +107,7 @@ fn whole(copy: &Copy) -> Option<Superblock> {
 struct Past<'a> {
     superblock: &'a Superblock,
     own: &'a Superblock,
+    clean: Clean,
     /// The table of a newer generation is damaged.
     fell_back: bool,
     /// The other superblock is damaged: it may have been the newer one.
@@ -121,7 +136,7 @@ impl Past<'_> {
             events.len()
         };
         apply(&events[..believed], &mut entries)?;
-        if computer_stopped {
+        if computer_stopped && self.clean == Clean::Forgotten {
             forget_clean(&mut entries);
         }
         let origin_bytes = self.superblock.identity.origin_bytes;

@@ -258,6 +258,16 @@ pub(super) fn read_each(store: &impl FlashStore) -> Result<[Copy; 2], MetadataEr
     Ok([copy(0)?, copy(1)?])
 }
 
+/// The superblock that counts, if any can be read.
+pub(super) fn newest(copies: &[Copy; 2]) -> Option<Superblock> {
+    let emptied = emptied_up_to(copies).unwrap_or(0);
+    let whole = copies.iter().filter_map(|copy| match copy {
+        Copy::Whole(superblock) if superblock.generation > emptied => Some(*superblock),
+        _ => None,
+    });
+    whole.max_by_key(|superblock| superblock.generation)
+}
+
 /// Up to which generation superblocks do not count, if the cache was ever emptied.
 pub(super) fn emptied_up_to(copies: &[Copy; 2]) -> Option<u64> {
     let generations = copies.iter().filter_map(|copy| match copy {

@@ -99,6 +99,10 @@ pub struct TierArgs {
     /// Where to keep what is pinned, excluded and shared, for the next start [default: nowhere].
     #[arg(long, value_name = "FILE")]
     shares: Option<PathBuf>,
+    /// Where `flashdev format --refill` has noted which blocks the cache held: they are fetched from
+    /// the origin again, in the background, into free slots [default: nowhere, it begins cold].
+    #[arg(long, value_name = "FILE")]
+    refill: Option<PathBuf>,
     /// Forget what is on the flash, dirty blocks and all.
     #[arg(long)]
     discard: bool,
@@ -133,6 +137,7 @@ impl TierArgs {
             policy: self.policy,
             mode: self.mode,
             shares: self.shares,
+            refill: self.refill,
             discard: self.discard,
             scale: self.time_scale,
             mount: self.mount,
@@ -143,7 +148,7 @@ impl TierArgs {
     }
 }
 
-fn parse_id(text: &str) -> Result<OriginId, String> {
+pub fn parse_id(text: &str) -> Result<OriginId, String> {
     match (text.len(), u128::from_str_radix(text, 16)) {
         (32, Ok(number)) => Ok(number.to_be_bytes()),
         _ => Err(format!("`{text}` is not an id of 32 hexadecimal digits")),

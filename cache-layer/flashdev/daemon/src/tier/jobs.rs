@@ -74,7 +74,7 @@ impl Tier {
     }
 
     /// A job that no change of the engine comes in the way of.
-    fn job(
+    pub(super) fn job(
         self: &Arc<Self>,
         begin: impl FnOnce(&mut Shared, Nanos) -> JobId,
         progress: impl FnMut(JobProgress) -> bool,
@@ -115,6 +115,6 @@ fn flushed(result: JobResult) -> Result<u64, String> {
     }
 }
 
-fn text_of(Errno(code): Errno) -> String {
+pub(super) fn text_of(Errno(code): Errno) -> String {
     std::io::Error::from_raw_os_error(code).to_string()
 }

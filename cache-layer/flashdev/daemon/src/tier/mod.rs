@@ -3,7 +3,8 @@
 //! What happens is decided by a [`cache_core::engine::Engine`]; here it meets real files and the
 //! real clock. `driver` carries out what the engine wants, `request` is the mounted device's side,
 //! `discard` cuts what is punched, `jobs` are warm-ups and flushes for somebody who waits, `control` lets others watch and steer, `status` is what they are told,
-//! `files` and `origin` are what lies below, `reconfigure` changes a tier while it serves, `shares` divides its cache, `run` is a tier from start to end. `salvage` gets back what a cache holds that no tier can take up.
+//! `files` and `origin` are what lies below, `reconfigure` changes a tier while it serves, `shares` divides its cache, `run` is a tier from start to end.
+//! `refill` fetches again what a cache held that had to begin empty. `salvage` gets back what a cache holds that no tier can take up.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ mod origin;
 mod protocol;
 mod rate;
 mod reconfigure;
+mod refill;
 mod request;
 mod run;
 mod salvage;
@@ -40,6 +42,7 @@ mod tests;
 
 pub use cache_core::engine::Mode;
 pub use origin::NamedOrigin;
+pub use refill::{Noted, RefillFile};
 pub use run::{TierOptions, check_tier, dirty_target, format_flash, serve_tier};
 pub use salvage::{SalvageOptions, Salvaged, Stretch, salvage_cache};
 
@@ -65,6 +68,8 @@ struct Tier {
     released: Condvar,
     /// How the cache is divided.
     sharing: Mutex<shares::Sharing>,
+    /// What the cache held before it was emptied.
+    refill: refill::Refill,
     /// Held by jobs; whoever replaces the engine has it alone.
     undisturbed: RwLock<()>,
     start: Instant,

@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use cache_core::engine::{Counters, Mode};
 use cache_core::policy::Block;
 
+use super::refill::RefillStatus;
 use crate::real_time::meter::DeviceCounters;
 
 /// Goes up when an answer loses a field, or a field gets another meaning. `PROTOCOL` in hotset's
@@ -227,6 +228,9 @@ pub(super) struct Status {
     pub(super) policy: String,
     pub(super) mode: Mode,
     pub(super) state: State,
+    /// What is fetched again of a cache that had to begin empty; left out where nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) refill: Option<RefillStatus>,
     /// Since the engine's process began: `origin`, `cache`, `volume`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) devices: Option<Vec<DeviceCounters>>,

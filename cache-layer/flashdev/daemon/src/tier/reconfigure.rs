@@ -22,6 +22,9 @@ use crate::flash_file::Part;
 /// How often it is checked whether the requests that were under way have been answered.
 const ANSWER_CHECK: Duration = Duration::from_millis(1);
 
+/// How long a refill may take to make way: its reads that are under way have to end.
+const REFILL_MAKES_WAY: Duration = Duration::from_secs(30);
+
 /// What is to be, as far as it was named.
 struct Wanted {
     policy: PolicyKind,
@@ -50,7 +53,17 @@ impl Tier {
         self: &Arc<Self>,
         wanted: &Reconfigure,
     ) -> anyhow::Result<Configuration> {
-        let alone = self.undisturbed.try_write();
+        self.refill.give_way(true);
+        let changed = self.reconfigure_alone(wanted);
+        self.refill.give_way(false);
+        changed
+    }
+
+    fn reconfigure_alone(self: &Arc<Self>, wanted: &Reconfigure) -> anyhow::Result<Configuration> {
+        let alone = match self.refill.is_under_way() {
+            true => self.undisturbed.try_write_for(REFILL_MAKES_WAY),
+            false => self.undisturbed.try_write(),
+        };
         let _alone = alone.context(
             "a warm-up, a flush or another change is under way: wait for it, then try again",
         )?;

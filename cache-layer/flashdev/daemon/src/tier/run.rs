@@ -23,6 +23,7 @@ use super::control;
 use super::driver::Shared;
 use super::files::{StoreFiles, boot_id};
 use super::origin::{NamedOrigin, OriginFile};
+use super::refill::{Noted, Refill, RefillFile};
 use super::request::{Data, Volume};
 use super::shares::{Identified, Sharing};
 use crate::Refusal;
@@ -74,6 +75,8 @@ pub struct TierOptions {
     pub dirty_target: u8,
     /// Where pins and shares are kept; nowhere, they are gone when the tier ends.
     pub shares: Option<PathBuf>,
+    /// Where it is noted which blocks the cache held before it was emptied; nowhere, it begins cold.
+    pub refill: Option<PathBuf>,
     /// Whether what is on the flash is forgotten, dirty blocks and all.
     pub discard: bool,
     /// What a flush does on the host.
@@ -107,6 +110,7 @@ pub fn serve_tier(options: &TierOptions) -> anyhow::Result<()> {
     let tier = Tier::start(options, &files)?;
     let control = control::listen(&options.control, tier.clone())?;
     tier.start_ticker()?;
+    tier.start_refill()?;
     let served = served_files(&tier, &files, options.layout)?;
     let result = daemon.run(&dir, served, options.allow_other, tier.flash.has_to_wait());
     drop(control);
@@ -136,13 +140,28 @@ pub fn check_tier(options: &TierOptions) -> anyhow::Result<()> {
     )?)
 }
 
-/// Has a flash say that its cache is empty; the next tier on it begins a new one.
+/// Has a flash say that its cache is empty; the next tier on it begins a new one. What was in it is
+/// noted first where a file for that is given, and told.
 ///
 /// # Errors
 /// A [`Refusal`] where it is in use or is no flash, or a [`metadata::MetadataError`].
-pub fn format_flash(flash: &Path, parts: &[Part]) -> anyhow::Result<()> {
+pub fn format_flash(
+    flash: &Path,
+    parts: &[Part],
+    refill: Option<&RefillFile>,
+) -> anyhow::Result<Option<Noted>> {
     let flash = FlashFile::open(flash, parts).map_err(refused)?;
-    Ok(metadata::make_empty(&flash)?)
+    Ok(empty(&flash, refill)?)
+}
+
+/// The same of a flash that is open.
+pub(super) fn empty(
+    flash: &FlashFile,
+    refill: Option<&RefillFile>,
+) -> Result<Option<Noted>, metadata::MetadataError> {
+    let noted = refill.map(|file| file.note(flash));
+    metadata::make_empty(flash)?;
+    Ok(noted)
 }
 
 impl Files {
@@ -258,6 +277,15 @@ impl Tier {
         };
         let sharing = Sharing::read(options.shares.clone(), &identified, geometry);
         engine.set_shares(0, &sharing.checked(geometry)?);
+        let refill = options.refill.clone().map(|path| RefillFile {
+            path,
+            origin_id: origin_id.id,
+        });
+        let refill = match refill {
+            Some(file) if options.discard => file.forget(),
+            Some(file) => Refill::find(file, layout.block_bytes, geometry, engine.resident()),
+            None => Refill::default(),
+        };
         Ok(Arc::new(Tier {
             shared: Mutex::new(Shared::new(engine, options.policy, since_1970())),
             origin: Disk::start(origin_device.transpose()?, files.origin.clone(), scale)?,
@@ -273,6 +301,7 @@ impl Tier {
             flash_path: options.flash.clone(),
             released: Condvar::new(),
             sharing: Mutex::new(sharing),
+            refill,
             undisturbed: RwLock::new(()),
             start: Instant::now(),
             scale,

@@ -37,6 +37,7 @@ impl Tier {
             policy: name_of(shared.policy),
             mode: engine.config().mode,
             state,
+            refill: self.refill.status(),
             devices: None,
         }
     }

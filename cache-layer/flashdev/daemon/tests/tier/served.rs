@@ -40,7 +40,7 @@ pub fn make_place() -> tempfile::TempDir {
         let file = File::create(dir.path().join(name)).unwrap();
         file.set_len(bytes).unwrap();
     }
-    flashdev::tier::format_flash(&dir.path().join("flash"), &[]).unwrap();
+    flashdev::tier::format_flash(&dir.path().join("flash"), &[], None).unwrap();
     std::fs::create_dir(dir.path().join("mount")).unwrap();
     dir
 }

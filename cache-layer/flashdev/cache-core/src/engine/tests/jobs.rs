@@ -70,6 +70,25 @@ fn in_a_full_cache_others_make_way_for_a_warm_up() {
     }
 }
 
+#[test]
+fn for_a_refill_nothing_makes_way() {
+    for &kind in PolicyKind::value_variants() {
+        let mut bench = full(kind);
+        let capacity = bench.engine.policy().capacity();
+        let before = bench.engine.resident().clone();
+        let wanted = (capacity..2 * capacity).collect();
+        bench.engine.begin_refill(bench.now, wanted);
+        bench.finish();
+        assert_eq!(bench.engine.resident(), &before, "{kind:?}");
+        let mut bench = Bench::new(Mode::Writeback);
+        let wanted: RoaringBitmap = (0..2 * capacity).collect();
+        bench.engine.begin_refill(bench.now, wanted);
+        bench.finish();
+        let held = (0..capacity).collect::<RoaringBitmap>();
+        assert_eq!(bench.engine.resident(), &held, "no more than it holds");
+    }
+}
+
 /// A dirty block that cannot be written back stays, and the warm-up ends all the same.
 #[test]
 fn a_block_that_cannot_leave_holds_up_no_warm_up() {

@@ -14,6 +14,7 @@ mod growth;
 mod kill;
 mod memory;
 mod model;
+mod numbers;
 mod process;
 mod reconfigured;
 mod refusals;

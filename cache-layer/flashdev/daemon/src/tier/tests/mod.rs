@@ -20,6 +20,7 @@ use virtual_time::TimeScale;
 mod kill;
 mod load;
 mod reconfigure;
+mod refill;
 mod salvage;
 mod shares;
 mod start;
@@ -90,11 +91,7 @@ impl Place {
 
     /// The same with an origin of so many bytes.
     fn make_of(dir: &Path, trial: Trial, origin_bytes: u64) -> Place {
-        for (name, bytes) in [("origin", origin_bytes), ("flash", FLASH_BYTES)] {
-            let file = File::create(dir.join(name)).unwrap();
-            file.set_len(bytes).unwrap();
-        }
-        format_flash(&dir.join("flash"), &[]).unwrap();
+        make_files(dir, origin_bytes);
         Place::open_for(dir, trial)
     }
 
@@ -114,6 +111,15 @@ impl Place {
             files: Files::open(&options(dir, trial)).unwrap(),
         }
     }
+}
+
+/// An origin, and a flash that says that it is empty.
+fn make_files(dir: &Path, origin_bytes: u64) {
+    for (name, bytes) in [("origin", origin_bytes), ("flash", FLASH_BYTES)] {
+        let file = File::create(dir.join(name)).unwrap();
+        file.set_len(bytes).unwrap();
+    }
+    format_flash(&dir.join("flash"), &[], None).unwrap();
 }
 
 fn options(dir: &Path, trial: Trial) -> TierOptions {
@@ -138,6 +144,7 @@ fn options(dir: &Path, trial: Trial) -> TierOptions {
         mode: trial.mode,
         dirty_target: trial.dirty_target,
         shares: Some(dir.join("shares")),
+        refill: Some(dir.join("refill")),
         discard: false,
         durability: trial.durability,
         scale: TimeScale::new(trial.scale).unwrap(),

@@ -64,7 +64,7 @@ fn erased_superblocks_are_refused_until_the_flash_is_formatted() {
     flash.write_all_at(&[0; 8192], 0).unwrap();
     let error = refusal(&place, keeps_dirty());
     assert!(error.contains("missing"), "{error}");
-    let in_use = format_flash(&path, &[]).unwrap_err();
+    let in_use = format_flash(&path, &[], None).unwrap_err();
     assert!(in_use.to_string().contains("in use"), "{in_use}");
     cache_core::metadata::make_empty(&*place.files.flash).unwrap();
     let rig = Rig::start(&place, keeps_dirty());
