@@ -23,6 +23,7 @@ def test_the_complete_run() -> None:
         "TIME_SCALED",
         "MODELLED_STORAGE",
         "SHORT_RAMPUP",
+        "NOT_LEVEL",
         "FAILED_TRANSACTIONS",
         "NOT_AUDITED",
     }
@@ -34,6 +35,7 @@ def test_the_plain_run() -> None:
         "CPU_BOUND",
         "FEW_REPEATS",
         "SHORT_RAMPUP",
+        "NOT_LEVEL",
         "FAILED_TRANSACTIONS",
         "NOT_AUDITED",
     }

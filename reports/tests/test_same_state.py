@@ -11,7 +11,7 @@ from rich.console import Console
 
 from hotset.reports.analysis import answer, caveats, same_state
 from hotset.reports.model.document import Arm, RunDocument
-from hotset.reports.model.windows import Repeat, ServerIo
+from hotset.reports.model.windows import Preparation, Repeat, ServerIo
 from hotset.reports.render import html, markdown, terminal
 from tests import documents
 
@@ -39,7 +39,7 @@ def counting(reads: int | None, writes: int | None, faster: int = 1) -> Callable
 
 
 def without(one: Repeat) -> Repeat:
-    return one.model_copy(update={"server_io": None})
+    return one.model_copy(update={"server_io": None, "preparation": None})
 
 
 def changed(document: RunDocument, arms: dict[str, Callable[[Repeat], Repeat]]) -> RunDocument:
@@ -204,7 +204,12 @@ def reading(
 ) -> Callable[[Repeat], Repeat]:
     count = None if mb_per_s is None else round(mb_per_s * 60 * MB)
     of_server = ServerIo(seconds=60, read_bytes=count)
-    changes = {"server_io": of_server, "rampup_s": rampup_s, "orders_before": orders_before}
+    changes = {
+        "server_io": of_server,
+        "rampup_s": rampup_s,
+        "orders_before": orders_before,
+        "preparation": None,
+    }
     return lambda one: one.model_copy(update=changes)
 
 
@@ -294,6 +299,100 @@ def test_a_curve_whose_order_is_not_known_is_not_judged(other: int | None, known
 def test_ramp_ups_of_older_runs_are_not_known(name: str) -> None:
     assert text(published(name), "SHORT_RAMPUP") == ""
     assert "missing for baseline" in text(published(name), "RAMPUP_UNKNOWN")
+
+
+def prepared(
+    level: bool | None,
+    read_mb: float | None = 600,
+    rampup_mb: float | None = 0,
+    seconds: float = 20,
+) -> Callable[[Repeat], Repeat]:
+    read, rampup = (None if one is None else round(one * MB) for one in (read_mb, rampup_mb))
+    done = Preparation(users=16, seconds=seconds, limit_s=24, level=level, read_bytes=read)
+    changes = {"preparation": done, "rampup_read_bytes": rampup, "rampup_s": 3}
+    return lambda one: reading(10)(one).model_copy(update=changes)
+
+
+@pytest.mark.parametrize(
+    ("level", "read_mb", "rampup_mb", "short", "known"),
+    [
+        (False, 700, 99, True, True),
+        (False, 700, 101, False, True),
+        (None, 799, 0, True, True),
+        (True, 1, 0, False, True),
+        (False, None, 101, False, False),
+        (False, 700, None, False, False),
+        (False, 0, 0, False, False),
+    ],
+)
+def test_what_was_read_before_is_taken_from_the_record(
+    level: bool | None, read_mb: float | None, rampup_mb: float | None, short: bool, known: bool
+) -> None:
+    """And not reckoned at the window's 10 MB/s, by which 23 s were never enough."""
+    document = buffered(800, {"baseline": prepared(level, read_mb, rampup_mb)})
+    said = text(document, "SHORT_RAMPUP")
+    assert ("baseline, 3 of 3 windows (at worst 23 s of the" in said) == short
+    assert ("baseline" in text(document, "RAMPUP_UNKNOWN")) != known
+
+
+def test_only_what_is_not_on_record_is_said_to_be_reckoned() -> None:
+    names = ("baseline", "accelerated", "all-flash")
+    all_short = buffered(800, {name: prepared(False, 100) for name in names})
+    reckoned = "is reckoned at the rate of its windows"
+    assert text(all_short, "SHORT_RAMPUP")
+    assert reckoned not in text(all_short, "SHORT_RAMPUP")
+    assert reckoned in text(published(DEMO), "SHORT_RAMPUP")
+
+
+def test_reads_that_were_not_level_are_told_by_arm() -> None:
+    document = changed(documents.complete(), {"baseline": prepared(False, seconds=24)})
+    assert "baseline (3 of 3 repeats, after 24 s of load)" in text(document, "NOT_LEVEL")
+    assert text(document, "LEVEL_UNKNOWN") == ""
+    some = changed(
+        documents.complete(),
+        {
+            "baseline": prepared(True),
+            "all-flash": lambda one: (
+                prepared(None, seconds=9 + one.repeat)(one) if one.repeat > 1 else one
+            ),
+        },
+    )
+    assert text(some, "NOT_LEVEL") == ""
+    said = text(some, "LEVEL_UNKNOWN")
+    assert "all-flash (2 of 3 repeats, after 11 s to 12 s of load)" in said
+    assert "baseline" not in said
+
+
+def test_level_reads_have_no_caveat() -> None:
+    document = changed(documents.complete(), {"baseline": prepared(True)})
+    assert text(document, "NOT_LEVEL") == text(document, "LEVEL_UNKNOWN") == ""
+    assert same_state.levels(document) == {
+        True: [
+            f"{arm} (3 of 3 repeats, after 20 s of load)"
+            for arm in ("baseline", "accelerated", "all-flash")
+        ]
+    }
+
+
+def test_whether_reads_were_level_in_older_runs_is_not_known() -> None:
+    document = published(DEMO)
+    assert text(document, "NOT_LEVEL") == ""
+    assert "baseline (3 of 3 repeats, not on record)" in text(document, "LEVEL_UNKNOWN")
+
+
+def test_a_preparation_comes_back_from_the_document() -> None:
+    document = changed(documents.complete(), {"baseline": prepared(None, None, None)})
+    again = RunDocument.model_validate_json(document.model_dump_json())
+    assert again == document
+    done = again.arms[0].repeats[0].preparation
+    assert done is not None
+    assert (done.level, done.read_bytes) == (None, None)
+
+
+def test_the_page_tells_how_the_arms_were_prepared() -> None:
+    document = changed(documents.complete(), {"baseline": prepared(False, seconds=24)})
+    page = " ".join(html.render(document).replace("\N{NO-BREAK SPACE}", " ").split())
+    assert "reads not level: baseline (3 of 3 repeats, after 24 s of load)" in page
 
 
 def test_every_report_says_it() -> None:

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 from hotset.tpcc.transactions import Kind
 from hotset.tpcc.window.record import RunOptions
 from hotset.tpcc.window.samples import Recorder, RunLog
-from hotset.tpcc.window.steady import EXCURSION, SLOPE, Round, Steadiness, judge, judge_reads, spans
+from hotset.tpcc.window.steady import (
+    EXCURSION,
+    LEVEL_LEAST,
+    LEVEL_MOST,
+    SLOPE,
+    Round,
+    Steadiness,
+    judge,
+    judge_reads,
+    level,
+    spans,
+)
 from hotset.tpcc.workload import KINDS
 
 STARTS = [0, 6, 12, 18, 24]
@@ -202,3 +213,65 @@ def test_a_window_is_as_steady_as_its_throughput_and_reads_are_known_to_be() -> 
     for more, expected in (([few], True), ([reads], None), ([reads, turned], False)):
         assert replace(result, steadiness=[*result.steadiness, *more]).steady is expected
     assert replace(result, steadiness=[]).steady is None
+
+
+FILLING = [959, 990, 936, 555, 527, 520]
+"""Reads per second of a published baseline, whose buffers became full in the fourth second."""
+FILLED = [582, 467, 546, 602, 662, 681, 719, 701, 586]
+"""Another one's, from there on."""
+
+
+def test_reads_of_buffers_that_become_full_are_not_level() -> None:
+    assert level(FILLING) is False
+    assert level([*FILLING, 617, 574, 515, 587, 673, 500]) is None
+
+
+def test_few_seconds_are_not_known_to_be_level() -> None:
+    assert level([]) is None
+    assert level([500, 500, 500]) is None
+    assert level([500.0] * (LEVEL_LEAST - 1)) is None
+    assert level([500.0] * LEVEL_LEAST) is True
+    assert level(FILLING[:3]) is None, "alike, and too few"
+
+
+def test_a_change_that_chance_may_be_is_not_known_to_be_none() -> None:
+    assert level(FILLED) is None
+    assert level([500, 510, 490, 505, 495, 500, 505, 495, 490, 510]) is True
+
+
+def test_what_was_long_ago_does_not_count() -> None:
+    assert level([*FILLING, *[500.0] * LEVEL_MOST]) is True
+    assert level([*[500.0] * LEVEL_MOST, *FILLING]) is not True
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "answer", "least", "most"),
+    [
+        (1.0, 1.0, True, 0.75, 1.0),
+        # Just beyond the bound, as seldom as two standard errors say; and what halves, never.
+        (1.1, 0.9, True, 0.0, 0.04),
+        (1.3, 0.7, True, 0.0, 0.0),
+        (1.3, 0.7, False, 0.95, 1.0),
+    ],
+)
+def test_how_often_reads_get_each_answer(
+    before: float, after: float, answer: bool, least: float, most: float
+) -> None:
+    """Seconds that scatter by 10 %, as a slow disk's do."""
+    random = np.random.default_rng(5)
+    means = [before] * 8 + [after] * 8
+    found = [level([float(one) for one in random.normal(means, 0.1)]) for _ in range(2_000)]
+    assert least <= found.count(answer) / len(found) <= most, Counter(found)
+
+
+def test_reads_per_transaction_of_filling_buffers_are_not_level() -> None:
+    """Of the published baseline: what is too little to tell by its transactions is told by time."""
+    assert level(FILLING, [28, 28, 32, 27, 31, 27]) is False
+    assert level([500.0] * 16, [30.0] * 8 + [20.0] * 8) is False
+    assert level([500.0] * 16, [30.0, 15.0] * 8) is None
+    assert level([600.0, 300.0] * 8, [30.0, 15.0] * 8) is True
+    assert level([500.0] * 16, [0.0] * 8 + [20.0] * 8) is None
+
+
+def test_nothing_read_is_level() -> None:
+    assert level([0.0] * LEVEL_LEAST) is True

@@ -205,7 +205,8 @@ def test_the_plan_names_scripts_and_search(file: Path, capsys: pytest.CaptureFix
     placed: Any = SimpleNamespace(warmed=True)
     sequence.on_arm(site, Turn("accelerated", 1, ("sql",)), placed, plan._Printed())
     assert capsys.readouterr().out.splitlines() == [
-        "sql   $ browse, history, checkout, 4 users, probe, 3 s",
+        "sql   $ browse, history, checkout, 4 users, probe, 3 s or until reads are level, 20 s at"
+        " most",
         "sql   $ browse, history, checkout, 1 user, 3 s ramp-up, 10 s",
         "sql   $ browse, history, checkout, 4 users, 3 s ramp-up, 10 s",
         "sql   $ browse, history, checkout, 4 users, 3 s ramp-up, 10 s, at rates up to the highest"

@@ -17,9 +17,11 @@ from hotset.harness.experiment import plan as experiment_plan
 from hotset.harness.experiment import sequence
 from hotset.harness.experiment.file.spec import read
 from hotset.harness.experiment.sequence import Turn, order
+from hotset.reports.model.base import ArmName
 from tests.cli_server import XDG, CommandLine, plain_environment
 
 DEMO = str(repository_file("experiments/demo.toml"))
+PROBE = "TPC-C, 16 users, 8 warehouses, probe, 4 s or until reads are level, 24 s at most"
 STUB = '#!/bin/sh\necho "${0##*/}" >> "$HOTSET_TEST_STARTED"\n'
 
 
@@ -172,7 +174,7 @@ def test_the_accelerated_arm(planned: Planned) -> None:
             "cp -a /run/hotset/data/volume/. /run/hotset/volume",
             "pg_ctl -D /run/hotset/data/cluster",
             " start\n",
-            "TPC-C, 16 users, 8 warehouses, probe, 4 s",
+            PROBE,
             "TPC-C, 16 users, 8 warehouses, 3 s ramp-up, 12 s",
             "TPC-H driver: the 22 queries, scale 0.04",
             "pg_ctl -D /run/hotset/data/cluster -m immediate",
@@ -199,7 +201,25 @@ def test_the_baseline_has_no_flash(planned: Planned) -> None:
     )
     assert "dmsetup" not in arm
     assert "lab-flash" not in arm
-    assert "probe, " not in arm
+
+
+def test_every_arm_is_prepared_by_the_same_load(planned: Planned) -> None:
+    for arm in ("baseline", "accelerated", "all-flash"):
+        in_order(planned.arm(arm, 1), " start\n", PROBE, "TPC-C, 16 users, 8 warehouses, 3 s ramp")
+        assert planned.arm(arm, 1).count(", probe, ") == 1
+
+
+@pytest.mark.parametrize("arm", ["baseline", "accelerated"])
+def test_the_queries_alone_are_prepared_for_by_two_of_them(
+    arm: ArmName, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site: Any = SimpleNamespace(spec=read(Path(DEMO)))
+    placed: Any = SimpleNamespace(warmed=None)
+    sequence.on_arm(site, Turn(arm, 1, ("tpch",)), placed, experiment_plan._Printed())
+    assert capsys.readouterr().out.splitlines() == [
+        "tpch  $ TPC-H driver: probe, scale 0.04",
+        "tpch  $ TPC-H driver: the 22 queries, scale 0.04",
+    ]
 
 
 def test_the_all_flash_arm_has_no_slow_disk(planned: Planned) -> None:

@@ -22,14 +22,14 @@ from hotset.cachelayer.hosts.local import Local
 from hotset.harness.archive import Archive
 from hotset.harness.experiment import recorded, sequence
 from hotset.harness.experiment.file.spec import Spec, read
-from hotset.harness.experiment.journal import Journal
+from hotset.harness.experiment.journal import Journal, ThresholdMissedError
 from hotset.harness.experiment.recorded import Recorded
 from hotset.harness.experiment.sequence import Turn, order
 from hotset.harness.experiment.site import base_image
 from hotset.harness.experiment.site.calibrate import Line
 from hotset.harness.terminal.progress import Reporter
 from hotset.reports.model.base import ArmName
-from hotset.reports.model.windows import Repeat
+from hotset.reports.model.windows import Preparation, Repeat
 from hotset.tpcc.data.consistency import ConditionResult, Violated
 from hotset.tpcc.data.record import LoadFailed
 from hotset.tpcc.window.record import WindowOptions
@@ -41,6 +41,11 @@ ARMS: list[ArmName] = ["baseline", "accelerated", "all-flash"]
 
 def spec(*overrides: str) -> Spec:
     return read(DEMO, overrides)
+
+
+def prepared(*_: object) -> Preparation:
+    """In place of some seconds of load."""
+    return Preparation(users=16, seconds=4, limit_s=4)
 
 
 @given(
@@ -66,6 +71,7 @@ def test_an_arm_that_breaks_the_database_fails_the_run_where_arms_are_checked(
         warmed=None, tier=None, server=SimpleNamespace(database=lambda name: name)
     )
     monkeypatch.setitem(sequence.ARMS, "baseline", lambda *_: nullcontext(placed))
+    monkeypatch.setattr(recorded, "prepare", prepared)
     monkeypatch.setattr(recorded, "measure", lambda *_: SimpleNamespace(result=None))
     monkeypatch.setattr(recorded, "busy", lambda *_: 0.0)
     record = SimpleNamespace(rate=1, arrived=None, server_cpu=0, hit_ratio=None, failed=0)
@@ -77,6 +83,7 @@ def test_an_arm_that_breaks_the_database_fails_the_run_where_arms_are_checked(
         spec=spec(f"tpcc.check={when}"),
         report=Reporter(quiet=True),
         tier=SimpleNamespace(block=4096),
+        buffers=lambda _: 0,
     )
     kept: list[object] = []
     journal: Any = SimpleNamespace(
@@ -92,6 +99,56 @@ def test_an_arm_that_breaks_the_database_fails_the_run_where_arms_are_checked(
         with pytest.raises(Violated, match="condition 3"):
             sequence.take(site, turn, work)
         assert (asked, kept) == (["tpcc"], [])
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_every_arm_is_prepared_alike_and_its_windows_tell_how(
+    warm: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a cache is held against the hit ratio: there is none in the baseline."""
+    wanted = spec("tpcc.users=[1, 16]", "repeats=1")
+    journal = Journal.begin(Archive(tmp_path), wanted)
+    calls: list[tuple[object, ...]] = []
+
+    def prepare(site: Any, _: Any, run: Any, *rest: Any) -> Preparation:  # noqa: ANN401
+        *given, on_probe = rest
+        calls.append((site.spec, run.want.most_users, *given))
+        on_probe(SimpleNamespace(hits=SimpleNamespace(ratio=0.2)), 4.0)
+        return Preparation(users=16, seconds=9, limit_s=24, level=None)
+
+    def record(repeat: int, measured: Any, *more: Any) -> Repeat:  # noqa: ANN401
+        window = documents.repeat("baseline", repeat, 100, 5)
+        return window.model_copy(update={"users": measured.result, "preparation": more[-1]})
+
+    monkeypatch.setattr(recorded, "prepare", prepare)
+    monkeypatch.setattr(recorded, "measure", lambda *given: SimpleNamespace(result=given[-1].users))
+    monkeypatch.setattr(recorded, "repeat_record", record)
+    site: Any = SimpleNamespace(
+        spec=wanted,
+        report=Reporter(quiet=True),
+        tier=SimpleNamespace(block=4096),
+        buffers=lambda _: 5,
+    )
+    warmed = SimpleNamespace(
+        method="offline", bytes=1, seconds=1.0, mb_per_s=1.0, origin_mb_per_s=1.0,
+        sampled_blocks=1, differing_blocks=0,
+    )  # fmt: skip
+    placed: Any = SimpleNamespace(
+        tier=None, warmed=warmed if warm else None, server=SimpleNamespace(database=lambda _: "")
+    )
+    arm: ArmName = "accelerated" if warm else "baseline"
+    turn, work = Turn(arm, 1, ("tpcc",)), Recorded(journal)
+    if warm:
+        with pytest.raises(ThresholdMissedError, match=r"hit ratio of 20\.0%"):
+            sequence.on_arm(site, turn, placed, work)
+        assert journal.document.warmup is not None
+        assert journal.document.warmup.probe_seconds == 4
+    else:
+        sequence.on_arm(site, turn, placed, work)
+        (found,) = journal.document.arms
+        windows = (*found.repeats, *found.curve)
+        assert [one.preparation.seconds for one in windows if one.preparation] == [9, 9]
+    assert calls == [(wanted, 16, 5, 1)]
 
 
 def test_a_curve_goes_on_where_it_was_interrupted(
@@ -114,10 +171,14 @@ def test_a_curve_goes_on_where_it_was_interrupted(
             update={"users": measured.result}
         )
 
+    monkeypatch.setattr(recorded, "prepare", prepared)
     monkeypatch.setattr(recorded, "measure", window)
     monkeypatch.setattr(recorded, "repeat_record", record)
     site: Any = SimpleNamespace(
-        spec=wanted, report=Reporter(quiet=True), tier=SimpleNamespace(block=4096)
+        spec=wanted,
+        report=Reporter(quiet=True),
+        tier=SimpleNamespace(block=4096),
+        buffers=lambda _: 0,
     )
 
     def run(repeat: int) -> None:

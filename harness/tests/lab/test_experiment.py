@@ -43,6 +43,7 @@ rampup_s = 1
 duration_s = 6
 [warmup]
 probe_s = 4
+probe_max_s = 15
 samples = 10
 [prices]
 server = 6000
@@ -189,6 +190,10 @@ def test_a_whole_run_and_its_result(
         assert arm["nopm"] > 0
         assert arm["failed"] == 0
         assert sum(second["tpm"] for second in arm["series"]) > 0
+        assert 4 < arm["preparation"]["seconds"] <= 15
+        assert arm["preparation"]["read_bytes"] > 0
+        assert sum(arm["preparation"]["reads_per_s"]) > 0
+        assert arm["rampup_read_bytes"] is not None
     assert measured["baseline"]["hit_ratio"] is None
     assert measured["accelerated"]["hit_ratio"] > 0.95
     assert measured["accelerated"]["counters"]["read_hits"] > 0
@@ -375,6 +380,7 @@ def test_the_console_runs_it_and_shows_its_report(home: Path, tmp_path: Path) ->
         "tpcc.rampup_s=1",
         "tpcc.duration_s=4",
         "warmup.probe_s=4",
+        "warmup.probe_max_s=12",
         "tpch.scale=0.01",
     )
     where = {name: environment(home)[name] for name in ("XDG_STATE_HOME", "XDG_DATA_HOME")}

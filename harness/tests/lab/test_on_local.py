@@ -37,6 +37,7 @@ rampup_s = 1
 duration_s = 4
 [warmup]
 probe_s = 3
+probe_max_s = 10
 samples = 10
 """
 

@@ -45,6 +45,7 @@ duration_s = 3
 find_rate = "p95<30s"
 [warmup]
 probe_s = 2
+probe_max_s = 10
 samples = 10
 """
 TABLE = "CREATE TABLE own (id integer PRIMARY KEY, count integer NOT NULL, words text NOT NULL);\n"

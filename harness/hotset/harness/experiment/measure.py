@@ -45,15 +45,16 @@ class Measured:
     time_missing: str
     server_io: windows.ServerIo | None
     server_io_missing: str
+    rampup_io: windows.ServerIo | None = None
 
 
 def measure(site: Site, placed: Placed, workload: Timed, options: WindowOptions) -> Measured:
-    """Run a workload of many users on a placed database.
+    """Run a workload of many users on a placed database, and measure a window after its ramp-up.
 
     :raises RunFailed: the server died or stalled; there is no result.
     """
     database = placed.server.database(workload.name)
-    with _sampled(site, placed) as sampler, TimeSampler(readings(database)) as times:
+    with sampled(site, placed) as sampler, TimeSampler(readings(database)) as times:
         result = workload.drive(database, options, site.report)
     start, end, seconds = result.window_start, result.window_end, len(result.series)
     each = sampler.each_second(start, seconds)
@@ -66,6 +67,7 @@ def measure(site: Site, placed: Placed, workload: Timed, options: WindowOptions)
         times.missing,
         times.io_window(start, end),
         times.io_missing,
+        times.io_window(start - options.rampup_s, start),
     )
 
 
@@ -132,7 +134,7 @@ def run_queries(
     :raises RunFailed: the server died; there is no result.
     """
     database = PostgresTpch(placed.server.database("tpch"))
-    with _sampled(site, placed) as sampler:
+    with sampled(site, placed) as sampler:
         result = power.run(
             database,
             want.scale,
@@ -148,7 +150,8 @@ def run_queries(
     return result, window
 
 
-def _sampled(site: Site, placed: Placed) -> Sampler:
+def sampled(site: Site, placed: Placed) -> Sampler:
+    """Counts on the machine and below its tier."""
     return Sampler(site.machine, placed.tier, placed.devices)
 
 
@@ -195,6 +198,7 @@ def repeat_record(
     block: Bytes,
     others: float,
     parts: Sequence[windows.Part] = (),
+    preparation: windows.Preparation | None = None,
 ) -> windows.Repeat:
     """A window of many users as it stands in the result document; ``others`` as with
     :func:`power_record`."""
@@ -211,6 +215,8 @@ def repeat_record(
         failed=result.failed,
         retries=sum(sum(kind.retries.values()) for kind in result.kinds.values()),
         rampup_s=result.options.rampup_s,
+        rampup_read_bytes=_rampup_read_bytes(measured),
+        preparation=preparation,
         arrived=_arrived(result),
         unfinished=windows.Unfinished(**asdict(result.unfinished)) if result.unfinished else None,
         transactions={name: _transaction(kind) for name, kind in result.kinds.items()},
@@ -227,6 +233,12 @@ def repeat_record(
         server_io=measured.server_io,
         server_io_missing=measured.server_io_missing,
     )
+
+
+def _rampup_read_bytes(measured: Measured) -> int | None:
+    if measured.result.options.rampup_s == 0:
+        return 0
+    return measured.rampup_io.read_bytes if measured.rampup_io else None
 
 
 def _arrived(result: WindowResult) -> windows.Arrived | None:

@@ -139,14 +139,15 @@ class _Printed:
         to_stdout(f"\n# {turn.arm}, repeat {turn.repeat}: {', '.join(turn.workloads)}")
         yield
 
-    def begin(self, site: Site, turn: Turn, placed: Placed) -> None:
-        if placed.warmed is None:
-            return
-        run, probe = timed.of(site.spec), site.spec.warmup.probe_s
-        if run is not None and run.name in turn.workloads:
-            _print_users(run, run.want.most_users, f"probe, {probe:g} s")
-        else:
+    def begin(self, site: Site, turn: Turn, placed: Placed) -> None:  # noqa: ARG002
+        run, want = timed.of(site.spec), site.spec.warmup
+        if run is None or run.name not in turn.workloads:
             _print_queries(site.spec, "probe")
+            return
+        probe = f"probe, {want.probe_s:g} s"
+        if run.by_seconds and want.prepare_max_s > want.probe_s:
+            probe += f" or until reads are level, {want.prepare_max_s:g} s at most"
+        _print_users(run, run.want.most_users, probe)
 
     def window(self, site: Site, turn: Turn, placed: Placed, run: Timed, users: int) -> None:  # noqa: ARG002
         _print_users(run, users, _window(run))

@@ -28,12 +28,12 @@ from .measure import (
     repeat_record,
     run_queries,
 )
+from .preparation import OnProbe, prepare
 from .sequence import Turn
 from .site.arms import Placed, Workloads
 from .site.context import Site
 from .timed import Timed
 
-_PROBE_SEED = 10_000
 _RATE_SEED = 30_000
 _SEEDS_APART = 1000
 _PROBE_QUERIES = (6, 12)
@@ -50,6 +50,8 @@ class Recorded:
         """Share of this computer's CPU that was busy before the arm was set up."""
         self._fastest: WindowResult | None = None
         """The arm's window of most users and without a rate, where it has just been measured."""
+        self._preparation: windows.Preparation | None = None
+        """Of the arm, where it had a load of many users."""
 
     def is_done(self, spec: Spec, turn: Turn, workload: Workload) -> bool:
         want = spec.timed
@@ -67,16 +69,29 @@ class Recorded:
         name = " ".join((turn.arm, str(turn.repeat), *_named(site, turn.workloads)))
         with self._journal.phase(name):
             site.report.say(f"{turn.arm}, repeat {turn.repeat} of {site.spec.repeats}")
-            self._others, self._fastest = min(1.0, busy(Local(), _OTHERS_S)), None
+            self._others = min(1.0, busy(Local(), _OTHERS_S))
+            self._fastest = self._preparation = None
             yield
 
     def begin(self, site: Site, turn: Turn, placed: Placed) -> None:
-        """:raises ThresholdMissedError: the probe's hit ratio stayed below the asked one."""
+        """Prepare the arm, each in the same way: a server that has just started reads more than one
+        whose buffers are full.
+
+        :raises ThresholdMissedError: the probe's hit ratio stayed below the asked one.
+        """
         run = timed.of(site.spec)
+
+        def on_probe(window: Window, seconds: float) -> None:
+            self._check_probe(site, turn, placed, window, seconds)
+
         if run is not None and run.name in turn.workloads:
             run.check(placed.server.database(run.name))
-        if placed.warmed is not None:
-            self._probe(site, turn, placed, placed.warmed)
+            self._prepare(site, turn, placed, run, on_probe)
+        else:
+            # Two of the queries add little to the time of all 22.
+            with site.report.task("preparing the server: two queries"):
+                window, seconds = _probed(site, placed)
+            on_probe(window, seconds)
 
     def window(self, site: Site, turn: Turn, placed: Placed, run: Timed, users: int) -> None:
         """A seed of its own for each number of users: the same rows again would be in memory."""
@@ -93,7 +108,9 @@ class Recorded:
             measured = measure(site, placed, run, options)
         parts = table_hits.since(site, placed, run.name, before)
         _check(site, placed)
-        record = repeat_record(turn.repeat, measured, site.tier.block, self._others, parts)
+        record = repeat_record(
+            turn.repeat, measured, site.tier.block, self._others, parts, self._preparation
+        )
         self._journal.add_repeat(turn.arm, record, users == want.most_users)
         if users == want.most_users:
             self._fastest = measured.result
@@ -131,11 +148,23 @@ class Recorded:
             f" server CPU {record.server_cpu:.0%}{_hits(record)}"
         )
 
-    def _probe(self, site: Site, turn: Turn, placed: Placed, warmed: Warmup) -> None:
-        """A short run whose hit ratio must reach the asked figure, or there is no measured run."""
-        want = site.spec.warmup
-        with site.report.task("probing the hit ratio"):
-            window, seconds = _probed(site, turn, placed)
+    def _prepare(
+        self, site: Site, turn: Turn, placed: Placed, run: Timed, on_probe: OnProbe
+    ) -> None:
+        # The arm in memory has read all of it before it is handed out.
+        buffers = 0 if turn.arm == "in-memory" else int(site.buffers(turn.workloads))
+        with site.report.task(f"preparing the server: {run.title(run.want.most_users)}"):
+            done = prepare(site, placed, run, buffers, turn.repeat, on_probe)
+        self._preparation = done
+        site.report.say(f"{turn.arm}: after {done.seconds:.0f} s of load {_LEVEL[done.level]}")
+
+    def _check_probe(
+        self, site: Site, turn: Turn, placed: Placed, window: Window, seconds: float
+    ) -> None:
+        """The hit ratio of a cache must reach the asked figure, or there is no measured run."""
+        want, warmed = site.spec.warmup, placed.warmed
+        if warmed is None:
+            return
         ratio = window.hits.ratio if window.hits else None
         if turn.arm == _first_cached(site.spec):
             self._journal.add_warmup(_warmup_record(warmed, ratio, seconds, want, turn.repeat))
@@ -149,6 +178,13 @@ class Recorded:
                 f" warmup.probe_hit_ratio = {want.probe_hit_ratio:.1%}: the cache is too small for"
                 f" the database, or the warm-up method ({want.method}) did not fill it"
             )
+
+
+_LEVEL = {
+    True: "reads are level",
+    False: "reads are not level",
+    None: "it is not known whether reads are level",
+}
 
 
 def _first_cached(spec: Spec) -> base.ArmName:
@@ -179,15 +215,8 @@ def _hits(record: windows.Window) -> str:
     return f", hit ratio {record.hit_ratio:.1%}" if record.hit_ratio is not None else ""
 
 
-def _probed(site: Site, turn: Turn, placed: Placed) -> tuple[Window, float]:
-    """Some seconds of many users, or where only TPC-H is placed two of its queries: one that scans
-    and one that joins."""
-    run = timed.of(site.spec)
-    if run is not None and run.name in turn.workloads:
-        seed = _PROBE_SEED + turn.repeat
-        options = run.options(run.want.most_users, 0, site.spec.warmup.probe_s, seed)
-        measured = measure(site, placed, run, options)
-        return measured.window, measured.result.window_end - measured.result.window_start
+def _probed(site: Site, placed: Placed) -> tuple[Window, float]:
+    """Where only TPC-H is placed: two of its queries, one that scans and one that joins."""
     assert site.spec.tpch is not None
     result, window = run_queries(site, placed, site.spec.tpch, _PROBE_QUERIES)
     return window, result.ended - result.started

@@ -44,7 +44,8 @@ class Work(Protocol):
         """Around everything on an arm, its setting up included."""
 
     def begin(self, site: Site, turn: Turn, placed: Placed) -> None:
-        """The server has started: probe the cache, where there is one."""
+        """The server has started: prepare it as every arm's, and probe its cache where there is
+        one."""
 
     def window(self, site: Site, turn: Turn, placed: Placed, run: Timed, users: int) -> None:
         """Many users for a while, if that is not done yet."""

@@ -11,7 +11,7 @@ from hotset.reports.model import words
 from hotset.reports.model.base import TimedWorkload
 from hotset.tpcc import driver
 from hotset.tpcc.driver import Observer
-from hotset.tpcc.window.record import RunOptions, WindowOptions, WindowResult
+from hotset.tpcc.window.record import Phase, RunOptions, Tick, WindowOptions, WindowResult
 
 from ..benchmarks import tpcc_metrics
 from ..benchmarks.sql import run as sql_runs
@@ -56,11 +56,21 @@ class Timed(Protocol):
         :raises PrerequisiteMissingError: it has not.
         """
 
+    @property
+    def by_seconds(self) -> bool:
+        """Whether its driver tells of each second as it ends."""
+
     def drive(
-        self, database: PostgresDatabase, options: WindowOptions, report: Reporter
+        self,
+        database: PostgresDatabase,
+        options: WindowOptions,
+        report: Reporter,
+        observe: Observer = lambda _: None,
     ) -> WindowResult:
         """Run it and measure a window.
 
+        :param observe: is told of each second, too, where the driver tells of them. What it raises
+            ends the run.
         :raises RunFailed: the server died or stalled; there is no result.
         """
 
@@ -98,11 +108,19 @@ class Tpcc:
     def require(self) -> None:
         """Nothing more."""
 
+    @property
+    def by_seconds(self) -> bool:
+        return True
+
     def drive(
-        self, database: PostgresDatabase, options: WindowOptions, report: Reporter
+        self,
+        database: PostgresDatabase,
+        options: WindowOptions,
+        report: Reporter,
+        observe: Observer = lambda _: None,
     ) -> WindowResult:
         assert isinstance(options, RunOptions)
-        return driver.run(database, options, _observer(options, report))
+        return driver.run(database, options, _observer(options, report, observe))
 
 
 class Hammerdb(Tpcc):
@@ -118,8 +136,16 @@ class Hammerdb(Tpcc):
     def require(self) -> None:
         release.find()
 
+    @property
+    def by_seconds(self) -> bool:
+        return False
+
     def drive(
-        self, database: PostgresDatabase, options: WindowOptions, report: Reporter
+        self,
+        database: PostgresDatabase,
+        options: WindowOptions,
+        report: Reporter,
+        observe: Observer = lambda _: None,  # noqa: ARG002
     ) -> WindowResult:
         assert isinstance(options, RunOptions)
         with kept.folder(report, "tpcc-run") as folder:
@@ -130,8 +156,15 @@ def _minutes_s(seconds: float) -> float:
     return math.ceil(seconds / 60) * 60
 
 
-def _observer(options: WindowOptions, report: Reporter) -> Observer:
-    return report.on_run_of(options.rampup_s + options.duration_s)
+def _observer(options: WindowOptions, report: Reporter, more: Observer) -> Observer:
+    """Tells both."""
+    show = report.on_run_of(options.rampup_s + options.duration_s)
+
+    def observe(event: Tick | Phase) -> None:
+        show(event)
+        more(event)
+
+    return observe
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +194,19 @@ class Sql:
     def require(self) -> None:
         """Nothing more."""
 
+    @property
+    def by_seconds(self) -> bool:
+        return True
+
     def drive(
-        self, database: PostgresDatabase, options: WindowOptions, report: Reporter
+        self,
+        database: PostgresDatabase,
+        options: WindowOptions,
+        report: Reporter,
+        observe: Observer = lambda _: None,
     ) -> WindowResult:
-        return driver.run_workload(self._on(database, options), _observer(options, report))
+        workload = self._on(database, options)
+        return driver.run_workload(workload, _observer(options, report, observe))
 
     def _on(self, database: PostgresDatabase, options: WindowOptions) -> SqlWorkload:
         want = self.want

@@ -136,10 +136,15 @@ class Code(Enum):
         f"Measure for {WINDOW_WANTED_S} s or more (duration_s).",
     )
     SHORT_RAMPUP = (
-        "Short ramp-up: at the rate of its windows, a server had not read as much as its buffers"
-        " hold ({buffers}) when they opened: {which}. Until its buffers are full it reads more and"
-        " writes back less.",
-        "Lengthen the ramp-up (rampup_s) to the time that this takes.",
+        "Short ramp-up: a server had not read as much as its buffers hold ({buffers}) when its"
+        " windows opened: {which}.{reckoned} Until its buffers are full it reads more and writes"
+        " back less.",
+        "Allow a preparation (warmup.probe_max_s) or ramp-up (rampup_s) as long as this takes.",
+    )
+    NOT_LEVEL = (
+        "Reads were not level, or the server's buffers not full, when the preparation ended:"
+        " {which}. The arms may not have been measured in the same state.",
+        "Allow a longer preparation (warmup.probe_max_s).",
     )
     NOT_STEADY = (
         "Not steady within the window: {which}.",
@@ -150,8 +155,8 @@ class Code(Enum):
         "The arms did not do the same work, by the pages per transaction that the server counted:"
         " {which}.{estimate} A server whose window opened before its buffers were full reads more"
         " and writes back less; with few transactions chance can do that, too.",
-        "Lengthen the ramp-up (rampup_s) until the buffers are full, and the window (duration_s);"
-        " until the arms agree within 5 %, the factor is not the storage's alone.",
+        "Lengthen the preparation (warmup.probe_max_s) until the buffers are full, and the window"
+        " (duration_s); until the arms agree within 5 %, the factor is not the storage's alone.",
     )
     STEADINESS_UNKNOWN = (
         "Not known whether the windows were steady, as they had too few transactions to tell:"
@@ -180,6 +185,10 @@ class Code(Enum):
         "Not known whether the server's buffers were full when windows opened, as the bytes that it"
         " read, the size of its buffers or the order of the windows is missing for {which}.",
         "Run it again on a server that counts what it reads, with a login that may see it.",
+    )
+    LEVEL_UNKNOWN = (
+        "Not known whether reads were level when windows opened: {which}.",
+        "Allow a longer preparation (warmup.probe_max_s): more seconds tell a change from chance.",
     )
     NOT_AUDITED = (
         "Results are TPROC-C (NOPM, TPM) and TPROC-H (seconds), derived from TPC-C and TPC-H;"
@@ -353,9 +362,15 @@ def _of_ramp_ups(document: RunDocument) -> Iterator[Caveat]:
     short, unknown = same_state.too_short(found), same_state.not_reckoned(found)
     if short and document.database is not None:
         buffers = words.size(document.database.buffers_bytes)
-        yield Code.SHORT_RAMPUP.fill(buffers=buffers, which="; ".join(short))
+        prepared = all(one.preparation for arm in document.arms for one in arm.repeats)
+        reckoned = "" if prepared else " What it had read is reckoned at the rate of its windows."
+        yield Code.SHORT_RAMPUP.fill(buffers=buffers, which="; ".join(short), reckoned=reckoned)
     if unknown:
         yield Code.RAMPUP_UNKNOWN.fill(which=words.listed(unknown))
+    levels = same_state.levels(document)
+    for level, code in ((False, Code.NOT_LEVEL), (None, Code.LEVEL_UNKNOWN)):
+        if level in levels:
+            yield code.fill(which=words.listed(levels[level]))
 
 
 def _of_steadiness(arms: list[Arm]) -> Iterator[Caveat]:

@@ -5,8 +5,9 @@ each arm. Where it did not, a factor tells of that as well as of the storage. Re
 compared apart and in each repeat: a server that still fills its buffers reads more and writes less,
 which the sum hides, and so may a mean. `in-memory` has other buffers: it is not compared.
 
-Buffers are full, at the earliest, when the server has read as much as they hold. How long that
-takes is reckoned at the rate of the window itself, the only one that is on record.
+Buffers are full, at the earliest, when the server has read as much as they hold. What it had read
+when a window opened is on record where its arm was prepared; of older runs it is reckoned at the
+rate of the window itself.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Literal, TypeAlias
 from ..model import words
 from ..model.base import ArmName
 from ..model.document import CACHED_ARMS, Arm, RunDocument
-from ..model.windows import Repeat
+from ..model.windows import Preparation, Repeat
 
 AGREED = 0.05
 NAMED = 4
@@ -55,8 +56,9 @@ class Difference:
 class RampUp:
     """What a server read before a window.
 
-    :ivar given_s: for how long, at the window's rate.
-    :ivar needed_s: how long it takes to read as much as its buffers hold; None: not known.
+    :ivar given_s: for how long.
+    :ivar needed_s: how long it takes, at that rate, to read as much as its buffers hold; None: not
+        known.
     """
 
     arm: ArmName
@@ -181,12 +183,57 @@ def _to_fill(document: RunDocument) -> int | None:
 
 def _ramp_up(document: RunDocument, arm: Arm, one: Repeat, size: int | None) -> RampUp:
     rate, before = _read_rate(one), _read_before(arm, one)
+    if one.preparation is not None:
+        return _prepared(arm, one, one.preparation, size, before)
     if size is None or rate is None or before is None:
         return RampUp(arm.name, one.rampup_s, None)
     if rate == 0:  # It had all that it needed.
         return RampUp(arm.name, one.rampup_s, 0.0)
     given = one.rampup_s + _probed_s(document, arm, one) + before / rate
     return RampUp(arm.name, given, size / rate)
+
+
+def _prepared(
+    arm: Arm, one: Repeat, preparation: Preparation, size: int | None, before: float | None
+) -> RampUp:
+    """By what is on record."""
+    given = preparation.seconds + one.rampup_s
+    if preparation.level:
+        return RampUp(arm.name, given, 0.0)
+    read, ramp_up = preparation.read_bytes, one.rampup_read_bytes
+    if size is None or read is None or ramp_up is None:
+        return RampUp(arm.name, given, None)
+    read += ramp_up
+    if read < size and before is None:
+        return RampUp(arm.name, given, None)
+    read += round(before or 0)
+    return RampUp(arm.name, given, given * size / read if read else None)
+
+
+def levels(document: RunDocument) -> dict[bool | None, list[str]]:
+    """Arms with repeats whose reads were level when their preparation ended, were not, or of which
+    that is not known; and of how many repeats that is so."""
+    found: dict[bool | None, list[str]] = {}
+    for arm in document.arms:
+        for answer in (True, False, None):
+            those = [one for one in arm.repeats if _level(one) is answer]
+            if those:
+                of = f"{len(those)} of {words.plural(len(arm.repeats), 'repeat')}"
+                found.setdefault(answer, []).append(f"{arm.name} ({of}, {_loaded(those)})")
+    return found
+
+
+def _level(one: Repeat) -> bool | None:
+    return one.preparation.level if one.preparation else None
+
+
+def _loaded(repeats: list[Repeat]) -> str:
+    """How long the load ran."""
+    seconds = [one.preparation.seconds for one in repeats if one.preparation]
+    if not seconds:
+        return "not on record"
+    low, high = words.duration(min(seconds)), words.duration(max(seconds))
+    return f"after {low} of load" if low == high else f"after {low} to {high} of load"
 
 
 def _read_rate(one: Repeat) -> float | None:
@@ -196,11 +243,11 @@ def _read_rate(one: Repeat) -> float | None:
 
 
 def _read_before(arm: Arm, one: Repeat) -> float | None:
-    """Bytes that earlier windows of a curve read: all of a repeat run on the same server, and each
-    adds orders. None: not known."""
+    """Bytes that earlier windows of a curve read: all of a repeat run on the same server, unless it
+    was prepared anew, and each adds orders. None: not known."""
     total, opened = 0.0, one.orders_before
     for other in (*arm.repeats, *arm.curve):
-        if other is one or other.repeat != one.repeat:
+        if other is one or other.repeat != one.repeat or other.preparation != one.preparation:
             continue
         rate, earlier = _read_rate(other), other.orders_before
         if rate is None or opened is None or earlier is None or earlier == opened:

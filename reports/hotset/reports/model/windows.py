@@ -253,6 +253,25 @@ class Unfinished(Record):
     """For how long the oldest had been under way when the window closed."""
 
 
+class Preparation(Record):
+    """The load that ran on an arm's server before the first of its windows, the same in every arm:
+    until what its devices read was level, or for as long as was allowed."""
+
+    users: PositiveInt
+    seconds: PositiveFloat
+    limit_s: PositiveFloat
+    level: bool | None = None
+    """Whether reads per transaction were (per second, where the transactions are too few to tell),
+    once the server had read as much as its buffers hold. False also where it had not; None: not
+    known."""
+    read_bytes: NonNegativeInt | None = None
+    """By the server; None: not counted."""
+    reads_per_s: tuple[NonNegativeFloat | None, ...] = ()
+    """Of all devices, in each second; None: not seen."""
+    transactions_per_s: tuple[NonNegativeFloat, ...] = ()
+    """In the same seconds."""
+
+
 class Repeat(Window):
     """One measured window in one arm, after its ramp-up."""
 
@@ -265,6 +284,10 @@ class Repeat(Window):
     failed: NonNegativeInt
     retries: NonNegativeInt
     rampup_s: NonNegativeFloat
+    rampup_read_bytes: NonNegativeInt | None = None
+    """What the server read in it; None: not counted."""
+    preparation: Preparation | None = None
+    """Before that; None: not on record."""
     arrived: Arrived | None = None
     """Where transactions arrived at a given rate; latencies are from the time each was due."""
     unfinished: Unfinished | None = None

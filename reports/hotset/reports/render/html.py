@@ -27,6 +27,7 @@ from ..analysis import (
     predicted,
     prices,
     published,
+    same_state,
     units,
 )
 from ..analysis.answer import ArmFigures
@@ -366,10 +367,21 @@ def _run(document: RunDocument) -> list[tuple[str, str]]:
         windows = sorted({(each.rampup_s, each.duration_s) for arm in arms for each in arm.repeats})
         said = [f"{ramp:g} s ramp-up, {length:g} s measured" for ramp, length in windows]
         rows.append(("windows", "; ".join(said)))
+        rows.extend(_preparation(document))
         rows.append(("repeats", ", ".join(f"{arm.name} {len(arm.repeats)}" for arm in arms)))
     if document.hotset_version:
         rows.append(("hotset", document.hotset_version))
     return rows
+
+
+def _preparation(document: RunDocument) -> list[tuple[str, str]]:
+    """Nothing of runs that have it not on record."""
+    if not any(one.preparation for arm in document.arms for one in arm.repeats):
+        return []
+    said = {True: "reads level", False: "reads not level", None: "not known whether level"}
+    levels = same_state.levels(document)
+    named = [f"{said[level]}: {', '.join(levels[level])}" for level in said if level in levels]
+    return [("preparation", "; ".join(named))]
 
 
 def _phases(document: RunDocument) -> list[tuple[str, str]]:

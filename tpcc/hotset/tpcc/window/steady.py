@@ -26,6 +26,13 @@ LEAST_S = 10.0
 READS_COUNT = 0.1
 """Fewer reads per transaction are not judged: memory serves the workload."""
 _ERRORS = 3.0
+LEVEL_LEAST = 8
+"""Seconds below which reads are not known to be level: two standard errors are then no more than
+95 % by Student's t, too."""
+LEVEL_MOST = 20
+"""Older seconds do not count."""
+_LEVEL_ERRORS = 2.0
+_LEVEL_ENDS = 2
 
 Measure = Literal["tpm", "latency_ms", "reads"]
 
@@ -121,6 +128,46 @@ def judge_reads(
         for read, count in sums
     ]
     return judge("all", "reads", rounds, [first + one.start for one in each])
+
+
+def level(reads: Sequence[float], transactions: Sequence[float] | None = None) -> bool | None:
+    """Whether reads have stopped changing, by the last seconds of a ramp-up.
+
+    Their two halves are compared. They are level where the halves differ by `EXCURSION` of the
+    average at most even if chance (two standard errors, by how the seconds of a half scatter) hid
+    some of it; they are not where they differ by more even without chance. The rounds of a window
+    are too short for that within a ramp-up's seconds.
+
+    >>> level([959, 990, 936, 555, 527, 520])
+    False
+
+    :param reads: in each second.
+    :param transactions: in the same seconds, for reads per transaction; None: per second.
+    :return: None: not known.
+    """
+    each = [1.0] * len(reads) if transactions is None else transactions
+    last = list(zip(reads, each, strict=True))[-LEVEL_MOST:]
+    half = len(last) // 2
+    if half < _LEVEL_ENDS:
+        return None
+    halves = last[len(last) - 2 * half : -half], last[-half:]
+    if not all(sum(count for _, count in one) for one in halves):
+        return None
+    before, after = map(_ratio, halves)
+    bound = EXCURSION * fmean((before.value, after.value))
+    apart = abs(before.value - after.value)
+    chance = _LEVEL_ERRORS * math.hypot(before.error, after.error)
+    if apart - chance > bound:
+        return False
+    return True if len(last) >= LEVEL_LEAST and apart + chance <= bound else None
+
+
+def _ratio(seconds: Sequence[tuple[float, float]]) -> Round:
+    """Reads by transactions, and by how the seconds scatter about it."""
+    read, count = (sum(column) for column in zip(*seconds, strict=True))
+    mean, number = read / count, len(seconds)
+    apart = sum((one - mean * done) ** 2 for one, done in seconds)
+    return Round(mean, math.sqrt(apart * number / (number - 1)) / count)
 
 
 def _scatter(rounds: Sequence[Sequence[tuple[float, float]]]) -> float:

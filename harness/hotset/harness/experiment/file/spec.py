@@ -226,7 +226,7 @@ class DatabaseTable(Table):
 
 
 class WarmupTable(Table):
-    """How the cache is filled, and what the probe after it must reach."""
+    """How the cache is filled, and how every arm is prepared before its windows."""
 
     method: Method = "fill"
     """`fill`: copy the blocks and write the cache's metadata. `read`: read the files through the
@@ -241,9 +241,19 @@ class WarmupTable(Table):
     samples: PositiveInt = 40
     """Cache blocks that are compared with the slow disk afterwards."""
     probe_s: PositiveFloat = 10
-    """Seconds of the probe, a short run after the warm-up."""
+    """Seconds of the probe, the full load that prepares every arm, with a cache or without, before
+    its windows."""
+    probe_max_s: PositiveFloat = 60
+    """The load goes on until the server has read as much as its buffers hold and reads are level,
+    for at most so many seconds in all; `probe_s`, where that is more."""
     probe_hit_ratio: Annotated[float, Field(ge=0, le=1)] = 0.95
-    """Hit ratio that the probe must reach; otherwise the experiment stops with exit code 5."""
+    """Hit ratio that the probe must reach in arms with a cache; otherwise the experiment stops with
+    exit code 5."""
+
+    @property
+    def prepare_max_s(self) -> float:
+        """The longest preparation."""
+        return max(self.probe_s, self.probe_max_s)
 
 
 _COMPARISON_SCHEMA = {"type": "string"}
