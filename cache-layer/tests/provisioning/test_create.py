@@ -713,9 +713,24 @@ def test_writes_are_not_held_back_from_a_disk_that_no_boot_would_know() -> None:
     creation.create(nameless("5f3c\n"), WANTED, False, lambda _: None)
 
 
+def test_a_dry_run_says_what_it_cannot_check_before_the_program_is_there() -> None:
+    """It took its own words for the UUID of what lies on the disk."""
+
+    def is_missing() -> str:
+        raise PrerequisiteMissingError("hotset-boot is not there")
+
+    for answer in (127, is_missing):
+        there, said = nameless(""), list[str]()
+        there.answers |= {"hotset-boot content": answer, "test -x /usr/local/lib/hotset": 1}
+        creation.create(DryRun(there, lambda _: None), WANTED, False, said.append)
+        [unchecked] = [one for one in said if one.startswith("not checked")]
+        assert "whether a boot will know /dev/disk/by-id/virtio-slow" in unchecked
+        assert made(there) == []
+
+
 def test_a_unit_is_not_written_for_a_disk_that_no_boot_would_know() -> None:
     for unit in (True, False):
-        startup.check(nameless("5f3c\n"), "oltp", "dm-cache", ORIGIN, True, unit)
-    startup.check(nameless("\n"), "oltp", "dm-cache", ORIGIN, True)
+        startup.check(nameless("5f3c\n"), "oltp", "dm-cache", ORIGIN, True, print, unit)
+    startup.check(nameless("\n"), "oltp", "dm-cache", ORIGIN, True, print)
     with pytest.raises(DeviceRefusedError, match="cannot have a unit"):
-        startup.check(nameless("\n"), "oltp", "dm-cache", ORIGIN, True, unit=True)
+        startup.check(nameless("\n"), "oltp", "dm-cache", ORIGIN, True, print, unit=True)

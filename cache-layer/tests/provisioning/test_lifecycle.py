@@ -13,6 +13,7 @@ import pytest
 from hotset.cachelayer.block.devices import DeviceRefusedError
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import Command, CommandError, Result
+from hotset.cachelayer.hosts.dry_run import DryRun
 from hotset.cachelayer.provisioning import adopt, lifecycle, state
 from hotset.cachelayer.provisioning import cache_device as cards
 from hotset.cachelayer.provisioning import resize as resizing
@@ -223,6 +224,18 @@ def test_a_cache_that_may_be_older_than_its_origin_begins_empty() -> None:
         assert bool(restored) is empty
         assert ACTIVATED in there.commands
         assert left(there) == "active"
+
+
+def test_an_activation_is_rehearsed() -> None:
+    there, said = server(up=False, **{"test -x /usr/local/lib/hotset": 0}), list[str]()
+    leave(there, "clean")
+    shown = list[str]()
+    lifecycle.activate(DryRun(there, shown.append), CARD, disk(), said.append)
+    assert any(line.startswith("dmsetup create hotset-data ") for line in shown)
+    assert not [line for line in there.commands if "create" in line or "mark" in line]
+    there.answers |= {"hotset-boot decide": 127, "test -x /usr/local/lib/hotset": 1}
+    lifecycle.activate(DryRun(there, shown.append), CARD, disk(), said.append)
+    assert any(line.startswith("not checked: whether /dev/disk/by-id/data") for line in said)
 
 
 @pytest.mark.parametrize("reason", ["unfinished", "identity"])

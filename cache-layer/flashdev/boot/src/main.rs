@@ -328,7 +328,6 @@ fn stands(disk: &str) -> bool {
 }
 
 fn show(which: &Which) -> Result<()> {
-    let _ = boots::note();
     println!("{}", serde_json::to_string(&Found::read(which)?.decide()?)?);
     Ok(())
 }

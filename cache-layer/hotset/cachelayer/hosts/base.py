@@ -32,13 +32,15 @@ class MachineGoneError(HotsetError):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a command came to: exit code, both streams as text, wall seconds."""
+    """What a command came to: exit code, both streams as text, wall seconds; ``made_up``: nobody
+    ran it, and a dry run answers in its place."""
 
     argv: tuple[str, ...]
     rc: int
     stdout: str
     stderr: str
     seconds: float
+    made_up: bool = False
 
 
 class CommandError(HotsetError):

@@ -12,7 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from .base import Command, CommandTimeoutError, Machine, Result, declared
+from .base import (
+    Command,
+    CommandTimeoutError,
+    Machine,
+    PrerequisiteMissingError,
+    Result,
+    declared,
+)
 from .programs import lacking_argv
 
 _READS: dict[str, frozenset[str] | None] = {
@@ -31,7 +38,7 @@ _READS: dict[str, frozenset[str] | None] = {
     "blockdev": frozenset(("--getsize64", "--getss")),
     "cache_check": frozenset(("--quiet",)),
     "sg_persist": frozenset(("--in",)),
-    "hotset-boot": frozenset(("content",)),
+    "hotset-boot": frozenset(("content", "decide")),
     "dmsetup": frozenset(("info", "ls", "status", "table", "targets")),
     "wipefs": frozenset(("--json",)),
 }
@@ -75,7 +82,7 @@ class Showing(Machine):
         if command.on_line is not None:
             for line in answer.splitlines():
                 command.on_line(line)
-        return Result(command.argv, 0, answer, "", 0.0)
+        return Result(command.argv, 0, answer, "", 0.0, made_up=True)
 
     def _answer(self, argv: Sequence[str]) -> str:  # noqa: ARG002
         """What the command would print."""
@@ -135,13 +142,14 @@ class DryRun(Showing):
                 return Result(command.argv, 0, "".join(texts), "", 0.0)
         try:
             result = self._machine.execute(command)
-        except CommandTimeoutError:
+        except (CommandTimeoutError, PrerequisiteMissingError):
             if not self._changed:
                 raise
         else:
             if not (self._changed and result.rc):
                 return result
-        return Result(command.argv, 0, f"<{PurePosixPath(command.argv[0]).name}>", "", 0.0)
+        said = f"<{PurePosixPath(command.argv[0]).name}>"
+        return Result(command.argv, 0, said, "", 0.0, made_up=True)
 
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
         self._changed = True

@@ -93,9 +93,9 @@ def create(
     _check_means(machine, wanted.kind, card, device, origin, yes, say)
     chosen = _choose(wanted, card, device, origin)
     _explain(chosen, origin, say)
-    entries = _entries(machine, wanted, yes)
+    entries = _entries(machine, wanted, yes, say)
     new = card is None
-    card, disk = _allocated(machine, card, wanted, chosen, device)
+    card, disk = _allocated(machine, card, wanted, chosen, device, say)
     # Reservations are of disks.
     disk = replace(disk, reserve=wanted.reserve and not origin.is_file)
     if new:
@@ -110,8 +110,10 @@ def create(
     return disk
 
 
-def _entries(machine: Machine, wanted: CreateRequest, yes: bool) -> tuple[fstab.Entry, ...]:
-    return startup.check(machine, wanted.disk, wanted.kind, wanted.origin, yes)
+def _entries(
+    machine: Machine, wanted: CreateRequest, yes: bool, say: Say
+) -> tuple[fstab.Entry, ...]:
+    return startup.check(machine, wanted.disk, wanted.kind, wanted.origin, yes, say)
 
 
 def _inspect(machine: Machine, wanted: CreateRequest) -> tuple[Device, Device]:
@@ -141,7 +143,7 @@ def _mount_if_active(
 ) -> Disk:
     """The last step of a creation, which may have been cut short before it: /etc/fstab would still
     mount the origin."""
-    if cards.tier_for(machine, card, disk).is_active() and _entries(machine, wanted, yes):
+    if cards.tier_for(machine, card, disk).is_active() and _entries(machine, wanted, yes, say):
         startup.set_up(machine, card, disk, say)
     return disk
 
@@ -403,13 +405,18 @@ def _choose(wanted: CreateRequest, card: Card | None, device: Device, origin: De
 
 
 def _allocated(
-    machine: Machine, card: Card | None, wanted: CreateRequest, chosen: Choice, device: Device
+    machine: Machine,
+    card: Card | None,
+    wanted: CreateRequest,
+    chosen: Choice,
+    device: Device,
+    say: Say,
 ) -> tuple[Card, Disk]:
     """The card with the volume, and the disk with its parts of the flash; nothing is written."""
     spec = chosen.spec
     if spec.mode == "writeback":
         through = Remedy("hold no writes back", parameters={"mode": "writethrough"})
-        proof.require(machine, wanted.origin, "write-back", "origin", through)
+        proof.require(machine, wanted.origin, "write-back", "origin", say, through)
     if card is None:
         name = cards.new_name(machine)
         made_by: Literal["mapper", "loop"] = "loop" if wanted.kind == "userspace" else "mapper"

@@ -183,7 +183,10 @@ def _claimed(machine: Machine, card: Card, disk: Disk, say: Say, by_force: bool)
 def _bring_up(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say) -> None:
     kept = label.read_record(machine, card.flash, disk.record)
     try:
-        why_empty = _why_empty(card, disk, tier, program.decide(machine, card, disk))
+        verdict = program.decide(machine, card, disk)
+        if verdict is None:
+            say(program.unchecked(f"whether {disk.origin} was written to while the tier was down"))
+        why_empty = verdict and _why_empty(card, disk, tier, verdict)
         if why_empty:
             words = tier.empty()
             say(f"the cache begins empty: {why_empty}")
@@ -256,9 +259,9 @@ def _why_empty(card: Card, disk: Disk, tier: KernelTier, verdict: Verdict) -> st
     )
 
 
-def _require_that_disk(disk: Disk, verdict: Verdict) -> None:
+def _require_that_disk(disk: Disk, verdict: Verdict | None) -> None:
     """:raises TierRefusedError: the origin's name leads to another disk, or it is unfinished."""
-    if verdict.reason in ("unfinished", "identity"):
+    if verdict and verdict.reason in ("unfinished", "identity"):
         raise TierRefusedError(f"disk {disk.name}: {disk.origin} {verdict.why}", field="disk")
 
 

@@ -56,16 +56,23 @@ def command(machine: Machine, card: Card, disk: Disk, verb: Verb) -> list[str]:
     return [on(machine), verb, "--flash", str(card.flash), disk.name]
 
 
-def decide(machine: Machine, card: Card, disk: Disk) -> Verdict:
-    """Of a disk that is down, and whose label says what the card does."""
-    argv = command(machine, card, disk, "decide")
-    return Verdict(**json.loads(machine.run(argv, timeout_s=_TIMEOUT_S).stdout))
+def decide(machine: Machine, card: Card, disk: Disk) -> Verdict | None:
+    """Of a disk that is down, and whose label says what the card does; None in a dry run where the
+    program is not on the machine yet."""
+    said = machine.run(command(machine, card, disk, "decide"), timeout_s=_TIMEOUT_S)
+    return None if said.made_up else Verdict(**json.loads(said.stdout))
 
 
-def content(machine: Machine, origin: PurePosixPath) -> str:
+def content(machine: Machine, origin: PurePosixPath) -> str | None:
     """The UUID of what lies on an origin, by which a boot knows one without numbers; empty: it does
-    not."""
-    return machine.run([on(machine), "content", str(origin)]).stdout.strip()
+    not. None as of :func:`decide`."""
+    said = machine.run([on(machine), "content", str(origin)])
+    return None if said.made_up else said.stdout.strip()
+
+
+def unchecked(what: str) -> str:
+    """What a dry run says where it cannot ask the program."""
+    return f"not checked: {what}, as {NAME} is not on the machine yet"
 
 
 def stop(machine: Machine, card: Card, disk: Disk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from ...block import devices
@@ -13,16 +14,25 @@ from . import program
 
 
 def require(
-    machine: Machine, origin: PurePosixPath, wanted: str, field: str, *remedies: Remedy
+    machine: Machine,
+    origin: PurePosixPath,
+    wanted: str,
+    field: str,
+    say: Callable[[str], None],
+    *remedies: Remedy,
 ) -> None:
     """See that a boot will know the origin.
 
     :param wanted: what needs that, in words.
+    :param say: told where a dry run cannot see that.
     :raises DeviceRefusedError: to a boot it looks like any other disk of its size.
     """
     if devices.type_of(machine, origin) == "file" or not identify(machine, origin).is_nameless:
         return
-    if program.content(machine, origin):
+    content = program.content(machine, origin)
+    if content is None:
+        say(program.unchecked(f"whether a boot will know {origin}, which {wanted} needs"))
+    if content != "":
         return
     raise DeviceRefusedError(
         f"{origin} has no World Wide Name, serial number or UUID, and nothing known lies on it:"

@@ -22,10 +22,12 @@ def check(
     kind: TierKind,
     origin: PurePosixPath,
     yes: bool,
+    say: Say,
     unit: bool = False,
 ) -> tuple[fstab.Entry, ...]:
     """What of /etc/fstab :func:`set_up` will change.
 
+    :param say: told what a dry run cannot check.
     :param unit: the disk gets one in any case, not only where an entry is to require it.
     :raises DeviceRefusedError: a unit would not know the origin after a reboot.
     :raises CardError: an entry would mount the origin past the tier, and ``yes`` is not or it
@@ -43,7 +45,7 @@ def check(
     if found.entries:
         fstab.require_writable(machine)
     if found.entries or unit:
-        proof.require(machine, origin, "a unit that activates it at boot", "origin")
+        proof.require(machine, origin, "a unit that activates it at boot", "origin", say)
     return found.entries
 
 

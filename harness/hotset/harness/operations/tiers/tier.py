@@ -217,7 +217,7 @@ def _activate(request: Activate, name: str, commands: list[str] | None, context:
     with places.disk_as_root(request.machine, name, "tier activate", commands) as found:
         there, card, one = found
         if request.unit:
-            startup.check(there, name, one.kind, one.origin, request.yes, unit=True)
+            startup.check(there, name, one.kind, one.origin, request.yes, say, unit=True)
         if request.keep_flash:
             lifecycle.keep_flash(there, card, one)
         lifecycle.activate(there, card, one, say, break_reservation=request.break_reservation)
