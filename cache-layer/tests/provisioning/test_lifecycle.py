@@ -441,6 +441,39 @@ def test_a_cache_grows_into_what_is_free() -> None:
     assert saved(there).disks[0].cache == (part(22, 69), part(160, 11))
 
 
+@pytest.mark.parametrize("verb", ["activate", "activate a disk that is up", "resize"])
+@pytest.mark.parametrize(
+    ("mode", "unit", "content", "said"),
+    [
+        ("writeback", 1, "\n", True),
+        ("writeback", 1, "5f3c\n", False),
+        ("writethrough", 1, "\n", False),
+        ("writethrough", 0, "\n", True),
+    ],
+)
+def test_a_disk_that_no_boot_would_know_says_so_whoever_made_it(
+    verb: str, mode: WriteMode, unit: int, content: str, said: bool
+) -> None:
+    """An earlier hotset, or another server, which saw a number of it."""
+    answers = {"hotset-boot content": content, "test -e /etc/systemd": unit}
+    there, heard = server(up=verb != "activate", **answers), list[str]()
+    found = with_mode(mode)
+    if verb == "resize":
+        resizing.resize(there, *found, Bytes(80 * MIB), False, nothing, heard.append)
+    else:
+        leave(there, "clean")
+        lifecycle.activate(there, *found, heard.append)
+    told = [one for one in heard if "tells it from another disk; disk data then stays down" in one]
+    assert bool(told) is said
+
+
+def test_a_resize_takes_no_numbers_for_its_own_that_nothing_proves() -> None:
+    listed = {"name": "sdb", "maj:min": "8:16", "size": 2**31, "wwn": "0x5000", "mountpoints": []}
+    there = server(lsblk=json.dumps({"blockdevices": [listed]}))
+    resizing.resize(there, CARD, known(), Bytes(80 * MIB), False, nothing, nothing)
+    assert saved(there).disks[0].origin_id == OriginId(Bytes(2**31))
+
+
 def test_the_unit_names_its_devices_and_calls_the_program() -> None:
     # A multipath device on a partition's disk: what comes over the network lies below.
     below = {"name": "sda", "tran": "iscsi"}

@@ -400,6 +400,19 @@ def test_the_same_flash_is_imported_again_by_another_name() -> None:
     assert adopt.adopt(there, CLONE, False, nothing).flash == CLONE
 
 
+def test_an_import_says_what_its_disks_lack_here() -> None:
+    """A boot would not know the origin, or cannot check the cache: said, and not refused, since
+    what the flash holds has to come back."""
+    there, said = with_a_copy_of_the_flash(up=False), list[str]()
+    there.answers[f"readlink -f {CARD.flash}"] = f"{CLONE}\n"
+    card, one = cards.find(there, "data")
+    cards.save(there, card.with_disk(replace(one, origin_id=OriginId(Bytes(0)))))
+    there.answers |= {"hotset-boot content": "\n", "sh -c 'for one": "cache_check\n"}
+    adopt.adopt(there, CLONE, False, said.append)
+    assert any("disk data then stays down" in line for line in said)
+    assert any("lacks what a cache of kind dm-cache needs: cache_check" in line for line in said)
+
+
 def test_a_disk_in_use_is_not_dropped_as_one_that_was_given_up() -> None:
     flash = f"{CARD.flash}\n"
     there = tl.server(**{"find -L": flash, f"readlink -f {CARD.flash}": flash})

@@ -11,7 +11,7 @@ from ..block.devicemapper import PREFIX
 from ..block.devices import Confirm, Device, DeviceRefusedError
 from ..common.errors import Remedy
 from ..hosts.base import CommandError, CommandTimeoutError, Machine
-from . import abandoned
+from . import abandoned, prerequisites
 from . import cache_device as cards
 from .boot import startup, udev
 from .cache_device import Card, CardError, Disk
@@ -101,6 +101,10 @@ def adopt(
     card = cards.save(machine, _named(machine, card, flash), take_over=True)
     for disk in card.disks:
         _look_at_origin(machine, disk, say)
+    for kind in dict.fromkeys(disk.kind for disk in card.disks):
+        lacks = "; ".join(prerequisites.lacking(machine, kind))
+        if lacks:
+            say(f"{machine.kind} lacks what a cache of kind {kind} needs: {lacks}")
     return card
 
 

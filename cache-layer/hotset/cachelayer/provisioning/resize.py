@@ -21,9 +21,10 @@ from ..tiers.dmcache import DmCache
 from ..tiers.userspace import Userspace
 from . import cache_device as cards
 from . import room
-from .boot import systemd_unit
+from .boot import proof, systemd_unit
 from .cache_device import Card, CardError, Disk
 from .identity import origin
+from .identity.origin import OriginId
 from .lifecycle import OnFlush, Say, TierRefusedError, active
 
 
@@ -52,6 +53,7 @@ def resize(
             " restore it; nothing was changed"
         )
     card, disk = _with_size(machine, card, disk)
+    proof.warn(machine, disk, say)
     wanted = disk.spec.cache if cache is None else cache.align_up(max(UNIT, disk.spec.block))
     grows, before = now > known, disk
     disk = replace(disk, spec=replace(disk.spec, cache=wanted), cache=_parts(card, disk, wanted))
@@ -100,12 +102,15 @@ def _check_dirty(tier: Tier, disk: Disk, wanted: Bytes) -> None:
 
 def _with_size(machine: Machine, card: Card, disk: Disk) -> tuple[Card, Disk]:
     """The disk, its origin known with the size that it has by now."""
-    known = origin.identify(machine, disk.origin)
-    if disk.origin_id == known:
+    known, found = disk.origin_id, origin.identify(machine, disk.origin)
+    if known == found:
         return card, disk
-    if disk.origin_id is not None:
-        origin.require_same(machine, disk.name, disk.origin, replace(disk.origin_id, size=Bytes(0)))
-    disk = replace(disk, origin_id=known)
+    if known is not None:
+        origin.require_same(machine, disk.name, disk.origin, replace(known, size=Bytes(0)))
+        if known.is_nameless:
+            # Nothing proves that the numbers which are seen by now are its own.
+            found = OriginId(found.size)
+    disk = replace(disk, origin_id=found)
     return cards.save(machine, card.with_disk(disk)), disk
 
 

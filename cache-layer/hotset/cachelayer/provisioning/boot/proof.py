@@ -9,8 +9,9 @@ from ...block import devices
 from ...block.devices import DeviceRefusedError
 from ...common.errors import Remedy
 from ...hosts.base import Machine
+from ..cache_device import Disk
 from ..identity.origin import identify
-from . import program
+from . import program, systemd_unit
 
 
 def require(
@@ -27,17 +28,48 @@ def require(
     :param say: told where a dry run cannot see that.
     :raises DeviceRefusedError: to a boot it looks like any other disk of its size.
     """
-    if devices.type_of(machine, origin) == "file" or not identify(machine, origin).is_nameless:
-        return
-    content = program.content(machine, origin)
-    if content is None:
+    known = _is_known(machine, origin)
+    if known is None:
         say(program.unchecked(f"whether a boot will know {origin}, which {wanted} needs"))
-    if content != "":
+    if known is not False:
         return
     raise DeviceRefusedError(
-        f"{origin} has no World Wide Name, serial number or UUID, and nothing known lies on it:"
-        f" after a reboot nothing tells it from another disk, so it cannot have {wanted}. Give the"
-        " virtual disk a serial number, or put a file system or a partition table on it first",
+        f"{_unknown(origin)}, so it cannot have {wanted}. Give the virtual disk a serial number, or"
+        " put a file system or a partition table on it first",
         *remedies,
         field=field,
     )
+
+
+def warn(machine: Machine, disk: Disk, say: Callable[[str], None]) -> None:
+    """Say of a disk that holds writes back or has a unit that no boot will know its origin. There
+    are such: made by an earlier hotset, or by another server that saw numbers of it. They are not
+    refused, since what their flash holds has to come back."""
+    has_unit = systemd_unit.installed(machine, disk)
+    if disk.spec.mode != "writeback" and not has_unit:
+        return
+    if (
+        devices.type_of(machine, disk.origin) is None
+        or _is_known(machine, disk.origin) is not False
+    ):
+        return
+    say(
+        f"{_unknown(disk.origin)}; disk {disk.name} then stays down if its flash may hold writes,"
+        " and begins empty otherwise. Give the virtual disk a serial number, or have no writes held"
+        f" back: `hotset tier set {disk.name} --mode writethrough`"
+    )
+
+
+def _unknown(origin: PurePosixPath) -> str:
+    return (
+        f"{origin} has no World Wide Name, serial number or UUID, and nothing known lies on it:"
+        " after a reboot nothing tells it from another disk"
+    )
+
+
+def _is_known(machine: Machine, origin: PurePosixPath) -> bool | None:
+    """Whether a boot will know it; None where a dry run cannot ask."""
+    if devices.type_of(machine, origin) == "file" or not identify(machine, origin).is_nameless:
+        return True
+    content = program.content(machine, origin)
+    return None if content is None else content != ""

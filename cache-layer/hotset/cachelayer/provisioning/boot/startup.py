@@ -50,7 +50,8 @@ def check(
 
 
 def warn(machine: Machine, disk: Disk, say: Say) -> None:
-    """Say what would mount the origin past the tier."""
+    """Say what would mount the origin past the tier, and where no boot will know it."""
+    proof.warn(machine, disk, say)
     found = mounts.of(machine, disk.origin)
     if found.entries:
         advice = _advice(machine, found, disk.name, disk.kind, disk.origin)
