@@ -17,8 +17,9 @@ const GENTLY: Nanos = NANOS_PER_S as Nanos / 100;
 /// How much of that time may be made up for: it is looked at ten times a second at least.
 const MISSED_MOST: Nanos = NANOS_PER_S as Nanos / 10;
 
-/// How many blocks that cannot be written back just now are passed over at a time.
-const PASSED_OVER_MAX: usize = 64;
+/// How many blocks that cannot be written back just now are passed over at a time; few blocks are as
+/// many in tests.
+const PASSED_OVER_MAX: usize = if cfg!(test) { 2 } else { 64 };
 
 /// What is to be cleaned.
 #[derive(Debug)]
@@ -123,6 +124,8 @@ impl Engine {
                 return Some((block, slot));
             }
         }
+        // So that they do not hide those behind them.
+        self.cleaner.cursor = from;
         None
     }
 

@@ -3,6 +3,11 @@
 //!
 //! A sub-block counts as there once the metadata says so, after its bytes were written. Until then
 //! the origin counts, so a crash in between leaves what was before.
+//!
+//! Two overlapping writes that are under way at once may take different ways: a part of a missing
+//! sub-block goes to the origin, one that covers it to the flash. Which of the two is read once both
+//! have been answered may then change, when the block is written back. As on any disk, whoever has
+//! them under way at once knows of no order.
 
 use virtual_time::Nanos;
 

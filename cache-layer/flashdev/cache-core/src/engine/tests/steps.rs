@@ -161,6 +161,29 @@ fn it_cleans_while_the_origin_is_idle() {
     assert!(!bench.engine.dirty().contains(0));
 }
 
+#[test]
+fn busy_blocks_do_not_hide_the_others_from_the_cleaner() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.engine.set_dirty_target(100);
+    for block in 0..SLOTS {
+        bench.write(block, block);
+    }
+    bench.finish();
+    for block in 0..SLOTS - 1 {
+        bench.write(10 + block, block);
+    }
+    // They stay under way.
+    bench.wanted.clear();
+    bench.engine.set_dirty_target(0);
+    for _ in 0..3 {
+        bench.now += NANOS_PER_S as Nanos;
+        bench.engine.on_timer(bench.now);
+        bench.finish();
+    }
+    assert!(!bench.engine.dirty().contains(SLOTS as u32 - 1));
+    assert_eq!(bench.engine.dirty().len(), SLOTS - 1);
+}
+
 /// Linux tells of an error of write-back once: whoever syncs the flash must tell all.
 #[test]
 fn a_flush_of_the_volume_that_fails_is_known_to_the_cached_device() {
