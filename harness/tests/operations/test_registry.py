@@ -15,7 +15,7 @@ import typer.main
 from hotset.cachelayer.common.errors import HotsetError, NotFoundError, RequestError
 from hotset.harness import cli
 from hotset.harness.cli import generate
-from hotset.harness.operations.base import registry, run
+from hotset.harness.operations.base import audit, registry, run
 from hotset.harness.operations.base.audit import Caller
 from hotset.harness.operations.base.kinds import FieldKind
 from hotset.harness.operations.base.registry import Kind, Operation
@@ -112,6 +112,14 @@ def test_whoever_only_reads_has_nothing_connected_mounted_or_measured(found: Ope
         needs = [one.right for one in kind.metadata if isinstance(one, Needs)]
         lowest = max((found.right, *needs), key=list(Right).index)
         assert not Right.READ.includes(lowest), name
+
+
+def test_prices_are_kept_with_a_run_for_whoever_may_change_one() -> None:
+    found = registry.find("report run")
+    for values, right in (({}, Right.READ), ({"price": ["server=1"]}, Right.OPERATE)):
+        request = found.parse({"run": "last", **values})
+        assert found.right_for(request) is right
+        assert audit.counts(found, request) is (right is Right.OPERATE)
 
 
 FILES_THAT_ARE_READ = {

@@ -14,7 +14,7 @@ from ..base import fields
 from ..base.context import Context, check_output
 from ..base.registry import Cli, Kind, OnThisComputer, Request, operation
 from ..base.result import Lines
-from ..base.rights import Right
+from ..base.rights import Needs, Right
 from .runs import Run
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class OfRun(Request):
             " with the run."
         ),
         Cli(metavar="KEY=VALUE"),
+        Needs(Right.OPERATE),
     ] = []
     publish: Annotated[
         Path | None,
