@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pydantic import BeforeValidator
 
+from hotset.cachelayer.common.paths import repository_file
+from hotset.harness.experiment.file import spec
 from hotset.harness.jobs import store
+from hotset.harness.lab import live
 from hotset.harness.operations.base import fields, registry, room, run
+from hotset.harness.operations.base.context import Context
 from hotset.harness.operations.base.kinds import FieldKind
 from hotset.harness.operations.base.registry import Kind
 from hotset.harness.operations.base.rights import Right
+from hotset.harness.operations.computer import lab
+from hotset.tpch.data import text_bytes
 from tests.operations.test_remote import FakeJob, allow, wait
 
 GIB = 1024**3
@@ -73,6 +84,91 @@ def test_nothing_begins_on_a_disk_that_is_full(
     with pytest.raises(room.NoRoomError):
         run.start("tpcc check", {"dsn": "host=127.0.0.1 user=x dbname=x"})
     assert begun == []
+
+
+def test_what_frees_room_or_writes_back_begins_on_a_disk_that_is_full(
+    begun: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free(monkeypatch, 4 * GIB)
+    for name in ("lab down", "tier flush", "heat stop"):
+        run.start(name, {})
+    assert len(begun) == 3
+
+
+def test_an_experiment_takes_room_for_all_that_it_makes() -> None:
+    """Its saved image is as large as the slow disk; a split has several of those."""
+    file = repository_file("experiments/demo.toml")
+    texts = ("storage.size=10GiB", "flash.size=20GiB", "tier.volume=1GiB")
+    plain = spec.read_any(file, texts)
+    assert plain.tpch is not None
+    rows = text_bytes(plain.tpch.scale)
+    assert plain.disk_bytes == (10 + 10 + 20 + 1) * GIB + rows
+    split = spec.read_any(
+        file, (*texts, 'arms=["baseline", "split-disks"]', "storage.split_disks=4")
+    )
+    assert split.disk_bytes == (10 + 40 + 20 + 1) * GIB + rows
+
+
+def test_rows_that_are_generated_have_to_leave_room() -> None:
+    dsn = "host=127.0.0.1 port=1 user=x dbname=x"
+    job = wait(run.start("tpch build", {"dsn": dsn, "scale": 100_000}).id)
+    assert "leave free" in store.cause(job)
+
+
+def test_a_lab_has_to_leave_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(wanted: int, field: str | None) -> None:
+        raise room.NoRoomError(f"{wanted} bytes", field=field)
+
+    monkeypatch.setattr(live, "lacking", lambda: None)
+    for values, field in (
+        (lab.Up(warehouses=100), "warehouses"),
+        (lab.Up(machine="uml"), "machine"),
+    ):
+        with pytest.raises(room.NoRoomError, match=r"[0-9]{10}") as refused:
+            lab.up(values, Context(require_room=refuse))
+        assert refused.value.field == field
+
+
+def test_what_leaves_too_little_room_as_it_runs_is_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of a trace nobody knows the size before, and several jobs may begin at once."""
+    looked = threading.Event()
+    usage = SimpleNamespace(total=100 * GIB, used=0, free=3 * GIB)
+
+    def measured(path: Path) -> SimpleNamespace:
+        if path == tmp_path:
+            looked.set()
+        return usage
+
+    monkeypatch.setattr(shutil, "disk_usage", measured)
+    values = {"output": str(tmp_path / "trace")}
+    with room.guarded("whatif trace tpcc", values, look_s=0.01) as guard:
+        assert looked.wait(60)
+    assert guard.why == ""
+    usage.free = 2 * GIB
+    with pytest.raises(KeyboardInterrupt), room.guarded("demo", values, look_s=0.01) as guard:
+        time.sleep(60)
+    assert "half of the 5.0 GiB" in guard.why
+    with room.guarded("tier flush", {}, look_s=0.01) as guard:
+        time.sleep(0.1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_a_job_is_ended_on_a_disk_that_becomes_full_and_says_so(tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64M", "tmpfs", str(full)], check=True)
+    try:
+        allow(f'folders = ["{full}"]')
+        values = {"folder": str(full), "size": "100kB", "passes": 1000}
+        begun = run.start("disk raffle", values)
+        (full / "others").write_bytes(bytes(65_000_000))
+        job = wait(begun.id)
+        assert job.state == "interrupted", job.said
+        assert f"ended, as {full} has" in store.cause(job)
+    finally:
+        subprocess.run(["umount", "-l", str(full)], check=True)
 
 
 def test_what_an_experiment_sets_has_to_leave_room_too() -> None:

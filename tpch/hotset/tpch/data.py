@@ -47,6 +47,11 @@ def text_bytes(scale: float) -> int:
     return round(sum(one.text_bytes * (1 if one.fixed else scale) for one in TABLES.values()))
 
 
+def missing_bytes(folder: Path, scale: float) -> int:
+    """What :func:`prepare` would write there: 0 of a data set that is there."""
+    return 0 if _read(folder / f"sf{scale:g}", scale) is not None else text_bytes(scale)
+
+
 def prepare(
     folder: Path, scale: float, observe: Callable[[LoadProgress], None] = lambda _: None
 ) -> DataSet:

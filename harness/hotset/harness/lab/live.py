@@ -49,6 +49,7 @@ _MIB = 1024**2
 _WAREHOUSE, _BESIDE = 150 * _MIB, 512 * _MIB
 """Room on the slow disk for a warehouse that grows, and for what is beside them."""
 _VOLUME = Bytes(512 * _MIB)
+_FLASH_BESIDE = 64 * _MIB
 _BUFFERS_FRACTION = 0.05
 _USERS = 64
 
@@ -132,6 +133,12 @@ def up(warehouses: int, model: Model, time_scale: float, report: Reporter) -> Li
             _undo(folder, local)
             cleanup.undo()
             raise
+
+
+def disk_bytes(warehouses: int) -> int:
+    """The most that a lab takes on this computer: the saved image of its database, the slow disk,
+    and the flash, on which all of that may lie."""
+    return 3 * (_BESIDE + warehouses * _WAREHOUSE) + int(_VOLUME) + _FLASH_BESIDE
 
 
 def described() -> Live | None:
@@ -224,7 +231,7 @@ class _Builder:
         )
         size = spec.storage.size
         slow = self._disk("slow", spec.storage.model, size, time_scale, saved.path)
-        room = Bytes(size + _VOLUME + 64 * _MIB)
+        room = Bytes(size + _VOLUME + _FLASH_BESIDE)
         flash = self._disk("flash", spec.flash.model, room, time_scale, None)
         self._cleanup.leftover(_UNDO_NAME, undo_argv(flash))
         cache = Bytes(int(saved.size(["tpcc"]) * 1.25)).align_up(Bytes(_MIB))

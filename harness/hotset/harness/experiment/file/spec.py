@@ -33,6 +33,7 @@ from hotset.reports.model import words
 from hotset.reports.model.base import ArmName, TimedWorkload
 from hotset.reports.model.document import POLICY_ARMS, WarmupOrder, Workload
 from hotset.reports.model.setup import Prices, Published
+from hotset.tpch.data import text_bytes
 from hotset.tpch.schema import estimated_bytes
 
 from ...thresholds import Threshold, ThresholdFormError
@@ -306,10 +307,15 @@ class Spec(Table):
 
     @property
     def disk_bytes(self) -> int:
-        """The most that its modelled disks take on this computer."""
-        slow = 0 if self.storage.device else self.storage.size
-        flash = 0 if self.flash.device else self.flash.size
-        return int(slow + flash)
+        """The most that its modelled disks, the saved image of its database and what is generated
+        for that take on this computer."""
+        storage, size = self.storage, int(self.storage.size)
+        disks = 0 if storage.device else 1
+        if "split-disks" in self.arms and not storage.split_devices:
+            disks = max(disks, storage.split_disks)
+        rows = text_bytes(self.tpch.scale) if self.tpch else 0
+        flash = 0 if self.flash.device else int(self.flash.size)
+        return size + disks * size + flash + int(self.tier.volume) + rows
 
     @property
     def database_bytes(self) -> Bytes:

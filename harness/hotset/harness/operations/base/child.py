@@ -47,6 +47,7 @@ def _run(folder: Path) -> tuple[int, str]:
     from . import registry, remote, room
     from .context import Context
 
+    guard = room.Guard()
     try:
         task = json.load(sys.stdin)
         found = registry.find(task["operation"])
@@ -58,7 +59,8 @@ def _run(folder: Path) -> tuple[int, str]:
             require_files=remote.require_files,
             require_room=room.require_lab,
         )
-        result = found.function(request, context)
+        with room.guarded(found.name, dict(request)) as guard:
+            result = found.function(request, context)
         document = result.document()
         if document != {"lines": []}:
             print(json.dumps(document), flush=True)
@@ -66,8 +68,9 @@ def _run(folder: Path) -> tuple[int, str]:
             write_whole(folder / FIGURES, json.dumps(dict(figures)))
         context.outcome(result)
     except KeyboardInterrupt:
-        structured.emit(error="interrupted")
-        return INTERRUPTED, "interrupted"
+        why = guard.why or "interrupted"
+        structured.emit(error=why)
+        return INTERRUPTED, why
     except Exception as error:
         return structured.emit_error(error), str(error)
     return 0, ""

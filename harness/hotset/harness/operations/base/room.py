@@ -1,13 +1,19 @@
 """Room on this computer's file systems: callers from elsewhere leave some.
 
 Whoever may run benchmarks has files made on the server: the lab's disks, archives of runs, jobs,
-files of a benchmark. None begins where too little would be left for what else the server does.
+files of a benchmark. None begins where too little would be left for what else the server does, and
+each ends where, whoever fills the disk, half of that is gone: of what a trace or several jobs at
+once will take, nobody knows before.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Mapping
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +26,13 @@ from hotset.cachelayer.common.units import Bytes
 
 _RESERVE_MAX = 10 * 1024**3
 """Bytes; on a small file system a twentieth."""
+_MAKING = frozenset(
+    ("demo", "disk", "experiment", "lab", "sql", "tpcc", "tpch", "warmup", "whatif")
+)
+"""First words of what makes files here. The others, such as to flush a disk, have to work on a
+computer whose disk is full, too."""
+_FREEING = frozenset(("lab down",))
+_LOOK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +46,58 @@ class NoRoomError(PrerequisiteError):
     """Too little would be left; the message names the file system's folder."""
 
 
+@dataclass(slots=True)
+class Guard:
+    """Sees while an operation runs that room is left; ``why`` it was ended, if it was."""
+
+    why: str = ""
+
+
+@contextmanager
+def guarded(name: str, values: Mapping[str, Any], look_s: float = _LOOK_S) -> Iterator[Guard]:
+    """Interrupt an operation, as Ctrl-C does, where it or another leaves too little room."""
+    guard, ended = Guard(), threading.Event()
+    if not makes_files(name):
+        yield guard
+        return
+
+    def look() -> None:
+        while not ended.wait(look_s):
+            for folder in _written_to(values):
+                room, reserve = _room(folder)
+                if room < reserve // 2:
+                    guard.why = (
+                        f"ended, as {folder} has {Bytes(room)} free, less than half of the"
+                        f" {Bytes(reserve)} that the API and the console leave free"
+                    )
+                    os.kill(os.getpid(), signal.SIGINT)
+                    return
+
+    threading.Thread(target=look, name="room", daemon=True).start()
+    try:
+        yield guard
+    finally:
+        ended.set()
+
+
+def makes_files(name: str) -> bool:
+    """Whether an operation makes files on this computer, beside the records of it.
+
+    >>> makes_files("whatif trace tpcc"), makes_files("tier flush"), makes_files("lab down")
+    (True, False, False)
+    """
+    return name.partition(" ")[0] in _MAKING and name not in _FREEING
+
+
+def _written_to(values: Mapping[str, Any]) -> list[Path]:
+    """Folders that an operation with these values writes to."""
+    folder, output = values.get("folder"), values.get("output")
+    named = [*([Path(folder)] if folder else []), *([Path(output).parent] if output else [])]
+    return [data_dir(), cache_dir(), state_dir(), *named]
+
+
 def require(fields: Mapping[str, FieldInfo], values: Mapping[str, Any]) -> None:
-    """See that a request leaves room.
+    """See that a request of an operation that makes files leaves room.
 
     :raises NoRoomError: it does not, or there is none left already.
     """
@@ -44,10 +107,10 @@ def require(fields: Mapping[str, FieldInfo], values: Mapping[str, Any]) -> None:
         for one in field.metadata
         if isinstance(one, Makes)
     }
-    folder, size = values.get("folder"), sum(wanted.values())
-    if wanted and folder is not None:
-        _require(Path(folder), size, "size")
-        size = 0
+    size, named = sum(wanted.values()), _written_to(values)[3:]
+    for folder in named:
+        _require(folder, size, "size" if size else None)
+    size = 0 if named else size
     require_lab(size, "size" if size else None)
 
 
@@ -61,13 +124,18 @@ def require_lab(wanted: int, field: str | None) -> None:
 
 
 def _require(folder: Path, wanted: int, field: str | None) -> None:
-    there = next(one for one in (folder, *folder.parents) if one.exists())
-    found = shutil.disk_usage(there)
-    reserve = min(_RESERVE_MAX, found.total // 20)
-    if found.free - wanted < reserve:
-        room = Bytes(max(0, found.free - reserve))
+    free, reserve = _room(folder)
+    if free - wanted < reserve:
+        room = Bytes(max(0, free - reserve))
         raise NoRoomError(
             f"{Bytes(wanted)} and more may be written, and {folder} has room for {room} beside the"
             f" {Bytes(reserve)} that the API and the console leave free",
             field=field,
         )
+
+
+def _room(folder: Path) -> tuple[int, int]:
+    """What is free on a folder's file system, and what is to stay so, bytes."""
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    found = shutil.disk_usage(there)
+    return found.free, min(_RESERVE_MAX, found.total // 20)

@@ -82,7 +82,8 @@ def start(
     if found.kind is not Kind.JOB:
         raise RequestError(f"{name} answers at once: it is not a job")
     request = _request(found, values, strict, caller)
-    room.require(found.fields, dict(request))
+    if room.makes_files(found.name):
+        room.require(found.fields, dict(request))
     given = audit.values_of(request)
     secret = getattr(request, "password", None)
     whole = given if secret is None else {**given, "password": secret.get_secret_value()}

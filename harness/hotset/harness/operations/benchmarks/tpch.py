@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -98,12 +99,14 @@ def build(request: Build, context: Context) -> Lines:
     Refuses if there are TPC-H tables already, or anything else with a name that it needs. Drops
     what it made when it fails. The generated data stays in the cache folder for the next build.
     """
-    from hotset.tpch import load
+    from hotset.tpch import data, load
 
     from ...benchmarks import alone, ownership
 
     scale, report = request.scale, context.report
     places.parsed("scale", lambda: load.require_scale(scale))
+    if request.driver != "hammerdb":
+        context.require_room(data.missing_bytes(_folder(), scale), "scale")
     if request.driver == "hammerdb" and request.replace:
         raise _not_hammerdb("replace")
     where, kit = _plain(request), ownership.TPCH
@@ -407,9 +410,13 @@ def check(request: Check, context: Context) -> Checked:
     DuckDB works on the same generated data. Exit code 5 if something is wrong.
     """
     from hotset.tpch import check as checks
+    from hotset.tpch import data, schema
 
     numbers, report = _queries(request.queries), context.report
     database = _database(request)
+    with closing(database.session()) as session:
+        scale = schema.require_scale(session, request.scale)
+    context.require_room(data.missing_bytes(_folder(), scale), "scale")
     with report.task("checking rows, references and answers"):
         return Checked(
             checks.check(

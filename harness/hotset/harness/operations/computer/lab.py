@@ -96,10 +96,12 @@ def up(request: Up, context: Context) -> Lines:
     if request.machine == "local" or (request.machine == "auto" and lacks is None):
         if lacks is not None:
             raise PrerequisiteMissingError(f"a lab on this computer is not possible: {lacks}")
+        context.require_room(live.disk_bytes(request.warehouses), "warehouses")
         doctor.require("image")
         found = live.up(request.warehouses, request.model, request.time_scale, context.report)
         context.report.say(f"up: {found.device}, its slow disk {found.slow}, flash {found.flash}")
         return Lines(("try:", *(f"  {one}" for one in found.next_commands())))
+    context.require_room(2 * int(_SIZE), "machine")
     _boot(request, context)
     return Lines()
 
