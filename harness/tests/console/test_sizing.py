@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from rich.console import Console
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.stats.heat import Grid
 from hotset.harness.archive import Archive
 from hotset.harness.console import web
+from hotset.harness.console.filters import rate
 from hotset.harness.console.pages import sizing
 from hotset.harness.operations.whatif import models
+from hotset.harness.whatif.doubt import doubt_of, in_words
 from hotset.harness.whatif.flash import needs
 from tests.console_browser import Visitor, chromium, faults, served
 from tests.whatif.published import published
@@ -117,3 +122,12 @@ def test_with_flash_the_curve_goes_by_its_size() -> None:
     assert shown["best"] == 2
     page = web.template("sizing_curve.html").render(**shown)
     assert re.search(r"90.0 %</th>\s*<td[^>]*>1.0 GiB</td>\s*<td[^>]*>0.25</td>", page)
+    # One model: the range of the command, and what it is made of.
+    line = predicted.found.lines[1]
+    assert line.nopm_high / line.nopm_low > doubt_of("hit ratio").factor ** 2
+    assert f"({rate(line.nopm_low)} to {rate(line.nopm_high)})" in points[1].words
+    shown_text = StringIO()
+    found.show(Console(width=1000, file=shown_text))
+    for text in (html.unescape(page), shown_text.getvalue()):
+        assert in_words(predicted.found.doubts) in text
+    assert "how many misses promote a block" in page

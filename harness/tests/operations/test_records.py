@@ -45,6 +45,7 @@ from hotset.harness.whatif.advice import Size, Wear
 from hotset.harness.whatif.caches import Cache as SimulatedCache
 from hotset.harness.whatif.caches import Curve, CurvePoint, Outcome, TraceFigures
 from hotset.harness.whatif.demands import Demands
+from hotset.harness.whatif.doubt import doubt_of
 from hotset.harness.whatif.flash import Need
 from hotset.harness.whatif.prediction import Ceiling, Prediction
 from hotset.harness.whatif.prediction import Line as PredictedLine
@@ -61,16 +62,18 @@ PREDICTED = whatif.Predicted(
     "nas-2014",
     Prediction(
         16,
-        Demands(0.001, 0.9, 0.002, 3700.0, 24.7, 0.003),
+        Demands(0.001, 0.9, 0.002, 3700.0, 24.7, 0.003, 0.35),
         24.3,
         ("baseline", "all-flash"),
-        (PredictedLine(0.5, 1706.0, 1536.0, 1855.0, 2.0, 250.2, 0.04, 0.98, "CPU"),),
+        (PredictedLine(0.5, 1706.0, 1536.0, 1855.0, 2.0, 250.2, 0.04, 0.98, "CPU", ("users",)),),
         Ceiling(100.0, 101.0),
         0.98,
+        (doubt_of("users"), doubt_of("cores")),
+        ("how many misses promote a block",),
     ),
 )
 SHOWN = whatif_traces.TraceShown("a.trace", TraceFigures(3, 1, 8192, 4096, 12288, 0.5, True))
-SIZE = Size(4096, 0.5, 900.0, 0.96, 1.5, None)
+SIZE = Size(4096, 0.5, 900.0, 450.0, 1800.0, 0.96, 1.5, None)
 WEAR = Wear("hotset", "writeback", 0.5, 4096, 1.0, 0.1)
 CHECKED = PredictedArm(
     arm="baseline",
@@ -132,7 +135,7 @@ RESULTS: list[Result] = [
     SHOWN,
     whatif_traces.TraceRecorded(SHOWN, "/dev/sdb", 60.0, 0.01),
     whatif_check.Checks("a", Predictions(learned_from="b", arms=(CHECKED,))),
-    whatif_advice.Advice("a.trace", "last", 0.95, SIZE, WEAR, [SIZE]),
+    whatif_advice.Advice("a.trace", "last", 0.95, SIZE, WEAR, [SIZE], (doubt_of("cores"),)),
     whatif_caches.HitCurve("a.trace", Curve(3, 2, 4096, 1.0, (CurvePoint(4096, 0.5, 0.4, 0.6),))),
     whatif_caches.Simulations(
         "a.trace",

@@ -13,7 +13,8 @@ import pytest
 
 from hotset.harness.whatif.checking import Devices, check
 from hotset.harness.whatif.demands import FLASH, LOCKS, Demands, SetUp, active_users, solved
-from hotset.harness.whatif.prediction import OTHER_USERS_ERROR, predict, rates
+from hotset.harness.whatif.doubt import doubt_of
+from hotset.harness.whatif.prediction import predict, rates
 from hotset.reports.model.document import PredictedArm
 
 from .published import CARD, NAS, of_users, published
@@ -63,8 +64,10 @@ def test_without_a_cache_where_the_buffers_were_full() -> None:
 def test_the_ranges_are_as_wide_as_the_errors() -> None:
     found = [one for by in USERS for one in predicted(by) if one.users != by]
     assert len(found) == 126
-    assert mean(abs(one.error) <= OTHER_USERS_ERROR for one in found) >= 0.9
-    assert mean(abs(one.error) <= 0.5 * OTHER_USERS_ERROR for one in found) < 0.9, "too wide"
+    most = doubt_of("users").factor
+    assert mean(1 / most <= 1 + one.error <= most for one in found) >= 0.9
+    half = 1 + (most - 1) / 2
+    assert mean(1 / half <= 1 + one.error <= half for one in found) < 0.9, "too wide"
     assert mean(one.in_range for one in found) >= 0.9
 
 
@@ -92,7 +95,7 @@ def test_without_the_flash_at_rest_the_rest_of_the_time_is_a_delay() -> None:
 
 
 def test_locks_block_more_the_more_users_there_are() -> None:
-    demands = Demands(1e-3, 1.0, 1e-3, 1e4, 10.0, 0.005)
+    demands = Demands(1e-3, 1.0, 1e-3, 1e4, 10.0, 0.005, 0.0)
     assert active_users(demands, 1) == 1
     assert active_users(demands, 11) == pytest.approx(11 * 0.95)
     assert active_users(demands, 1000) == pytest.approx(100), "never all of them"
@@ -103,7 +106,9 @@ def test_locks_block_more_the_more_users_there_are() -> None:
 
 def test_nobody_waits_for_the_limit_of_a_flash_alone() -> None:
     alone = SetUp(1, 2, rates(NAS, 1))
-    slow = Demands(2e-3, 1.0, 1e-6, 100.0, 10.0, 0.0)
+    slow = Demands(2e-3, 1.0, 1e-6, 100.0, 10.0, 0.0, 0.0)
     assert solved(slow, alone, 1.0).throughput == pytest.approx(1 / 2.001e-3)
-    held = solved(Demands(2e-6, 1.0, 1e-3, 2000.0, 10.0, 0.0), SetUp(50, 2, rates(NAS, 50)), 1.0)
+    held = solved(
+        Demands(2e-6, 1.0, 1e-3, 2000.0, 10.0, 0.0, 0.0), SetUp(50, 2, rates(NAS, 50)), 1.0
+    )
     assert held.throughput == pytest.approx(2000, rel=0.01)

@@ -25,7 +25,7 @@ def test_between_two_ends_the_tighter_bound_holds() -> None:
     minute, in thousands), which published no point between them, nor any IOPS: what is tested is
     the network, against the asymptotic bound min(disk / (1 - h), CPU)."""
     before, after = 49.127, 631.513
-    demands = Demands(4 / after, 1.0, 0.0, 0.0, 1.0, 0.0)
+    demands = Demands(4 / after, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
     setup = SetUp(100, 4, (before,))
     for ratio in (0, 0.5, 0.8, 0.9, 0.92, 0.93, 0.94, 1):
         bound = after if ratio == 1 else min(before / (1 - ratio), after)
@@ -44,7 +44,9 @@ def test_what_a_run_teaches(run: RunDocument) -> None:
     assert baseline.nopm_low <= sum(seen) / len(seen) <= baseline.nopm_high
     assert baseline.factor == 1
     assert baseline.nopm < middle.nopm < best.nopm
-    assert (baseline.most_time, best.origin_share) == ("slow storage", 0)
+    assert baseline.most_time == "slow storage"
+    assert best.most_time == "CPU"
+    assert 0 < best.origin_share < 0.5, "written back in the background"
     assert 0.9 < found.enough < 1
     # All-flash taught nothing; that cache cost hardly anything.
     assert found.ceiling is not None
@@ -52,8 +54,9 @@ def test_what_a_run_teaches(run: RunDocument) -> None:
 
 
 def test_a_cache_that_misses_teaches_the_same(run: RunDocument) -> None:
-    """The arm with the cache, as the network says that it would be at a hit ratio of 98 %."""
-    taught = predict(run, NAS, [0.98, 1], flash=CARD).lines
+    """The arm with the cache, as the network says that it would be at a hit ratio at which the slow
+    storage does not hold it back yet."""
+    taught = predict(run, NAS, [0.995, 1], flash=CARD).lines
     accelerated = run.arm("accelerated")
     assert accelerated is not None
     slower = taught[0].nopm / taught[1].nopm
@@ -61,7 +64,7 @@ def test_a_cache_that_misses_teaches_the_same(run: RunDocument) -> None:
     def missing(one: Repeat) -> Repeat:
         return one.model_copy(
             update={
-                "hit_ratio": 0.98,
+                "hit_ratio": 0.995,
                 "nopm": one.nopm * slower,
                 "tpm": one.tpm * slower,
                 "server_cpu": one.server_cpu * slower,
@@ -70,7 +73,7 @@ def test_a_cache_that_misses_teaches_the_same(run: RunDocument) -> None:
 
     arm = accelerated.model_copy(update={"repeats": tuple(map(missing, accelerated.repeats))})
     others = tuple(one for one in run.arms if one.name == "baseline")
-    again = predict(run.model_copy(update={"arms": (*others, arm)}), NAS, [0.98, 1], flash=CARD)
+    again = predict(run.model_copy(update={"arms": (*others, arm)}), NAS, [0.995, 1], flash=CARD)
     assert again.ceiling is None
     for line, before in zip(again.lines, taught, strict=True):
         assert line.nopm == pytest.approx(before.nopm, rel=0.05)

@@ -5300,7 +5300,7 @@ function Get-HotsetCacheAdvice {
     .PARAMETER Share
     The share to reach of the NOPM with everything cached. Default: 0.95.
     .PARAMETER Policy
-    The policy for which the flash's wear is simulated. Default: hotset.
+    The policy for which wear is simulated and NOPM are predicted. Default: hotset.
     .PARAMETER Mode
     How writes that hit are handled. Default: writeback.
     .PARAMETER Block

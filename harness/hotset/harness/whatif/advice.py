@@ -9,6 +9,7 @@ from hotset.cachelayer.common.errors import RequestError
 from hotset.cachelayer.common.units import Bytes
 
 from .caches import Cache, Curve, Outcome
+from .prediction import Line
 
 _DAY_S = 24 * 3600
 
@@ -17,6 +18,7 @@ _DAY_S = 24 * 3600
 class Size:
     """A cache size, what it would hit and give.
 
+    :ivar nopm_low: with ``nopm_high``, the range of the prediction.
     :ivar share: of the NOPM (without a run: of the hits) that a cache for all of it gives.
     :ivar price_per_nopm: of the flash, by what it gives over the smallest size asked about.
     """
@@ -24,6 +26,8 @@ class Size:
     cache_bytes: int
     hit_ratio: float
     nopm: float | None
+    nopm_low: float | None
+    nopm_high: float | None
     share: float
     price: float | None
     price_per_nopm: float | None
@@ -44,24 +48,33 @@ class Wear:
     origin_writes_share: float
 
 
-def sizes(curve: Curve, nopms: Sequence[float] | None, price_per_gib: float | None) -> list[Size]:
+def sizes(
+    curve: Curve, predicted: Sequence[Line] | None, price_per_gib: float | None
+) -> list[Size]:
     """The points of a curve with what they give.
 
-    :param nopms: at each point; None: there is no run to learn from.
+    :param predicted: at each point; None: there is no run to learn from.
     :raises RequestError: the trace is empty.
     """
-    gained = nopms or [one.hit_ratio for one in curve.points]
+    lines: Sequence[Line | None] = predicted or [None for _ in curve.points]
+    gained = [one.nopm for one in predicted] if predicted else [p.hit_ratio for p in curve.points]
     if not gained or gained[-1] <= 0:
         raise RequestError("nothing of the trace hits any cache: record for longer", field="trace")
 
     def size(at: int) -> Size:
-        point = curve.points[at]
+        point, line = curve.points[at], lines[at]
         price = None if price_per_gib is None else price_per_gib * point.cache_bytes / 1024**3
-        more = None if nopms is None else nopms[at] - nopms[0]
-        each = None if price is None or not more or more <= 0 else price / more
-        nopm = None if nopms is None else nopms[at]
-        share = gained[at] / gained[-1]
-        return Size(point.cache_bytes, point.hit_ratio, nopm, share, price, each)
+        more = None if line is None else gained[at] - gained[0]
+        return Size(
+            point.cache_bytes,
+            point.hit_ratio,
+            None if line is None else line.nopm,
+            None if line is None else line.nopm_low,
+            None if line is None else line.nopm_high,
+            gained[at] / gained[-1],
+            price,
+            None if price is None or not more or more <= 0 else price / more,
+        )
 
     return [size(at) for at in range(len(curve.points))]
 
@@ -69,7 +82,8 @@ def sizes(curve: Curve, nopms: Sequence[float] | None, price_per_gib: float | No
 def recommended(found: Sequence[Size], share: float) -> Size:
     """The smallest size that gives a share of the attainable.
 
-    >>> each = [Size(n, 0.1, None, share, None, None) for n, share in ((1, 0.5), (2, 0.96), (3, 1))]
+    >>> shares = ((1, 0.5), (2, 0.96), (3, 1))
+    >>> each = [Size(n, 0.1, None, None, None, share, None, None) for n, share in shares]
     >>> recommended(each, 0.95).cache_bytes
     2
     """

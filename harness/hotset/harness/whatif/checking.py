@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import mean
 
 from hotset.cachelayer.common.errors import HotsetError, RequestError
 from hotset.reports.model.base import ArmName
-from hotset.reports.model.document import CACHED_ARMS, Arm, PredictedArm, Predictions, RunDocument
+from hotset.reports.model.document import (
+    CACHED_ARMS,
+    POLICY_ARMS,
+    Arm,
+    PredictedArm,
+    Predictions,
+    RunDocument,
+)
 from hotset.reports.model.windows import Repeat
 
 from ..archive import Archive
 from .demands import FlashPromise, SetUp
+from .doubt import Kind
 from .prediction import FAST, Line, Taught, predict_by, rates, taught_users, teach, windows
 from .storage import own_flash, own_iops
+from .traffic import Traffic, kind_of
 
 _ARMS: tuple[ArmName, ...] = ("baseline", *CACHED_ARMS, "all-flash")
+_ANOTHER: tuple[Kind, ...] = ("another run",)
 _TEACHERS_MAX = 50
 """Runs of the archive that are looked at, the newest first."""
 
@@ -81,8 +91,11 @@ def check(
             near = taught_users(by, users, fast)
             if near not in taught:
                 taught[near] = teach(by, devices.iops, devices.flash, near, fast)
-            asked = SetUp(users, run.machine.cores, rates(run_iops, users))
-            found = predict_by(taught[near], asked, [_hit_ratio(arm, measured)])
+            asked = SetUp(
+                users, run.machine.cores, rates(run_iops, users), _traffic(run, arm, taught[near])
+            )
+            ratio = _hit_ratio(arm, measured)
+            found = predict_by(taught[near], asked, [ratio], also=_ANOTHER)
             checked.append(_beside(arm, users, measured, found.lines[0]))
     return tuple(checked)
 
@@ -100,6 +113,14 @@ def _beside(arm: Arm, users: int, measured: list[Repeat], line: Line) -> Predict
         error=line.nopm / nopm - 1,
         in_range=line.nopm_low <= nopm <= line.nopm_high,
     )
+
+
+def _traffic(run: RunDocument, arm: Arm, taught: Taught) -> Traffic | None:
+    """Of an arm's cache: the run's, with another policy where the arm is named by it."""
+    kind = kind_of(run.tier)
+    if kind is None or arm.name not in CACHED_ARMS:
+        return None
+    return taught.traffic_of(replace(kind, policy=arm.name) if arm.name in POLICY_ARMS else kind)
 
 
 def _hit_ratio(arm: Arm, windows: list[Repeat]) -> float:

@@ -15,6 +15,9 @@ stations of the closed network (see ``network``):
 - *locks*: a user is blocked for a share of the time that grows with the number of others, as each
   of them may hold the row (A. Thomasian, "Two-phase locking performance and its thrashing
   behavior", ACM TODS 18(4), 1993). Those who are blocked are at no station.
+
+What a cache has the slow storage do in the background (promotions, write-backs; see ``traffic``)
+keeps nobody waiting by itself, but leaves the users less of the slow storage.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from math import ceil, floor
 from hotset.reports.model.windows import Repeat
 
 from .network import Load, Solution, Station, solve, throughput
+from .traffic import Traffic
 
 CPU, FLASH, ORIGIN, LOCKS = "CPU", "flash, log", "slow storage", "locks"
 _BISECTIONS = 30
@@ -33,6 +37,13 @@ _ROUNDS = 4
 """Of fitting the fast window and the reads in turn: each hardly moves the other."""
 _ATOM = 1e-7
 _BLOCKED_MAX = 0.9
+_CLOSE = 1e-4
+WRITES_ASSUMED = 0.35
+"""Of the requests to the data disk, where a run counted none: as in the published demo."""
+_FULL = 0.01
+"""With less than that left for the users, the background holds all back."""
+_LEFT_MIN = 1e-6
+"""Of the slow storage, for the users: a station has a rate."""
 _BUSY = 0.5
 """Of the CPU: with less, the cores were idle because nobody wanted them."""
 
@@ -65,6 +76,7 @@ class Demands:
     :ivar flash_rate: transactions a second that the flash can do at most; 0: not known.
     :ivar origin_reads: of the slow storage, random ones of a page, when nothing is cached.
     :ivar blocked: the share of a user's time that it waits for locks, for each other user.
+    :ivar writes_share: of the requests to the data disk.
     """
 
     cpu_s: float
@@ -73,6 +85,7 @@ class Demands:
     flash_rate: float
     origin_reads: float
     blocked: float
+    writes_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +93,13 @@ class SetUp:
     """Who shares what.
 
     :ivar iops: of the slow storage with 1, 2, 3 … requests at it.
+    :ivar traffic: of the cache, where something is cached; None: it causes none.
     """
 
     users: int
     cores: int
     iops: tuple[float, ...]
+    traffic: Traffic | None = None
 
 
 def active_users(demands: Demands, users: int) -> float:
@@ -93,8 +108,47 @@ def active_users(demands: Demands, users: int) -> float:
 
 
 def throughput_of(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
-    """Transactions a second."""
-    stations = _stations(demands, setup, hit_ratio)
+    """Transactions a second: as many as leave the slow storage time for what their number makes
+    it do in the background."""
+    behind = background(demands, setup, hit_ratio)
+
+    def beyond(rate: float) -> float:
+        left = 1 - rate * behind / max(setup.iops)
+        return _throughput(demands, setup, hit_ratio, left) - rate
+
+    alone = _throughput(demands, setup, hit_ratio, 1.0)
+    if behind <= 0:
+        return alone
+    return _crossing(beyond, min(alone, max(setup.iops) / behind), alone)
+
+
+def _crossing(beyond: Callable[[float], float], high: float, low_value: float) -> float:
+    """Where a falling function that is ``low_value`` at 0 comes to zero, at ``high`` at the most
+    (regula falsi, as Illinois mends it)."""
+    low, low_left = 0.0, low_value
+    high_left = beyond(high)
+    if high_left >= 0:
+        return high
+    found, above = high, True
+    for _ in range(_BISECTIONS):
+        found, before = low + (high - low) * low_left / (low_left - high_left), found
+        if abs(found - before) <= _CLOSE * found:
+            break
+        value = beyond(found)
+        again = above is (value < 0)
+        above = value < 0
+        if above:
+            high, high_left = found, value
+            low_left /= 2 if again else 1
+        else:
+            low, low_left = found, value
+            high_left /= 2 if again else 1
+    return found
+
+
+def _throughput(demands: Demands, setup: SetUp, hit_ratio: float, left: float) -> float:
+    """:param left: the share of the slow storage that is the users'."""
+    stations = _stations(demands, setup, hit_ratio, left)
     active = active_users(demands, setup.users)
     fewer, part = max(1, floor(active)), active - floor(active)
     found = throughput(stations, 0.0, fewer)
@@ -108,13 +162,38 @@ def solved(demands: Demands, setup: SetUp, hit_ratio: float) -> Solution:
     is active. Those who are blocked are a load of their own."""
     active = active_users(demands, setup.users)
     rate = throughput_of(demands, setup, hit_ratio)
-    loads = solve(_stations(demands, setup, hit_ratio), 0.0, max(1, round(active))).loads
+    left = 1 - rate * background(demands, setup, hit_ratio) / max(setup.iops)
+    stations = _stations(demands, setup, hit_ratio, left)
+    loads = solve(stations, 0.0, max(1, round(active))).loads
     blocked = setup.users - active
-    locks = [Load(LOCKS, min(1.0, blocked), blocked)] if blocked else []
-    return Solution(rate, setup.users / rate, (*loads, *locks))
+    more = [Load(LOCKS, min(1.0, blocked), blocked)] if blocked else []
+    if left < _FULL and all(one.name != ORIGIN for one in loads):
+        # Nobody reads it, and yet it can take no more of what is written back.
+        more.append(Load(ORIGIN, 1.0, float(setup.users)))
+    return Solution(rate, setup.users / rate, (*loads, *more))
 
 
-def _stations(demands: Demands, setup: SetUp, hit_ratio: float) -> list[Station]:
+def waited_for(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
+    """What a transaction's users wait for at the slow storage, in random reads of a page: what
+    misses, and with write-through every write that hits."""
+    found = demands.origin_reads * (1 - hit_ratio)
+    if setup.traffic is not None and setup.traffic.write_through:
+        found += demands.origin_reads * demands.writes_share * hit_ratio
+    return found
+
+
+def background(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
+    """What the cache has the slow storage do for each transaction while nobody waits for it, in
+    random reads of a page. A hit ratio of 0 is without a cache."""
+    if setup.traffic is None or hit_ratio <= 0:
+        return 0.0
+    moved = setup.traffic.at(hit_ratio)
+    promoted = (1 - hit_ratio) * moved.promoted
+    written = demands.writes_share * hit_ratio * moved.written_back
+    return demands.origin_reads * (promoted + written) * setup.traffic.cost
+
+
+def _stations(demands: Demands, setup: SetUp, hit_ratio: float, left: float) -> list[Station]:
     """Without one that a transaction does not visit."""
     stations = []
     if demands.cpu_s > 0:
@@ -126,9 +205,10 @@ def _stations(demands: Demands, setup: SetUp, hit_ratio: float) -> list[Station]
         limit = max(demands.flash_rate or float("inf"), 1 / demands.flash_s)
         each = (min(n / demands.flash_s, limit) for n in range(1, setup.users + 1))
         stations.append(Station(FLASH, tuple(each)))
-    reads = demands.origin_reads * (1 - hit_ratio)
+    reads = waited_for(demands, setup, hit_ratio)
     if reads > 0:
-        stations.append(Station(ORIGIN, tuple(one / reads for one in setup.iops)))
+        users = max(left, _LEFT_MIN)
+        stations.append(Station(ORIGIN, tuple(one * users / reads for one in setup.iops)))
     return stations
 
 
@@ -153,6 +233,7 @@ def learned(
         flash_rate=0.0,
         origin_reads=0.0,
         blocked=_blocked(quick, slow, setup.users),
+        writes_share=_writes_share(slow, requests),
     )
     before = found
 
@@ -172,6 +253,9 @@ def _fast(demands: Demands, quick: Repeat, setup: SetUp) -> Demands:
     """With what makes the network come to what the fast window measured."""
     wanted = quick.tpm / 60
     hit_ratio = 1.0 if quick.hit_ratio is None else quick.hit_ratio
+    if wanted * background(demands, setup, hit_ratio) >= max(setup.iops):
+        # What is assumed of the cache cannot have been: not while that much was done.
+        setup = replace(setup, traffic=None)
 
     def rate_with(**changed: float) -> float:
         return throughput_of(replace(demands, **changed), setup, hit_ratio)
@@ -206,6 +290,16 @@ def _with_flash(
     kernel_s = demands.cpu_s * (quick.server_system or 0) / max(quick.server_cpu, _ATOM)
     rate = flash.iops / (requests.reads + requests.writes)
     return replace(demands, flash_s=max(_ATOM, seconds - kernel_s), flash_rate=rate)
+
+
+def _writes_share(slow: Repeat, requests: Requests | None) -> float:
+    """As the cached device counted them, else the slow storage itself in the baseline."""
+    if requests is not None and (counted := requests.reads + requests.writes) > 0:
+        return requests.writes / counted
+    origin = next((device for device in slow.devices if device.name == "origin"), None)
+    if origin is not None and (counted := origin.read.iops + origin.write.iops) > 0:
+        return origin.write.iops / counted
+    return WRITES_ASSUMED
 
 
 def _blocked(quick: Repeat, slow: Repeat, users: int) -> float:

@@ -5,14 +5,18 @@ solved again with what is asked about. An arm that the slow storage holds back t
 rest of a transaction's time: what is learned from it holds for lower hit ratios, not for much
 higher ones.
 
-Left out: writes that the slow storage takes in the background, locks that are held longer while it
-is slow, and how the hit ratio itself changes with the cache's size.
+What the cache has the slow storage do in the background counts (see ``traffic``). How far off a
+prediction of what was not measured may be comes from published windows (see ``doubt``), not from
+the noise of the run.
+
+Left out: locks that are held longer while the storage is slow, and how the hit ratio itself changes
+with the cache's size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from math import exp, log
 from statistics import mean
@@ -27,28 +31,34 @@ from .demands import (
     FlashPromise,
     Requests,
     SetUp,
+    background,
     learned,
     lowest,
     solved,
     throughput_of,
+    waited_for,
 )
+from .doubt import KINDS, Doubt, Kind, doubt_of, together
+from .traffic import CacheKind, Traffic, assumed, counted, kind_of
 
 FAST: tuple[ArmName, ...] = ("accelerated", "all-flash")
 """The first that a run has is learned from; all-flash does not tell what the cache itself costs."""
 NEARLY_ALL = 0.95
 """Of the attainable: what more flash adds from there on is not worth its price."""
-OTHER_USERS_ERROR = 0.3
-"""By which nine of ten predictions for other numbers of users were off at most: of every point of
-the published curve, learned from every other one."""
+SAME_RATIO = 0.001
+"""Of two hit ratios no further apart than this, one was measured where the other was."""
 _PAIRS_MAX = 36
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A prediction: NOPM with the lowest and highest that the run's repeats give (for other users
-    or cores with :data:`OTHER_USERS_ERROR` on top), and how many times those with nothing cached
-    they are; how much of the CPU (all cores) and of the slow
-    storage's best rate is used; where most of a transaction's time goes, with waiting for it."""
+    """A prediction: NOPM with its range (what the run's repeats give and, of all that was not
+    measured, the doubt of its kinds on top), and how many times those with nothing cached they are;
+    how much of the CPU (all cores) and of the slow storage's best rate is used; where most of a
+    transaction's time goes, with waiting for it.
+
+    :ivar unlike: what is other than in the run, by the kinds of :class:`Doubt`.
+    """
 
     hit_ratio: float
     nopm: float
@@ -59,6 +69,7 @@ class Line:
     cpu_share: float
     origin_share: float
     most_time: str
+    unlike: tuple[Kind, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +86,8 @@ class Prediction:
     """:ivar users: with which the run measured what is learned from it.
     :ivar requests: to the data disk for each transaction, as its counters have them.
     :ivar enough: the hit ratio from which on NOPM are :data:`NEARLY_ALL` of the attainable.
+    :ivar doubts: of each kind that a line has.
+    :ivar assumed: what no counter of the run told, in words.
     """
 
     users: int
@@ -84,6 +97,8 @@ class Prediction:
     lines: tuple[Line, ...]
     ceiling: Ceiling | None
     enough: float
+    doubts: tuple[Doubt, ...]
+    assumed: tuple[str, ...]
 
 
 def rates(points: Mapping[int, float], users: int) -> tuple[float, ...]:
@@ -112,17 +127,24 @@ def predict(
     users: int | None = None,
     cores: int | None = None,
     asked_iops: Mapping[int, float] | None = None,
+    cache: CacheKind | None = None,
 ) -> Prediction:
-    """What the run's set-up, or one with other users, cores or slow storage, would come to.
+    """What the run's set-up, or one with other users, cores, slow storage or cache, would come to.
 
     :param iops: of the run's slow storage by queue depth, at the run's time scale.
     :param flash: of the run's flash, at the run's time scale; None: not known.
     :param asked_iops: of the storage that is asked about; the run's if None.
+    :param cache: the one that is asked about; the run's if None.
     :raises RequestError: the run lacks what is learned from it; says how to get that.
     """
     taught = teach(run, iops, flash, users)
     users = users or taught.measured.users
-    asked = SetUp(users, cores or taught.measured.cores, rates(asked_iops or iops, users))
+    asked = SetUp(
+        users,
+        cores or taught.measured.cores,
+        rates(asked_iops or iops, users),
+        taught.traffic_of(cache),
+    )
     return predict_by(taught, asked, hit_ratios)
 
 
@@ -131,16 +153,27 @@ class Taught:
     """What a run teaches.
 
     :ivar measured: the set-up that it was measured in.
+    :ivar iops: of its slow storage by queue depth.
+    :ivar hit_ratio: of the fast arm.
     :ivar each: by each pair of a window of the baseline and one of the fast arm.
     :ivar share: NOPM of TPM.
     """
 
     arms: tuple[ArmName, ArmName]
     measured: SetUp
+    iops: Mapping[int, float]
+    hit_ratio: float
     each: tuple[Demands, ...]
     share: float
     requests: float | None
     all_flash_nopm: float | None
+
+    def traffic_of(self, cache: CacheKind | None) -> Traffic | None:
+        """Of a cache (None: the run's): as the run counted it where it is the same."""
+        own = self.measured.traffic
+        if cache is None or (own is not None and own.kind == cache):
+            return own
+        return assumed(cache)
 
 
 def teach(
@@ -158,18 +191,24 @@ def teach(
     near = taught_users(run, users, fast)
     baseline, quick = _arms(run, fast)
     assert run.machine
-    measured = SetUp(near, run.machine.cores, rates(iops, near))
-    pairs = [*product(windows(baseline, run)[near], windows(quick, run)[near])][:_PAIRS_MAX]
     cached = run.arm("accelerated")
-    requests = _requests(windows(quick, run)[near])
-    if requests is None and cached is not None:
-        requests = _requests(windows(cached, run).get(near, []))
+    with_cache = [] if cached is None else windows(cached, run).get(near, [])
+    kind = kind_of(run.tier)
+    traffic = None if kind is None else counted(kind, with_cache)
+    measured = SetUp(near, run.machine.cores, rates(iops, near), traffic)
+    fast_windows = windows(quick, run)[near]
+    pairs = [*product(windows(baseline, run)[near], fast_windows)][:_PAIRS_MAX]
+    # On flash alone there was no cache to move anything.
+    as_measured = replace(measured, traffic=None) if quick is not cached else measured
+    requests = _requests(fast_windows) or _requests(with_cache)
     alone = run.arm("all-flash")
     seen = [] if alone is None or alone is quick else windows(alone, run).get(near, [])
     return Taught(
         (baseline.name, quick.name),
         measured,
-        tuple(learned(*pair, measured, flash, requests) for pair in pairs),
+        iops,
+        mean(1.0 if one.hit_ratio is None else one.hit_ratio for one in fast_windows),
+        tuple(learned(*pair, as_measured, flash, requests) for pair in pairs),
         sum(one.rate for _, one in pairs) / sum(one.tpm for _, one in pairs),
         None if requests is None else requests.reads + requests.writes,
         mean(one.rate for one in seen) if seen else None,
@@ -187,47 +226,98 @@ def taught_users(run: RunDocument, users: int | None, fast: ArmName | None = Non
     return min(counts, key=lambda one: abs(log(one / wanted)))
 
 
-def predict_by(taught: Taught, asked: SetUp, hit_ratios: Sequence[float]) -> Prediction:
-    """As :func:`predict`, by what was taught."""
-    measured, each = taught.measured, taught.each
-    typical = _typical(each)
-    same = (asked.users, asked.cores) == (measured.users, measured.cores)
-    doubt = 0.0 if same else OTHER_USERS_ERROR
+def predict_by(
+    taught: Taught, asked: SetUp, hit_ratios: Sequence[float], also: Collection[Kind] = ()
+) -> Prediction:
+    """As :func:`predict`, by what was taught.
 
-    def nopm(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
-        return throughput_of(demands, setup, hit_ratio) * 60 * taught.share
-
-    uncached = nopm(typical, asked, 0.0)
-
-    def line(hit_ratio: float) -> Line:
-        found = solved(typical, asked, hit_ratio)
-        middle = found.throughput * 60 * taught.share
-        every = [middle, *(nopm(one, asked, hit_ratio) for one in each)]
-        slow = found.throughput * typical.origin_reads * (1 - hit_ratio) / max(asked.iops)
-        return Line(
-            hit_ratio,
-            middle,
-            min(every) / (1 + doubt),
-            max(every) / (1 - doubt),
-            middle / uncached,
-            found.response_s * 1000,
-            found.throughput * typical.cpu_s / asked.cores,
-            slow,
-            max((load.present, load.name) for load in found.loads)[1],
-        )
-
+    :param also: what else is other than in the run.
+    """
+    typical = _typical(taught.each)
+    lines = tuple(_line(taught, typical, asked, one, also) for one in hit_ratios)
+    kinds = [kind for kind in KINDS if any(kind in one.unlike for one in lines)]
     ceiling = None
     if taught.all_flash_nopm is not None:
-        ceiling = Ceiling(taught.all_flash_nopm, nopm(typical, measured, 1.0))
+        ceiling = Ceiling(taught.all_flash_nopm, _nopm(taught, typical, taught.measured, 1.0))
     return Prediction(
-        measured.users,
+        taught.measured.users,
         typical,
         taught.requests,
         taught.arms,
-        tuple(line(one) for one in hit_ratios),
+        lines,
         ceiling,
-        _first_with(lambda ratio: nopm(typical, asked, ratio), NEARLY_ALL),
+        _first_with(lambda ratio: _nopm(taught, typical, asked, ratio), NEARLY_ALL),
+        tuple(doubt_of(kind) for kind in kinds),
+        _assumed(taught, asked.traffic),
     )
+
+
+def _nopm(taught: Taught, demands: Demands, setup: SetUp, hit_ratio: float) -> float:
+    return throughput_of(demands, setup, hit_ratio) * 60 * taught.share
+
+
+def _line(
+    taught: Taught, typical: Demands, asked: SetUp, hit_ratio: float, also: Collection[Kind]
+) -> Line:
+    found = solved(typical, asked, hit_ratio)
+    middle = found.throughput * 60 * taught.share
+    every = [middle, *(_nopm(taught, one, asked, hit_ratio) for one in taught.each)]
+    each_takes = waited_for(typical, asked, hit_ratio) + background(typical, asked, hit_ratio)
+    unlike = _unlike(taught, asked, hit_ratio, also)
+    doubt = together(unlike)
+    return Line(
+        hit_ratio,
+        middle,
+        min(every) / doubt,
+        max(every) * doubt,
+        middle / _nopm(taught, typical, asked, 0.0),
+        found.response_s * 1000,
+        found.throughput * typical.cpu_s / asked.cores,
+        found.throughput * each_takes / max(asked.iops),
+        max((load.present, load.name) for load in found.loads)[1],
+        unlike,
+    )
+
+
+def _unlike(
+    taught: Taught, asked: SetUp, hit_ratio: float, also: Collection[Kind]
+) -> tuple[Kind, ...]:
+    """What of a prediction was not measured by the run."""
+    measured, found = taught.measured, set(also)
+    if min(abs(hit_ratio - seen) for seen in (0.0, taught.hit_ratio)) > SAME_RATIO:
+        found.add("hit ratio")
+    if asked.users != measured.users:
+        found.add("users")
+    if asked.cores != measured.cores:
+        found.add("cores")
+    if asked.iops != rates(taught.iops, asked.users):
+        found.add("storage")
+    own, other = measured.traffic, asked.traffic
+    if hit_ratio > 0 and own is not None and other is not None:
+        if own.kind.policy != other.kind.policy:
+            found.add("policy")
+        if own.write_through != other.write_through:
+            found.add("write mode")
+    return tuple(kind for kind in KINDS if kind in found)
+
+
+def _assumed(taught: Taught, traffic: Traffic | None) -> tuple[str, ...]:
+    """What the model takes from elsewhere, as no counter of the run told it."""
+    if traffic is None:
+        return ()
+    found = []
+    if taught.requests is None:
+        found.append("which share of the requests are writes, where the disk did not count them")
+    whole = f"{taught.hit_ratio:.1%} hits"
+    for name, words in (
+        ("promoted", "how many misses promote a block"),
+        ("written_back", "how many writes are written back as one block"),
+    ):
+        if name == "written_back" and traffic.write_through:
+            continue
+        but = f" but at {whole}" if name in traffic.measured else ""
+        found.append(f"{words}{but}")
+    return (*found, "what moving a block costs the slow storage")
 
 
 def windows(arm: Arm, run: RunDocument) -> dict[int, list[Repeat]]:

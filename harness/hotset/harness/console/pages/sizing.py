@@ -15,6 +15,7 @@ from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.local import Local
 
 from ...archive import Archive
+from ...whatif.doubt import Doubt, in_words
 from .. import backend
 from ..filters import factor, rate
 from ..forms import answered, values_of
@@ -31,7 +32,7 @@ class Point:
     """A hit ratio, what it takes and gives, and where it is drawn.
 
     :ivar flash: the least that can hold so many of a disk's requests; None: no disk was chosen.
-    :ivar low: ``y`` of the lowest NOPM that the run's repeats give; ``high``: of the highest.
+    :ivar low: ``y`` of the lowest NOPM of the range; ``high``: of the highest.
     """
 
     line: dict[str, Any]
@@ -90,7 +91,14 @@ def _shown(found: dict[str, Any], price: float | None) -> dict[str, Any]:
     points = _points(predicted["lines"], needs, price)
     enough = predicted["enough_hit_ratio"]
     best = next(at for at, one in enumerate(points) if one.line["hit_ratio"] >= enough)
-    return {"points": points, "best": best, "predicted": predicted, "needs": needs}
+    doubts = in_words(Doubt(**one) for one in predicted["doubts"])
+    return {
+        "points": points,
+        "best": best,
+        "predicted": predicted,
+        "needs": needs,
+        "doubts": doubts,
+    }
 
 
 def _price(text: str) -> float | None:

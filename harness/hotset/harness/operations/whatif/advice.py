@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ...whatif.advice import Size, Wear
+    from ...whatif.doubt import Doubt
 
 _SAMPLED_REQUESTS = 2_000_000
 """Of longer traces a sample of the blocks is enough."""
@@ -50,7 +51,8 @@ class Advise(SetUp):
         ),
     ] = 0.95
     policy: Annotated[
-        Policy, Field(description="The policy for which the flash's wear is simulated.")
+        Policy,
+        Field(description="The policy for which wear is simulated and NOPM are predicted."),
     ] = "hotset"
     mode: Annotated[Mode, Field(description="How writes that hit are handled.")] = "writeback"
     block: BlockSize = "64KiB"
@@ -69,10 +71,12 @@ class Advice(Result):
     recommended: Size
     wear: Wear
     sizes: list[Size]
+    doubts: tuple[Doubt, ...]
 
     @classmethod
     def record(cls) -> type[BaseModel]:
         from ...whatif.advice import Size, Wear
+        from ...whatif.doubt import Doubt
 
         return records.of(
             "CacheAdvice",
@@ -82,6 +86,7 @@ class Advice(Result):
             recommended=records.part("AdvisedSize", Size),
             wear=records.part("FlashWear", Wear),
             sizes=records.several("AdvisedSize", Size),
+            doubts=records.several("PredictionDoubt", Doubt),
         )
 
     def document(self) -> dict[str, Any]:
@@ -89,14 +94,15 @@ class Advice(Result):
 
     def show(self, console: Console) -> None:
         columns, rows = ["", "cache", "hit ratio"], []
-        columns += ["NOPM"] if self.run else []
+        columns += ["NOPM", "from", "to"] if self.run else []
         columns.append("of the attainable")
         priced = self.recommended.price is not None
         columns += ["price", *(["a NOPM more"] if self.run else [])] if priced else []
         for one in self.sizes:
             mark = "->" if one == self.recommended else ""
             row = [mark, str(Bytes(one.cache_bytes)), f"{one.hit_ratio:.1%}"]
-            row += [f"{one.nopm:,.0f}"] if one.nopm is not None else []
+            nopms = (one.nopm, one.nopm_low, one.nopm_high)
+            row += [f"{nopm:,.0f}" for nopm in nopms if nopm is not None]
             row.append(f"{one.share:.1%}")
             row += [f"{one.price:,.2f}"] if one.price is not None else []
             if priced and self.run:
@@ -106,6 +112,8 @@ class Advice(Result):
         write(console, "\n" + "\n\n".join(self._notes()))
 
     def _notes(self) -> list[str]:
+        from ...whatif import doubt
+
         best, worn = self.recommended, self.wear
         by = f"the NOPM of run {self.run}'s set-up" if self.run else "hits"
         return [
@@ -118,6 +126,7 @@ class Advice(Result):
             f" ratio, starting empty: {worn.hit_ratio:.1%}.",
             "Hit ratios in the table are those of LRU, starting empty. The first access to a block"
             " misses in any cache, so a short trace makes all sizes look worse than they are.",
+            *([doubt.in_words(self.doubts)] if self.run else []),
         ]
 
     def csv(self) -> str:
@@ -131,6 +140,7 @@ def advise(request: Advise, context: Context) -> Advice:
     from hotset.cachelayer.hosts.local import Local
 
     from ...whatif import advice, caches
+    from ...whatif.traffic import CacheKind
 
     local, block = Local(), Bytes.parse(request.block)
     with context.report.task(f"reading {request.trace}"):
@@ -141,15 +151,17 @@ def advise(request: Advise, context: Context) -> Advice:
             )
         share = min(1.0, _SAMPLED_REQUESTS / max(about.requests, 1))
         curve = caches.curve(local, request.trace, block, max(share, 0.001), (), on_read(context))
-    nopms = None
+    found = None
     if request.run is not None:
         ratios = [one.hit_ratio for one in curve.points]
-        nopms = [one.nopm for one in predicted(request.run, request, ratios).found.lines]
-    sizes = advice.sizes(curve, nopms, request.price)
+        asked = CacheKind(request.policy, request.mode, int(block))
+        found = predicted(request.run, request, ratios, asked).found
+    sizes = advice.sizes(curve, found.lines if found else None, request.price)
     best = advice.recommended(sizes, request.share)
     blocks = -(-best.cache_bytes // int(block))
     cache = caches.Cache(request.policy, blocks * int(block), int(block), request.mode)
     with context.report.task(f"simulating {cache.policy} with {Bytes(cache.cache_bytes)}"):
         outcome = caches.simulated(local, request.trace, cache, (), on_read(context))
     worn = advice.wear(cache, outcome, about.seconds)
-    return Advice(request.trace, request.run, request.share, best, worn, sizes)
+    doubts = found.doubts if found else ()
+    return Advice(request.trace, request.run, request.share, best, worn, sizes, doubts)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from ...whatif.flash import Need
     from ...whatif.prediction import Prediction
+    from ...whatif.traffic import CacheKind
 
 _DEFAULT = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
 _COLUMNS = (
@@ -105,6 +106,7 @@ class Predicted(Result):
     @classmethod
     def record(cls) -> type[BaseModel]:
         from ...whatif.demands import Demands
+        from ...whatif.doubt import Doubt
         from ...whatif.prediction import Ceiling, Line
 
         return records.of(
@@ -118,6 +120,8 @@ class Predicted(Result):
             enough_hit_ratio=float,
             lines=records.several("PredictedLine", Line),
             ceiling=records.part("PredictionCeiling", Ceiling) | None,
+            doubts=records.several("PredictionDoubt", Doubt),
+            assumed=list[str],
         )
 
     def document(self) -> dict[str, Any]:
@@ -133,6 +137,8 @@ class Predicted(Result):
             "enough_hit_ratio": found.enough,
             "lines": [asdict(one) for one in found.lines],
             "ceiling": asdict(found.ceiling) if found.ceiling else None,
+            "doubts": [asdict(one) for one in found.doubts],
+            "assumed": list(found.assumed),
         }
 
     def show(self, console: Console) -> None:
@@ -156,11 +162,15 @@ class Predicted(Result):
             console.print(f"\n{line}", markup=False, highlight=False)
 
     def csv(self) -> str:
-        names = list(asdict(self.found.lines[0]))
-        return csv_text(names, [list(asdict(one).values()) for one in self.found.lines])
+        rows = [
+            {**asdict(one), "unlike": " + ".join(one.unlike)}  # a cell
+            for one in self.found.lines
+        ]
+        return csv_text(list(rows[0]), [list(one.values()) for one in rows])
 
     def _notes(self) -> list[str]:
-        from ...whatif.prediction import NEARLY_ALL, OTHER_USERS_ERROR
+        from ...whatif import doubt
+        from ...whatif.prediction import NEARLY_ALL
 
         found, need = self.found, self.found.demands
         counted = (
@@ -184,13 +194,13 @@ class Predicted(Result):
                 f" {cached:,.0f} are predicted ({cached / seen - 1:+.1%}): the cost of the cache"
                 " itself."
             )
-        notes.append(
-            "From and to: the lowest and highest that the run's repeats give; for other users or"
-            f" cores {OTHER_USERS_ERROR:.0%} more on either side, as nine of ten such predictions"
-            " of the published curve were off by no more. Writes in the background are ignored,"
-            " and so are locks that are held longer on slow storage. Factor: compared with nothing"
-            " cached."
-        )
+        notes.append(doubt.in_words(found.doubts))
+        if found.assumed:
+            notes.append(
+                f"Not counted by the run, but assumed from published simulations of small caches:"
+                f" {'; '.join(found.assumed)}. Locks that are held longer on slow storage are"
+                " ignored. Factor: compared with nothing cached."
+            )
         return notes
 
 
@@ -266,21 +276,24 @@ class FlashNeeds(Result):
             highlight=False,
         )
         if self.predicted:
+            from ...whatif import doubt
+
             console.print(
                 f"NOPM: as `hotset whatif predict {self.predicted.run}`, for TPC-C as it was run"
-                " there.",
+                f" there. {doubt.in_words(self.predicted.found.doubts)}",
                 markup=False,
                 highlight=False,
             )
 
     def csv(self) -> str:
         lines = self.predicted.found.lines if self.predicted else ()
-        columns = ["hit_ratio", "flash_bytes", "disk_share", *(["nopm"] if lines else [])]
+        columns = ["hit_ratio", "flash_bytes", "disk_share"]
+        columns += ["nopm", "nopm_low", "nopm_high"] if lines else []
         rows: list[list[object]] = [
             [one.hit_ratio, int(one.flash_bytes), one.disk_share] for one in self.needs
         ]
         for row, line in zip(rows, lines, strict=False):
-            row.append(line.nopm)
+            row += [line.nopm, line.nopm_low, line.nopm_high]
         return csv_text(columns, rows)
 
 
@@ -302,8 +315,13 @@ def flash(request: Flash, context: Context) -> FlashNeeds:
     return FlashNeeds(name, grid.region, needs(heats, grid, ratios), found)
 
 
-def predicted(name: str, request: SetUp, ratios: Sequence[float]) -> Predicted:
-    """What a run's set-up, changed as is asked, would come to at some hit ratios."""
+def predicted(
+    name: str, request: SetUp, ratios: Sequence[float], cache: CacheKind | None = None
+) -> Predicted:
+    """What a run's set-up, changed as is asked, would come to at some hit ratios.
+
+    :param cache: another one than the run's.
+    """
     from ...whatif import prediction
     from ...whatif.storage import own_flash
 
@@ -319,6 +337,7 @@ def predicted(name: str, request: SetUp, ratios: Sequence[float]) -> Predicted:
         users=request.users,
         cores=request.cores,
         asked_iops=asked,
+        cache=cache,
     )
     return Predicted(run.run, storage, found)
 

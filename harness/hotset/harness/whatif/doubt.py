@@ -1,0 +1,140 @@
+"""How far off predictions have been: of published windows that nothing was learned from.
+
+``held_out.json`` has each of them with what the model says of it: its kind is what was other than
+in the run learned from. A range for a prediction of such a kind is as wide as nine of ten of these
+errors. A kind of which no window was ever published has no range of its own; it gets the widest of
+the others, and whoever shows it says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from math import ceil, exp, fsum, log, sqrt
+from typing import Literal, get_args
+
+Kind = Literal["hit ratio", "storage", "policy", "users", "another run", "cores", "write mode"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+COVERED = 0.9
+_WORDS: dict[Kind, str] = {
+    "hit ratio": "another hit ratio",
+    "storage": "other storage",
+    "policy": "another policy",
+    "users": "other users",
+    "another run": "another run",
+    "cores": "other cores",
+    "write mode": "another write mode",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """A window that was predicted from another run, or another part of its own.
+
+    :ivar window: which one it is; several runs may have been asked about the same.
+    """
+
+    kind: Kind
+    window: str
+    learned_from: str
+    hit_ratio: float
+    users: int
+    predicted_nopm: float
+    measured_nopm: float
+
+    @property
+    def error(self) -> float:
+        """Of the prediction, by what was measured."""
+        return self.predicted_nopm / self.measured_nopm - 1
+
+    @property
+    def log_error(self) -> float:
+        """How far it is off, the same for twice and for half."""
+        return abs(log(self.predicted_nopm / self.measured_nopm))
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What a prediction of a kind is worth.
+
+    :ivar factor: by which a range extends on either side.
+    :ivar windows: different ones that it was held against; 0: none, and the factor is the widest
+        of the other kinds.
+    :ivar mean_error: of the errors' sizes; None: there is no window.
+    """
+
+    kind: Kind
+    factor: float
+    windows: int
+    mean_error: float | None
+
+
+@cache
+def held_out() -> tuple[HeldOut, ...]:
+    """All windows of ``held_out.json``."""
+    text = files(__package__).joinpath("held_out.json").read_text(encoding="utf-8")
+    return tuple(HeldOut(*one) for one in json.loads(text)["windows"])
+
+
+def factor_of(log_errors: Iterable[float]) -> float:
+    """The factor that nine of ten errors stay below: of n, the one of rank 0.9 (n + 1), with which
+    the next window stays below it, too, with that chance; of fewer than nine, the largest.
+
+    >>> [round(factor_of(log(1 + n / 10) for n in range(1, some)), 2) for some in (4, 11, 20)]
+    [1.3, 2.0, 2.8]
+    """
+    ranked = sorted(log_errors)
+    return exp(ranked[min(len(ranked), ceil(COVERED * (len(ranked) + 1))) - 1])
+
+
+@cache
+def doubt_of(kind: Kind) -> Doubt:
+    """As nine of ten published windows of that kind were off."""
+    found = [one for one in held_out() if one.kind == kind]
+    if found:
+        mean = fsum(abs(one.error) for one in found) / len(found)
+        windows = len({one.window for one in found})
+        return Doubt(kind, factor_of(one.log_error for one in found), windows, mean)
+    known = {one.kind for one in held_out()}
+    return Doubt(kind, max(doubt_of(one).factor for one in KINDS if one in known), 0, None)
+
+
+def in_words(doubts: Iterable[Doubt]) -> str:
+    """What the ranges of a prediction are made of."""
+    known, unknown = [], []
+    for one in doubts:
+        if one.mean_error is None:
+            unknown.append(one.kind)
+            continue
+        windows = f"{one.windows} windows" if one.windows > 1 else "one window"
+        known.append(
+            f"{_WORDS[one.kind]} {one.factor:.2f} times ({windows}, {one.mean_error:.0%} off on"
+            " average)"
+        )
+    found = "From and to: the lowest and highest that the run's repeats give"
+    if known:
+        found += (
+            "; of what the run did not measure they reach further on either side, as far as nine of"
+            f" ten published windows were off: for {', '.join(known)}"
+        )
+    found += "."
+    if unknown:
+        kinds = " and ".join(_WORDS[kind] for kind in unknown)
+        found += (
+            f" No published window tells how far off predictions for {kinds} are: the range is the"
+            " widest of the other kinds, and may be too narrow."
+        )
+    return found
+
+
+def together(kinds: Collection[Kind]) -> float:
+    """The factor where several things are other than in the run: their errors add up as those of
+    things that have nothing to do with one another.
+
+    >>> together([])
+    1.0
+    """
+    return exp(sqrt(fsum(log(doubt_of(kind).factor) ** 2 for kind in kinds)))

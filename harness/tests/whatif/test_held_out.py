@@ -1,0 +1,143 @@
+"""Ranges against the windows that nothing was learned from, and where they come from."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from hotset.harness.whatif import doubt, traffic
+from hotset.harness.whatif.checking import Devices, check
+from hotset.harness.whatif.doubt import HeldOut, doubt_of, held_out, together
+from hotset.harness.whatif.prediction import predict
+
+from . import held
+from .published import CARD, NAS, published
+
+PACKAGE = Path(doubt.__file__).parent
+SOURCES = {
+    "traffic.json": (
+        "reports/published/20261122-small-caches/curve.json: TPC-C simulated on nas-2014, blocks"
+        " of 64 KiB. Points: hit ratio, promotions for each miss, write-backs for each write that"
+        " hits. Cost: of a moved block, in random reads of a page"
+    ),
+    "held_out.json": (
+        "reports/published: windows of 20261122-small-caches (on the running tier),"
+        " 20261121-220932-demo, 20261123-164110-demo, 20261122-215748-curve and"
+        " 20261123-165615-curve. Each: what is other than in the run learned from, the window, the"
+        " run learned from, hit ratio, users, NOPM predicted, NOPM measured"
+    ),
+}
+
+
+@cache
+def computed() -> tuple[HeldOut, ...]:
+    """With the model as it is."""
+    return tuple(held.everything())
+
+
+def rewrite(name: str, text: str) -> None:
+    if os.environ.get("HOTSET_UPDATE_GOLDEN"):
+        (PACKAGE / name).write_text(text, encoding="utf-8")
+
+
+def test_what_policies_move_is_what_was_simulated() -> None:
+    found = held.policies()
+    rewrite("traffic.json", held.as_json(SOURCES["traffic.json"], "policies", found))
+    kept = json.loads((PACKAGE / "traffic.json").read_text())["policies"]
+    assert kept == json.loads(json.dumps(found))
+
+
+def test_the_errors_are_those_of_the_model_as_it_is() -> None:
+    rewrite("held_out.json", held.as_json(SOURCES["held_out.json"], "windows", computed()))
+    doubt.held_out.cache_clear()
+    doubt_of.cache_clear()
+    for kept, found in zip(held_out(), computed(), strict=True):
+        assert (kept.kind, kept.window, kept.learned_from) == (
+            found.kind,
+            found.window,
+            found.learned_from,
+        )
+        assert kept.measured_nopm == found.measured_nopm
+        assert kept.predicted_nopm == pytest.approx(found.predicted_nopm, rel=0.005), kept
+
+
+@pytest.mark.parametrize("kind", ["hit ratio", "storage", "policy", "users", "another run"])
+def test_nine_of_ten_windows_are_in_the_range_of_their_kind(kind: doubt.Kind) -> None:
+    found = [one for one in computed() if one.kind == kind]
+    factor = together([kind])
+    inside = [
+        one.predicted_nopm / factor <= one.measured_nopm <= one.predicted_nopm * factor
+        for one in found
+    ]
+    assert len(found) >= 4
+    assert mean(inside) >= 0.9
+    assert doubt_of(kind).windows == len({one.window for one in found})
+
+
+def test_small_caches_lie_in_the_ranges_that_are_shown() -> None:
+    """By the whole way: as `whatif predict` says it of a run."""
+    kept = [one for one in held_out() if one.kind == "hit ratio"]
+    inside = []
+    for one in kept:
+        run = held.run_of(one.learned_from)
+        line = predict(run, NAS, [one.hit_ratio], flash=CARD).lines[0]
+        inside.append(line.nopm_low <= one.measured_nopm <= line.nopm_high)
+    assert len(inside) == 8
+    assert mean(inside) >= 0.9
+
+
+@pytest.mark.parametrize("ratio", [0.01, 0.5, 0.9, 0.98])
+def test_a_hit_ratio_that_was_not_measured_is_never_as_sure_as_the_run(ratio: float) -> None:
+    run = published(held.HOTSET)
+    there, full = predict(run, NAS, [ratio, 1.0], flash=CARD).lines
+    assert (there.unlike, full.unlike) == (("hit ratio",), ())
+    noise = full.nopm_high / full.nopm_low
+    assert there.nopm_high / there.nopm_low >= doubt_of("hit ratio").factor ** 2
+    assert doubt_of("hit ratio").factor ** 2 > 1.5 * noise
+
+
+def test_of_another_run_and_other_users_nine_of_ten_are_in_range() -> None:
+    """Neither kind's windows differ in both: that ranges of two kinds add up is tried here."""
+    found = [
+        one
+        for by in held.ALIKE
+        for name in held.CURVES
+        if name != by
+        for one in check(published(name), held.run_of(by), NAS, Devices(NAS, CARD))
+        if one.users != 16
+    ]
+    assert len(found) == 72
+    assert mean(one.in_range for one in found) >= 0.9
+
+
+def test_what_was_never_held_against_is_at_least_as_doubtful_as_all_that_was() -> None:
+    known = [doubt_of(kind) for kind in doubt.KINDS if doubt_of(kind).windows]
+    for kind in ("cores", "write mode"):
+        unknown = doubt_of(kind)
+        assert (unknown.windows, unknown.mean_error) == (0, None)
+        assert unknown.factor == max(one.factor for one in known)
+
+
+def test_what_differs_more_is_more_doubtful() -> None:
+    run = published(held.HOTSET)
+
+    def doubtful(**asked: object) -> tuple[tuple[str, ...], float]:
+        line = predict(run, NAS, [0.9], flash=CARD, **asked).lines[0]  # type: ignore[arg-type]
+        return line.unlike, line.nopm_high / line.nopm_low
+
+    other = traffic.CacheKind("smq", "writethrough", 65536)
+    assert doubtful()[0] == ("hit ratio",)
+    for asked, more in (
+        ({"users": 32}, {"users"}),
+        ({"cores": 4}, {"cores"}),
+        ({"asked_iops": {1: 80.0}}, {"storage"}),
+        ({"cache": other}, {"policy", "write mode"}),
+    ):
+        kinds, spread = doubtful(**asked)
+        assert set(kinds) == {"hit ratio", *more}
+        assert spread >= together(kinds) ** 2 > 1.05 * doubt_of("hit ratio").factor ** 2
