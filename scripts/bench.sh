@@ -5,7 +5,8 @@
 #   scripts/bench.sh drivers   TPC-C drivers (hotset, go-tpc, HammerDB): a quarter of an hour
 #   scripts/bench.sh kernel    the kernel's dm-cache and bcache, in a virtual machine if need be: as long again
 #   scripts/bench.sh simulator the simulator's speed beside libCacheSim's, and by its goals: some minutes
-#   scripts/bench.sh predictions  NOPM that one run lets predict of nine others: 20 minutes
+#   scripts/bench.sh predictions  NOPM that one run lets predict of nine others: 20 minutes; with
+#                              --small-caches RESULTS, of 120: 8 hours, in slices
 #   scripts/bench.sh heat      what counting per region costs, in instructions: some minutes
 #   scripts/bench.sh sampling  what reading waits and devices' counters costs of NOPM and of the CPU: 14 minutes
 #   scripts/bench.sh watching  what the report by table and the console's overview cost: half an hour
