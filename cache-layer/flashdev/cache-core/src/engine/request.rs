@@ -547,7 +547,9 @@ impl Engine {
         let alone = self.users.leave_write(slot);
         match (through.flash, through.origin) {
             (Ok(()), Ok(())) => {
-                if alone && !self.dirty.contains(piece.block) {
+                // Where the flash has failed, it may have been in another write to this slot.
+                let healthy = self.health == Health::Healthy;
+                if alone && healthy && !self.dirty.contains(piece.block) {
                     self.log_change(slot, Change::Clean);
                 }
             }

@@ -700,6 +700,30 @@ fn no_end_is_orderly_after_a_failed_sync_of_the_origin() {
     }
 }
 
+/// Two writes to one block, of which the first does not reach the flash. That the second reaches both
+/// says nothing of the first: a cache that is not given up after all would be believed after a kill.
+#[test]
+fn a_block_is_not_called_clean_by_the_second_of_two_writes_when_the_first_has_failed() {
+    let mut bench = Bench::warm(Mode::Writethrough);
+    for (id, offset) in [(1, 0), (2, 8192)] {
+        bench.ask(id, Request::Write { offset, len: 4096 });
+    }
+    while bench.wanted.iter().any(writes_metadata) {
+        bench.end(writes_metadata, OK);
+    }
+    for result in [FAILED, OK] {
+        bench.end(moves(Device::Flash, Direction::Write), result);
+        bench.end(moves(Device::Origin, Direction::Write), OK);
+    }
+    bench.end(syncs(Device::Origin), OK);
+    let before = bench.wanted.iter().filter(|action| writes_metadata(action));
+    assert_eq!(before.count(), 0, "{:?}", bench.wanted);
+    bench.end(detaches, FAILED);
+    assert!(matches!(bench.engine.health(), Health::ReadOnly(_)));
+    assert!(!bench.wanted.iter().any(writes_metadata));
+    assert_eq!((bench.reply(1), bench.reply(2)), (Some(FAILED), Some(OK)));
+}
+
 #[test]
 fn a_flash_that_takes_no_fetched_block_is_given_up_and_one_on_a_full_disk_is_not() {
     for (error, given_up) in [(Errno::EIO, true), (Errno(28), false)] {
