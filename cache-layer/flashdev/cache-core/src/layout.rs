@@ -179,6 +179,15 @@ pub enum LayoutError {
         /// Size of all.
         sum: u128,
     },
+    /// A cache that is to be cut up anew while something lies behind it.
+    #[error(
+        "cache_bytes {cache_bytes}: the VOLUME lies behind the cache and cannot be moved while it is in \
+         use: make the tier anew with --discard after a flush and a copy of its VOLUME"
+    )]
+    Volume {
+        /// The size that the cache was to have.
+        cache_bytes: u64,
+    },
     /// Too many blocks to number.
     #[error(
         "origin of {bytes} bytes has {blocks} blocks of {block_bytes} bytes, but at most \
@@ -230,6 +239,17 @@ impl Layout {
                 cache,
                 volume,
                 sum,
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether a flash that is cut up so can be cut up like this instead, while it is in use.
+    pub fn check_change(&self, to: &Layout) -> Result<(), LayoutError> {
+        // What lies behind the cache is served from there, and would be another block's.
+        if self != to && self.volume_bytes.max(to.volume_bytes) > 0 {
+            return Err(LayoutError::Volume {
+                cache_bytes: to.cache_bytes,
             });
         }
         Ok(())

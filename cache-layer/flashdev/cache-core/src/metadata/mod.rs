@@ -181,6 +181,28 @@ pub fn format_with(
     start(store, Superblock::of(session), emptied + 1, entries).map_err(cannot_write())
 }
 
+/// Cuts a cache up anew that was just taken up with this identity, and in which nothing is dirty where
+/// that changes: what still has a slot stays. Killed in between, the flash holds the cache of before,
+/// an empty one, or the new one.
+///
+/// # Errors
+/// [`MetadataError::Layout`] if it cannot be cut up so, or [`MetadataError::Io`].
+pub fn recut(
+    store: &impl Store,
+    (log, recovered): (Log, Recovered),
+    before: &Identity,
+    after: &Session,
+) -> Result<(Log, Vec<Mapping>), MetadataError> {
+    let mut mappings = recovered.mappings;
+    if after.identity == *before {
+        return Ok((log, mappings));
+    }
+    before.layout.check_change(&after.identity.layout)?;
+    mappings.retain(|mapping| mapping.slot < after.identity.layout.slots());
+    let log = format_with(store, after, &mappings)?;
+    Ok((log, mappings))
+}
+
 /// Takes up the cache that is on the flash. The origin may have grown since it was last in use.
 ///
 /// # Errors

@@ -104,13 +104,7 @@ impl Tier {
             cache_bytes: asked.cache_bytes.unwrap_or(config.layout.cache_bytes),
             ..config.layout
         };
-        // It lies behind the cache, is served from there, and would be another block's.
-        ensure!(
-            layout == config.layout || layout.volume_bytes == 0,
-            "cache_bytes {}: the VOLUME lies behind the cache and cannot be moved while it is in use: \
-             make the tier anew with --discard after a flush and a copy of its VOLUME",
-            layout.cache_bytes
-        );
+        config.layout.check_change(&layout)?;
         let origin_bytes = match asked.follow_origin {
             true => self.origin_file.size_now()?,
             false => config.origin_bytes,
@@ -196,17 +190,13 @@ impl Tier {
         };
         self.origin_file.grow_to(wanted.origin_bytes);
         let taken_up = session(before.layout, wanted.origin_bytes)?;
-        let (mut log, recovered) = metadata::open(&store, &taken_up)?;
-        let mut mappings = recovered.mappings;
+        let found = metadata::open(&store, &taken_up)?;
         if let Some(parts) = &wanted.parts {
             self.flash_file.set_parts(&self.flash_path, parts)?;
         }
         let geometry = wanted.geometry()?;
         let new = session(wanted.layout, wanted.origin_bytes)?;
-        if new.identity != taken_up.identity {
-            mappings.retain(|mapping| mapping.slot < geometry.slots);
-            log = metadata::format_with(&store, &new, &mappings)?;
-        }
+        let (log, mappings) = metadata::recut(&store, found, &taken_up.identity, &new)?;
         let config = CacheConfig {
             mode: wanted.mode,
             layout: wanted.layout,

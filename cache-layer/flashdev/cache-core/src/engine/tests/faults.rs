@@ -1,6 +1,7 @@
 //! After a crash at any point, everything that a successful flush covered is there, on `data` and
 //! on the volume; also after reads, writes and syncs that failed. Between the sessions, some of which
-//! end in order, the write mode changes and the origin, which ends inside a block, grows.
+//! end in order, the write mode changes and the origin, which ends inside a block, grows. While one
+//! serves it is changed (`world::reconfigure`): mode, size, policy, origin.
 //!
 //! A longer campaign: `FLASHDEV_SCHEDULES=100000 cargo test --release -p cache-core faults`.
 
@@ -74,6 +75,21 @@ proptest! {
     fn whatever_fails_nothing_is_lost_that_was_promised(seed: u64, through: bool) {
         let mode = if through { Mode::Writethrough } else { Mode::Writeback };
         run(seed, mode, any_faults(seed), false).map_err(TestCaseError::fail)?;
+    }
+}
+
+/// Or the schedules would say nothing of them.
+#[test]
+fn tiers_with_and_without_a_volume_are_changed_and_changes_are_cut_short() {
+    let mut seen = [(0, 0); 2];
+    for seed in 0..300 {
+        let world = run(seed, Mode::Writeback, any_faults(seed), false).unwrap();
+        let (changed, cut_short) = &mut seen[usize::from(world.has_volume())];
+        *changed += world.changed;
+        *cut_short += world.cut_short;
+    }
+    for (changed, cut_short) in seen {
+        assert!(changed >= 100 && cut_short >= 30, "{seen:?}");
     }
 }
 

@@ -12,11 +12,15 @@ use super::super::action::{Buffer, Device, Direction};
 use super::super::*;
 use crate::dice::Dice;
 use crate::layout::{Layout, PAGE_BYTES, SECTOR_BYTES};
-use crate::metadata::{self, FlashStore, Identity, MetadataError, Recovered, Session, Store};
+use crate::metadata::{self, Identity, MetadataError, Recovered, Session};
 use crate::policy::shares::{Right, Share, Shares};
 use crate::policy::{self, Geometry, PolicyKind};
-use std::cell::RefCell;
-use std::io;
+use disk::{Devices, Disk};
+use sector::{Sector, promise, stamp, take_stock};
+
+mod disk;
+mod reconfigure;
+mod sector;
 
 /// Four sub-blocks.
 pub(super) const BLOCK_BYTES: u64 = 4 * PAGE_BYTES;
@@ -35,10 +39,12 @@ pub(super) const LAYOUT: Layout = Layout {
     volume_bytes: BLOCK_BYTES,
 };
 
-const GEOMETRY: Geometry = Geometry {
-    origin_blocks: BLOCKS as u32,
-    slots: SLOTS as u32,
-};
+fn geometry(layout: &Layout) -> Geometry {
+    Geometry {
+        origin_blocks: BLOCKS as u32,
+        slots: layout.slots(),
+    }
+}
 
 /// How often what goes wrong: once in so many times, 0 for never.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,149 +56,6 @@ pub(super) struct Faults {
     pub(super) origin_read: u64,
     pub(super) origin_sync: u64,
     pub(super) detach: u64,
-}
-
-/// A device with a volatile cache.
-#[derive(Clone, Debug)]
-struct Disk {
-    /// What a read finds.
-    seen: Vec<u8>,
-    /// What is on the medium.
-    medium: Vec<u8>,
-    /// Writes in between, in order.
-    unsynced: Vec<(usize, Vec<u8>)>,
-}
-
-impl Disk {
-    fn new(bytes: u64) -> Disk {
-        Disk {
-            seen: vec![0; bytes as usize],
-            medium: vec![0; bytes as usize],
-            unsynced: Vec::new(),
-        }
-    }
-
-    fn write(&mut self, offset: u64, bytes: &[u8]) {
-        let offset = offset as usize;
-        self.seen[offset..offset + bytes.len()].copy_from_slice(bytes);
-        self.unsynced.push((offset, bytes.to_vec()));
-    }
-
-    fn read(&self, offset: u64, len: u32) -> Vec<u8> {
-        self.seen[offset as usize..][..len as usize].to_vec()
-    }
-
-    /// The first so many of the writes that are not on the medium get there.
-    fn sync(&mut self, writes: usize) {
-        for (offset, bytes) in self.unsynced.drain(..writes) {
-            self.medium[offset..offset + bytes.len()].copy_from_slice(&bytes);
-        }
-    }
-
-    /// The power is cut: of each sector, the writes up to a time of its own are on the medium.
-    fn cut(&mut self, dice: &mut Dice) {
-        let sectors = self.medium.len() / SECTOR_BYTES as usize;
-        let until: Vec<usize> = (0..sectors)
-            .map(|_| match dice.below(3) {
-                0 => 0,
-                1 => self.unsynced.len(),
-                _ => dice.below(self.unsynced.len() as u64 + 1) as usize,
-            })
-            .collect();
-        for (at, (offset, bytes)) in self.unsynced.drain(..).enumerate() {
-            for (byte, value) in (offset..).zip(bytes) {
-                if at < until[byte / SECTOR_BYTES as usize] {
-                    self.medium[byte] = value;
-                }
-            }
-        }
-        self.seen.clone_from(&self.medium);
-    }
-
-    /// A sync fails: some of what was not synced is lost, though reads find it as long as the
-    /// computer runs, and the next sync says nothing of it.
-    fn lose(&mut self, dice: &mut Dice) {
-        let writes = std::mem::take(&mut self.unsynced);
-        for (offset, bytes) in writes {
-            if dice.once_in(2) {
-                self.medium[offset..offset + bytes.len()].copy_from_slice(&bytes);
-            }
-        }
-    }
-}
-
-/// Both devices, as a session finds them when it starts.
-struct Devices<'a>(RefCell<(&'a mut Disk, &'a mut Disk)>);
-
-impl FlashStore for Devices<'_> {
-    fn size_bytes(&self) -> io::Result<u64> {
-        Ok(self.0.borrow().0.seen.len() as u64)
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let len = buffer.len() as u32;
-        buffer.copy_from_slice(&self.0.borrow().0.read(offset, len));
-        Ok(())
-    }
-
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        self.0.borrow_mut().0.write(offset, data);
-        Ok(())
-    }
-
-    fn sync_flash(&self) -> io::Result<()> {
-        let flash = &mut *self.0.borrow_mut();
-        flash.0.sync(flash.0.unsynced.len());
-        Ok(())
-    }
-}
-
-impl Store for Devices<'_> {
-    fn read_origin_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let len = buffer.len() as u32;
-        buffer.copy_from_slice(&self.0.borrow().1.read(offset, len));
-        Ok(())
-    }
-
-    fn sync_origin(&self) -> io::Result<()> {
-        let origin = &mut *self.0.borrow_mut();
-        origin.1.sync(origin.1.unsynced.len());
-        Ok(())
-    }
-}
-
-/// What a sector may hold.
-#[derive(Clone, Debug, Default)]
-struct Sector {
-    /// The last version that was begun.
-    begun: u32,
-    /// The last one that may be there; a crash decides about what was not answered, for good.
-    newest: u32,
-    /// The last one whose write was answered, and what a flush has promised.
-    answered: u32,
-    flushed: u32,
-    /// Which versions are discards: they read as zeros.
-    discards: Vec<u32>,
-    /// A write is under way.
-    busy: bool,
-}
-
-impl Sector {
-    /// Another version is on its way.
-    fn begin(&mut self) -> u32 {
-        self.begun += 1;
-        self.newest = self.begun;
-        self.begun
-    }
-
-    /// Zeros are taken for the newest version that they can be.
-    fn version(&self, number: u64, bytes: &[u8]) -> Result<u32, String> {
-        let newest = self.discards.last().copied();
-        match version_of(number, bytes)? {
-            0 => Ok(newest.unwrap_or(0)),
-            version => Ok(version),
-        }
-    }
 }
 
 /// A user's request under way.
@@ -227,6 +90,9 @@ pub(super) struct World {
     pub(super) dice: Dice,
     pub(super) engine: Engine,
     pub(super) faults: Faults,
+    layout: Layout,
+    /// What a change that was cut short may have made of it.
+    next_layout: Layout,
     mode: Mode,
     flash: Disk,
     origin: Disk,
@@ -240,6 +106,11 @@ pub(super) struct World {
     next_id: RequestId,
     begun: Vec<Begun>,
     buffers: HashMap<BufferId, Vec<u8>>,
+    /// How often it was changed, and how often that was cut short.
+    pub(super) changed: usize,
+    pub(super) cut_short: usize,
+    /// What jobs have come to.
+    done: HashMap<JobId, JobResult>,
     pub(super) careless: bool,
     sync_failed: bool,
     /// What the last crash left.
@@ -247,33 +118,13 @@ pub(super) struct World {
     pub(super) log: Vec<String>,
 }
 
-fn config(mode: Mode, dirty_target: u8, origin_bytes: u64) -> CacheConfig {
+fn config(layout: Layout, mode: Mode, dirty_target: u8, origin_bytes: u64) -> CacheConfig {
     CacheConfig {
         mode,
-        layout: LAYOUT,
+        layout,
         origin_bytes,
         dirty_target,
         pace: Pace::Threshold,
-    }
-}
-
-/// Every sector says whose it is, and how new.
-fn stamp(sector: u64, version: u32) -> Vec<u8> {
-    let words = [(sector as u32).to_le_bytes(), version.to_le_bytes()].concat();
-    words.repeat(SECTOR_BYTES as usize / words.len())
-}
-
-/// What a sector holds; nothing if it was never written.
-fn version_of(sector: u64, bytes: &[u8]) -> Result<u32, String> {
-    let word = &bytes[..8];
-    if bytes.chunks(8).any(|other| other != word) {
-        return Err(format!("sector {sector} is torn"));
-    }
-    let number = |at: usize| u32::from_le_bytes(word[at..at + 4].try_into().expect("four"));
-    match (number(0), number(4)) {
-        (0, 0) => Ok(0),
-        (of, version) if u64::from(of) == sector => Ok(version),
-        (of, _) => Err(format!("sector {sector} holds sector {of}")),
     }
 }
 
@@ -283,13 +134,20 @@ impl World {
         let mut flash = Disk::new(LAYOUT.volume_offset() + LAYOUT.volume_bytes);
         let origin_bytes = ORIGIN_BYTES;
         let mut origin = Disk::new(origin_bytes);
-        let devices = Devices(RefCell::new((&mut flash, &mut origin)));
-        let log = metadata::format(&devices, &session(1, 1, origin_bytes)).unwrap();
-        let engine = new_engine(&mut dice, mode, origin_bytes, log, &[]);
+        let devices = Devices::new(&mut flash, &mut origin);
+        // Where there is no volume, its place is free for a larger cache.
+        let layout = Layout {
+            volume_bytes: LAYOUT.volume_bytes * dice.below(2),
+            ..LAYOUT
+        };
+        let log = metadata::format(&devices, &session(layout, 1, 1, origin_bytes)).unwrap();
+        let engine = new_engine(&mut dice, config(layout, mode, 100, origin_bytes), log, &[]);
         World {
             dice,
             engine,
             faults,
+            layout,
+            next_layout: layout,
             mode,
             flash,
             origin,
@@ -303,11 +161,18 @@ impl World {
             next_id: 0,
             begun: Vec::new(),
             buffers: HashMap::new(),
+            changed: 0,
+            cut_short: 0,
+            done: HashMap::new(),
             careless: false,
             sync_failed: false,
             recovered: Vec::new(),
             log: Vec::new(),
         }
+    }
+
+    pub(super) fn has_volume(&self) -> bool {
+        self.layout.volume_bytes > 0
     }
 
     /// Something happens.
@@ -322,6 +187,7 @@ impl World {
             10 => self.engine.on_timer(self.now),
             11 if self.dice.once_in(8) => self.share_anew(),
             12 if self.asked.len() < 12 => self.ask_to_discard(),
+            13 if self.dice.once_in(8) => self.reconfigure()?,
             _ => self.complete_one()?,
         }
         self.begin_actions()
@@ -461,10 +327,17 @@ impl World {
         if self.dice.once_in(2) {
             return self.ask(Request::FlushVolume);
         }
+        self.write_volume();
+    }
+
+    fn write_volume(&mut self) {
+        if !self.has_volume() {
+            return;
+        }
         let number = self.dice.below(VOLUME_SECTORS);
         let sector = &mut self.volume[number as usize];
         sector.answered = sector.begin();
-        let offset = LAYOUT.volume_offset() + number * SECTOR_BYTES;
+        let offset = self.layout.volume_offset() + number * SECTOR_BYTES;
         self.flash.write(offset, &stamp(number, sector.begun));
     }
 
@@ -501,8 +374,10 @@ impl World {
             right,
         });
         let count = self.dice.below(4) as usize;
-        let shares = Shares::new(&shares[..count], GEOMETRY).expect("they fit");
-        self.engine.set_shares(self.now, &shares);
+        // A cache that is smaller now may not have room for them.
+        if let Ok(shares) = Shares::new(&shares[..count], geometry(&self.layout)) {
+            self.engine.set_shares(self.now, &shares);
+        }
     }
 
     fn begin_actions(&mut self) -> Result<(), String> {
@@ -520,7 +395,10 @@ impl World {
                 match action {
                     Action::Reply { id, result } => self.replied(id, result)?,
                     Action::Release { buffer } => drop(self.buffers.remove(&buffer)),
-                    Action::JobDone { job } => drop(self.engine.finish_job(job)),
+                    Action::JobDone { job } => {
+                        let result = self.engine.finish_job(job);
+                        self.done.insert(job, result);
+                    }
                     Action::HealthChanged => {
                         self.log.push(format!("{:?}", self.engine.health()));
                     }
@@ -573,9 +451,14 @@ impl World {
                 io, offset, bytes, ..
             } => {
                 let failed = self.fails(faults.flash_write * 2);
-                let sectors = bytes.len() / 32;
+                // A superblock is a sector, which a device writes whole or not at all.
+                let unit = match offset < self.layout.table_offset(0) {
+                    true => bytes.len(),
+                    false => 32,
+                };
+                let units = (bytes.len() / unit) as u64;
                 let written = match failed {
-                    true => 32 * self.dice.below(sectors as u64 + 1) as usize,
+                    true => unit * self.dice.below(units + 1) as usize,
                     false => bytes.len(),
                 };
                 self.flash.write(offset, &bytes[..written]);
@@ -722,13 +605,7 @@ impl World {
     /// The session comes to an orderly end, whatever has failed before; what follows is another run
     /// of the computer if it has not, or if a sync has failed.
     pub(super) fn close(&mut self) -> Result<(), String> {
-        self.engine.stop(self.now);
-        self.begin_actions()?;
-        self.drain()?;
-        self.engine.turn_away();
-        self.engine.close(self.now);
-        self.begin_actions()?;
-        self.drain()?;
+        self.end_engine()?;
         if !self.engine.is_closed() {
             return self.crash(true);
         }
@@ -742,6 +619,16 @@ impl World {
             self.boot += 1;
         }
         self.take_up(false)
+    }
+
+    fn end_engine(&mut self) -> Result<(), String> {
+        self.engine.stop(self.now);
+        self.begin_actions()?;
+        self.drain()?;
+        self.engine.turn_away();
+        self.engine.close(self.now);
+        self.begin_actions()?;
+        self.drain()
     }
 
     /// The next session finds what it may, and goes on.
@@ -758,26 +645,44 @@ impl World {
                 Mode::Writethrough => Mode::Writeback,
             };
         }
-        let session = session(self.origin_id, self.boot, self.origin_bytes);
-        let mut devices = Devices(RefCell::new((&mut self.flash, &mut self.origin)));
-        let opened = metadata::open(&devices, &session);
-        let (log, mappings) = match opened {
+        let (log, mappings) = self.open()?;
+        self.check(&mappings, power)?;
+        self.begin_engine(log, mappings);
+        Ok(())
+    }
+
+    /// As a start does: a change that was cut short left the one size or the other, or an empty cache.
+    fn open(&mut self) -> Result<(Log, Vec<Mapping>), String> {
+        let session = |layout| session(layout, self.origin_id, self.boot, self.origin_bytes);
+        let devices = Devices::new(&mut self.flash, &mut self.origin);
+        let is_empty = metadata::is_empty(&devices).map_err(|error| error.to_string())?;
+        let mut layout = self.layout;
+        let mut opened = metadata::open(&devices, &session(layout));
+        if matches!(opened, Err(MetadataError::OtherSize { .. })) {
+            layout = self.next_layout;
+            opened = metadata::open(&devices, &session(layout));
+        }
+        let found = match opened {
             Ok((log, Recovered { mappings, .. })) => (log, mappings),
-            Err(MetadataError::OtherOrigin) => {
-                let log = metadata::format(&devices, &session).map_err(|e| e.to_string())?;
+            Err(error) if is_empty || matches!(error, MetadataError::OtherOrigin) => {
+                layout = self.next_layout;
+                let log =
+                    metadata::format(&devices, &session(layout)).map_err(|e| e.to_string())?;
                 (log, Vec::new())
             }
             Err(error) => return Err(error.to_string()),
         };
-        devices.0.get_mut();
-        self.check(&mappings, power)?;
-        let (mode, bytes) = (self.mode, self.origin_bytes);
-        self.engine = new_engine(&mut self.dice, mode, bytes, log, &mappings);
+        (self.layout, self.next_layout) = (layout, layout);
+        Ok(found)
+    }
+
+    fn begin_engine(&mut self, log: Log, mappings: Vec<Mapping>) {
+        let config = config(self.layout, self.mode, 100, self.origin_bytes);
+        self.engine = new_engine(&mut self.dice, config, log, &mappings);
         self.recovered = mappings;
         if self.careless {
             self.engine.log.as_mut().expect("it has one").set_careless();
         }
-        Ok(())
     }
 
     fn origin_grows(&mut self) {
@@ -793,9 +698,9 @@ impl World {
     fn check(&mut self, mappings: &[Mapping], power: bool) -> Result<(), String> {
         let mut whole = self.origin.seen.clone();
         for mapping in mappings {
-            let from = LAYOUT.slot_offset(mapping.slot) as usize;
+            let from = self.layout.slot_offset(mapping.slot) as usize;
             let to = mapping.block as usize * BLOCK_BYTES as usize;
-            let sub_blocks = LAYOUT.sub_blocks();
+            let sub_blocks = self.layout.sub_blocks();
             for (start, end) in sub_blocks.runs(sub_blocks.all() & !mapping.missing) {
                 let end = end.min(self.origin_bytes - to as u64);
                 if start >= end {
@@ -814,57 +719,29 @@ impl World {
             }
         }
         take_stock(&mut self.sectors, &whole, power)?;
-        let volume = &self.flash.seen[LAYOUT.volume_offset() as usize..];
+        if !self.has_volume() {
+            return Ok(());
+        }
+        let volume = &self.flash.seen[self.layout.volume_offset() as usize..];
         take_stock(&mut self.volume, volume, power).map_err(|error| format!("volume: {error}"))
     }
-}
-
-fn promise(sectors: &mut [Sector], answered: &[u32]) {
-    for (sector, &answered) in sectors.iter_mut().zip(answered) {
-        sector.flushed = sector.flushed.max(answered);
-    }
-}
-
-fn take_stock(sectors: &mut [Sector], bytes: &[u8], power: bool) -> Result<(), String> {
-    let stored = bytes.chunks(SECTOR_BYTES as usize);
-    for ((number, sector), bytes) in (0..).zip(sectors).zip(stored) {
-        let version = sector.version(number, bytes)?;
-        let least = if power {
-            sector.flushed
-        } else {
-            sector.answered
-        };
-        if !(least..=sector.newest).contains(&version) {
-            return Err(format!(
-                "sector {number} holds version {version}, not {least} to {}",
-                sector.newest
-            ));
-        }
-        // It is what later reads must find; but what a power cut would leave, only a flush tells.
-        (sector.answered, sector.newest) = (version, version);
-        sector.discards.retain(|&discard| discard <= version);
-        if power {
-            sector.flushed = version;
-        }
-        sector.busy = false;
-    }
-    Ok(())
 }
 
 /// An engine with an empty cache on devices that are kept by nobody.
 pub(super) fn fresh_engine(mode: Mode, kind: PolicyKind) -> Engine {
     let mut flash = Disk::new(LAYOUT.volume_offset() + LAYOUT.volume_bytes);
     let mut origin = Disk::new(GROWN_BYTES);
-    let devices = Devices(RefCell::new((&mut flash, &mut origin)));
-    let log = metadata::format(&devices, &session(1, 1, GROWN_BYTES)).unwrap();
-    let policy = policy::make(kind, GEOMETRY);
-    Engine::new(config(mode, 100, GROWN_BYTES), policy, Some(log), &[])
+    let devices = Devices::new(&mut flash, &mut origin);
+    let log = metadata::format(&devices, &session(LAYOUT, 1, 1, GROWN_BYTES)).unwrap();
+    let policy = policy::make(kind, geometry(&LAYOUT));
+    let config = config(LAYOUT, mode, 100, GROWN_BYTES);
+    Engine::new(config, policy, Some(log), &[])
 }
 
-fn session(origin_id: u8, boot: u8, origin_bytes: u64) -> Session {
+fn session(layout: Layout, origin_id: u8, boot: u8, origin_bytes: u64) -> Session {
     Session {
         identity: Identity {
-            layout: LAYOUT,
+            layout,
             origin_id: [origin_id; 16],
             origin_bytes,
         },
@@ -873,13 +750,7 @@ fn session(origin_id: u8, boot: u8, origin_bytes: u64) -> Session {
     }
 }
 
-fn new_engine(
-    dice: &mut Dice,
-    mode: Mode,
-    origin_bytes: u64,
-    log: Log,
-    mappings: &[Mapping],
-) -> Engine {
+fn new_engine(dice: &mut Dice, config: CacheConfig, log: Log, mappings: &[Mapping]) -> Engine {
     let kinds = [
         PolicyKind::Hotset,
         PolicyKind::Hotset,
@@ -890,14 +761,13 @@ fn new_engine(
         PolicyKind::Arc,
         PolicyKind::Smq,
     ];
-    let policy = policy::make(kinds[dice.below(kinds.len() as u64) as usize], GEOMETRY);
-    let dirty_target = [0, 50, 100][dice.below(3) as usize];
-    let mut engine = Engine::new(
-        config(mode, dirty_target, origin_bytes),
-        policy,
-        Some(log),
-        mappings,
-    );
+    let kind = kinds[dice.below(kinds.len() as u64) as usize];
+    let policy = policy::make(kind, geometry(&config.layout));
+    let config = CacheConfig {
+        dirty_target: [0, 50, 100][dice.below(3) as usize],
+        ..config
+    };
+    let mut engine = Engine::new(config, policy, Some(log), mappings);
     if dice.once_in(2) {
         // One at a time, so that the policy's wishes have to wait.
         engine.set_migration_threshold(0);

@@ -6,6 +6,7 @@
 //! clean reads well until its place is given up.
 
 use std::env;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -18,6 +19,8 @@ use super::*;
 use crate::flash_file::FlashFile;
 use crate::tier::files::{StoreFiles, boot_id};
 use crate::tier::origin::OriginFile;
+use crate::tier::protocol::Reconfigure;
+use crate::tier::run::name_of;
 use cache_core::metadata::{
     self, Change, FlashStore, Identity, LogDone, LogIo, Recovered, Session,
 };
@@ -30,6 +33,13 @@ const ROUNDS: u64 = 1000;
 
 /// How long a child may go on once it has found everything, microseconds.
 const LIFE_US_MAX: u64 = 15_000;
+
+/// Seeds from here on are of children whose tier is changed all the time.
+const CHANGED: u64 = 1 << 32;
+
+/// Rounds of killing those, and how long they may go on, microseconds: some changes long.
+const ROUNDS_CHANGED: u64 = 200;
+const LIFE_CHANGED_US_MAX: u64 = 60_000;
 
 /// A child that has not been killed by then never will be.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -50,7 +60,7 @@ fn trial_of(seed: u64) -> Trial {
 fn serve_until_killed(seed_and_dir: &str) {
     let (seed, dir) = seed_and_dir.split_once(' ').unwrap();
     let (seed, dir) = (seed.parse().unwrap(), Path::new(dir));
-    let rig = Rig::start(&Place::open(dir), trial_of(seed));
+    let rig = take_up(&Place::open(dir), trial_of(seed));
     let ledger = Ledger::open(dir);
     let versions = give_up_on_error(take_stock(&rig, &ledger));
     progress_of(dir).write_all_at(&[1], 0).unwrap();
@@ -69,7 +79,50 @@ fn serve_until_killed(seed_and_dir: &str) {
                 }
             });
         }
+        if seed >= CHANGED {
+            change_without_end(&rig, dir, Dice::new(seed));
+        }
     });
+}
+
+/// A change that was killed left the one size or the other, or an empty cache.
+fn take_up(place: &Place, trial: Trial) -> Rig {
+    let started = (4..=SLOTS).rev().find_map(|slots| {
+        let mut options = options(&place.dir, trial);
+        options.layout.cache_bytes = slots * BLOCK_BYTES;
+        match Tier::start(&options, &place.files) {
+            Ok(tier) => Some(tier),
+            Err(error) if error.to_string().contains("a cache size of") => None,
+            Err(error) => give_up_on_error(Err(format!("{error:#}"))),
+        }
+    });
+    let tier = started.expect("it has one of the sizes");
+    tier.start_ticker().unwrap();
+    Rig { tier }
+}
+
+/// Another policy, mode and size, again and again, while it serves.
+fn change_without_end(rig: &Rig, dir: &Path, mut dice: Dice) {
+    let changes = File::options().append(true).open(dir.join("changes"));
+    let mut changes = changes.unwrap();
+    loop {
+        thread::sleep(Duration::from_micros(dice.below(3000)));
+        let policies = PolicyKind::value_variants();
+        let wanted = Reconfigure {
+            policy: Some(name_of(
+                policies[dice.below(policies.len() as u64) as usize],
+            )),
+            mode: Some(["writeback", "writethrough"][dice.below(2) as usize].to_owned()),
+            cache_bytes: Some((4 + dice.below(SLOTS - 3)) * BLOCK_BYTES),
+            ..Reconfigure::default()
+        };
+        give_up_on_error(
+            rig.tier
+                .reconfigure(&wanted)
+                .map_err(|error| format!("{error:#}")),
+        );
+        changes.write_all(&[1]).unwrap();
+    }
 }
 
 fn give_up_on_error<T>(result: Result<T, String>) -> T {
@@ -151,6 +204,26 @@ fn what_was_answered_survives_a_kill() {
         answered > ROUNDS * 20,
         "{answered} writes in {ROUNDS} rounds"
     );
+}
+
+/// The changes are the daemon's own, all of them.
+#[test]
+fn what_was_answered_survives_a_kill_while_the_tier_is_changed() {
+    let dir = new_tier();
+    let changes = dir.path().join("changes");
+    File::create(&changes).unwrap();
+    let mut dice = Dice::new(8);
+    for round in 0..ROUNDS_CHANGED {
+        let life = Duration::from_micros(dice.below(LIFE_CHANGED_US_MAX));
+        let child = spawn(dir.path(), CHANGED + round);
+        let ended = kill_after(child, dir.path(), life);
+        assert_eq!(
+            ended, None,
+            "round {round}: the child found something wrong"
+        );
+    }
+    let changed = std::fs::metadata(changes).unwrap().len();
+    assert!(changed > ROUNDS_CHANGED, "{changed} changes");
 }
 
 /// Calls every dirty block clean, as a tier would that wrote without telling the metadata.
