@@ -25,7 +25,7 @@ from hotset.cachelayer.provisioning.retune import retune
 from hotset.cachelayer.provisioning.state import Word
 from hotset.cachelayer.tiers.base import MetadataDamagedError
 from hotset.cachelayer.tiers.userspace import Userspace
-from tests.fake_machine import FakeMachine
+from tests.fake_machine import FakeMachine, record_of
 from tests.provisioning import test_lifecycle as tl
 from tests.provisioning.test_cache_device import CARD, Keeping
 from tests.provisioning.test_create import WANTED, made, server, with_card
@@ -447,6 +447,33 @@ def test_an_origin_that_has_another_name_is_taken_as_the_same_disk() -> None:
     assert renamed(replace(LUN, serial=""), replace(LUN, serial="")).origin == NEW_NAME
     volume = OriginId(Bytes(2**31), mapper="LVM-7")
     assert renamed(volume, volume).origin == NEW_NAME
+
+
+@pytest.mark.parametrize(
+    ("had", "has", "refused"),
+    [
+        ("5f3c", "5f3c", None),
+        ("5f3c", "7777", "is not the origin of disk data: what lies on it had the UUID 5f3c"),
+        ("5f3c", "", "and has none"),
+        ("", "5f3c", "nothing proves"),
+    ],
+)
+def test_an_origin_without_numbers_is_the_same_by_what_lies_on_it(
+    had: str, has: str, refused: str | None
+) -> None:
+    listed = {"name": "sdb", "maj:min": "8:16", "type": "disk", "mountpoints": [], "size": 2**31}
+    answers = {"find -L": "", "hotset-boot content": f"{has}\n"}
+    there = tl.server(False, lsblk=json.dumps({"blockdevices": [listed]}), **answers)
+    there.answers["cat /sys/dev/block/8:16/dm/uuid"] = 1
+    cards.save(there, CARD.with_disk(replace(CARD.disks[0], origin_id=OriginId(Bytes(2**31)))))
+    tail = json.dumps({"sequence": 1, "seen": {"content": had}})
+    record_of(there, CARD.flash, 0, f"data dirty - - - {tail}")
+    card, one = cards.find(there, "data")
+    if refused is None:
+        assert rename.rename_origin(there, card, one, NEW_NAME, nothing).origin == NEW_NAME
+        return
+    with pytest.raises(DeviceRefusedError, match=refused):
+        rename.rename_origin(there, card, one, NEW_NAME, nothing)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ from ..common.errors import Remedy
 from ..common.units import Bytes
 from ..hosts.base import Machine
 from . import cache_device as cards
-from .boot import startup, systemd_unit, udev
+from . import state
+from .boot import program, startup, systemd_unit, udev
 from .cache_device import Card, CardError, Disk
 from .identity import origin as origins
-from .identity.origin import OriginId
+from .identity.origin import Compared, OriginId
 
 _FIELD = "origin"
 
@@ -49,7 +50,7 @@ def rename_origin(
         if other.name != disk.name and origins.same(machine, origin, other.origin):
             raise CardError(f"{origin} is the origin of disk {other.name}", field=_FIELD)
     found = origins.identify(machine, origin)
-    _require_proof(disk, origin, found)
+    _require_proof(machine, card, disk, origin, found)
     disk = replace(disk, origin=origin, origin_id=found)
     card = cards.save(machine, card.with_disk(disk))
     udev.hide_origin(machine, disk)
@@ -59,10 +60,15 @@ def rename_origin(
     return disk
 
 
-def _require_proof(disk: Disk, origin: PurePosixPath, found: OriginId) -> None:
+def _require_proof(
+    machine: Machine, card: Card, disk: Disk, origin: PurePosixPath, found: OriginId
+) -> None:
     """:raises DeviceRefusedError: it is another disk, or nobody knows."""
     known = disk.origin_id or OriginId(Bytes(0))
     compared = known.compare(found)
+    if disk.origin_id is not None and known.is_nameless and compared.answer == "unknown":
+        # As a boot knows one without numbers.
+        compared = _by_content(machine, card, disk, origin) or compared
     if compared.answer == "same":
         return
     if compared.answer == "other":
@@ -76,3 +82,14 @@ def _require_proof(disk: Disk, origin: PurePosixPath, found: OriginId) -> None:
         " changed",
         field=_FIELD,
     )
+
+
+def _by_content(machine: Machine, card: Card, disk: Disk, origin: PurePosixPath) -> Compared | None:
+    """What the UUID of what lies there says; None: nothing, since none was known."""
+    had = state.content(machine, card, disk)
+    if not had:
+        return None
+    has = program.content(machine, origin)
+    if has == had:
+        return Compared("same")
+    return Compared("other", f"what lies on it had the UUID {had}, and has {has or 'none'}")

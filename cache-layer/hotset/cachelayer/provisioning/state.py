@@ -8,6 +8,8 @@ tier that is down knows that it ended by a crash.
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import Literal, get_args
 
 from ..block import label
@@ -29,6 +31,19 @@ def parse(disk: Disk, text: str | None) -> Word | None:
         return None
     word: Word = words[1]  # type: ignore[assignment]
     return word
+
+
+def content(machine: Machine, card: Card, disk: Disk) -> str:
+    """The UUID of what lay on the origin when the record was written; empty: not known.
+
+    :raises CommandError: the flash cannot be read.
+    """
+    text = label.read_record(machine, card.flash, disk.record)
+    if parse(disk, text) is None or text is None:
+        return ""
+    with suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(text.split(" ", 5)[5])["seen"]["content"])
+    return ""
 
 
 def read(machine: Machine, card: Card, disk: Disk) -> Word | None:
