@@ -105,6 +105,30 @@ def test_what_is_not_in_fstab_is_refused_also_with_yes(where: str) -> None:
     assert made(there) == []
 
 
+@pytest.mark.parametrize(
+    "word",
+    [
+        "systemd.mount-extra=UUID=1234-abcd:/srv/db:ext4",
+        "rd.systemd.mount-extra=/dev/sda:/srv/db",
+        "systemd.swap-extra=UUID=1234-abcd",
+        "mount.usr=LABEL=x resume=UUID=1234-ABCD",
+    ],
+)
+def test_the_kernels_command_line_mounts_too(word: str) -> None:
+    there = with_fstab()
+    there.files["/proc/cmdline"] = (f"root=/dev/vda1 ro {word} quiet\n", 0o444)
+    with pytest.raises(CardError, match="used past the tier: the kernel's command line uses"):
+        creation.create(there, WANTED, True, print)
+    assert made(there) == []
+
+
+def test_a_line_for_the_initrd_comes_before_every_unit() -> None:
+    there = with_fstab("UUID=1234-abcd /srv/db ext4 rw,x-initrd.mount 0 2")
+    with pytest.raises(CardError, match=r"line 1, .* mounts it before any unit runs"):
+        creation.create(there, WANTED, True, print)
+    assert made(there) == []
+
+
 def test_what_lies_on_the_origin_is_mounted_by_no_line_either() -> None:
     """A partition of it cannot be exchanged for its tier."""
     there = with_fstab("UUID=77 /srv/db ext4 rw 0 2")

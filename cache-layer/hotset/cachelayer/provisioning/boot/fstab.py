@@ -30,6 +30,11 @@ class Entry:
         """Whether it mounts a stretch of a file."""
         return bool(re.search(r"(^|,)(offset|sizelimit)=", self.options))
 
+    @property
+    def is_early(self) -> bool:
+        """Whether the initrd mounts it, which knows no unit of the root disk's."""
+        return "x-initrd.mount" in self.options.split(",")
+
     def through(self, device: PurePosixPath, unit: str, remote: bool) -> str:
         """The line that mounts the tier instead, once its unit has made it.
 

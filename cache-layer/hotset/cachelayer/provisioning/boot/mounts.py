@@ -1,4 +1,5 @@
-"""What would mount an origin past its tier: /etc/fstab, units of systemd, autofs, crypttab.
+"""What would mount an origin past its tier: /etc/fstab, units of systemd, autofs, crypttab, the
+kernel's command line.
 
 Origin and tier have one file system and so one UUID and label: what mounts by those takes whichever
 is there, and while the tier is down that is the origin with old data. Names are taken as
@@ -54,7 +55,8 @@ class Mounting:
 def of(machine: Machine, origin: PurePosixPath) -> Mounting:
     """What would mount an origin, by whatever name."""
     lines = fstab.entries(fstab.read(machine))
-    elsewhere, unread = [*_in_units(machine), *_in_crypttab(machine)], list[str]()
+    elsewhere = [*_in_units(machine), *_in_crypttab(machine), *_on_command_line(machine)]
+    unread = list[str]()
     for where, spec in _in_autofs(machine):
         if spec is None:
             unread.append(where)
@@ -63,9 +65,11 @@ def of(machine: Machine, origin: PurePosixPath) -> Mounting:
     specs = {one.spec for one in lines} | {spec for _, spec in elsewhere}
     leads = leading(machine, origin, specs)
     mine = [one for one in lines if one.spec in leads]
-    can = [one for one in mine if leads[one.spec] == "origin" and not one.mounts_a_part]
+    whole = [one for one in mine if leads[one.spec] == "origin" and not one.mounts_a_part]
+    can = [one for one in whole if not one.is_early]
     cannot = [
-        f"{fstab.PATH}, line {one.number}, `{one.line.strip()}`, mounts what lies on it"
+        f"{fstab.PATH}, line {one.number}, `{one.line.strip()}`, mounts"
+        f" {'it before any unit runs' if one in whole else 'what lies on it'}"
         for one in mine
         if one not in can
     ]
@@ -82,6 +86,18 @@ def _in_units(machine: Machine) -> Iterator[tuple[str, str]]:
         spec = setting.partition("=")[2].strip()
         if spec:
             yield path, spec.replace("%%", "%")
+
+
+def _on_command_line(machine: Machine) -> Iterator[tuple[str, str]]:
+    """What systemd-fstab-generator(8) mounts beside fstab, and what the initrd does."""
+    words = machine.run(["cat", "/proc/cmdline"], check=False).stdout.split()
+    for word in words:
+        name, _, value = word.strip('"').partition("=")
+        name = name.removeprefix("rd.")
+        if name in ("systemd.mount-extra", "systemd.swap-extra"):
+            yield "the kernel's command line", value.partition(":")[0]
+        elif name in ("mount.usr", "resume"):
+            yield "the kernel's command line", value
 
 
 def _in_crypttab(machine: Machine) -> Iterator[tuple[str, str]]:
