@@ -94,6 +94,20 @@ def test_a_file_with_data_is_not_written_over(tmp_path: Path) -> None:
     assert file.read_bytes()[:1] == b"x"
 
 
+def test_what_was_never_written_is_no_disks_speed(tmp_path: Path) -> None:
+    """A trimmed device and the holes of a file answer from memory."""
+    file, size = tmp_path / "there.dat", Bytes(2 * MIB)
+    for content, holes in ((b"\1" * size, False), (b"", True)):
+        file.write_bytes(content)
+        os.truncate(file, size)
+        said = list[str]()
+        with bench_target.opened(Local(), file, None, size, True, False, said.append):
+            pass
+        assert bool(said) is holes
+    assert "has holes" in said[0]
+    assert "comes from no medium" in said[0]
+
+
 def test_one_target_is_named(tmp_path: Path) -> None:
     for path, model in ((None, None), (tmp_path / "x", "dc500m")):
         with (
@@ -181,6 +195,7 @@ def test_on_a_terminal_a_device_is_asked_for_by_name_before_it_is_overwritten(
     looked_at = bench("--read-only")
     assert looked_at.ended() == 0
     assert "to go on" not in looked_at.written, "nothing is overwritten"
+    assert "was discarded, comes from no medium" in " ".join(looked_at.written.split())
     turned_down = bench("--yes")
     turned_down.until_written(f"type {used_device.name} to go on: ")
     assert f"to be overwritten: {used_device} (" in turned_down.written

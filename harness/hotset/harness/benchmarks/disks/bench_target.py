@@ -16,6 +16,11 @@ from hotset.cachelayer.testbed import served_model
 
 from .disk_bench import BenchError
 
+_UNTRUE = (
+    "is read as it is: what was never written there, or was discarded, comes from no medium, so the"
+    " figures may be better than the disk"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -54,12 +59,16 @@ def opened(
         return
     if path.exists() and stat.S_ISBLK(path.stat().st_mode):
         device = _inspected(local, path, size)
-        if not read_only:
+        if read_only:
+            say(f"{path} {_UNTRUE}")
+        else:
             devices.check(device, "flash", yes, field="target")
             devices.overwrite(device, say, confirm)
         yield Target(str(path), path)
         return
     with _test_file(local, path, size, read_only) as file:
+        if file.stat().st_blocks * 512 < size:
+            say(f"{path} has holes. It {_UNTRUE}")
         yield Target(str(path), file)
 
 
