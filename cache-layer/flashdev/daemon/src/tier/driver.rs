@@ -592,7 +592,7 @@ fn say(health: &Health) {
         Health::ReadOnly(reason) => eprintln!(
             "flashdev: error: {reason}: the cached device is read-only now, because the flash \
              holds what the origin lacks. Copy what you need from it, mend the device that failed, \
-             restart the computer, then this program"
+             then start this program again; after a failed sync of the origin, the computer first"
         ),
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! What happens is decided by a [`cache_core::engine::Engine`]; here it meets real files and the
 //! real clock. `driver` carries out what the engine wants, `request` is the mounted device's side,
-//! `discard` cuts what is punched, `jobs` are warm-ups and flushes for somebody who waits, `control` lets others watch and steer, `status` is what they are told,
-//! `files` and `origin` are what lies below, `reconfigure` changes a tier while it serves, `shares` divides its cache, `run` is a tier from start to end.
-//! `refill` fetches again what a cache held that had to begin empty. `salvage` gets back what a cache holds that no tier can take up.
+//! `discard` cuts what is punched, `jobs` are warm-ups and flushes for somebody who waits,
+//! `control` lets others watch and steer, `status` is what they are told, `files` and `origin` are
+//! what lies below, `reconfigure` changes a tier while it serves, `shares` divides its cache, `run`
+//! is a tier from start to end. `refill` fetches again what a cache held that had to begin empty.
+//! `salvage` gets back what a cache holds that no tier can take up.
 
 use std::path::PathBuf;
 use std::sync::Arc;
