@@ -13,7 +13,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,21 +63,29 @@ def guarded(name: str, values: Mapping[str, Any], look_s: float = _LOOK_S) -> It
 
     def look() -> None:
         while not ended.wait(look_s):
-            for folder in _written_to(values):
-                room, reserve = _room(folder)
-                if room < reserve // 2:
-                    guard.why = (
-                        f"ended, as {folder} has {Bytes(room)} free, less than half of the"
-                        f" {Bytes(reserve)} that the API and the console leave free"
-                    )
-                    os.kill(os.getpid(), signal.SIGINT)
-                    return
+            with suppress(OSError):  # of a file system that went
+                guard.why = _too_full(values)
+            if guard.why:
+                os.kill(os.getpid(), signal.SIGINT)
+                return
 
     threading.Thread(target=look, name="room", daemon=True).start()
     try:
         yield guard
     finally:
         ended.set()
+
+
+def _too_full(values: Mapping[str, Any]) -> str:
+    """Why an operation with these values is to end, in words; empty: it is not."""
+    for folder in _written_to(values):
+        room, reserve = _room(folder)
+        if room < reserve // 2:
+            return (
+                f"ended, as {folder} has {Bytes(room)} free, less than half of the {Bytes(reserve)}"
+                " that the API and the console leave free"
+            )
+    return ""
 
 
 def makes_files(name: str) -> bool:
