@@ -1,4 +1,4 @@
-"""A slice of the campaign (scripts/kill_campaign.py): a detach cut short, and the next boot."""
+"""Slices of the campaigns (scripts/kill_campaign.py, scripts/life_campaign.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.testbed.campaign import bench, kills
+from hotset.cachelayer.testbed.campaign import bench, kills, lives
 from hotset.cachelayer.testbed.lab import LabSpec
 from hotset.cachelayer.testbed.machines.systemd import Server
 from hotset.cachelayer.tiers.base import TierKind
@@ -37,3 +37,12 @@ def test_nothing_is_lost_by_a_kill(
     (outcome,) = kills.run(server, [kind], [verb], [ending], lambda steps: [steps * 2 // 5], print)
     assert len(outcome.tried) == 1
     assert outcome.failures == []
+
+
+def test_a_life_is_not_lost_where_its_cache_was_never_taken_down(server: Server) -> None:
+    """Made anew, and a power cut: without hints the tools could not read what the cache holds."""
+    (life,) = lives.run(server, ["dm-cache"], [3], print)
+    assert "detach, killed" in life.line()
+    assert life.failure is None, life.line()
+    assert life.end is not None
+    assert "Both cannot be kept" in life.end

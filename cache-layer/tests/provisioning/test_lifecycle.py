@@ -171,6 +171,13 @@ def test_an_inactive_tier_says_when_its_origin_may_be_old(
 
 def test_writes_on_both_sides_are_not_mixed() -> None:
     there = server(up=False, cache_dump=DIRTY, **{DECIDED: CONFLICT})
+    slice_, none = "hotset-data-meta", there.answers["dmsetup ls"]
+
+    def listed() -> str:
+        made = any("dmsetup create" in one and slice_ in one for one in there.commands)
+        return f"{slice_}\t(253:0)\n" if made else str(none)
+
+    there.answers["dmsetup ls"] = listed
     leave(there, "dirty")
     with pytest.raises(
         lifecycle.OriginChangedError, match=r"was written to while .*Both cannot"
@@ -179,6 +186,8 @@ def test_writes_on_both_sides_are_not_mixed() -> None:
     assert [one.operation for one in refused.value.remedies] == ["tier detach", "tier activate"]
     assert ACTIVATED not in there.commands
     assert left(there) == "dirty"
+    removed = [one for one in there.commands if "dmsetup remove" in one and slice_ in one]
+    assert removed, "nothing that was made to look stays"
     lifecycle.keep_flash(there, CARD, disk())
     assert left(there) == "active"
     del there.answers[DECIDED]

@@ -535,6 +535,8 @@ def test_dirty_bits_are_not_believed_after_a_crash() -> None:
     machine.answers["sh -c 'dd if=/dev/flash bs=4096 skip=0"] = "  1234567 0\n"
     assert tier(machine).slots_at_rest().dirty == 1
     assert tier(machine).may_be_dirty()
+    machine.answers["cache_dump"] = 64
+    assert tier(machine).may_be_dirty(), "what it does not say is not known"
     through = replace(SPEC, mode="writethrough")
     assert not dm_cache(machine, through).may_be_dirty(), "all of it is on the origin"
 

@@ -192,6 +192,9 @@ def _bring_up(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: S
             say(f"the cache begins empty: {why_empty}")
             say(words)
         tier.activate(lambda: program.mark(machine, card, disk, "active"))
+    except OriginChangedError:
+        tier.discard()  # what was made to look into it
+        raise
     except MetadataDamagedError as error:
         tier.discard()
         if kept is not None:
