@@ -403,7 +403,8 @@ pub struct Point {
     pub cache_bytes: u64,
     /// Hits per request.
     pub hit_ratio: f64,
-    /// The band holds the exact curve with a probability of 95 %: from here
+    /// Of a sample, the band that holds this size's exact ratio with a probability of 95 %, as
+    /// told by the differences of the sample's parts; not all sizes' at once. From here
     pub hit_ratio_low: f64,
     /// to here.
     pub hit_ratio_high: f64,

@@ -29,7 +29,9 @@ C_LAST_RUN: tuple[int, ...] = tuple(
     for c in range(256)
     if 65 <= abs(c - C_LAST_LOAD) <= 119 and abs(c - C_LAST_LOAD) not in (96, 112)
 )
-"""The constants a run may use for last names (clause 2.1.6.1)."""
+"""The constants a run may use for last names (clause 2.1.6.1), each 86 times: all are as likely,
+and what a seed draws depends on how many there are, so recorded seeds would give other rows if they
+were in it once."""
 
 
 @dataclass(frozen=True, slots=True)
