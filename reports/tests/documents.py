@@ -51,7 +51,7 @@ SPEC: dict[str, Any] = {
     "experiment": {"name": "demo", "title": "A flash cache in front of six slow disks"},
     "storage": {"model": "nas-6x7200-raid0", "link_mbit_per_s": 1000},
     "tier": {"kind": "dm-cache", "mode": "writeback", "policy": "smq", "block": "64 KiB"},
-    "tpcc": {"warehouses": 60, "users": 16, "repeats": 3, "duration_s": 120},
+    "tpcc": {"items": "nurand", "warehouses": 60, "users": 16, "repeats": 3, "duration_s": 120},
 }
 
 
@@ -182,6 +182,10 @@ def repeat(
             level=not slow,
             read_bytes=round(nopm * 4.7) * 8192 if slow else 40 * GIB,
         ),
+        items="nurand",
+        hottest_fifth=0.62,
+        isolation="read committed",
+        seed=number,
         duration_s=duration_s,
         counters=counters if tiered else None,
         devices=devices(arm, 0.95 + 0.03 * number),
@@ -431,7 +435,7 @@ def _sql_repeat(one: Repeat) -> Repeat:
         for name, weight in SCRIPTS.items()
     }
     changes: dict[str, Any] = {
-        "nopm": None,
+        **dict.fromkeys(("nopm", "items", "hottest_fifth", "isolation")),
         "tpm": one.nopm * 60,
         "transactions": kinds,
         "series": tuple(

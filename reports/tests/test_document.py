@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from hotset.reports.model.document import RunDocument
 from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.model.setup import Experiment
 from hotset.reports.model.windows import Repeat
 from hotset.reports.render import charts
 from tests import documents
@@ -73,3 +74,15 @@ def test_a_run_of_version_3_is_read_and_drawn(run: str) -> None:
     document = RunDocument.model_validate_json((PUBLISHED / run / "result.json").read_text())
     assert document.schema_version == 3
     assert "latencies" in {figure.key for figure in charts.figures(document)}
+
+
+def test_earlier_runs_drew_items_in_the_one_way_that_there_was() -> None:
+    assert _items({"warehouses": 2}) == "nurand"
+    assert _items({"warehouses": 2, "driver": "hammerdb"}) == "uniform"
+    assert _items({"warehouses": 2, "items": "uniform"}) == "uniform"
+
+
+def _items(tpcc: dict[str, JsonValue]) -> object:
+    read = Experiment(name="old", title="", spec={"tpcc": tpcc}).spec["tpcc"]
+    assert isinstance(read, dict)
+    return read["items"]

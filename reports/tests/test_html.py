@@ -292,6 +292,23 @@ def _contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
+def test_the_workload_is_named() -> None:
+    """By all windows; what an earlier version did not record is not known."""
+    rows = dict(dict(html.configuration(documents.complete()))["Database"])
+    assert rows["driver"] == "hotset's own"
+    assert rows["items drawn"] == (
+        "as TPC-C says (NURand): 62 % of stock's accesses on 20 % of its blocks"
+    )
+    assert (rows["isolation"], rows["seeds"]) == ("read committed", "3 from 1 to 3")
+    raw = documents.complete().model_dump(mode="json")
+    for arm in raw["arms"]:
+        for one in arm["repeats"]:
+            one.update(items=None, hottest_fifth=None, isolation=None, seed=None)
+    rows = dict(dict(html.configuration(RunDocument.model_validate(raw)))["Database"])
+    assert (rows["items drawn"], rows["isolation"]) == ("not known", "not known")
+    assert "seeds" not in rows
+
+
 @pytest.mark.skipif(BROWSER is None, reason="needs a Chromium browser")
 def test_a_browser_draws_every_chart(tmp_path: Path) -> None:
     """The policy lets the page's own scripts run, and they need nothing that it forbids."""

@@ -66,6 +66,12 @@ def test_a_computer_without_it_is_told_before_anything_is_set_up(
         hammerdb(spec()).require()
 
 
+def test_it_draws_items_in_one_way() -> None:
+    assert hammerdb(spec()).options(3, 0, 60, 1).items == "uniform"
+    with pytest.raises(SpecError, match="HammerDB draws items uniformly"):
+        spec("tpcc.items=nurand")
+
+
 def test_a_probe_takes_a_whole_minute() -> None:
     options = hammerdb(spec()).options(3, 0, 4, 1)
     assert (options.rampup_s, options.duration_s) == (0, 60)
@@ -91,6 +97,7 @@ def test_a_window_of_its_is_a_repeat_of_an_arm(
     measured = Measured(result, _window(), [], None, [], "", None, "")
     record = repeat_record(1, measured, Bytes(65536), 0.0)
     assert (record.nopm, record.rate, record.series, record.latency_ms) == (16115, 16115, (), None)
+    assert (record.items, record.hottest_fifth, record.seed) == ("uniform", 0.2, None)
     latency = record.transactions["new_order"].latency_ms
     assert latency is not None
     assert (latency.p50, latency.p95, latency.p90) == (4, 13, None)

@@ -227,6 +227,7 @@ def repeat_record(
             )
         ),
         steadiness=tuple(windows.Steadiness(**asdict(one)) for one in result.steadiness),
+        **(_drawn(tpcc) if tpcc else {}),
         orders_before=tpcc.orders_before if tpcc else None,
         time=measured.time,
         time_missing=measured.time_missing,
@@ -239,6 +240,16 @@ def _rampup_read_bytes(measured: Measured) -> int | None:
     if measured.result.options.rampup_s == 0:
         return 0
     return measured.rampup_io.read_bytes if measured.rampup_io else None
+
+
+def _drawn(result: RunResult) -> dict[str, Any]:
+    """How the users drew what they asked for, and by what isolation level."""
+    return {
+        "items": result.options.items,
+        "hottest_fifth": result.hottest_fifth,
+        "isolation": result.isolation,
+        "seed": result.options.seed if result.driver == "hotset" else None,
+    }
 
 
 def _arrived(result: WindowResult) -> windows.Arrived | None:

@@ -100,6 +100,7 @@ class Tpcc:
             duration_s=duration_s,
             seed=seed,
             think_time=self.want.think_time,
+            items=self.want.items,
         )
 
     def check(self, database: PostgresDatabase) -> None:

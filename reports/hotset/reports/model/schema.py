@@ -14,4 +14,5 @@ from typing import Final
 #   9  2026-11  cache policies as arms; a document of version 8 is one of version 9
 #  10  2026-11  scenarios on modelled disks; a document of version 9 is one of version 10
 #  11  2026-11  steadiness that is not known, and of reads; preparation; one of 10 is one of 11
-SCHEMA_VERSION: Final = 11
+#  12  2026-11  how rows were drawn, isolation and seed of each window; one of 11 is one of 12
+SCHEMA_VERSION: Final = 12

@@ -11,6 +11,7 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    field_validator,
     model_validator,
 )
 
@@ -83,6 +84,16 @@ class Experiment(Record):
     spec: dict[str, JsonValue]  # resolved: every default filled in
     scripts: tuple[Script, ...] = ()
     published: Published | None = None
+
+    @field_validator("spec")
+    @classmethod
+    def _before_there_was_a_choice(cls, spec: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Before version 12 hotset's driver drew items as TPC-C says, and HammerDB uniformly."""
+        tpcc = spec.get("tpcc")
+        if not isinstance(tpcc, dict) or "items" in tpcc:
+            return spec
+        items = "uniform" if tpcc.get("driver") == "hammerdb" else "nurand"
+        return {**spec, "tpcc": {**tpcc, "items": items}}
 
 
 class Tier(Record):

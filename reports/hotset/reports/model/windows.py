@@ -296,6 +296,15 @@ class Repeat(Window):
     """By table, where the tier counts its regions: of the whole run, the ramp-up included."""
     steadiness: tuple[Steadiness, ...] = ()
     """Empty of windows too short to judge."""
+    items: Literal["nurand", "uniform"] | None = None
+    """How items and customers were drawn; this, isolation and seed are None in documents before
+    version 12, and but in TPC-C."""
+    hottest_fifth: Share | None = None
+    """Of the accesses to STOCK, what the hottest 20 % of its blocks of 64 KiB got by that draw."""
+    isolation: str | None = None
+    """The level of the users' sessions, as the server says; None also where it does not."""
+    seed: int | None = None
+    """None also where the driver takes none."""
     orders_before: int | None = None
     """Orders that runs had added to the load when the window opened: the database's age."""
     time: TimeUse | None = None

@@ -55,6 +55,9 @@ ALWAYS_SHOWN: tuple[ArmName, ...] = ("baseline", "accelerated", "all-flash")
 # What the page's own script uses of the chart libraries.
 LIBRARIES_TO_WINDOW = "window.vegaEmbed = vegaEmbed;"
 
+_DRIVERS = {"hotset": "hotset's own", "hammerdb": "HammerDB"}
+_ITEMS = {"nurand": "as TPC-C says (NURand)", "uniform": "uniformly, as HammerDB does"}
+
 NO_BREAK_SPACE, WORD_JOINER = "\u00a0", "\u2060"
 
 
@@ -272,9 +275,33 @@ def _database(document: RunDocument) -> list[tuple[str, str]]:
         ("buffers", words.size(database.buffers_bytes)),
         *([("warehouses", f"{database.warehouses:,}")] if database.warehouses else []),
         *([("users", f"{database.users:,}")] if database.users else []),
-        *([("driver", "HammerDB")] if database.driver == "hammerdb" else []),
+        *([("driver", _DRIVERS[database.driver])] if database.warehouses else []),
+        *(_drawn(document) if database.warehouses else []),
         *([("TPC-H scale", f"{database.tpch_scale:g}")] if database.tpch_scale else []),
     ]
+
+
+def _drawn(document: RunDocument) -> list[tuple[str, str]]:
+    """What TPC-C's figures may be compared with, of all windows."""
+    windows = [one for arm in document.arms for one in (*arm.curve, *arm.repeats)]
+    draws = {
+        f"{_ITEMS[one.items]}: {words.percent(one.hottest_fifth, 0)} of stock's accesses on 20 % of"
+        " its blocks"
+        for one in windows
+        if one.items is not None and one.hottest_fifth is not None
+    }
+    levels = {one.isolation for one in windows if one.isolation is not None}
+    seeds = {one.seed for one in windows if one.seed is not None}
+    return [
+        ("items drawn", " and ".join(sorted(draws)) or "not known"),
+        ("isolation", " and ".join(sorted(levels)) or "not known"),
+        *([("seeds", _span(seeds))] if seeds else []),
+    ]
+
+
+def _span(numbers: set[int]) -> str:
+    first, last = min(numbers), max(numbers)
+    return str(first) if first == last else f"{len(numbers)} from {first} to {last}"
 
 
 def _tier(document: RunDocument) -> list[tuple[str, str]]:

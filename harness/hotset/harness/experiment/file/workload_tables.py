@@ -26,7 +26,7 @@ from pydantic import (
 
 from hotset.cachelayer.common.units import Bytes
 from hotset.reports.model.setup import CheckedAfter
-from hotset.tpcc.window.record import HIGHEST_RATE_PER_S
+from hotset.tpcc.window.record import HIGHEST_RATE_PER_S, Items
 from hotset.tpch import load as tpch
 
 from ...benchmarks import tpcc_metrics, window
@@ -217,6 +217,10 @@ class TpccTable(TimedTable):
     driver: Literal["hotset", "hammerdb"] = "hotset"
     """`hammerdb`: the release that `HAMMERDB_HOME` names builds the database and drives its users.
     Ramp-up and window are then whole minutes, and `seed` is not used."""
+    items: Items = "nurand"
+    """How items and customers are drawn. `nurand`: as TPC-C says, where some are asked for more
+    often; `uniform`: as HammerDB draws them, with its mix of transactions. A cache smaller than the
+    database has far more hits with `nurand`. HammerDB itself knows `uniform` alone."""
     think_time: bool = False
     """Whether users keep the keying and think times of clause 5.2.5."""
     check: CheckedAfter = "load"
@@ -228,6 +232,15 @@ class TpccTable(TimedTable):
     def limits(self) -> list[Threshold]:
         """Those of `find_rate`."""
         return tpcc_metrics.limits(self.find_rate)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hammerdb_draws_in_one_way(cls, given: object) -> object:
+        if isinstance(given, dict) and given.get("driver") == "hammerdb":
+            if given.get("items", "uniform") != "uniform":
+                raise ValueError("HammerDB draws items uniformly: leave items or driver out")
+            return {**given, "items": "uniform"}
+        return given
 
     @model_validator(mode="after")
     def _search_is_possible(self) -> Self:
