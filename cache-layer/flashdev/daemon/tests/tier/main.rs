@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::fcntl::{FallocateFlags, fallocate};
+use nix::sys::signal::{Signal, kill};
 use serde_json::json;
 
 use common::has_fuse;
@@ -364,16 +366,21 @@ fn an_unmount_from_outside_is_refused_while_it_is_in_use_and_does_no_harm() {
     served.stop();
 }
 
+/// The options of `flashdev salvage` on the files.
+const SALVAGE: [&str; 7] = [
+    "salvage",
+    "--origin=origin",
+    "--flash=flash",
+    "--metadata=1M",
+    "--cache=2M",
+    "--volume=1M",
+    "--volatile",
+];
+
 /// Runs `flashdev salvage` on the files; its exit code, and what it printed where.
 fn salvage(dir: &Path, more: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_flashdev"))
-        .args([
-            "salvage",
-            "--origin=origin",
-            "--flash=flash",
-            "--metadata=1M",
-        ])
-        .args(["--cache=2M", "--volume=1M", "--volatile"])
+        .args(SALVAGE)
         .args(more)
         .current_dir(dir)
         .output()
@@ -430,4 +437,83 @@ fn what_a_damaged_cache_holds_is_told_and_then_written_to_the_origin() {
     let (code, text, error) = salvage(dir.path(), &["--write"]);
     assert!(code == Some(2) && text.is_empty(), "{error}");
     assert!(error.contains("--unidentified"), "{error}");
+}
+
+/// A cache that is full of dirty blocks, and whose table is damaged; what it is to be on the origin.
+fn damaged_and_dirty(dir: &Path) -> Vec<u8> {
+    let served = Served::start(dir, &["--dirty-target=100"]);
+    served.warm(SLOTS);
+    let dirty = vec![7; (SLOTS * BLOCK_BYTES) as usize];
+    served.open("data").write_all_at(&dirty, 0).unwrap();
+    drop(served);
+    let flash = File::options().write(true).open(dir.join("flash"));
+    flash.unwrap().write_all_at(&[0xaa; 4096], 12288).unwrap();
+    dirty
+}
+
+/// Wherever it comes, as from Ctrl-C: files are let go of, the cache is as it was, and the next one
+/// ends it.
+#[test]
+fn a_salvage_that_is_interrupted_is_done_by_the_next_one() {
+    let dir = make_place();
+    if !has_fuse() {
+        return;
+    }
+    let dirty = damaged_and_dirty(dir.path());
+    let flash = std::fs::read(dir.path().join("flash")).unwrap();
+    let mut interrupted = 0;
+    for round in 0..40 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_flashdev"))
+            .args(SALVAGE)
+            .arg("--write")
+            .current_dir(dir.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(round * 500));
+        let pid = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
+        kill(pid, Signal::SIGINT).unwrap();
+        let ended = child.wait().unwrap();
+        let by_signal = ended.signal() == Some(Signal::SIGINT as i32);
+        assert!(by_signal || ended.code() == Some(0), "{ended}");
+        interrupted += u32::from(by_signal);
+        let now = std::fs::read(dir.path().join("flash")).unwrap();
+        assert!(now == flash, "the cache is only read");
+    }
+    assert!(interrupted > 0);
+    let (code, text, error) = salvage(dir.path(), &["--write"]);
+    assert_eq!(code, Some(0), "{text}{error}");
+    let origin = std::fs::read(dir.path().join("origin")).unwrap();
+    assert!(origin[..dirty.len()] == dirty);
+}
+
+#[test]
+fn a_salvage_that_cannot_write_the_origin_has_failed_and_one_that_cannot_know_is_incomplete() {
+    let dir = make_place();
+    if !has_fuse() {
+        return;
+    }
+    damaged_and_dirty(dir.path());
+    // No file may grow or be written any more.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 0; exec {} {} --write",
+        env!("CARGO_BIN_EXE_flashdev"),
+        SALVAGE.join(" ")
+    );
+    let done = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let error = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(4), "{error}");
+    assert!(error.contains("salvage again once it is mended"), "{error}");
+    // The first record of the journal, too: what it says is not known.
+    let flash = File::options().write(true).open(dir.path().join("flash"));
+    let half = vec![0x55; 1 << 19];
+    flash.unwrap().write_all_at(&half, 1 << 19).unwrap();
+    let (code, text, error) = salvage(dir.path(), &["--write"]);
+    assert_eq!(code, Some(5), "{text}{error}");
+    assert!(text.contains("may be lost anywhere in"), "{text}");
 }
