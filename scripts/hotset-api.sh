@@ -572,7 +572,7 @@ case $command in
         finish POST '/tier/import' flash take_over? machine -- "$@"
         ;;
     repair-tier)
-        finish POST '/tier/repair' disk machine -- "$@"
+        finish POST '/tier/repair' disk machine yes? -- "$@"
         ;;
     get-cached-range)
         call POST '/tier/resident' disk machine limit# -- "$@" | jq .

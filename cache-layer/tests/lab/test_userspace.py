@@ -702,6 +702,46 @@ def test_damaged_metadata_are_named_and_a_clean_cache_begins_anew(site: Site) ->
     assert site.inspect("shop").report.state == "active"
 
 
+@pytest.mark.usefixtures("never_cleaned")
+@pytest.mark.parametrize("lost", ["the tables", "everything"])
+def test_a_damaged_cache_is_written_back_as_far_as_it_is_certain_and_begins_empty(
+    site: Site, lost: str
+) -> None:
+    machine = site.machine
+    site.create("shop")
+    site.tier("shop").insert([Run(Blocks(200), Blocks(8))], 0, lambda _: None)
+    site.sh("dd if=/dev/urandom of=/dev/hotset/shop bs=64k count=8 seek=200 oflag=direct,sync")
+    part = "bs=64k skip=200 count=8 status=none"
+    now = site.sh(f"dd if=/dev/hotset/shop {part} iflag=direct | md5sum")
+    # It ends at once: what is in its slots is in its journal.
+    supervisor = "$(cat /run/hotset/engine/shop/supervisor)"
+    site.sh(f"kill -STOP {supervisor}; kill -9 {site.engine_pid('shop')}")
+    site.deactivate("shop")
+    where = cards.find(machine, "shop")[1].metadata[0]
+    at = int(where.start) // 4096
+    pages = int(where.size) // 4096 - 2 if lost == "everything" else 4
+    site.sh(f"dd if=/dev/urandom of={site.flash} bs=4096 count={pages} seek={at + 2} conv=notrunc")
+    before = site.sh(f"md5sum < {site.origin('shop')}; md5sum < {site.flash}")
+    said = list[str]()
+
+    def repair(yes: bool) -> None:
+        lifecycle.repair(machine, *cards.find(machine, "shop"), said.append, yes)
+
+    with pytest.raises(TierRefusedError, match=r"certain: .*Uncertain: .*Nothing was ch") as asked:
+        repair(False)
+    assert [one.operation for one in asked.value.remedies] == ["tier repair", "tier detach"]
+    assert site.sh(f"md5sum < {site.origin('shop')}; md5sum < {site.flash}") == before
+    repair(True)
+    assert site.inspect("shop").report.state == "active"
+    assert site.tier("shop").counters().dirty == 0
+    there = site.sh(f"dd if={site.origin('shop')} {part} | md5sum")
+    # What is in the journal is certain.
+    assert (there == now) is (lost == "the tables")
+    assert any("may be lost in bytes" in one for one in said), said
+    site.deactivate("shop")
+    site.activate("shop")
+
+
 def test_erased_superblocks_are_damage_and_never_an_empty_cache(site: Site) -> None:
     site.create("shop")
     folder = site.mount(site.tier("shop").path)
@@ -713,6 +753,10 @@ def test_erased_superblocks_are_damage_and_never_an_empty_cache(site: Site) -> N
     site.sh(f"dd if=/dev/zero of={site.flash} bs=4096 count=2 seek={at} conv=notrunc")
     with pytest.raises(MetadataDamagedError, match="missing"):
         site.activate("shop")
+    # Whose cache it was, nothing says: it is not laid over the origin, whatever was asked for.
+    with pytest.raises(TierRefusedError, match=r"nothing was changed.*--unidentified") as refused:
+        lifecycle.repair(site.machine, *cards.find(site.machine, "shop"), print, True)
+    assert [one.operation for one in refused.value.remedies] == ["tier detach"]
 
 
 def test_an_origin_that_grew_while_the_tier_was_down_is_taken_up_and_a_shrunk_one_is_waited_for(

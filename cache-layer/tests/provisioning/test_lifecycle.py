@@ -24,7 +24,6 @@ from hotset.cachelayer.provisioning.lifecycle import TierRefusedError
 from hotset.cachelayer.provisioning.retune import retune
 from hotset.cachelayer.provisioning.state import Word
 from hotset.cachelayer.tiers.base import MetadataDamagedError, WriteMode
-from hotset.cachelayer.tiers.userspace import Userspace
 from hotset.cachelayer.warmup import pins
 from hotset.cachelayer.warmup.pins import Preferences
 from tests.fake_machine import FakeMachine, decided, record_of
@@ -295,23 +294,6 @@ def test_what_cannot_be_repaired_begins_empty_only_if_nothing_is_lost(mode: Writ
     assert ACTIVATED in there.commands
     # What is written from now on is not on the origin alone.
     assert left(there) == "active"
-
-
-def test_what_a_cache_in_user_space_holds_is_not_called_lost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def damaged(*_: object) -> None:
-        raise MetadataDamagedError("its metadata is damaged")
-
-    monkeypatch.setattr(lifecycle, "activate", damaged)
-    monkeypatch.setattr(Userspace, "is_active", lambda _: False)
-    one = replace(disk(), kind="userspace")
-    there = server(up=False)
-    with pytest.raises(TierRefusedError, match="`flashdev salvage`") as refused:
-        lifecycle.repair(there, CARD, one, nothing)
-    assert "/etc/hotset/engine/data.sh" in str(refused.value)
-    assert "are lost" not in str(refused.value)
-    assert refused.value.remedies[0].operation == "tier detach"
 
 
 def test_an_activation_killed_at_its_check_leaves_what_was_known() -> None:

@@ -2903,7 +2903,7 @@ function Import-HotsetCard {
 function Repair-HotsetTier {
     <#
     .SYNOPSIS
-    Repair cache metadata that Enable-HotsetTier found damaged, as long as no write is lost.
+    Repair cache metadata that Enable-HotsetTier found damaged; no write is lost unasked.
     .DESCRIPTION
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
@@ -2915,6 +2915,9 @@ function Repair-HotsetTier {
     .PARAMETER Machine
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
+    .PARAMETER Force
+    Of a cache in user space: write back what is certain, give up what is not, and begin with an
+    empty cache. Without it, only say what that is.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
@@ -2938,6 +2941,8 @@ function Repair-HotsetTier {
         [Parameter(ValueFromPipelineByPropertyName)]
         [string] $Machine,
 
+        [switch] $Force,
+
         [switch] $AsJob,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -2948,11 +2953,12 @@ function Repair-HotsetTier {
     process {
         foreach ($each in @(Select-HotsetItem $Disk)) {
             $what = Get-HotsetSubject $Connection $each $Machine
-            $go = $PSCmdlet.ShouldProcess($what, 'Repair cache metadata that Enable-HotsetTier found damaged, as long as no write is lost')
+            $go = $PSCmdlet.ShouldProcess($what, 'Repair cache metadata that Enable-HotsetTier found damaged; no write is lost unasked')
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'tier repair' -AsJob $AsJob.IsPresent -Values @{
                 disk    = $each
                 machine = $Machine
+                yes     = $Force
             }
         }
     }

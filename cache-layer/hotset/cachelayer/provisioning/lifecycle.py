@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from ..block import devicemapper, devices, label
+from ..block import devicemapper, devices, label, salvage
 from ..common.errors import Remedy, RequestError
 from ..common.units import Blocks
 from ..hosts.base import CommandError, CommandTimeoutError, Machine
@@ -367,9 +367,10 @@ def flush(
     return tier.flush(progress, warn=say)
 
 
-def repair(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
+def repair(machine: Machine, card: Card, disk: Disk, say: Say, yes: bool = False) -> None:
     """Mend what activation found damaged, then activate.
 
+    :param yes: of a cache in user space, what is certain is written back and the rest given up.
     :raises TierRefusedError: it cannot be mended and writes would be lost; says how to go on.
     """
     tier = cards.tier_for(machine, card, disk)
@@ -386,6 +387,9 @@ def repair(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
         # A cache is worth less than the certainty that it holds what the origin does.
         _begin_empty(machine, card, disk, tier)
         say("nothing is lost, all writes are on the origin: the cache begins empty")
+        return
+    if isinstance(tier, Userspace):
+        _salvage(machine, card, disk, tier, yes, say)
         return
     try:
         words = _mend(machine, card, disk, tier)
@@ -412,18 +416,6 @@ def _mend(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> str:
 
     :raises MetadataDamagedError: it cannot be mended.
     """
-    if isinstance(tier, Userspace):
-        raise TierRefusedError(
-            "repair does not write back what a cache in user space still holds: `flashdev salvage`"
-            f" tells what is provably dirty, and with --write writes it to {disk.origin}. Its"
-            " options are those from --origin to --block in"
-            f" {userspace_service.script_of(disk.name)}. Nothing was changed",
-            Remedy(
-                f"get {disk.origin} back without what is only on the flash",
-                "tier detach",
-                {"disk": disk.name, "flash_is_dead": True, "yes": True},
-            ),
-        )
     if not isinstance(tier, DmCache):
         raise MetadataDamagedError(f"{disk.kind} has no repair of its own")
     try:
@@ -433,6 +425,81 @@ def _mend(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> str:
         tier.discard()
         raise
     return words
+
+
+def _salvage(
+    machine: Machine, card: Card, disk: Disk, tier: Userspace, yes: bool, say: Say
+) -> None:
+    """Write back what a damaged cache provably holds and begin an empty one. The flash is emptied
+    only once all of that is on the origin, so until then this can be repeated."""
+    found = tier.salvage(write=False)
+    if not found.is_identified:
+        raise TierRefusedError(
+            "no superblock is left that says whose cache it is, and another disk's would destroy"
+            f" {disk.origin}: nothing was changed. If you know that it is this one's, `flashdev"
+            " salvage --write --unidentified` writes back what is certain, with the options from"
+            f" --origin to --block in {userspace_service.script_of(disk.name)}",
+            _as_it_is(disk),
+        )
+    if not yes:
+        raise _to_be_asked(disk, found)
+    with _claimed(machine, card, disk, say, by_force=False):
+        found = _written_back(machine, card, disk, tier)
+        if found.unreadable:
+            raise TierRefusedError(
+                f"{found.dirty} blocks are dirty, and of those {card.flash} cannot be read for"
+                f" {salvage.in_words(found.unreadable)} of {disk.origin}. The others are on it now;"
+                " the cache was left as it is: repair it again once the flash can be read",
+                _as_it_is(disk),
+            )
+        _begin_empty(machine, card, disk, tier)
+    say(f"{found.dirty} blocks ({found.dirty_size}) were certain, and are on {disk.origin} now")
+    if found.unknown:
+        likely = f", most likely in {salvage.in_words(found.last_seen)}" if found.last_seen else ""
+        say(
+            f"{found.unknown} blocks ({found.unknown_size}) were uncertain and given up: the newest"
+            f" data may be lost in {salvage.in_words(found.may_be_lost)} of the disk{likely}."
+            " Restore the database from a backup, or check it and its file system"
+        )
+    say("the cache begins empty")
+
+
+def _written_back(machine: Machine, card: Card, disk: Disk, tier: Userspace) -> salvage.Salvage:
+    """What is certain is on the origin; it is on record that its own cache wrote that, also where
+    it came half the way."""
+    try:
+        found = tier.salvage(write=True)
+    except TierFailedError:
+        program.mark(machine, card, disk, "dirty")
+        raise
+    program.mark(machine, card, disk, "dirty")
+    return found
+
+
+def _to_be_asked(disk: Disk, found: salvage.Salvage) -> TierRefusedError:
+    """What repair would do, and what each way out loses."""
+    lost = f"whatever the {found.unknown} unknown blocks hold is lost" if found.unknown else ""
+    return TierRefusedError(
+        f"of the cache of {disk.name} these are certain: {found.dirty} blocks hold"
+        f" {found.dirty_size} that {disk.origin} lacks, {found.clean} hold nothing that it lacks."
+        f" Uncertain: {found.unknown} blocks ({found.unknown_size}), which may hold some."
+        " Nothing was changed",
+        Remedy(
+            f"write the {found.dirty_size} back and begin with an empty cache;"
+            f" {lost or 'nothing is lost'}",
+            "tier repair",
+            {"disk": disk.name, "yes": True},
+        ),
+        _as_it_is(disk),
+    )
+
+
+def _as_it_is(disk: Disk) -> Remedy:
+    return Remedy(
+        f"get {disk.origin} back as it is, and lose all that is only on the flash",
+        "tier detach",
+        {"disk": disk.name, "flash_is_dead": True, "yes": True},
+    )
 
 
 def _begin_empty(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> None:

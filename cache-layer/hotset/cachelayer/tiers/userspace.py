@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Literal
 
-from ..block import extents, flashdev, loop
+from ..block import extents, flashdev, loop, salvage
 from ..block.devicemapper import Part, Place, total
 from ..block.extents import Run
 from ..common.errors import RequestError
@@ -38,6 +38,8 @@ from .engine_tier import EngineTier
 BLOCK_MIN, BLOCK_MAX = Bytes(4096), Bytes(1024**3)
 _START_TIMEOUT_S = 400.0
 _STOP_TIMEOUT_S = 1000.0
+_SALVAGE_TIMEOUT_S = 24 * 3600.0
+_REFUSED = 2
 _DIVIDE_POLL_S = 0.2
 _DIVIDE_PATIENCE_S = 120.0
 _NOTES = {
@@ -186,21 +188,43 @@ class Userspace(PlacedTier, EngineTier):
 
     def engine_words(self, spec: TierSpec) -> list[str]:
         """The engine's command, without the program, its mount and its control socket."""
+        return [
+            "tier",
+            *self._cache_words(spec),
+            *("--policy", spec.policy, "--mode", spec.mode),
+            *("--shares", str(service.shares_of(self.place.name))),
+            # Last, as hotset-boot starts an engine of before without it.
+            *("--refill", str(service.refill_of(self.place.name))),
+        ]
+
+    def _cache_words(self, spec: TierSpec) -> list[str]:
+        """Which cache: its flash, how that is cut up, and its origin."""
         sizes = {"metadata": spec.metadata, "cache": spec.cache, "block": spec.block}
         parts = (*self.place.metadata, *_first(self.place.cache, spec.cache))
         return [
-            "tier",
             *("--origin", str(self.origin)),
             *("--origin-id", self._origin_id()),
             *("--given-up", str(service.given_up_of(self.identity))),
             *("--flash", str(self.place.flash)),
             *(word for part in parts for word in ("--flash-part", _text(part))),
             *(word for name, size in sizes.items() for word in (f"--{name}", str(int(size)))),
-            *("--policy", spec.policy, "--mode", spec.mode),
-            *("--shares", str(service.shares_of(self.place.name))),
-            # Last, as hotset-boot starts an engine of before without it.
-            *("--refill", str(service.refill_of(self.place.name))),
         ]
+
+    def salvage(self, write: bool) -> salvage.Salvage:
+        """What is proven of a cache that is refused as damaged; with ``write``, what is dirty is on
+        the origin afterwards, for good. The cache is only read, so it can be repeated.
+
+        :raises EngineRefusedError: it is in use, or is another's.
+        :raises TierFailedError: the origin could not be read or written.
+        """
+        words = ["salvage", *self._cache_words(self.spec), "--json", *["--write"] * write]
+        argv = [flashdev.on(self.machine), *words]
+        done = self.machine.run(argv, check=False, timeout_s=_SALVAGE_TIMEOUT_S)
+        if done.rc in (salvage.COMPLETE, salvage.INCOMPLETE):
+            return salvage.parse(done.stdout)
+        said = done.stderr.strip().rpartition("flashdev: ")[2] or f"it ended with code {done.rc}"
+        refused = done.rc == _REFUSED
+        raise (EngineRefusedError if refused else TierFailedError)(f"{self.path}: salvage: {said}")
 
     def _said_to(self, spec: TierSpec, verb: Literal["check", "start"]) -> str:
         """Have the engine looked after or started; what it said if it refused."""

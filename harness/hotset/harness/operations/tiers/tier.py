@@ -415,15 +415,27 @@ def _end_schedules(machine: Machine, disks: Sequence[str], say: Callable[[str], 
             say(f"removed {unit}: disk {name} is no more")
 
 
+class Repair(OneDisk):
+    yes: Annotated[
+        bool,
+        Field(
+            description="Of a cache in user space: write back what is certain, give up what is not,"
+            " and begin with an empty cache. Without it, only say what that is."
+        ),
+        Needs(Right.ADMIN),
+        Cli(short="-y"),
+    ] = False
+
+
 @operation(
     "tier repair", Kind.JOB, Right.OPERATE, ("Repair", "HotsetTier"), progress=True, lock=_lock
 )
-def repair(request: OneDisk, context: Context) -> Lines:
-    """Repair cache metadata that `tier activate` found damaged, as long as no write is lost."""
+def repair(request: Repair, context: Context) -> Lines:
+    """Repair cache metadata that `tier activate` found damaged; no write is lost unasked."""
     from hotset.cachelayer.provisioning import lifecycle
 
     with places.disk_as_root(request.machine, request.disk, "tier repair") as found:
-        lifecycle.repair(*found, context.report.say)
+        lifecycle.repair(*found, context.report.say, request.yes)
     return Lines()
 
 
