@@ -16,7 +16,16 @@ from hotset.tpch import check, data, load, schema
 from hotset.tpch.check import CheckResult
 from hotset.tpch.database import CannotConnect, Refused, Row
 from hotset.tpch.load import LoadResult
-from hotset.tpch.record import Begun, Ended, Event, LoadFailed, LoadProgress, Refreshed, RunFailed
+from hotset.tpch.record import (
+    Begun,
+    Ended,
+    Event,
+    LoadFailed,
+    LoadProgress,
+    Refreshed,
+    RunFailed,
+    RunInterrupted,
+)
 from hotset.tpch.run import power, refresh, throughput
 from hotset.tpch.schema import TABLES, SetupError
 from tests.postgres_cluster import PASSWORD
@@ -322,9 +331,11 @@ def test_ctrl_c_cancels_the_query_and_takes_the_refresh_back(
         if isinstance(event, Begun) and event.number == 9:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(RunInterrupted) as ended:
         power.run(database, observe=interrupt)
     assert contents(session) == before
+    assert [one.number for one in ended.value.partial.queries] == [14, 2]
+    assert (ended.value.partial.cause, ended.value.partial.complete) == ("interrupted", False)
 
 
 def test_another_scale_is_refused(database: PostgresTpch) -> None:

@@ -210,6 +210,27 @@ def test_ctrl_c_cancels_the_query_on_the_server(tpch: Tpch, whole: PostgresTpch)
     assert waiting == [(0,)]
 
 
+@pytest.mark.parametrize("more", [(), ("--refresh",)])
+def test_ctrl_c_leaves_what_was_measured(
+    tpch: Tpch, whole: PostgresTpch, more: tuple[str, ...]
+) -> None:
+    """Query 6 finishes, and query 5 waits for a lock until Ctrl-C."""
+    with closing(whole.session()) as session:
+        before = session.query("SELECT count(*) FROM orders")
+        session.script("BEGIN; LOCK TABLE region IN ACCESS EXCLUSIVE MODE")
+        done = tpch(
+            *("run", whole, "--queries", "6,5", *more, "--format", "json"),
+            interrupt=("query 5 (2 of 2)", signal.SIGINT),
+        )
+        session.script("ROLLBACK")
+        assert session.query("SELECT count(*) FROM orders") == before
+    assert done.code == 130, done.err
+    assert "interrupted; what had been measured is in the result" in done.err
+    power = json.loads(done.out)["power"]
+    assert [one["number"] for one in power["queries"]] == [6]
+    assert (power["cause"], power["complete"]) == ("interrupted", False)
+
+
 def test_a_server_that_dies_leaves_what_was_measured(
     tpch: Tpch, whole: PostgresTpch, cluster: Cluster
 ) -> None:

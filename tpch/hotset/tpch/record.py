@@ -23,6 +23,14 @@ class DataFailed(Exception):
     http_status = 424
 
 
+class RunInterrupted(KeyboardInterrupt):
+    """Ctrl-C; `partial` is what the run had measured."""
+
+    def __init__(self, partial: "PowerResult") -> None:
+        super().__init__(partial)
+        self.partial = partial
+
+
 class LoadFailed(Exception):
     """A load ended early: the server refused or went away, or a worker process died."""
 

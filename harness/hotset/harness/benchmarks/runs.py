@@ -13,6 +13,7 @@ from hotset.cachelayer.common.errors import RequestError
 from hotset.reports.model import words
 from hotset.tpcc.window import steady
 from hotset.tpcc.window.record import RunFailed, RunInterrupted
+from hotset.tpcc.window.search import FoundRate
 
 from ..databases.connect import SqlDatabase, require_direct
 from ..databases.time_use import TimeSampler, readings
@@ -135,15 +136,24 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
     def find_rate(
         self, database: SqlDatabase, options: Options, limits: Sequence[Threshold]
     ) -> AnyOutcome:
-        """Search for the highest rate of transactions at which all limits hold."""
+        """Search for the highest rate of transactions at which all limits hold; one that is cut
+        short leaves what it had come to."""
         missed = window.missed(limits, self.values)
+        kept: list[FoundRate[Any]] = []
+        cause = None
         try:
             found = window.find_rate(
-                lambda one: self.drive(database, one), options, missed, self._report
+                lambda one: self.drive(database, one),
+                options,
+                missed,
+                self._report,
+                keep=kept.append,
             )
         except (RunFailed, RunInterrupted) as ended:
-            return self._ended(ended)
-        return self._outcome(found.highest.result if found.highest else None, found=found)
+            if not kept:
+                return self._ended(ended)
+            cause, found = window.cause_of(ended), kept[-1]
+        return self._outcome(found.highest.result if found.highest else None, cause, found=found)
 
     def curve(
         self, each_users: Sequence[int], options: Options, drive: Callable[[Options], AnyOutcome]

@@ -13,7 +13,7 @@ from hotset.cachelayer.common.errors import RequestError
 from hotset.reports.model.windows import ServerIo, TimeUse
 from hotset.tpcc.window import search, steady
 from hotset.tpcc.window.record import Latency, RunFailed, WindowOptions, WindowResult
-from hotset.tpcc.window.search import FoundRate, Trial
+from hotset.tpcc.window.search import FoundRate
 from hotset.tpcc.window.steady import Steadiness
 
 from .. import thresholds
@@ -227,10 +227,12 @@ def find_rate(
     judge: search.Judge[Result],
     report: Reporter,
     fastest: Result | None = None,
+    keep: Callable[[FoundRate[Result]], None] = lambda _: None,
 ) -> FoundRate[Result]:
     """Search for the highest rate of transactions at which `judge` finds nothing missed.
 
     :param fastest: a run without a rate, where there has just been one.
+    :param keep: gets what the search has come to after each trial.
     :raises RunFailed: one of the runs has no result.
     """
 
@@ -239,8 +241,10 @@ def find_rate(
         report.say("as fast as the users can" if rate is None else f"{rate:,.1f}/s")
         return run(options)
 
-    def say(trial: Trial[Result]) -> None:
+    def say(found: FoundRate[Result]) -> None:
+        trial = found.trials[-1]
         report.say(f"{trial.rate_per_s:,.1f}/s: {trial.missed or 'holds'}")
+        keep(found)
 
     return search.find_rate(one, options, judge, say, fastest)
 

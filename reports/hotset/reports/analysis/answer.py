@@ -159,13 +159,14 @@ def headline(document: RunDocument) -> str:
 
 
 def repeats(document: RunDocument, timed: bool = True) -> str:
-    """How many there are of the arms that the factor compares, in words.
+    """How many there are of the arms that the factor compares, and has no interval of, in words.
 
     :param timed: of the workload of many users; otherwise of the 22 queries.
     """
     each = [document.arm(name) if timed else document.power_arm(name) for name in COMPARED]
     least = min((len(arm.repeats) for arm in each if arm is not None), default=0)
-    return {1: "one repeat", 2: "two repeats"}.get(least, words.plural(least, "repeat"))
+    alike = f"{words.plural(least, 'repeat')} that do not differ"
+    return {1: "one repeat", 2: "two repeats"}.get(least, alike)
 
 
 def _at_a_rate(document: RunDocument) -> str:

@@ -171,7 +171,7 @@ class Factor(Record):
 
     @property
     def has_interval(self) -> bool:
-        """Fewer than three repeats have none."""
+        """Fewer than three repeats have none, nor have repeats that do not differ."""
         return self.ci_low != self.ci_high
 
     @model_validator(mode="after")

@@ -91,6 +91,7 @@ def render(document: RunDocument) -> str:
         conditions=answer.conditions(document),
         verdicts=answer.verdicts(document),
         factor=factor,
+        no_interval=answer.repeats(document),
         ceiling_interval=factor and answer.ceiling_interval(factor),
         cards=_cards(measured),
         arms=list(measured.values()),

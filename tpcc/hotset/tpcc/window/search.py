@@ -68,28 +68,29 @@ def find_rate(
     run: Callable[[Options], Result],
     options: Options,
     judge: Judge[Result],
-    observe: Callable[[Trial[Result]], None] = lambda _: None,
+    observe: Callable[[FoundRate[Result]], None] = lambda _: None,
     fastest: Result | None = None,
 ) -> FoundRate[Result]:
     """Search for the highest rate at which `judge` finds nothing missed.
 
     `options` are those of every run, their own rate aside; `fastest` is a run without a rate, where
-    there has just been one. Raises what `run` raises.
+    there has just been one. `observe` gets what the search has come to after each trial. Raises
+    what `run` raises.
     """
     highest_per_s = _done_per_s(fastest or run(replace(options, rate_per_s=None)))
     held, failed = 0.0, highest_per_s
-    best: Trial[Result] | None = None
-    trials: list[Trial[Result]] = []
+    found: FoundRate[Result] = FoundRate(None, highest_per_s, [])
     while (rate_per_s := _between(held, failed, highest_per_s)) is not None:
-        seed = options.seed + 1 + len(trials)
+        seed = options.seed + 1 + len(found.trials)
         trial = _trial(run, replace(options, rate_per_s=rate_per_s, seed=seed), judge)
-        trials.append(trial)
-        observe(trial)
         if trial.holds:
-            held, best = rate_per_s, trial
+            held = rate_per_s
         else:
             failed = rate_per_s
-    return FoundRate(best, highest_per_s, trials)
+        best = trial if trial.holds else found.highest
+        found = FoundRate(best, highest_per_s, [*found.trials, trial])
+        observe(found)
+    return found
 
 
 def _trial(

@@ -8,11 +8,14 @@ from functools import partial
 from .. import queries as the_queries
 from .. import schema
 from ..database import Database, DatabaseError, Session
-from ..record import Event, PowerResult, QueryResult, Refreshed, RunFailed
+from ..record import Event, PowerResult, QueryResult, Refreshed, RunFailed, RunInterrupted
 from . import refresh as refreshing
 from . import stream
 from .refresh import UpdateSet
 from .streams import ORDERS
+
+INTERRUPTED = "interrupted"
+"""The cause of a run that ended by Ctrl-C."""
 
 
 def run(
@@ -34,7 +37,9 @@ def run(
     :param refresh: frame the queries by RF1 and RF2. The answers then count RF1's rows.
     :raises SetupError: the scale is not loaded.
     :raises RunFailed: RF1 was refused. Whatever fails later stands in the result.
+    :raises RunInterrupted: Ctrl-C, when there was something to keep.
     """
+    results: list[QueryResult] = []
     with closing(database.session()) as session:
         size = schema.require_scale(session, scale)
         ask = partial(
@@ -47,39 +52,48 @@ def run(
             stream=0,
             timeout_s=timeout_s,
             observe=observe,
+            results=results,
         )
         update = refreshing.update_set(size, 0) if refresh else None
         started = time.time()
-        if update is None:
-            (results, cause), refresh_s = ask(), None
-        else:
-            results, cause, refresh_s = _framed(database, session, update, ask, observe)
-    return PowerResult(size, seed, started, time.time(), results, refresh_s, cause)
+        try:
+            if update is None:
+                cause, refresh_s = ask(), None
+            else:
+                cause, refresh_s = _framed(database, session, update, ask, observe)
+        except KeyboardInterrupt:
+            if not results:
+                raise
+            partial_result = PowerResult(
+                size, seed, started, time.time(), tuple(results), None, INTERRUPTED
+            )
+            raise RunInterrupted(partial_result) from None
+    return PowerResult(size, seed, started, time.time(), tuple(results), refresh_s, cause)
 
 
 def _framed(
     database: Database,
     session: Session,
     update: UpdateSet,
-    ask: Callable[[], tuple[tuple[QueryResult, ...], str]],
+    ask: Callable[[], str],
     observe: Callable[[Event], None],
-) -> tuple[tuple[QueryResult, ...], str, tuple[float, float] | None]:
-    """The queries between RF1 and RF2; what they gave, why the run ended early, both timings."""
+) -> tuple[str, tuple[float, float] | None]:
+    """The queries between RF1 and RF2; why the run ended early, both timings."""
     with refreshing.leaving_nothing(database, session, [update]):
         try:
             first_s = timed(partial(refreshing.insert, session, update))
         except DatabaseError as error:
             raise RunFailed(f"RF1 failed: {error} (--no-refresh leaves it out)") from error
         observe(Refreshed(0, "RF1", first_s))
-        results, cause = ask()
+        cause = ask()
         if cause:
-            return results, f"{cause} (RF1's rows stay until the next run with refresh)", None
+            return f"{cause} (RF1's rows stay until the next run with refresh)", None
         try:
             second_s = timed(partial(refreshing.delete, database, session, update))
         except DatabaseError as error:
-            return results, f"RF2 failed: {error}", None
+            return f"RF2 failed: {error}", None
         observe(Refreshed(0, "RF2", second_s))
-    return results, "", (first_s, second_s)
+    return "", (first_s, second_s)
 
 
 def timed(action: Callable[[], None]) -> float:

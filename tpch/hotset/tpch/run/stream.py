@@ -19,14 +19,16 @@ def run(
     stream: int,
     timeout_s: float | None,
     observe: Callable[[Event], None],
+    results: list[QueryResult],
     stop: Flag | None = None,
-) -> tuple[tuple[QueryResult, ...], str]:
+) -> str:
     """Run queries in the order given. One that fails or times out is recorded, and the next one
     runs; when the server is gone, or `stop` is set, the stream ends with what it has.
 
-    Returns the records, and why the connection broke if it did.
+    :param results: gets the record of each, so that they are there whatever ends the stream.
+
+    Returns why the connection broke if it did.
     """
-    results: list[QueryResult] = []
     for place, number in enumerate(numbers, 1):
         if stop is not None and stop.is_set():
             break
@@ -36,8 +38,8 @@ def run(
         results.append(result)
         observe(Ended(stream, result))
         if gone:
-            return tuple(results), result.cause
-    return tuple(results), ""
+            return result.cause
+    return ""
 
 
 def _one(

@@ -9,7 +9,7 @@ from threading import Lock, Thread
 
 from .. import schema
 from ..database import Database, DatabaseError, Session
-from ..record import Event, Refreshed, StreamResult, ThroughputResult
+from ..record import Event, QueryResult, Refreshed, StreamResult, ThroughputResult
 from . import refresh as refreshing
 from . import stream
 from .power import timed
@@ -112,7 +112,8 @@ class _Crew:
 
     def _queries(self, session: Session, number: int) -> None:
         started = time.time()
-        results, cause = stream.run(
+        results: list[QueryResult] = []
+        cause = stream.run(
             session,
             self._database.engine,
             self._scale,
@@ -121,10 +122,11 @@ class _Crew:
             stream=number,
             timeout_s=self._timeout_s,
             observe=self._observe,
+            results=results,
             stop=self._stop,
         )
         self.cause = self.cause or (f"stream {number}: {cause}" if cause else "")
-        self.streams[number] = StreamResult(number, started, time.time(), results)
+        self.streams[number] = StreamResult(number, started, time.time(), tuple(results))
 
     def _refresh(self, session: Session, updates: Sequence[UpdateSet]) -> None:
         try:

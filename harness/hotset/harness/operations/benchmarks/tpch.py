@@ -13,7 +13,7 @@ from hotset.cachelayer.common.errors import RequestError
 from hotset.cachelayer.common.paths import cache_dir
 
 from ... import thresholds
-from ...errors import ThresholdError
+from ...errors import Interrupted, ThresholdError
 from ...jobs.lock import Lock
 from ...thresholds import Case, junit
 from ..base import fields, places, records
@@ -320,6 +320,7 @@ def _asked(request: Run) -> tuple[tuple[int, ...], int | None]:
 def _measured(
     request: Run, numbers: tuple[int, ...], count: int | None, context: Context
 ) -> RunOutcome:
+    from hotset.tpch.record import RunInterrupted
     from hotset.tpch.run import power, throughput
 
     report, seed = context.report, request.seed
@@ -327,16 +328,19 @@ def _measured(
     refreshing = len(numbers) == 22 if request.refresh is None else request.refresh
     if request.driver == "hammerdb":
         return RunOutcome(numbers, _run_by_hammerdb(request, refreshing, context), None)
-    with report.task(f"power run, {len(numbers)} queries"):
-        first = power.run(
-            database,
-            request.scale,
-            seed=seed,
-            queries=numbers,
-            timeout_s=request.timeout,
-            refresh=refreshing,
-            observe=report.on_tpch_run,
-        )
+    try:
+        with report.task(f"power run, {len(numbers)} queries"):
+            first = power.run(
+                database,
+                request.scale,
+                seed=seed,
+                queries=numbers,
+                timeout_s=request.timeout,
+                refresh=refreshing,
+                observe=report.on_tpch_run,
+            )
+    except RunInterrupted as ended:
+        return RunOutcome(numbers, ended.partial, None, _interrupted())
     if count is None or first.cause:
         return RunOutcome(numbers, first, None)
     try:
@@ -350,10 +354,16 @@ def _measured(
                 refresh=refreshing,
                 observe=report.on_tpch_run,
             )
+    # The power run's results are shown all the same.
+    except KeyboardInterrupt:
+        return RunOutcome(numbers, first, None, _interrupted())
     except Exception as error:
-        # The power run's results are shown all the same.
         return RunOutcome(numbers, first, None, error)
     return RunOutcome(numbers, first, second)
+
+
+def _interrupted() -> Interrupted:
+    return Interrupted("interrupted; what had been measured is in the result")
 
 
 class Check(Request):
