@@ -198,6 +198,23 @@ def test_every_path_to_an_origin_may_write_and_no_other_host(lun: Lun) -> None:
 
 
 @pytest.mark.parametrize("lun", [False], ids=["disk"], indirect=True)
+def test_every_path_may_write_after_the_reservation_was_taken_from_a_clone(lun: Lun) -> None:
+    """The machine's firmware tells nothing, so that a clone has its key."""
+    machine = lun.machine
+    key = reservation.key(machine)
+    with second_session(machine, "iqn.2026-11.hotset:other-host", "clone") as clone:
+        persist(machine, clone, "--register-ignore", f"--param-sark={key}")
+        persist(machine, clone, "--reserve", f"--param-rk={key}", "--prout-type=5")
+        with pytest.raises(OriginReservedError):
+            reservation.take(machine, PurePosixPath(lun.path(0)))
+        assert not writes(machine, lun.path(0))
+    # Here the clone's path would be one of this machine's own, had it not gone.
+    assert reservation.take(machine, lun.origin, by_force=True) is None
+    assert [writes(machine, path) for path in lun.paths] == [True, True]
+    reservation.give_back(machine, lun.origin)
+
+
+@pytest.mark.parametrize("lun", [False], ids=["disk"], indirect=True)
 def test_a_path_that_is_dead_hides_no_other_host(lun: Lun) -> None:
     machine, said = lun.machine, list[str]()
     creation.create(machine, lun.wanted("oltp", lun.origin), True, said.append)

@@ -197,3 +197,22 @@ def test_a_reservation_of_an_earlier_version_becomes_one_of_this_computer(
     assert at_boot(machine, "give-back", ours, key, former) == 0
     assert writes(machine, theirs)
     assert not reservation.is_held(machine, ours)
+
+
+def test_whoever_lost_the_reservation_stays_no_registrant(
+    lab: Lab, disks: tuple[PurePosixPath, PurePosixPath]
+) -> None:
+    """Released by other hands: the next host to reserve would let this one write."""
+    machine, (ours, theirs) = lab.machine, disks
+    key = reservation.key(machine)
+    for give_back in (
+        lambda: reservation.give_back(machine, ours),
+        lambda: at_boot(machine, "give-back", ours, key, key) != 0,
+    ):
+        assert reservation.take(machine, ours) is None
+        persist(machine, ours, "--release", f"--param-rk={key}", "--prout-type=5")
+        assert not give_back()
+        reserve(machine, theirs)
+        assert not writes(machine, ours)
+        persist(machine, theirs, "--release", f"--param-rk={THEIR_KEY}", "--prout-type=5")
+        persist(machine, theirs, "--register", f"--param-rk={THEIR_KEY}", "--param-sark=0")

@@ -515,7 +515,8 @@ def test_what_fails_half_way_is_taken_back() -> None:
     there = server(**{"dmsetup create hotset-oltp-cache": 1})
     with pytest.raises(CommandError):
         creation.create(there, WANTED, False, print)
-    assert made(there)[-1] == "rm -f /etc/hotset/cards/main.json"
+    changes = [line for line in made(there) if not line.startswith("sg_persist")]
+    assert changes[-1] == "rm -f /etc/hotset/cards/main.json"
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,9 @@ is_ours() {
 }
 unregister() {
     for path in $paths; do
-        persist --out --register --param-rk=$mine --param-sark=0 "$path" || :
+        for key in $mine $former; do
+            persist --out --register --param-rk=$key --param-sark=0 "$path" || :
+        done
     done
 }
 give_back() {
@@ -63,7 +65,7 @@ give_back() {
 }
 take() {
     # Another's key stays as it is, also one that this very host has: to register would overwrite it.
-    theirs=$(holder $paths); [ -z "$theirs" ] || is_ours "$theirs" || return 1
+    theirs=$(holder $paths); [ -z "$theirs" ] || is_ours "$theirs" || { unregister; return 1; }
     was=$theirs register="--register-ignore --param-sark=$mine"
     for path in $paths; do
         # Less than all is none, as a write by a path that is not registered would fail.
@@ -76,5 +78,6 @@ take() {
 }
 case $1 in
     take) take ;;
-    *) theirs=$(holder $paths); [ -z "$theirs" ] || ! is_ours "$theirs" || give_back ;;
+    # Whoever has it or takes it next does not expect that this host writes.
+    *) theirs=$(holder $paths); if is_ours "$theirs"; then give_back; else unregister; fi ;;
 esac

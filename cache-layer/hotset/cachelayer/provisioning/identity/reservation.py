@@ -58,11 +58,13 @@ def take(machine: Machine, origin: PurePosixPath, *, by_force: bool = False) -> 
             return why_not
         if theirs and not ours and not why_not and by_force:
             _preempt(machine, paths[0], mine, theirs)
+            # Of a clone's key, which is this host's own, too, the other paths lost theirs as well.
+            why_not = _register_all(machine, paths, mine)
             theirs = _holder(machine, paths)
-            ours = theirs == mine
+            ours = theirs == mine and not why_not
         if theirs == mine and ours:
             return None
-        _unregister(machine, paths, mine)
+    _unregister(machine, paths, mine)
     raise OriginReservedError(
         f"another host holds a reservation on {origin} (key {theirs or 'unknown'}): it may be"
         f" writing to it{f'; and here, {why_not}' if why_not else ''}",
@@ -92,9 +94,12 @@ def give_back(machine: Machine, origin: PurePosixPath) -> bool:
         theirs = _holder(machine, paths)
     except PrerequisiteMissingError:
         return False  # then it was never reserved
-    if theirs is None or not _is_ours(machine, paths, theirs, mine):
-        return False
-    return _let_go(machine, paths, mine)
+    if theirs is not None and _is_ours(machine, paths, theirs, mine):
+        return _let_go(machine, paths, mine)
+    # Whoever has it or takes it next does not expect that this host writes.
+    for key_ in {mine, _former_key(machine)}:
+        _unregister(machine, paths, key_)
+    return False
 
 
 def is_held(machine: Machine, origin: PurePosixPath) -> bool:
@@ -110,15 +115,19 @@ def is_held(machine: Machine, origin: PurePosixPath) -> bool:
 
 def for_new_path(machine: Machine, origin: PurePosixPath) -> str | None:
     """The shell command for a path to a multipath origin that has just come, ``$1``: it may write,
-    too, if this host holds the reservation. None of another origin."""
+    too, if another path of this very host has the key, which the storage lets that path change
+    into itself. The rule and the key in it may have been copied with the machine. None of another
+    origin."""
     if origins.kind(machine, origin) != "mpath":
         return None
-    mine = key(machine)
+    mine, register = key(machine), "sg_persist --no-inquiry --out --register"
     # Each command may be refused once or twice, as the disk has something to tell first.
     return (
-        "for i in 1 2 3 4 5 6; do"
-        f" sg_persist --no-inquiry --in --read-reservation $1 | grep -qiw {mine} &&"
-        f" sg_persist --no-inquiry --out --register-ignore --param-sark={mine} $1 && break; done"
+        "w=$(ls /sys/block/${1##*/}/device/wwid /sys/block/${1##*/}/wwid 2>/dev/null | head -n 1);"
+        " for d in /sys/block/*; do p=/dev/${d##*/}; [ $p != $1 ] || continue;"
+        " cat $d/device/wwid $d/wwid 2>/dev/null | grep -qxFf $w || continue;"
+        f" for i in 1 2 3; do {register} --param-rk={mine} --param-sark={mine} $p || continue;"
+        f" for j in 1 2 3 4 5 6; do {register} --param-sark={mine} $1 && exit; done; done; done"
     )
 
 
