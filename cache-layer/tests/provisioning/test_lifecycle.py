@@ -45,7 +45,7 @@ def server(up: bool = True, **more: str | int | Callable[[], str]) -> FakeMachin
         {
             **more,
             "cat /etc/machine-id": "this\n",
-            "sh -c 'dd if=/dev/disk/by-id/flash": "1234567 1\n",
+            "sh -c 'dd if=/dev/disk/by-id/flash": f"1234567 1{' 0' * 8} 1\n",
             "dmsetup ls": UP if up else "No devices found\n",
             "dmsetup status": LINE,
             "lsblk": FREE,
@@ -125,7 +125,7 @@ def test_how_a_tier_was_left_is_known_from_its_own_metadata() -> None:
     assert "OLD data" in said[-1]
     crashed = server(
         cache_dump=DIRTY.replace("true", "false"),
-        **{"sh -c 'dd if=/dev/disk/by-id/flash": "1234567 0\n"},
+        **{"sh -c 'dd if=/dev/disk/by-id/flash": f"1234567 0{' 0' * 8} 1\n"},
     )
     lifecycle.deactivate(crashed, CARD, disk(), nothing)
     assert left(crashed) == "dirty", "the kernel had not closed them"

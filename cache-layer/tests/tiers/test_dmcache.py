@@ -522,17 +522,50 @@ def test_a_cache_of_another_size_is_taken_in_while_it_works() -> None:
     assert steps == [("hotset-swap", "hotset-data", "hotset-data-cache", top, grown)]
 
 
+SUPERBLOCK = "sh -c 'dd if=/dev/flash bs=4096 skip=0"
+
+
+def superblock(flags: int = 1, version: int = 1) -> str:
+    """As ``od`` prints it: csum, flags, blocknr, uuid, magic, version."""
+    return f" 1234567 {flags} 0 0\n 0 0 0 0\n 6142003 0 {version}\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "tools", "told"),
+    [
+        (1, "0.9.0", True),
+        (2, "0.9.0", False),
+        (2, "1.1.0", True),
+        (2, "", False),
+        (3, "1.1.0", False),
+    ],
+)
+def test_dirty_bits_are_believed_where_the_tools_read_them(
+    version: int, tools: str, told: bool
+) -> None:
+    """``cache_dump`` 0.9 (Debian 12) calls all blocks of format 2 clean, which the kernel makes."""
+    machine = FakeMachine(
+        {
+            "dmsetup ls": "No devices found\n",
+            "cache_dump --version": f"{tools}\n",
+            "cache_dump /": '<mapping cache_block="3" origin_block="9" dirty="false"/>',
+            SUPERBLOCK: superblock(version=version),
+        }
+    )
+    assert tier(machine).may_be_dirty() is not told
+
+
 def test_dirty_bits_are_not_believed_after_a_crash() -> None:
     """``cache_dump`` prints them whether or not the kernel closed the metadata."""
     machine = FakeMachine(
         {
             "dmsetup ls": "No devices found\n",
             "cache_dump": '<mapping cache_block="3" origin_block="9" dirty="false"/>',
-            "sh -c 'dd if=/dev/flash bs=4096 skip=0": "  1234567 1\n",
+            SUPERBLOCK: superblock(),
         }
     )
     assert not tier(machine).may_be_dirty()
-    machine.answers["sh -c 'dd if=/dev/flash bs=4096 skip=0"] = "  1234567 0\n"
+    machine.answers[SUPERBLOCK] = superblock(flags=0)
     assert tier(machine).slots_at_rest().dirty == 1
     assert tier(machine).may_be_dirty()
     machine.answers["cache_dump"] = 64

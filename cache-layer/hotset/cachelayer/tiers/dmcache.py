@@ -6,6 +6,7 @@ follows ``cache_preresume`` of drivers/md/dm-cache-target.c.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -45,6 +46,9 @@ _THRESHOLD_BLOCKS = 8
 _FASTER = 2**24
 """A ``migration_threshold`` (in sectors) that holds no write-back back."""
 _CLEAN_SHUTDOWN = 1
+_SUPERBLOCK_WORDS, _FLAGS, _FORMAT = 11, 1, 10
+"""Of 32 bits: csum, flags, blocknr, uuid, magic, version (``cache_disk_superblock`` in
+drivers/md/dm-cache-metadata.c)."""
 """A bit of the superblock's flags (``superblock_flag_bits``, drivers/md/dm-cache-metadata.c): the
 kernel wrote its dirty bits out. Without it they are from an earlier time and mean nothing."""
 ARCHIVE = PurePosixPath("/var/lib/hotset/archive")
@@ -181,22 +185,29 @@ class DmCache(DeviceMapperTier):
             return self._dumped(copy)
 
     def slots_at_rest(self) -> Slots:
-        """What the metadata on the flash say while the accelerated device is down. After a crash
-        every block counts as dirty."""
+        """What the metadata on the flash say while the accelerated device is down. Every block
+        counts as dirty after a crash, and where the tools here do not read which are."""
         slots = self._dumped(self.metadata)
-        if not self.ended_in_order():
+        if not self._tells_what_is_dirty():
             slots.all_dirty()
         return slots
 
-    def ended_in_order(self) -> bool:
-        """Whether the kernel closed the metadata, so that the dirty bits in them are true."""
+    def _tells_what_is_dirty(self) -> bool:
+        """Whether the kernel closed the metadata, so that the dirty bits in them are true, and
+        ``cache_dump`` reads them: those of format 2 lie in an array of their own, and before
+        version 1.0 it passes over that and calls every block clean."""
         at = self.place.metadata[0].start // 4096
         script = (
             f"dd if={self.place.flash} bs=4096 skip={at} count=1 iflag=direct status=none"
-            " | od -An -v -tu4 -N 8"
+            f" | od -An -v -tu4 -N {4 * _SUPERBLOCK_WORDS}"
         )
         words = self.machine.run(["sh", "-c", script]).stdout.split()
-        return len(words) == 2 and bool(int(words[1]) & _CLEAN_SHUTDOWN)
+        if len(words) != _SUPERBLOCK_WORDS or not int(words[_FLAGS]) & _CLEAN_SHUTDOWN:
+            return False
+        if words[_FORMAT] == "1":
+            return True
+        said = self.machine.run(["cache_dump", "--version"], check=False).stdout.strip()
+        return words[_FORMAT] == "2" and bool(re.match(r"[1-9][0-9]*\.", said))
 
     def may_be_dirty(self) -> bool:
         """Whether the flash may hold writes that the origin lacks; the accelerated device is down.
