@@ -21,6 +21,7 @@ from hotset.harness.errors import FAILED, INTERRUPTED, LACKS, MISSED, USAGE
 INTERNAL = {
     "KnownError",
     "VerbFailed",
+    "_Enough",
     "WorkerDied",
     "NoFactor",
     "ExpressionError",
