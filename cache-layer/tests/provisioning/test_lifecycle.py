@@ -12,7 +12,7 @@ import pytest
 
 from hotset.cachelayer.block.devices import DeviceRefusedError
 from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import Command, CommandError, Result
+from hotset.cachelayer.hosts.base import Command, CommandError, CommandTimeoutError, Result
 from hotset.cachelayer.hosts.dry_run import DryRun
 from hotset.cachelayer.provisioning import adopt, lifecycle, state
 from hotset.cachelayer.provisioning import cache_device as cards
@@ -20,10 +20,12 @@ from hotset.cachelayer.provisioning import resize as resizing
 from hotset.cachelayer.provisioning.boot import systemd_unit, udev
 from hotset.cachelayer.provisioning.cache_device import Card, CardError, Disk, Inventory, Phase
 from hotset.cachelayer.provisioning.identity.origin import OriginId
+from hotset.cachelayer.provisioning.identity.reservation import OriginReservedError
 from hotset.cachelayer.provisioning.lifecycle import TierRefusedError
 from hotset.cachelayer.provisioning.retune import retune
 from hotset.cachelayer.provisioning.state import Word
-from hotset.cachelayer.tiers.base import MetadataDamagedError, WriteMode
+from hotset.cachelayer.tiers.base import MetadataDamagedError, Report, State, WriteMode
+from hotset.cachelayer.tiers.dmcache import DmCache
 from hotset.cachelayer.warmup import pins
 from hotset.cachelayer.warmup.pins import Preferences
 from tests.fake_machine import FakeMachine, decided, record_of
@@ -182,7 +184,11 @@ def test_writes_on_both_sides_are_not_mixed() -> None:
         lifecycle.OriginChangedError, match=r"was written to while .*Both cannot"
     ) as refused:
         lifecycle.activate(there, CARD, disk(), nothing)
-    assert [one.operation for one in refused.value.remedies] == ["tier detach", "tier activate"]
+    assert [one.operation for one in refused.value.remedies] == [
+        "tier detach",
+        "tier activate",
+        "tier repair",
+    ]
     assert ACTIVATED not in there.commands
     assert left(there) == "dirty"
     removed = [one for one in there.commands if "dmsetup remove" in one and slice_ in one]
@@ -192,6 +198,96 @@ def test_writes_on_both_sides_are_not_mixed() -> None:
     del there.answers[DECIDED]
     lifecycle.activate(there, CARD, disk(), nothing)
     assert ACTIVATED in there.commands
+
+
+def reserved_by_another(there: FakeMachine, one: Disk) -> tuple[Card, Disk]:
+    """A disk on a LUN that another host has reserved."""
+    listed = {"name": "sdb", "maj:min": "8:16", "type": "disk", "size": 2**31, "mountpoints": []}
+    there.answers["lsblk"] = json.dumps({"blockdevices": [listed]})
+    there.answers["sg_persist --in --read-reservation"] = "  Key=0xabc\n"
+    one = replace(one, reserve=True)
+    return CARD.with_disk(one), one
+
+
+@pytest.mark.parametrize("state_", ["inactive", "restarting"])
+def test_the_flash_does_not_count_over_an_origin_that_another_host_has(
+    monkeypatch: pytest.MonkeyPatch, state_: State
+) -> None:
+    """That host may write. Once it had gone, its writes were taken for those of before, and the old
+    flash was laid over them."""
+    there = server(up=False)
+    card, one = reserved_by_another(there, disk())
+    if state_ == "restarting":
+        monkeypatch.setattr(DmCache, "report", lambda _: Report("restarting", None))
+    leave(there, "dirty")
+    with pytest.raises(OriginReservedError):
+        lifecycle.activate(there, card, one, nothing, flash_counts=state_ == "inactive")
+    assert left(there) == "dirty"
+    assert not [line for line in there.commands if "hotset-boot mark" in line]
+
+
+def test_the_flash_counts_once_the_origin_is_the_tiers_alone() -> None:
+    there = server(up=False, cache_dump=DIRTY)
+    leave(there, "dirty")
+    there.answers[DECIDED] = lambda: decided("start") if left(there) == "active" else CONFLICT
+    lifecycle.activate(there, CARD, disk(), nothing, flash_counts=True)
+    lines = there.commands
+    marked = next(at for at, line in enumerate(lines) if line.endswith(" data active"))
+    assert any("udevadm" in line or "replace /etc/udev" in line for line in lines[:marked])
+    assert ACTIVATED in lines[marked:]
+
+
+@pytest.mark.parametrize(
+    ("verb", "verdict", "fails"),
+    [
+        ("activate", decided("start"), "hotset-boot mark"),
+        ("activate", decided("empty"), "cache_restore"),
+        ("activate", decided("start"), "cache_check"),
+        ("activate", decided("start"), ACTIVATED),
+        ("repair", decided("start"), "cache_repair"),
+    ],
+    ids=["marked", "emptied", "checked", "made", "mended"],
+)
+@pytest.mark.parametrize("kind", [CommandTimeoutError, KeyboardInterrupt])
+def test_what_was_made_for_a_tier_that_does_not_come_up_is_removed(
+    verb: str, verdict: str, fails: str, kind: type[BaseException]
+) -> None:
+    """Whatever ends it: devices that stay hold the flash, and the next one finds it busy."""
+    there = server(up=False, **{DECIDED: verdict})
+    leave(there, "dirty")
+    slice_, none = "hotset-data-meta", there.answers["dmsetup ls"]
+
+    def listed() -> str:
+        made = any("dmsetup create" in one and slice_ in one for one in there.commands)
+        gone = any("dmsetup remove" in one and slice_ in one for one in there.commands)
+        return f"{slice_}\t(253:0)\n" if made and not gone else str(none)
+
+    def ended() -> str:
+        if kind is KeyboardInterrupt:
+            raise KeyboardInterrupt
+        raise CommandTimeoutError("vm", ("x",), 1.0)
+
+    there.answers = {fails: ended, **there.answers, "dmsetup ls": listed}
+    if verb == "repair":
+        there.answers["cache_check"] = 1
+    run = {"activate": lifecycle.activate, "repair": lifecycle.repair}[verb]
+    with pytest.raises(kind):
+        run(there, CARD, disk(), nothing)
+    assert [one for one in there.commands if "dmsetup create" in one and slice_ in one]
+    assert listed() == none
+
+
+def test_what_the_flash_may_hold_is_not_said_to_be_known() -> None:
+    """Its metadata cannot be read: a repair ended in the same refusal, and named no way to one."""
+    there = server(up=False, cache_dump=1, **{DECIDED: CONFLICT})
+    leave(there, "dirty")
+    for verb in (lifecycle.activate, lifecycle.repair):
+        with pytest.raises(lifecycle.OriginChangedError, match="may hold writes") as refused:
+            verb(there, CARD, disk(), nothing)
+        assert "holds writes" not in str(refused.value)
+        keep, mend = refused.value.remedies[1:]
+        assert keep.parameters == {"disk": "data", "keep_flash": True}
+        assert mend.operation == "tier repair"
 
 
 @pytest.mark.parametrize(

@@ -276,7 +276,7 @@ fn refuse(verdict: &Verdict, disk: &Disk) -> Result<()> {
         Reason::Unfinished => bail!("{}", verdict.why),
         Reason::Identity => bail!("{origin} {}: hotset tier status", verdict.why),
         Reason::Conflict => bail!(
-            "{origin}: {}, and the flash holds writes that it lacks. `hotset tier activate {name}` \
+            "{origin}: {}, and the flash may hold writes that it lacks. `hotset tier activate {name}` \
              looks closer; keep what the flash holds: `hotset tier activate {name} --keep-flash`, \
              which overwrites what was written to the origin meanwhile; keep the origin: `hotset \
              tier detach {name} --flash-is-dead --yes`, which loses those writes",

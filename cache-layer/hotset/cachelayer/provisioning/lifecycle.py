@@ -126,11 +126,19 @@ def may_be_dirty(disk: Disk, left: Word | None) -> bool:
 
 
 def activate(
-    machine: Machine, card: Card, disk: Disk, say: Say, *, break_reservation: bool = False
+    machine: Machine,
+    card: Card,
+    disk: Disk,
+    say: Say,
+    *,
+    break_reservation: bool = False,
+    flash_counts: bool = False,
 ) -> None:
     """Make the devices of a disk again, after a reboot; what was cut short is put right.
 
     :param break_reservation: take the origin from another host that holds a reservation on it.
+    :param flash_counts: what the flash holds counts, whatever was written to the origin meanwhile
+        (:func:`keep_flash`).
     :raises OriginReservedError: another host does.
     :raises MetadataDamagedError: names what is wrong and the way out.
     :raises OriginChangedError: somebody wrote to the origin, and the flash holds writes too.
@@ -148,16 +156,23 @@ def activate(
         program.mark(machine, card, disk, "active")
         say(f"{disk.device} is active{f'; {mended}' if mended else ': nothing changed'}")
         return
-    if tier.report().state == "restarting":
-        # Else two engines would write to one flash. It was about to be started without a question.
+    was_restarting = tier.report().state == "restarting"
+    if was_restarting:
+        # Else two engines would write to one flash.
         tier.discard()
-        program.mark(machine, card, disk, "active")
     card, disk = _with_origin(machine, card, disk)
     past = _past_the_cache(machine, disk)
     if past:
         raise TierRefusedError(past, field="disk")
     # First: nobody writes to it any more once it is looked at.
     with _claimed(machine, card, disk, say, break_reservation):
+        # Both put down what the origin looks like now, which another host may be changing until it
+        # is refused: its writes would be taken for those of before.
+        if flash_counts:
+            keep_flash(machine, card, disk)
+        elif was_restarting:
+            # It was about to be started without a question.
+            program.mark(machine, card, disk, "active")
         _bring_up(machine, card, disk, tier, say)
     say(f"{disk.device} is active")
 
@@ -180,23 +195,36 @@ def _claimed(machine: Machine, card: Card, disk: Disk, say: Say, by_force: bool)
         raise
 
 
+@contextmanager
+def _removed_unless_up(tier: KernelTier) -> Iterator[None]:
+    """What was made for a tier, or to look into it, does not stay where it does not come up,
+    whatever the reason: it would hold the flash."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            if not tier.is_active():
+                tier.discard()
+        except Exception as other:
+            error.add_note(f"what was made for the tier is still there: {other}")
+        raise
+
+
 def _bring_up(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say) -> None:
     kept = label.read_record(machine, card.flash, disk.record)
     try:
-        verdict = program.decide(machine, card, disk)
-        if verdict is None:
-            say(program.unchecked(f"whether {disk.origin} was written to while the tier was down"))
-        why_empty = verdict and _why_empty(card, disk, tier, verdict)
-        if why_empty:
-            words = tier.empty()
-            say(f"the cache begins empty: {why_empty}")
-            say(words)
-        tier.activate(lambda: program.mark(machine, card, disk, "active"))
-    except OriginChangedError:
-        tier.discard()  # what was made to look into it
-        raise
+        with _removed_unless_up(tier):
+            verdict = program.decide(machine, card, disk)
+            if verdict is None:
+                what = f"whether {disk.origin} was written to while the tier was down"
+                say(program.unchecked(what))
+            why_empty = verdict and _why_empty(card, disk, tier, verdict)
+            if why_empty:
+                words = tier.empty()
+                say(f"the cache begins empty: {why_empty}")
+                say(words)
+            tier.activate(lambda: program.mark(machine, card, disk, "active"))
     except MetadataDamagedError as error:
-        tier.discard()
         if kept is not None:
             # It was never active: what is known of it still holds. (bcache may refuse what it was
             # given after that was written.)
@@ -236,7 +264,7 @@ def _with_origin(machine: Machine, card: Card, disk: Disk) -> tuple[Card, Disk]:
 def _why_empty(card: Card, disk: Disk, tier: KernelTier, verdict: Verdict) -> str | None:
     """Why what is cached must not be used, in words; None if it may.
 
-    :raises OriginChangedError: it must not, but holds writes that the origin lacks.
+    :raises OriginChangedError: it must not, but may hold writes that the origin lacks.
     :raises TierRefusedError: the disk must stay down for another reason.
     """
     if verdict.action == "start":
@@ -245,9 +273,10 @@ def _why_empty(card: Card, disk: Disk, tier: KernelTier, verdict: Verdict) -> st
     # The program does not read a cache's metadata, which may prove that nothing in it is dirty.
     if verdict.action == "empty" or not tier.may_be_dirty():
         return f"{disk.origin}: {verdict.why}. Nothing is lost: the flash alone holds no write"
+    name = {"disk": disk.name}
     raise OriginChangedError(
-        f"{disk.origin}: {verdict.why}; and the flash {card.flash} holds writes that it lacks. Both"
-        " cannot be kept, and nothing was changed",
+        f"{disk.origin}: {verdict.why}; and the flash {card.flash} may hold writes that it lacks."
+        " Both cannot be kept, and nothing was changed",
         Remedy(
             "keep the origin as it is, and lose the writes that are on the flash alone",
             "tier detach",
@@ -259,6 +288,7 @@ def _why_empty(card: Card, disk: Disk, tier: KernelTier, verdict: Verdict) -> st
             "tier activate",
             {"disk": disk.name, "keep_flash": True},
         ),
+        Remedy("mend the flash's metadata, if that finds them damaged", "tier repair", name),
     )
 
 
@@ -270,7 +300,7 @@ def _require_that_disk(disk: Disk, verdict: Verdict | None) -> None:
 
 def keep_flash(machine: Machine, card: Card, disk: Disk) -> None:
     """From now on the flash of a disk that is down counts, whatever was written to the origin
-    meanwhile.
+    meanwhile. Nobody else may write to it any more by then.
 
     :raises CardError: its creation or its end was cut short.
     :raises DeviceRefusedError: the origin's name leads to another disk by its numbers.
@@ -300,7 +330,7 @@ def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
     reservation.give_back(machine, disk.origin)
     say(f"{disk.device} is down; its cache stays as it is on the flash")
     if not clean:
-        say(f"{disk.origin} alone holds OLD data now: do not mount it")
+        say(f"{disk.origin} alone may hold OLD data now: do not mount it")
 
 
 def _stay_down(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say) -> None:
@@ -316,7 +346,7 @@ def _stay_down(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: 
     program.mark(machine, card, disk, "dirty")
     say(f"{disk.device} is down: its cache engine had ended, and is not started again")
     if may_be_dirty(disk, left_of(machine, card, disk)):
-        say(f"{disk.origin} alone holds OLD data now: do not mount it")
+        say(f"{disk.origin} alone may hold OLD data now: do not mount it")
 
 
 def _taken_down(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> bool:
@@ -418,12 +448,9 @@ def _mend(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> str:
     """
     if not isinstance(tier, DmCache):
         raise MetadataDamagedError(f"{disk.kind} has no repair of its own")
-    try:
+    with _removed_unless_up(tier):
         words = tier.repair()
         tier.activate(lambda: program.mark(machine, card, disk, "active"))
-    except MetadataDamagedError:
-        tier.discard()
-        raise
     return words
 
 
@@ -505,13 +532,14 @@ def _as_it_is(disk: Disk) -> Remedy:
 def _begin_empty(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> None:
     """On record as active only once its metadata are usable: cut short before, it is still known
     that nothing was lost."""
-    if isinstance(tier, Bcache):
-        tier.prepare()
-        tier.create(lambda: program.mark(machine, card, disk, "active"))
-    else:
-        tier.empty()
-        program.mark(machine, card, disk, "active")
-        tier.create()
+    with _removed_unless_up(tier):
+        if isinstance(tier, Bcache):
+            tier.prepare()
+            tier.create(lambda: program.mark(machine, card, disk, "active"))
+        else:
+            tier.empty()
+            program.mark(machine, card, disk, "active")
+            tier.create()
 
 
 def detach(

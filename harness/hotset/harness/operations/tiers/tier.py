@@ -218,9 +218,14 @@ def _activate(request: Activate, name: str, commands: list[str] | None, context:
         there, card, one = found
         if request.unit:
             startup.check(there, name, one.kind, one.origin, request.yes, say, unit=True)
-        if request.keep_flash:
-            lifecycle.keep_flash(there, card, one)
-        lifecycle.activate(there, card, one, say, break_reservation=request.break_reservation)
+        lifecycle.activate(
+            there,
+            card,
+            one,
+            say,
+            break_reservation=request.break_reservation,
+            flash_counts=request.keep_flash,
+        )
         if request.unit:
             say(f"written: {startup.set_up(there, *cards.find(there, one.name), say)}")
 
