@@ -463,7 +463,9 @@ def test_an_origin_without_numbers_is_the_same_by_what_lies_on_it(
 ) -> None:
     listed = {"name": "sdb", "maj:min": "8:16", "type": "disk", "mountpoints": [], "size": 2**31}
     answers = {"find -L": "", "hotset-boot content": f"{has}\n"}
-    there = tl.server(False, lsblk=json.dumps({"blockdevices": [listed]}), **answers)
+    answers |= {f"readlink -f {name}": "/dev/sdb\n" for name in (NEW_NAME, OLD_NAME)}
+    answers["lsblk --json --bytes --list"] = json.dumps({"blockdevices": []})
+    there = tl.server(False, **answers, lsblk=json.dumps({"blockdevices": [listed]}))
     there.answers["cat /sys/dev/block/8:16/dm/uuid"] = 1
     cards.save(there, CARD.with_disk(replace(CARD.disks[0], origin_id=OriginId(Bytes(2**31)))))
     tail = json.dumps({"sequence": 1, "seen": {"content": had}})
@@ -474,6 +476,80 @@ def test_an_origin_without_numbers_is_the_same_by_what_lies_on_it(
         return
     with pytest.raises(DeviceRefusedError, match=refused):
         rename.rename_origin(there, card, one, NEW_NAME, nothing)
+
+
+OLD_NAME = CARD.disks[0].origin
+
+
+def beside_another(size: int, content: str | int, is_old: bool) -> FakeMachine:
+    """A disk without numbers, the new name of its origin, which shows a number by now, and another
+    LUN, which may be under the origin's old name."""
+    listed = {"maj:min": "8:16", "name": "sdb", "type": "disk", "mountpoints": [], "size": 2**31}
+    other = {**listed, "name": "sdc", "maj:min": "8:32", "size": size, "path": "/dev/sdc"}
+    new = {**listed, "wwn": "0x5000", "path": "/dev/sdb"}
+    there = tl.server(False)
+    alone = json.dumps({"blockdevices": [other]})
+    there.answers = {
+        "lsblk --json --bytes --list": json.dumps({"blockdevices": [new, other]}),
+        **dict.fromkeys(
+            (
+                f"lsblk --json --bytes {how} {columns} {name}"
+                for name in ("/dev/sdc", str(OLD_NAME))
+                for how in ("--nodeps --output", "--inverse --output", "--output")
+                for columns in (
+                    "NAME,MAJ:MIN,TYPE,SIZE,TRAN,WWN,SERIAL,PARTUUID",
+                    "NAME,TYPE,SIZE,MOUNTPOINTS,VENDOR,MODEL,SERIAL",
+                )
+            ),
+            alone,
+        ),
+        **there.answers,
+        "lsblk": json.dumps({"blockdevices": [new]}),
+        "find -L": "",
+        f"readlink -f {NEW_NAME}": "/dev/sdb\n",
+        "readlink -f /dev/sdb": "/dev/sdb\n",
+        "readlink -f /dev/sdc": "/dev/sdc\n",
+        f"readlink -f {OLD_NAME}": "/dev/sdc\n" if is_old else f"{OLD_NAME}\n",
+        f"test -b {OLD_NAME}": "" if is_old else 1,
+        "cat /sys/dev/block/": 1,
+        "hotset-boot content /dev/sdc": content,
+        f"hotset-boot content {OLD_NAME}": content,
+        f"hotset-boot content {NEW_NAME}": "5f3c\n",
+    }
+    cards.save(there, CARD.with_disk(replace(CARD.disks[0], origin_id=OriginId(Bytes(2**31)))))
+    tail = json.dumps({"sequence": 1, "seen": {"content": "5f3c"}})
+    record_of(there, CARD.flash, 0, f"data dirty - - - {tail}")
+    return there
+
+
+@pytest.mark.parametrize(
+    ("size", "content", "is_old", "refused"),
+    [
+        (2**31, "5f3c\n", False, "/dev/sdc has the UUID 5f3c, too"),
+        (2**32, "5f3c\n", False, "/dev/sdc has the UUID 5f3c, too"),
+        (2**31, 1, False, "whether /dev/sdc has the UUID 5f3c, too, is not known"),
+        (2**30, "5f3c\n", True, "its old name, .*, has the UUID 5f3c, too"),
+        (2**31, 1, True, "whether its old name, .*, has the UUID"),
+        (2**31, "7777\n", True, None),
+        (2**31, "7777\n", False, None),
+        (2**30, 1, False, None),
+    ],
+)
+def test_a_copy_of_an_origin_without_numbers_is_not_taken_for_it(
+    size: int, content: str | int, is_old: bool, refused: str | None
+) -> None:
+    """A snapshot has the UUID of its original, and what was dirty went to the wrong LUN. Its
+    numbers were put on record as proof, too."""
+    there = beside_another(size, content, is_old)
+    card, one = cards.find(there, "data")
+    if refused:
+        with pytest.raises(DeviceRefusedError, match=refused):
+            rename.rename_origin(there, card, one, NEW_NAME, nothing)
+        assert cards.find(there, "data")[1] == one
+        return
+    rename.rename_origin(there, card, one, NEW_NAME, nothing)
+    now = cards.find(there, "data")[1]
+    assert (now.origin, now.origin_id) == (NEW_NAME, OriginId(Bytes(2**31)))
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ def _removed_unless_up(tier: KernelTier) -> Iterator[None]:
         yield
     except BaseException as error:
         try:
-            if not tier.is_active():
+            if isinstance(error, MetadataDamagedError) or not tier.is_active():
                 tier.discard()
         except Exception as other:
             error.add_note(f"what was made for the tier is still there: {other}")

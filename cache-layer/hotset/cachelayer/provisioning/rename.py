@@ -11,7 +11,7 @@ from ..block import devices
 from ..block.devices import DeviceRefusedError
 from ..common.errors import Remedy
 from ..common.units import Bytes
-from ..hosts.base import Machine
+from ..hosts.base import CommandError, CommandTimeoutError, Machine
 from . import cache_device as cards
 from . import state
 from .boot import program, startup, systemd_unit, udev
@@ -49,8 +49,7 @@ def rename_origin(
     for _, other in cards.pairs(machine):
         if other.name != disk.name and origins.same(machine, origin, other.origin):
             raise CardError(f"{origin} is the origin of disk {other.name}", field=_FIELD)
-    found = origins.identify(machine, origin)
-    _require_proof(machine, card, disk, origin, found)
+    found = _proved(machine, card, disk, origin)
     disk = replace(disk, origin=origin, origin_id=found)
     card = cards.save(machine, card.with_disk(disk))
     udev.hide_origin(machine, disk)
@@ -60,17 +59,20 @@ def rename_origin(
     return disk
 
 
-def _require_proof(
-    machine: Machine, card: Card, disk: Disk, origin: PurePosixPath, found: OriginId
-) -> None:
-    """:raises DeviceRefusedError: it is another disk, or nobody knows."""
-    known = disk.origin_id or OriginId(Bytes(0))
+def _proved(machine: Machine, card: Card, disk: Disk, origin: PurePosixPath) -> OriginId:
+    """What is known of the origin from now on.
+
+    :raises DeviceRefusedError: it is another disk, or nobody knows.
+    """
+    known, found = disk.origin_id or OriginId(Bytes(0)), origins.identify(machine, origin)
     compared = known.compare(found)
     if disk.origin_id is not None and known.is_nameless and compared.answer == "unknown":
         # As a boot knows one without numbers.
         compared = _by_content(machine, card, disk, origin) or compared
+        # A copy made later has that, too: numbers which are seen by now may be another disk's.
+        found = OriginId(found.size)
     if compared.answer == "same":
-        return
+        return found
     if compared.answer == "other":
         raise DeviceRefusedError(
             f"{origin} is not the origin of disk {disk.name}: {compared.why}; nothing was changed",
@@ -85,11 +87,48 @@ def _require_proof(
 
 
 def _by_content(machine: Machine, card: Card, disk: Disk, origin: PurePosixPath) -> Compared | None:
-    """What the UUID of what lies there says; None: nothing, since none was known."""
+    """What the UUID of what lies there says; None: nothing, since none was known.
+
+    :raises DeviceRefusedError: the origin may be another disk that is there, too.
+    """
     had = state.content(machine, card, disk)
-    if not had:
+    has = program.content(machine, origin) if had else None
+    if has is None:
         return None
-    has = program.content(machine, origin)
-    if has == had:
-        return Compared("same")
-    return Compared("other", f"what lies on it had the UUID {had}, and has {has or 'none'}")
+    if has != had:
+        return Compared("other", f"what lies on it had the UUID {had}, and has {has or 'none'}")
+    _require_alone(machine, disk, origin, had)
+    return Compared("same")
+
+
+def _require_alone(machine: Machine, disk: Disk, origin: PurePosixPath, had: str) -> None:
+    """See that no other disk may be the origin: a snapshot or clone of the storage has the UUID of
+    what it is a copy of, and nothing tells which of the two is which.
+
+    :raises DeviceRefusedError: another has that UUID, or nobody can tell.
+    """
+    least = disk.origin_id.size if disk.origin_id else Bytes(0)
+    others = [one.path for one in devices.every(machine) if one.size >= least]
+    if devices.type_of(machine, disk.origin) is not None:
+        others.insert(0, disk.origin)
+    for other in others:
+        if origins.same(machine, origin, other):
+            continue
+        is_ = f"its old name, {other}," if other == disk.origin else str(other)
+        try:
+            has = program.content(machine, other)
+        except (CommandError, CommandTimeoutError) as error:
+            why = f"whether {is_} has the UUID {had}, too, is not known ({error})"
+            raise _one_of_two(disk, origin, why) from error
+        if has == had:
+            raise _one_of_two(disk, origin, f"{is_} has the UUID {had}, too")
+
+
+def _one_of_two(disk: Disk, origin: PurePosixPath, why: str) -> DeviceRefusedError:
+    return DeviceRefusedError(
+        f"{origin} may be a copy of the origin of disk {disk.name}, such as a snapshot: {why}. On"
+        " the wrong one, what the flash holds destroys data, and is missing on the right one."
+        f" Disconnect the one that is not to count: without {origin} the disk goes on as before;"
+        " without the other, what was written to that one alone is lost. Nothing was changed",
+        field=_FIELD,
+    )
