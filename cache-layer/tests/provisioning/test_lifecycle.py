@@ -554,6 +554,26 @@ def test_a_disk_that_no_boot_would_know_says_so_whoever_made_it(
     assert bool(told) is said
 
 
+@pytest.mark.parametrize("verb", ["activate", "resize"])
+@pytest.mark.parametrize("fails", ["exits", "hangs"])
+def test_a_warning_that_cannot_be_given_fails_nothing(verb: str, fails: str) -> None:
+    """The origin could not be read for a moment, and a tier that works was not activated."""
+
+    def hung() -> str:
+        raise CommandTimeoutError("vm", ("hotset-boot", "content"), 60.0)
+
+    answer = 1 if fails == "exits" else hung
+    there, heard = server(up=verb != "activate", **{"hotset-boot content": answer}), list[str]()
+    if verb == "resize":
+        resizing.resize(there, CARD, known(), Bytes(80 * MIB), False, nothing, heard.append)
+        assert saved(there).disks[0].spec.cache == Bytes(80 * MIB)
+    else:
+        leave(there, "clean")
+        lifecycle.activate(there, CARD, disk(), heard.append)
+        assert ACTIVATED in there.commands
+    assert any("not known: whether a boot will know /dev/disk/by-id/data" in one for one in heard)
+
+
 def test_a_resize_takes_no_numbers_for_its_own_that_nothing_proves() -> None:
     listed = {"name": "sdb", "maj:min": "8:16", "size": 2**31, "wwn": "0x5000", "mountpoints": []}
     there = server(lsblk=json.dumps({"blockdevices": [listed]}))

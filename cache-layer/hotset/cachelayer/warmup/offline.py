@@ -197,19 +197,12 @@ def _taken_down(tier: DmCache, before: Slots, records: Records | None) -> Slots:
 
 def _at_rest(tier: DmCache) -> Slots:
     """What the cache holds of a tier that is down; nothing, unless a fill of this machine's last
-    start took it down and the origin was not written to since.
-
-    The parts of the flash stand: :meth:`DmCache.prepare` has just made them, or a fill left them.
-    """
-    argv = ["cmp", "--quiet", "--bytes=4096", str(tier.metadata), "/dev/zero"]
-    if tier.machine.run(argv, check=False).rc == 0:
-        slots = Slots(tier.capacity)
-    else:
-        slots = _clean(tier)
-        note = tier.machine.run(["cat", str(_note(tier))], check=False).stdout.strip()
-        if note != str(usage.written(tier.machine, tier.origin)):
-            slots.clear()
-            tier.restore(slots)
+    start took it down and the origin was not written to since."""
+    slots = _clean(tier)
+    note = tier.machine.run(["cat", str(_note(tier))], check=False).stdout.strip()
+    if note != str(usage.written(tier.machine, tier.origin)):
+        slots.clear()
+        tier.restore(slots)
     _write_note(tier)
     return slots
 

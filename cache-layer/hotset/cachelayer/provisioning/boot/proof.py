@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from ...block import devices
 from ...block.devices import DeviceRefusedError
 from ...common.errors import Remedy
-from ...hosts.base import Machine
+from ...hosts.base import CommandError, CommandTimeoutError, Machine
 from ..cache_device import Disk
 from ..identity.origin import identify
 from . import program, systemd_unit
@@ -48,10 +48,15 @@ def warn(machine: Machine, disk: Disk, say: Callable[[str], None]) -> None:
     has_unit = systemd_unit.installed(machine, disk)
     if disk.spec.mode != "writeback" and not has_unit:
         return
-    if (
-        devices.type_of(machine, disk.origin) is None
-        or _is_known(machine, disk.origin) is not False
-    ):
+    try:
+        if (
+            devices.type_of(machine, disk.origin) is None
+            or _is_known(machine, disk.origin) is not False
+        ):
+            return
+    except (CommandError, CommandTimeoutError) as error:
+        # A warning fails nothing that works without it.
+        say(f"not known: whether a boot will know {disk.origin} ({error})")
         return
     say(
         f"{_unknown(disk.origin)}; disk {disk.name} then stays down if its flash may hold writes,"
