@@ -17,7 +17,7 @@ from hotset.cachelayer.hosts.dry_run import DryRun
 from hotset.cachelayer.provisioning import adopt, lifecycle, state
 from hotset.cachelayer.provisioning import cache_device as cards
 from hotset.cachelayer.provisioning import resize as resizing
-from hotset.cachelayer.provisioning.boot import systemd_unit, udev
+from hotset.cachelayer.provisioning.boot import startup, systemd_unit, udev
 from hotset.cachelayer.provisioning.cache_device import Card, CardError, Disk, Inventory, Phase
 from hotset.cachelayer.provisioning.identity.origin import OriginId
 from hotset.cachelayer.provisioning.identity.reservation import OriginReservedError
@@ -552,6 +552,33 @@ def test_a_disk_that_no_boot_would_know_says_so_whoever_made_it(
         lifecycle.activate(there, *found, heard.append)
     told = [one for one in heard if "tells it from another disk; disk data then stays down" in one]
     assert bool(told) is said
+
+
+@pytest.mark.parametrize("verb", ["activate", "resize"])
+@pytest.mark.parametrize("has", ["", "0x5000"])
+def test_a_number_that_is_not_on_record_does_not_end_the_warning(verb: str, has: str) -> None:
+    """Somebody gave the disk a serial number, as was advised: no warning any more, and the next
+    boot refused it all the same."""
+    listed = {"name": "sdb", "maj:min": "8:16", "size": 2**31, "wwn": has, "mountpoints": []}
+    there = server(up=verb != "activate", lsblk=json.dumps({"blockdevices": [listed]}))
+    there.answers = {"hotset-boot content": "\n", **there.answers}
+    one, heard = known(), list[str]()
+    if verb == "resize":
+        resizing.resize(there, CARD, one, Bytes(80 * MIB), False, nothing, heard.append)
+    else:
+        leave(there, "clean")
+        lifecycle.activate(there, CARD.with_disk(one), one, heard.append)
+    told = [line for line in heard if "disk data then stays down" in line]
+    with pytest.raises(DeviceRefusedError, match=r"on record, .*cannot have a unit"):
+        startup.check(
+            there, "data", one.kind, one.origin, False, nothing, unit=True, recorded=one.origin_id
+        )
+    through = replace(one, spec=replace(one.spec, mode="writethrough"))
+    there.answers["dmsetup ls"] = UP
+    with pytest.raises(DeviceRefusedError, match=r"on record, .*cannot have write-back"):
+        retune(there, CARD.with_disk(through), through, None, "writeback", nothing, nothing)
+    assert len(told) == 1
+    assert "create it again, which records that" in told[0]
 
 
 @pytest.mark.parametrize("verb", ["activate", "resize"])

@@ -42,7 +42,7 @@ def retune(
         say(f"{disk.device} has policy {wanted.policy} and mode {wanted.mode}: nothing changed")
         return disk
     if mode == "writeback" != disk.spec.mode:
-        proof.require(machine, disk.origin, "write-back", "mode", say)
+        proof.require(machine, disk.origin, "write-back", "mode", say, recorded=disk.origin_id)
     before, disk = disk, replace(disk, spec=wanted)
     changed = card.with_disk(disk)
     # Wherever it is cut short, what a boot does fits writes that are on the flash alone.

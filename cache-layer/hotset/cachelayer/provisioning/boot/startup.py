@@ -24,11 +24,13 @@ def check(
     yes: bool,
     say: Say,
     unit: bool = False,
+    recorded: origins.OriginId | None = None,
 ) -> tuple[fstab.Entry, ...]:
     """What of /etc/fstab :func:`set_up` will change.
 
     :param say: told what a dry run cannot check.
     :param unit: the disk gets one in any case, not only where an entry is to require it.
+    :param recorded: what is on record of the origin; None: what it shows now will be.
     :raises DeviceRefusedError: a unit would not know the origin after a reboot.
     :raises CardError: an entry would mount the origin past the tier, and ``yes`` is not or it
         cannot be changed; or something else would, which hotset does not change.
@@ -45,7 +47,8 @@ def check(
     if found.entries:
         fstab.require_writable(machine)
     if found.entries or unit:
-        proof.require(machine, origin, "a unit that activates it at boot", "origin", say)
+        wanted = "a unit that activates it at boot"
+        proof.require(machine, origin, wanted, "origin", say, recorded=recorded)
     return found.entries
 
 

@@ -217,7 +217,16 @@ def _activate(request: Activate, name: str, commands: list[str] | None, context:
     with places.disk_as_root(request.machine, name, "tier activate", commands) as found:
         there, card, one = found
         if request.unit:
-            startup.check(there, name, one.kind, one.origin, request.yes, say, unit=True)
+            startup.check(
+                there,
+                name,
+                one.kind,
+                one.origin,
+                request.yes,
+                say,
+                unit=True,
+                recorded=one.origin_id,
+            )
         lifecycle.activate(
             there,
             card,
