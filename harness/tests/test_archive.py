@@ -223,6 +223,7 @@ def test_phases_that_end_well(archive: Archive, spec: Spec) -> None:
     [
         (ValueError("the disk broke"), "failed", "the disk broke"),
         (KeyboardInterrupt(), "interrupted", "stopped by the user"),
+        (KeyboardInterrupt("no room is left"), "interrupted", "no room is left"),
     ],
 )
 def test_phases_that_do_not(

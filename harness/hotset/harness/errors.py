@@ -49,6 +49,20 @@ class ThresholdError(HotsetError):
     exit_code = MISSED
 
 
+def interrupted_by(error: BaseException) -> str:
+    """What ended something, as the signal's handler said it; empty: a user did.
+
+    >>> interrupted_by(KeyboardInterrupt("the disk is full")), interrupted_by(KeyboardInterrupt())
+    ('the disk is full', '')
+    """
+    found: BaseException | None = error
+    while found is not None:
+        if type(found) is KeyboardInterrupt:
+            return str(found)
+        found = found.__context__
+    return ""
+
+
 def foreseen(error: BaseException) -> TypeGuard[KnownError]:
     """Whether it is a failure that hotset foresees; any other is a fault of hotset's own."""
     return hasattr(error, "exit_code") and hasattr(error, "http_status")

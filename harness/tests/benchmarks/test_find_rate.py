@@ -60,10 +60,22 @@ class CutShort(Runs[WindowOptions, Outcome[WindowResult]]):
         raise NotImplementedError
 
 
+def ended_by(why: str) -> RunInterrupted:
+    """As a driver raises it."""
+    try:
+        try:
+            raise KeyboardInterrupt(why)
+        except KeyboardInterrupt:
+            raise RunInterrupted(None) from None
+    except RunInterrupted as ended:
+        return ended
+
+
 @pytest.mark.parametrize(
     ("end", "cause", "failure"),
     [
         (RunInterrupted(None), window.INTERRUPTED, Interrupted),
+        (ended_by("no room is left"), "interrupted: no room is left", Interrupted),
         (RunFailed("the server went away", None), "the server went away", RunFailed),
     ],
 )
@@ -78,7 +90,8 @@ def test_what_it_had_come_to_is_kept(
     assert outcome.found.highest is not None
     assert outcome.found.highest.rate_per_s == 75
     assert outcome.result is outcome.found.highest.result
-    with pytest.raises(failure):
+    assert outcome.state == ("interrupted" if failure is Interrupted else "failed")
+    with pytest.raises(failure, match=cause):
         window.require(outcome)
 
 

@@ -90,9 +90,55 @@ def test_what_frees_room_or_writes_back_begins_on_a_disk_that_is_full(
     begun: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free(monkeypatch, 4 * GIB)
-    for name in ("lab down", "tier flush", "heat stop"):
-        run.start(name, {})
-    assert len(begun) == 3
+    allow('machines = ["ssh://db1"]\nfolders = ["/srv/allowed"]')
+    dsn, disk = (
+        {"dsn": "host=127.0.0.1 user=x dbname=x", "yes": True},
+        {"socket": "/srv/allowed/disk"},
+    )
+    for name, values in (
+        *(("lab down", {}), ("tier flush", {}), ("heat stop", {})),
+        *(("tpcc drop", dsn), ("tpch drop", dsn)),
+        *(("disk fail", {**disk, "member": 0}), ("disk replace", {**disk, "member": 0})),
+        *(("disk power-cut", disk), ("warmup schedule remove", {"name": "nightly"})),
+        ("warmup run", {"disk": "db", "targets": ["all"], "machine": "ssh://db1"}),
+    ):
+        run.start(name, values)
+    assert len(begun) == 10
+    for values in ({"machine": "local"}, {"machine": "uml"}):
+        with pytest.raises(room.NoRoomError):
+            run.start("warmup run", {"disk": "db", "targets": ["all"], **values})
+
+
+def test_what_frees_room_or_works_elsewhere_is_not_cut_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    free(monkeypatch, 0)
+    for name, values in (
+        *(("tpch drop", {}), ("disk replace", {}), ("warmup unpin", {"machine": "local"})),
+        *(("warmup run", {"machine": "ssh://db1"}), ("tier flush", {})),
+    ):
+        with room.guarded(name, values, look_s=0.01) as guard:
+            time.sleep(0.1)
+        assert guard.why == "", name
+
+
+def test_nothing_is_interrupted_once_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk becomes full while the room is looked at for the last time."""
+    looking, leaving = threading.Event(), threading.Event()
+
+    def measured(path: Path) -> SimpleNamespace:  # noqa: ARG001
+        looking.set()
+        assert leaving.wait(60)
+        time.sleep(0.2)
+        return SimpleNamespace(total=100 * GIB, used=0, free=0)
+
+    monkeypatch.setattr(shutil, "disk_usage", measured)
+    with room.guarded("demo", {}, look_s=0.01) as guard:
+        assert looking.wait(60)
+        leaving.set()
+    time.sleep(0.5)
+    assert guard.why == ""
+    assert not [one for one in threading.enumerate() if one.name == "room"]
 
 
 def test_an_experiment_takes_room_for_all_that_it_makes() -> None:

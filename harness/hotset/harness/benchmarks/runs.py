@@ -109,7 +109,7 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
             return self._outcome(ended.partial, ended.cause)
         if ended.partial is None:
             raise ended
-        return self._outcome(ended.partial, window.INTERRUPTED)
+        return self._outcome(ended.partial, window.cause_of(ended))
 
     def run_until_steady(
         self, database: SqlDatabase, options: Options, limit_s: float
@@ -171,7 +171,9 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
                 cause = window.cause_of(error)
                 if not number or cause is None:
                     raise
-                who = "" if cause == window.INTERRUPTED else f"with {words.plural(users, 'user')}: "
+                who = (
+                    "" if window.was_interrupted(cause) else f"with {words.plural(users, 'user')}: "
+                )
                 outcome = self._outcome(None, f"{who}{cause}")
             yield outcome
             if outcome.result is None or outcome.cause is not None:

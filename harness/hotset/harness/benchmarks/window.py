@@ -21,7 +21,7 @@ from ..databases.connect import SqlDatabase
 from ..databases.postgres import copies
 from ..databases.postgres.client import PostgresDatabase
 from ..databases.time_use import TimeSampler
-from ..errors import Interrupted, ThresholdError, foreseen
+from ..errors import Interrupted, ThresholdError, foreseen, interrupted_by
 from ..terminal.progress import Reporter
 from ..thresholds import Threshold, Values, Verdict, judge
 from .server import ServerUse, Watch
@@ -68,20 +68,30 @@ class Outcome(Generic[Result]):
         """In one word."""
         if self.cause is None:
             return "complete"
-        return INTERRUPTED if self.cause == INTERRUPTED else "failed"
+        return INTERRUPTED if was_interrupted(self.cause) else "failed"
 
 
 AnyOutcome = TypeVar("AnyOutcome", bound=Outcome[Any])
 
 INTERRUPTED = "interrupted"
-"""The cause of a run that ended by Ctrl-C."""
+"""The cause of a run that ended by Ctrl-C; where no user did it, what did follows a colon."""
 _EDGE_S = 0.01
+
+
+def was_interrupted(cause: str) -> bool:
+    """Whether it is the cause of a run that was.
+
+    >>> [was_interrupted(one) for one in ("interrupted", "interrupted: no room", "it failed")]
+    [True, True, False]
+    """
+    return cause.partition(": ")[0] == INTERRUPTED
 
 
 def cause_of(error: BaseException) -> str | None:
     """Why a run ended, of what ended it; None: it is a fault of hotset's own."""
     if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
+        why = interrupted_by(error)
+        return f"{INTERRUPTED}: {why}" if why else INTERRUPTED
     if isinstance(error, ExceptionGroup):
         return f"{error.message}: {'; '.join(map(str, error.exceptions))}"
     return str(error) if foreseen(error) else None
@@ -320,8 +330,8 @@ def require(outcome: Outcome[Result]) -> None:
     :raises RunFailed: there is no result, or not the whole of it.
     :raises ThresholdError: a threshold was missed, or no rate held the limits.
     """
-    if outcome.cause == INTERRUPTED:
-        raise Interrupted("interrupted; what had been measured is in the result")
+    if outcome.cause is not None and was_interrupted(outcome.cause):
+        raise Interrupted(f"{outcome.cause}; what had been measured is in the result")
     if outcome.cause is not None:
         raise RunFailed(outcome.cause, outcome.result)
     if outcome.found is not None and outcome.found.highest is None:

@@ -32,7 +32,7 @@ from hotset.reports.model.setup import Experiment, Script
 from hotset.reports.model.windows import PowerRun, Repeat
 
 from ..archive import REPORT, Archive
-from ..errors import ThresholdError
+from ..errors import ThresholdError, interrupted_by
 from ..thresholds import Threshold
 from ..whatif import checking
 from . import verdicts
@@ -308,5 +308,5 @@ def _number(record: PowerRun | WarmUpRepeat | HighestRate) -> int:
 
 def _describe(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
-        return "stopped by the user"
+        return interrupted_by(error) or "stopped by the user"
     return f"{type(error).__name__.removesuffix('Error')}: {error}"

@@ -11,15 +11,19 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from hotset.cachelayer.common.paths import write_whole
 
-from ...errors import FAILED, INTERRUPTED
+from ...errors import FAILED, INTERRUPTED, interrupted_by
 from ...jobs.store import CODE, ENDINGS, FIGURES, JOB_VARIABLE
 from . import audit
+
+if TYPE_CHECKING:
+    from .result import Result
 
 
 def main() -> NoReturn:
@@ -27,8 +31,7 @@ def main() -> NoReturn:
     code, why = FAILED, "it ended unexpectedly"
     try:
         # Said explicitly: a shell's background job inherits an ignored SIGINT.
-        for number in ENDINGS:
-            signal.signal(number, _interrupt)
+        _handle(lambda: "")
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
         code, why = _run(folder)
     except KeyboardInterrupt:
@@ -48,6 +51,8 @@ def _run(folder: Path) -> tuple[int, str]:
     from .context import Context
 
     guard = room.Guard()
+    _handle(lambda: guard.why)
+    result: Result | None = None
     try:
         task = json.load(sys.stdin)
         found = registry.find(task["operation"])
@@ -59,16 +64,21 @@ def _run(folder: Path) -> tuple[int, str]:
             require_files=remote.require_files,
             require_room=room.require_lab,
         )
-        with room.guarded(found.name, dict(request)) as guard:
-            result = found.function(request, context)
+        try:
+            with room.guarded(found.name, dict(request), guard=guard):
+                result = found.function(request, context)
+        except KeyboardInterrupt:
+            if result is None or not guard.why:
+                raise
+            # It had ended by itself just before its guard would have.
         document = result.document()
         if document != {"lines": []}:
             print(json.dumps(document), flush=True)
         if figures := result.figures():
             write_whole(folder / FIGURES, json.dumps(dict(figures)))
         context.outcome(result)
-    except KeyboardInterrupt:
-        why = guard.why or "interrupted"
+    except KeyboardInterrupt as error:
+        why = interrupted_by(error) or "interrupted"
         structured.emit(error=why)
         return INTERRUPTED, why
     except Exception as error:
@@ -76,11 +86,19 @@ def _run(folder: Path) -> tuple[int, str]:
     return 0, ""
 
 
-def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
-    """SIGTERM ends it in the same good order as Ctrl-C; a second one does not disturb that."""
+def _handle(why: Callable[[], str]) -> None:
+    """SIGTERM ends it in the same good order as Ctrl-C; a second one does not disturb that.
+
+    :param why: it is ended, where no user does it; empty: one does.
+    """
+
+    def interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
+        for number in ENDINGS:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt(*filter(None, (why(),)))
+
     for number in ENDINGS:
-        signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
+        signal.signal(number, interrupt)
 
 
 if __name__ == "__main__":

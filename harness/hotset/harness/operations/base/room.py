@@ -8,7 +8,6 @@ once will take, nobody knows before.
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import threading
@@ -24,6 +23,8 @@ from hotset.cachelayer.common.errors import PrerequisiteError
 from hotset.cachelayer.common.paths import cache_dir, data_dir, state_dir
 from hotset.cachelayer.common.units import Bytes
 
+from .remote import OF_THIS_COMPUTER
+
 _RESERVE_MAX = 10 * 1024**3
 """Bytes; on a small file system a twentieth."""
 _MAKING = frozenset(
@@ -31,7 +32,13 @@ _MAKING = frozenset(
 )
 """First words of what makes files here. The others, such as to flush a disk, have to work on a
 computer whose disk is full, too."""
-_FREEING = frozenset(("lab down",))
+_WITHOUT_FILES = frozenset(
+    (
+        *("disk fail", "disk power-cut", "disk replace", "experiment plan", "lab down"),
+        *("tpcc drop", "tpch drop", "warmup schedule remove", "warmup unpin"),
+    )
+)
+"""Of those words, what makes none: most of it frees some, or takes back what was done."""
 _LOOK_S = 1.0
 
 
@@ -54,26 +61,44 @@ class Guard:
 
 
 @contextmanager
-def guarded(name: str, values: Mapping[str, Any], look_s: float = _LOOK_S) -> Iterator[Guard]:
-    """Interrupt an operation, as Ctrl-C does, where it or another leaves too little room."""
-    guard, ended = Guard(), threading.Event()
-    if not makes_files(name):
+def guarded(
+    name: str, values: Mapping[str, Any], look_s: float = _LOOK_S, guard: Guard | None = None
+) -> Iterator[Guard]:
+    """Interrupt an operation, as Ctrl-C does, where it or another leaves too little room.
+
+    An interrupt may still arrive as the operation ends, but none does after this context. One that
+    is ending already is left to do so.
+
+    :param guard: is told why; a new one if None.
+    """
+    guard = guard or Guard()
+    ended, deciding = threading.Event(), threading.Lock()
+    if not makes_files(name, values):
         yield guard
         return
+    guarded_thread = threading.get_ident()
 
     def look() -> None:
         while not ended.wait(look_s):
+            why = ""
             with suppress(OSError):  # of a file system that went
-                guard.why = _too_full(values)
-            if guard.why:
-                os.kill(os.getpid(), signal.SIGINT)
-                return
+                why = _too_full(values)
+            if not why:
+                continue
+            with deciding:
+                if not ended.is_set() and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+                    guard.why = why
+                    signal.pthread_kill(guarded_thread, signal.SIGINT)
+            return
 
-    threading.Thread(target=look, name="room", daemon=True).start()
+    watcher = threading.Thread(target=look, name="room", daemon=True)
+    watcher.start()
     try:
         yield guard
     finally:
-        ended.set()
+        with deciding:
+            ended.set()
+        watcher.join()
 
 
 def _too_full(values: Mapping[str, Any]) -> str:
@@ -88,13 +113,20 @@ def _too_full(values: Mapping[str, Any]) -> str:
     return ""
 
 
-def makes_files(name: str) -> bool:
-    """Whether an operation makes files on this computer, beside the records of it.
+def makes_files(name: str, values: Mapping[str, Any]) -> bool:
+    """Whether an operation with these values makes files on this computer, beside the records of
+    it. A warm-up of another machine's cache does not, but for a file that it is told to write.
 
-    >>> makes_files("whatif trace tpcc"), makes_files("tier flush"), makes_files("lab down")
-    (True, False, False)
+    >>> makes_files("whatif trace tpcc", {}), makes_files("tier flush", {})
+    (True, False)
+    >>> [makes_files("warmup run", {"machine": one}) for one in ("local", "ssh://db1")]
+    [True, False]
     """
-    return name.partition(" ")[0] in _MAKING and name not in _FREEING
+    first = name.partition(" ")[0]
+    if first not in _MAKING or name in _WITHOUT_FILES:
+        return False
+    is_here = values.get("machine", "local") in OF_THIS_COMPUTER
+    return first != "warmup" or is_here or bool(values.get("output"))
 
 
 def _written_to(values: Mapping[str, Any]) -> list[Path]:

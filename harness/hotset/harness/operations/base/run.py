@@ -82,7 +82,7 @@ def start(
     if found.kind is not Kind.JOB:
         raise RequestError(f"{name} answers at once: it is not a job")
     request = _request(found, values, strict, caller)
-    if room.makes_files(found.name):
+    if room.makes_files(found.name, dict(request)):
         room.require(found.fields, dict(request))
     given = audit.values_of(request)
     secret = getattr(request, "password", None)

@@ -340,7 +340,7 @@ def _measured(
                 observe=report.on_tpch_run,
             )
     except RunInterrupted as ended:
-        return RunOutcome(numbers, ended.partial, None, _interrupted())
+        return _cut_short(numbers, ended.partial, ended)
     if count is None or first.cause:
         return RunOutcome(numbers, first, None)
     try:
@@ -355,15 +355,23 @@ def _measured(
                 observe=report.on_tpch_run,
             )
     # The power run's results are shown all the same.
-    except KeyboardInterrupt:
-        return RunOutcome(numbers, first, None, _interrupted())
+    except KeyboardInterrupt as ended:
+        return _cut_short(numbers, first, ended)
     except Exception as error:
         return RunOutcome(numbers, first, None, error)
     return RunOutcome(numbers, first, second)
 
 
-def _interrupted() -> Interrupted:
-    return Interrupted("interrupted; what had been measured is in the result")
+def _cut_short(
+    numbers: tuple[int, ...], first: PowerResult, ended: KeyboardInterrupt
+) -> RunOutcome:
+    """With what ended it, which is the cause of a power run that is not complete."""
+    from ...benchmarks.window import cause_of
+
+    cause = cause_of(ended) or first.cause
+    first = replace(first, cause=cause) if first.cause else first
+    failure = Interrupted(f"{cause}; what had been measured is in the result")
+    return RunOutcome(numbers, first, None, failure)
 
 
 class Check(Request):
