@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -18,13 +19,15 @@ from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.stats.sampler import Window
 from hotset.harness.databases.postgres.client import PostgresDatabase
 from hotset.harness.experiment import timed
-from hotset.harness.experiment.file.spec import Spec, read
+from hotset.harness.experiment.file.spec import Spec, SpecError, read
 from hotset.harness.experiment.preparation import Second, is_level, prepare
 from hotset.harness.terminal.progress import Reporter
 from hotset.reports.model.windows import Preparation
+from hotset.tpcc.window.record import RunFailed
 from hotset.tpcc.window.steady import LEVEL_LEAST, LEVEL_MOST
 
 DEMO = repository_file("experiments/demo.toml")
+SHOP = repository_file("experiments/shop.toml")
 PAGE = 8192
 BUFFERS = 1000 * PAGE
 
@@ -196,3 +199,50 @@ def test_a_probe_that_refuses_ends_the_load(database: PostgresDatabase, tmp_path
         with pytest.raises(RefusedError):
             prepare(site, placed, run, 0, 1, refuse)
     assert time.monotonic() - begun < 20
+
+
+@pytest.mark.database
+def test_the_load_comes_at_the_rate_of_the_windows(
+    database: PostgresDatabase, tmp_path: Path
+) -> None:
+    """The full load would leave a cache with more to write back than its windows do."""
+    wanted = spec("warmup.probe_s=5", "warmup.probe_max_s=5", 'tpcc.rate="10/s"')
+    with device(tmp_path, [50_000]) as origin:
+        found = Prepared(database, origin, wanted)
+    assert 0 < sum(found.record.transactions_per_s) / 5 < 20
+
+
+@pytest.mark.database
+@pytest.mark.parametrize("others", ["", "SELECT 1;\n"])
+def test_of_transactions_that_take_longer_it_is_not_known(
+    others: str, database: PostgresDatabase, tmp_path: Path
+) -> None:
+    (tmp_path / "slow.sql").write_text("SELECT pg_sleep(20);\n")
+    (tmp_path / "quick.sql").write_text(others)
+    scripts = '["slow.sql@1", "quick.sql@1"]' if others else '["slow.sql"]'
+    wanted = own_sql(tmp_path, scripts)
+    with device(tmp_path, [50_000]) as origin:
+        found = Prepared(database, origin, wanted)
+    assert (found.record.level, found.record.seconds, len(found.probes)) == (None, 2, 1)
+
+
+@pytest.mark.database
+def test_transactions_that_fail_end_the_experiment(
+    database: PostgresDatabase, tmp_path: Path
+) -> None:
+    (tmp_path / "slow.sql").write_text("SELECT 1 / (random() * 0)::int;\n")
+    with device(tmp_path, [50_000]) as origin, pytest.raises(RunFailed):
+        Prepared(database, origin, own_sql(tmp_path, '["slow.sql"]'))
+
+
+def own_sql(folder: Path, scripts: str) -> Spec:
+    shutil.copytree(SHOP.with_suffix(""), folder / "shop")
+    file = Path(shutil.copy(SHOP, folder))
+    more = ("sql.users=20", "warmup.probe_s=1", "warmup.probe_max_s=2", "sql.max_errors=100000")
+    return read(file, (f"sql.scripts={scripts}", *more))
+
+
+def test_the_probe_takes_a_second_at_least() -> None:
+    with pytest.raises(SpecError, match=r"warmup\.probe_s.*1"):
+        spec("warmup.probe_s=0.5", "warmup.probe_max_s=0.5")
+    assert spec("warmup.probe_s=1", "warmup.probe_max_s=0.5").warmup.prepare_max_s == 1

@@ -1,9 +1,10 @@
-"""The preparation of an arm: the full load on its server before the first of its windows.
+"""The preparation of an arm: the load of its windows on its server before the first of them.
 
-Every arm gets the same, so that all are measured in the same state: the load runs for
-`warmup.probe_s` seconds, and on until reads are level. A server that has just started reads
-steadily, too, while its buffers fill; so only what comes after it has read as much as they hold is
-judged.
+It is the full load, or comes at the rate of the windows: with more of it, a cache would begin with
+blocks to write back that its windows never dirty. Every arm gets the same, so that all are measured
+in the same state: the load runs for `warmup.probe_s` seconds, and on until reads are level. A
+server that has just started reads steadily, too, while its buffers fill; so only what comes after
+it has read as much as they hold is judged.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hotset.cachelayer.stats.sampler import Sampler, Window
 from hotset.reports.model import windows
-from hotset.tpcc.window.record import Phase, Tick, WindowResult
+from hotset.tpcc.window.record import NotServed, Phase, Tick, WindowResult
 from hotset.tpcc.window.steady import LEVEL_LEAST, LEVEL_MOST, READS_COUNT, level
 
 from ..databases.time_use import TimeSampler, readings
@@ -91,6 +92,7 @@ class _Load:
         self._on_probe = on_probe
         self._transactions: list[float] = []
         self._probed = False
+        self._was_too_short = False
         self._start = 0.0
 
     def observe(self, event: Tick | Phase) -> None:
@@ -105,6 +107,17 @@ class _Load:
             if is_level(self._seconds(), self._read, self._buffers_bytes):
                 raise _Enough
 
+    def was_too_short(self, failure: NotServed) -> None:
+        """Of some kind no transaction ended in it, which tells nothing of what reads will be.
+
+        :raises NotServed: what was asked for failed; the server is not merely slow.
+        """
+        result = failure.partial
+        if result is None or result.failed or any(one.failed for one in result.kinds.values()):
+            raise failure
+        self._was_too_short = True
+        self.ended(result)
+
     def ended(self, result: WindowResult) -> None:
         """It ran for as long as it was to."""
         self._start, length = result.window_start, result.window_end - result.window_start
@@ -115,11 +128,12 @@ class _Load:
     def record(self, users: int, limit_s: float) -> windows.Preparation:
         """As it stands in the result document."""
         seen, read = self._seconds(), self._read
+        found = is_level(seen, read, self._buffers_bytes)
         return windows.Preparation(
             users=users,
             seconds=len(self._transactions),
             limit_s=limit_s,
-            level=is_level(seen, read, self._buffers_bytes),
+            level=None if found and self._was_too_short else found,
             read_bytes=read[-1][1] - read[0][1] if read else None,
             reads_per_s=tuple(one.reads for one in seen),
             transactions_per_s=tuple(one.transactions for one in seen),
@@ -157,21 +171,26 @@ def _reads(one: Window | None) -> float | None:
 def prepare(
     site: Site, placed: Placed, run: Timed, buffers_bytes: int, repeat: int, on_probe: OnProbe
 ) -> windows.Preparation:
-    """Run the full load until reads are level, or for as long as the experiment allows. What tells
-    nothing of single seconds (HammerDB) runs for the time of the probe.
+    """Run the load of the windows until reads are level, or for as long as the experiment allows.
+    What tells nothing of single seconds (HammerDB) runs for the time of the probe. Transactions
+    that take longer than that leave it unknown whether reads are level.
 
     :param buffers_bytes: what the server's buffers hold of its databases.
     :param repeat: by which its random choices differ; they are the same in all arms.
-    :raises RunFailed: the server died or stalled.
+    :raises RunFailed: the server died or stalled, or transactions failed.
     """
     want, users = site.spec.warmup, run.want.most_users
     length = want.prepare_max_s if run.by_seconds else want.probe_s
     options = run.options(users, 0, length, _SEED + repeat)
+    options = replace(options, rate_per_s=run.want.rate_per_s)
     limit_s = options.duration_s
     probe_s = min(want.probe_s, limit_s) if run.by_seconds else limit_s
     database = placed.server.database(run.name)
     with sampled(site, placed) as sampler, TimeSampler(readings(database)) as times:
         load = _Load(sampler, times, buffers_bytes, probe_s, on_probe)
         with suppress(_Enough):
-            load.ended(run.drive(database, options, site.report, load.observe))
+            try:
+                load.ended(run.drive(database, options, site.report, load.observe))
+            except NotServed as failure:
+                load.was_too_short(failure)
         return load.record(users, limit_s)

@@ -241,9 +241,9 @@ class WarmupTable(Table):
     """Passes over the files, for `method = "read"`."""
     samples: PositiveInt = 40
     """Cache blocks that are compared with the slow disk afterwards."""
-    probe_s: PositiveFloat = 10
-    """Seconds of the probe, the full load that prepares every arm, with a cache or without, before
-    its windows."""
+    probe_s: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 10
+    """Seconds of the probe, at least one: the full load, or one at the windows' `rate`, that
+    prepares every arm, with a cache or without, before its windows."""
     probe_max_s: PositiveFloat = 60
     """The load goes on until the server has read as much as its buffers hold and reads are level,
     for at most so many seconds in all; `probe_s`, where that is more."""
