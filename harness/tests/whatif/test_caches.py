@@ -263,7 +263,7 @@ def test_advice_by_nopm_follows_the_runs_prediction(trace: Path) -> None:
             getattr(one, name) for one in predicted.lines
         ]
     assert found["recommended"]["nopm"] >= 0.95 * predicted.lines[-1].nopm
-    assert [one["kind"] for one in found["doubts"]] == ["hit ratio", "policy"]
+    assert [one["kind"] for one in found["doubts"]] == ["hit ratio", "policy", "block size"]
     said = found_text(asked("whatif advise", **words))
     assert "from" in said
     assert "another policy" in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import mean
@@ -117,7 +118,8 @@ def test_of_another_run_and_other_users_nine_of_ten_are_in_range() -> None:
 
 def test_what_was_never_held_against_is_at_least_as_doubtful_as_all_that_was() -> None:
     known = [doubt_of(kind) for kind in doubt.KINDS if doubt_of(kind).windows]
-    for kind in ("cores", "write mode"):
+    kinds: tuple[doubt.Kind, ...] = ("cores", "write mode", "block size")
+    for kind in kinds:
         unknown = doubt_of(kind)
         assert (unknown.windows, unknown.mean_error) == (0, None)
         assert unknown.factor == max(one.factor for one in known)
@@ -131,13 +133,36 @@ def test_what_differs_more_is_more_doubtful() -> None:
         return line.unlike, line.nopm_high / line.nopm_low
 
     other = traffic.CacheKind("smq", "writethrough", 65536)
+    own = traffic.kind_of(published(held.HOTSET).tier)
+    assert own
     assert doubtful()[0] == ("hit ratio",)
     for asked, more in (
         ({"users": 32}, {"users"}),
         ({"cores": 4}, {"cores"}),
         ({"asked_iops": {1: 80.0}}, {"storage"}),
         ({"cache": other}, {"policy", "write mode"}),
+        ({"cache": replace(own, block_bytes=4 << 20)}, {"block size"}),
     ):
         kinds, spread = doubtful(**asked)
         assert set(kinds) == {"hit ratio", *more}
         assert spread >= together(kinds) ** 2 > 1.05 * doubt_of("hit ratio").factor ** 2
+
+
+@pytest.mark.parametrize("kept", [None, "tier"])
+def test_a_cache_that_was_not_measured_is_not_like_the_run(kept: str | None) -> None:
+    """Also where the run names one, and measured flash alone."""
+    whole = published(held.HOTSET)
+    arms = tuple(one for one in whole.arms if one.name in ("baseline", "all-flash"))
+    run = whole.model_copy(update={"arms": arms, "tier": whole.tier if kept else None})
+    cache = traffic.CacheKind("smq", "writethrough", 65536)
+    without, full = predict(run, NAS, [0.0, 1.0], flash=CARD, cache=cache).lines
+    assert without.unlike == ()
+    assert full.unlike == ("policy", "write mode", "block size")
+    assert full.nopm_high / full.nopm_low >= together(full.unlike) ** 2
+
+
+def test_flash_alone_by_flash_alone_is_alike() -> None:
+    whole = published(held.HOTSET)
+    arms = tuple(one for one in whole.arms if one.name in ("baseline", "all-flash"))
+    run = whole.model_copy(update={"arms": arms, "tier": None})
+    assert predict(run, NAS, [1.0], flash=CARD).lines[0].unlike == ()

@@ -16,7 +16,16 @@ from importlib.resources import files
 from math import ceil, exp, fsum, log, sqrt
 from typing import Literal, get_args
 
-Kind = Literal["hit ratio", "storage", "policy", "users", "another run", "cores", "write mode"]
+Kind = Literal[
+    "hit ratio",
+    "storage",
+    "policy",
+    "users",
+    "another run",
+    "cores",
+    "write mode",
+    "block size",
+]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 COVERED = 0.9
 _WORDS: dict[Kind, str] = {
@@ -27,6 +36,7 @@ _WORDS: dict[Kind, str] = {
     "another run": "another run",
     "cores": "other cores",
     "write mode": "another write mode",
+    "block size": "another block size",
 }
 
 

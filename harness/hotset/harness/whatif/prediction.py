@@ -292,13 +292,24 @@ def _unlike(
         found.add("cores")
     if asked.iops != rates(taught.iops, asked.users):
         found.add("storage")
-    own, other = measured.traffic, asked.traffic
-    if hit_ratio > 0 and own is not None and other is not None:
-        if own.kind.policy != other.kind.policy:
-            found.add("policy")
-        if own.write_through != other.write_through:
-            found.add("write mode")
+    if hit_ratio > 0:
+        # Flash alone teaches nothing of a cache, even where the run names one.
+        own = None if taught.arms[1] == "all-flash" else measured.traffic
+        found |= _unlike_cache(own, asked.traffic)
     return tuple(kind for kind in KINDS if kind in found)
+
+
+def _unlike_cache(own: Traffic | None, other: Traffic | None) -> set[Kind]:
+    """What of a cache is other than what a run measured. With a cache where it measured none, or
+    the other way around, nothing of it is known to be the same."""
+    if own is None or other is None:
+        return set() if own is other else {"policy", "write mode", "block size"}
+    unlike: dict[Kind, bool] = {
+        "policy": own.kind.policy != other.kind.policy,
+        "write mode": own.write_through != other.write_through,
+        "block size": own.kind.block_bytes != other.kind.block_bytes,
+    }
+    return {kind for kind, is_unlike in unlike.items() if is_unlike}
 
 
 def _assumed(taught: Taught, traffic: Traffic | None) -> tuple[str, ...]:
