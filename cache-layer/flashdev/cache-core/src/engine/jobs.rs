@@ -12,7 +12,7 @@ use virtual_time::{NANOS_PER_S, Nanos};
 
 use super::action::{Action, Errno, Health, JobId};
 use super::{BlockLock, Engine, IDLE, ORIGIN_IDLE};
-use crate::policy::{Block, Slot, Work};
+use crate::policy::{Block, HOTTEST, Slot, Work};
 
 /// What is read at a time, bytes: the largest request of the kernel's.
 const READ_BYTES: u64 = 1 << 20;
@@ -126,6 +126,8 @@ pub(super) struct Warming {
     bytes_per_s: Option<NonZeroU64>,
     /// Nothing makes way for it.
     into_free: bool,
+    /// What its blocks are worth to the policy.
+    heat: u8,
     /// When the next read is, at that rate.
     due: Nanos,
     /// What may make way: how much it is worth, whether it is dirty, and the block.
@@ -166,34 +168,34 @@ impl Engine {
         wanted: RoaringBitmap,
         bytes_per_s: Option<NonZeroU64>,
     ) -> JobId {
-        self.warm_up(now, wanted, bytes_per_s, false)
+        let how = Warming {
+            bytes_per_s,
+            heat: HOTTEST,
+            ..Warming::default()
+        };
+        self.warm_up(now, wanted, how)
     }
 
     /// The same into slots that are free: nothing makes way, neither now nor because the policy runs
-    /// short of free slots for its users.
-    pub fn begin_refill(&mut self, now: Nanos, wanted: RoaringBitmap) -> JobId {
-        self.warm_up(now, wanted, None, true)
+    /// short of free slots for its users. The blocks are as hot as that afterwards (0 to
+    /// [`HOTTEST`]): one that was cold is no reason for what users bring in to leave before it.
+    pub fn begin_refill(&mut self, now: Nanos, wanted: RoaringBitmap, heat: u8) -> JobId {
+        let how = Warming {
+            into_free: true,
+            heat,
+            ..Warming::default()
+        };
+        self.warm_up(now, wanted, how)
     }
 
-    fn warm_up(
-        &mut self,
-        now: Nanos,
-        wanted: RoaringBitmap,
-        bytes_per_s: Option<NonZeroU64>,
-        into_free: bool,
-    ) -> JobId {
+    fn warm_up(&mut self, now: Nanos, wanted: RoaringBitmap, how: Warming) -> JobId {
         let begins = self.health == Health::Healthy && !self.stopping;
         let job = self.jobs.insert(Job::Warm(Warming {
             total: wanted.len(),
             next: wanted.min().filter(|_| begins),
             wanted,
-            bytes_per_s,
-            into_free,
             due: now,
-            victims: None,
-            waits_for_room: false,
-            reads: 0,
-            warmed: Warmed::default(),
+            ..how
         }));
         self.look_for_work = true;
         self.advance(now);
@@ -350,7 +352,9 @@ impl Engine {
                 break;
             }
             let absent = !self.locks.contains_key(&block) && !self.resident.contains(block);
-            let work = absent.then(|| self.policy.insert(block)).flatten();
+            let work = absent
+                .then(|| self.policy.insert(block, warming.heat))
+                .flatten();
             if let Some(Work::Promote { slot, .. }) = work {
                 warming.next = block.checked_add(1);
                 self.locks.insert(block, BlockLock::Promoting(Vec::new()));

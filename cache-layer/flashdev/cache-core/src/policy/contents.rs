@@ -245,6 +245,11 @@ impl<R: Replacement> Contents<R> {
     }
 }
 
+/// Whether a block that comes with a heat is of proven worth.
+fn is_hot(heat: u8) -> bool {
+    heat > HOTTEST / 2
+}
+
 /// When blocks come in, and when others leave for them.
 pub(super) trait Filling<R: Replacement>: Send {
     /// Of an empty cache.
@@ -326,10 +331,9 @@ impl<R: Replacement, F: Filling<R>> Policy for Filled<R, F> {
         }
     }
 
-    fn insert(&mut self, block: Block) -> Option<Work> {
+    fn insert(&mut self, block: Block, heat: u8) -> Option<Work> {
         match self.contents.slots.place(block) {
-            // What is asked for by name is worth keeping.
-            Place::Absent => self.contents.start(block, true),
+            Place::Absent => self.contents.start(block, is_hot(heat)),
             Place::Resident(_) | Place::Incoming { .. } => None,
         }
     }
@@ -361,7 +365,7 @@ impl<R: Replacement, F: Filling<R>> Policy for Filled<R, F> {
 
     fn load(&mut self, mapping: Mapping) {
         self.contents.slots.load(mapping.block, mapping.slot);
-        self.contents.list(mapping.slot, mapping.heat > HOTTEST / 2);
+        self.contents.list(mapping.slot, is_hot(mapping.heat));
     }
 
     /// Dirty and clean blocks are worth the same here: a demotion writes back what must be, and the

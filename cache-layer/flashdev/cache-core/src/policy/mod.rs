@@ -114,7 +114,7 @@ pub struct Mapping {
     pub missing: Mask,
 }
 
-/// Highest [`Mapping::heat`]: what a warm-up gives the blocks it brings in.
+/// Highest [`Mapping::heat`]: what a warm-up gives the blocks that somebody has asked for.
 pub const HOTTEST: u8 = 63;
 
 /// Decides what is cached. Pieces of work for one slot are handed out in the order in which they
@@ -154,8 +154,9 @@ pub trait Policy: Send {
     fn finished(&mut self, work: Work, success: bool);
 
     /// Whoever warms the cache wants this block: the promotion to carry out, into a free slot
-    /// and as [`HOTTEST`]; `None` if the block is there, on its way, or no slot is free.
-    fn insert(&mut self, block: Block) -> Option<Work>;
+    /// and as hot as that ([`Mapping::heat`]); `None` if the block is there, on its way, or no slot is
+    /// free.
+    fn insert(&mut self, block: Block, heat: u8) -> Option<Work>;
 
     /// A resident block is to leave, so that the `wanted` one can come: its demotion is queued, unless
     /// its owner must not lose it.

@@ -45,7 +45,7 @@ impl Policy for Nothing {
         0
     }
 
-    fn insert(&mut self, _block: Block) -> Option<Work> {
+    fn insert(&mut self, _block: Block, _heat: u8) -> Option<Work> {
         None
     }
 

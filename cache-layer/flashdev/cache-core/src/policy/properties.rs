@@ -182,7 +182,7 @@ fn drive(policy: &mut dyn Policy, model: &mut Model, steps: &[Step]) {
                 }
             }
             Step::Insert { block } => {
-                if let Some(work) = policy.insert(block) {
+                if let Some(work) = policy.insert(block, HOTTEST) {
                     assert!(matches!(work, Work::Promote { .. }));
                     assert_eq!(parts(work).0, block);
                     model.take(work, policy.capacity());
@@ -347,7 +347,7 @@ proptest! {
             prop_assert_eq!(excluded(&model), 0, "{:?}", kind);
             // Whoever came meanwhile, there is room for what is pinned.
             for &block in &model.pinned.clone() {
-                if let Some(work) = policy.insert(block) {
+                if let Some(work) = policy.insert(block, HOTTEST) {
                     model.take(work, slots);
                     model.finish(policy.as_mut(), 0, true);
                 }
@@ -419,9 +419,9 @@ fn pending_work_is_bounded() {
         ask(policy.as_mut(), 0..slots);
         let work: Vec<Work> = std::iter::from_fn(|| policy.next_work(0, false)).collect();
         assert_eq!(work.len(), MOST_PENDING as usize, "{kind:?}");
-        assert_eq!(policy.insert(2 * slots - 1), None, "{kind:?}");
+        assert_eq!(policy.insert(2 * slots - 1, HOTTEST), None, "{kind:?}");
         policy.finished(work[0], true);
-        assert!(policy.insert(2 * slots - 1).is_some(), "{kind:?}");
+        assert!(policy.insert(2 * slots - 1, HOTTEST).is_some(), "{kind:?}");
     }
 }
 

@@ -16,7 +16,7 @@ use super::Tier;
 use super::driver::Shared;
 
 /// How often there is word of the progress.
-const PROGRESS: Duration = Duration::from_millis(500);
+pub(super) const PROGRESS: Duration = Duration::from_millis(500);
 
 /// What a warm-up has done.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -83,7 +83,8 @@ impl Tier {
         self.run_job(begin, progress)
     }
 
-    fn run_job(
+    /// The same for whoever holds `undisturbed` already.
+    pub(super) fn run_job(
         self: &Arc<Self>,
         begin: impl FnOnce(&mut Shared, Nanos) -> JobId,
         mut progress: impl FnMut(JobProgress) -> bool,

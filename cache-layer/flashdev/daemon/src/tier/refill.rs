@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use anyhow::{Context, ensure};
@@ -48,9 +48,9 @@ pub struct RefillFile {
 /// What is known of a cache that has been emptied.
 #[derive(Debug)]
 pub struct Noted {
-    /// Blocks that the next tier fetches again.
+    /// Blocks that the next tier fetches again: those noted now, and by an earlier refill.
     pub blocks: u64,
-    /// Why nothing is known of what was on the flash just now.
+    /// Why nothing is known of what was on the flash just now, or of what an earlier refill had left.
     pub unknown: Option<String>,
 }
 
@@ -59,9 +59,14 @@ impl fmt::Display for Noted {
         match (&self.unknown, self.blocks) {
             (Some(why), 0) => write!(out, "nothing is known of what it held: {why}"),
             (None, 0) => write!(out, "it held nothing"),
-            (_, blocks) => write!(
+            (None, blocks) => write!(
                 out,
                 "{blocks} blocks that it held are fetched again from the origin in the background"
+            ),
+            (Some(why), blocks) => write!(
+                out,
+                "nothing is known of what it held: {why}; {blocks} blocks that were noted before are \
+                 fetched again from the origin in the background"
             ),
         }
     }
@@ -96,9 +101,26 @@ impl RefillFile {
     /// come to. Nothing that goes wrong here keeps a cache from being emptied.
     pub fn note(&self, flash: &FlashFile) -> Noted {
         let unknown = self.try_note(flash).err();
+        let (blocks, unread) = match self.noted() {
+            Ok(blocks) => (blocks, None),
+            Err(error) => (0, Some(error)),
+        };
         Noted {
-            blocks: self.read().map_or(0, |(_, bands)| count(&bands)),
-            unknown: unknown.map(|error| format!("{error:#}")),
+            blocks,
+            unknown: unknown.or(unread).map(|error| format!("{error:#}")),
+        }
+    }
+
+    /// How many blocks of this origin the file names; none where it is missing or another's. Of what
+    /// size a block is, the next tier looks at.
+    fn noted(&self) -> anyhow::Result<u64> {
+        match self.read() {
+            Ok((head, bands)) => {
+                let is_ours = head == Head::of(&self.origin_id, head.block_bytes);
+                Ok(if is_ours { count(&bands) } else { 0 })
+            }
+            Err(error) if is_missing(&error) => Ok(0),
+            Err(error) => Err(error.context(format!("cannot read {}", self.path.display()))),
         }
     }
 
@@ -142,14 +164,21 @@ impl RefillFile {
     /// Puts it in the place of what was there, whole or not at all.
     pub(super) fn write(&self, head: &Head, bands: &Bands) -> anyhow::Result<()> {
         let new = self.path.with_extension("new");
-        let mut file = BufWriter::new(File::create(&new)?);
+        self.write_by_way_of(&new, head, bands).inspect_err(|_| {
+            // On a full disk, it would take what room there is.
+            let _ = std::fs::remove_file(&new);
+        })
+    }
+
+    fn write_by_way_of(&self, new: &Path, head: &Head, bands: &Bands) -> anyhow::Result<()> {
+        let mut file = BufWriter::new(File::create(new)?);
         serde_json::to_writer(&mut file, head)?;
         file.write_all(b"\n")?;
         for band in bands {
             band.serialize_into(&mut file)?;
         }
         file.into_inner()?.sync_all()?;
-        std::fs::rename(&new, &self.path)?;
+        std::fs::rename(new, &self.path)?;
         let folder = self.path.parent().filter(|path| *path != Path::new(""));
         Ok(File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?)
     }
@@ -166,6 +195,11 @@ impl RefillFile {
     }
 }
 
+fn is_missing(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<io::Error>();
+    io.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
 fn of_head((found, bands): (Head, Bands), wanted: &Head) -> anyhow::Result<(Head, Bands)> {
     ensure!(found == *wanted, "it is of another disk");
     Ok((found, bands))
@@ -178,6 +212,12 @@ pub(super) fn by_heat(held: &[(Block, u8)]) -> Bands {
         bands[coldness * BANDS / (usize::from(HOTTEST) + 1)].insert(block);
     }
     bands
+}
+
+/// The highest heat of a band's blocks, the hottest being the first: it is in that band again.
+fn heat_of(band: usize) -> u8 {
+    let heats = (usize::from(HOTTEST) + 1) / BANDS;
+    HOTTEST - (band * heats) as u8
 }
 
 fn count(bands: &Bands) -> u64 {
@@ -218,8 +258,8 @@ pub(super) struct RefillStatus {
 pub(super) struct Refill {
     pub(super) work: Mutex<Option<(RefillFile, Bands)>>,
     status: Mutex<Option<RefillStatus>>,
-    /// Somebody wants to replace the engine, which no job may outlast.
-    gives_way: AtomicBool,
+    /// How many want to replace the engine, which no job may outlast.
+    gives_way: AtomicU32,
 }
 
 impl Refill {
@@ -232,10 +272,6 @@ impl Refill {
         held: &RoaringBitmap,
     ) -> Refill {
         let found = file.read();
-        let is_missing = |error: &anyhow::Error| {
-            let io = error.downcast_ref::<io::Error>();
-            io.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
-        };
         let wanted = Head::of(&file.origin_id, block_bytes);
         let (_, mut bands) = match found.and_then(|found| of_head(found, &wanted)) {
             Ok(found) => found,
@@ -274,7 +310,7 @@ impl Refill {
                 left_out,
                 error: None,
             })),
-            gives_way: AtomicBool::new(false),
+            gives_way: AtomicU32::new(0),
         }
     }
 
@@ -286,9 +322,16 @@ impl Refill {
             .is_some_and(|status| status.state == RefillState::Fetching)
     }
 
-    /// Whether it is to make way, and as long as it is.
+    /// Somebody wants it to make way, or no longer does: each says both.
     pub(super) fn give_way(&self, wanted: bool) {
-        self.gives_way.store(wanted, Ordering::Relaxed);
+        match wanted {
+            true => self.gives_way.fetch_add(1, Ordering::Relaxed),
+            false => self.gives_way.fetch_sub(1, Ordering::Relaxed),
+        };
+    }
+
+    fn gives_way(&self) -> bool {
+        self.gives_way.load(Ordering::Relaxed) > 0
     }
 
     pub(super) fn status(&self) -> Option<RefillStatus> {
@@ -315,8 +358,8 @@ impl Tier {
     }
 
     fn refill_all(self: &Arc<Self>, file: &RefillFile, bands: &Bands) {
-        for band in bands {
-            if !self.refill_band(band) {
+        for (number, band) in bands.iter().enumerate() {
+            if !self.refill_band(band, heat_of(number)) {
                 return self
                     .refill
                     .change(|status| status.state = RefillState::Stopped);
@@ -333,20 +376,23 @@ impl Tier {
     }
 
     /// Whether it came to its end.
-    fn refill_band(self: &Arc<Self>, band: &RoaringBitmap) -> bool {
+    fn refill_band(self: &Arc<Self>, band: &RoaringBitmap, heat: u8) -> bool {
         let before = self.refill.status().map_or(0, |status| status.seen_to);
         let mut left = band.clone();
         loop {
-            let warmed = self.fetch_again(left.clone());
-            let is_over = {
+            // Whoever wants the engine gets it between two turns; one that he stops to replace it is
+            // not seen here.
+            let undisturbed = self.undisturbed.read();
+            let (warmed, made_way) = self.fetch_again(left.clone(), heat);
+            {
                 let engine = &self.lock().engine;
                 if engine.is_stopping() || !matches!(engine.health(), Health::Healthy) {
                     return false;
                 }
-                // As far as it came before it made way.
                 left -= engine.resident();
-                !self.refill.gives_way.load(Ordering::Relaxed)
-            };
+            }
+            drop(undisturbed);
+            let is_over = !made_way;
             self.refill.change(|status| {
                 status.fetched += warmed.blocks;
                 status.error = warmed.error.map(text_of).or(status.error.take());
@@ -358,18 +404,22 @@ impl Tier {
         }
     }
 
-    /// Fetches blocks into free slots, as long as nobody wants the engine for himself.
-    fn fetch_again(self: &Arc<Self>, wanted: RoaringBitmap) -> Warmed {
+    /// Fetches blocks into free slots, as long as nobody wants the engine for himself; whether
+    /// somebody did, so that there may be blocks that it did not come to.
+    fn fetch_again(self: &Arc<Self>, wanted: RoaringBitmap, heat: u8) -> (Warmed, bool) {
         let before = self.refill.status().map_or(0, |status| status.seen_to);
-        let result = self.job(
-            |shared, now| shared.engine.begin_refill(now, wanted),
+        let mut made_way = false;
+        let result = self.run_job(
+            |shared, now| shared.engine.begin_refill(now, wanted, heat),
             |JobProgress { done, .. }| {
                 self.refill.change(|status| status.seen_to = before + done);
-                !self.refill.gives_way.load(Ordering::Relaxed)
+                // Those who are refused meanwhile do not bring back what was cancelled.
+                made_way |= self.refill.gives_way();
+                !made_way
             },
         );
         match result {
-            JobResult::Warmed(warmed) => warmed,
+            JobResult::Warmed(warmed) => (warmed, made_way),
             other => unreachable!("{other:?} of a refill"),
         }
     }

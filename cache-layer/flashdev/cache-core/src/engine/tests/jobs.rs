@@ -8,7 +8,7 @@ use super::super::action::{Device, Direction};
 use super::super::*;
 use super::bench::{Bench, FAILED, OK, full, io_of, moves};
 use super::world::BLOCK_BYTES;
-use crate::policy::PolicyKind;
+use crate::policy::{HOTTEST, PolicyKind};
 
 #[test]
 fn a_job_goes_on_though_nobody_looks_at_it_and_ends_when_it_is_cancelled() {
@@ -77,12 +77,12 @@ fn for_a_refill_nothing_makes_way() {
         let capacity = bench.engine.policy().capacity();
         let before = bench.engine.resident().clone();
         let wanted = (capacity..2 * capacity).collect();
-        bench.engine.begin_refill(bench.now, wanted);
+        bench.engine.begin_refill(bench.now, wanted, HOTTEST);
         bench.finish();
         assert_eq!(bench.engine.resident(), &before, "{kind:?}");
         let mut bench = Bench::new(Mode::Writeback);
         let wanted: RoaringBitmap = (0..2 * capacity).collect();
-        bench.engine.begin_refill(bench.now, wanted);
+        bench.engine.begin_refill(bench.now, wanted, HOTTEST);
         bench.finish();
         let held = (0..capacity).collect::<RoaringBitmap>();
         assert_eq!(bench.engine.resident(), &held, "no more than it holds");

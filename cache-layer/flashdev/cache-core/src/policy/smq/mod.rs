@@ -174,7 +174,7 @@ impl Smq {
                 _ => {}
             }
         } else if self.slots.place(block) == Place::Absent {
-            match self.promotion(block) {
+            match self.promotion(block, HOTTEST) {
                 Some(work) if whole => {
                     self.backlog.start(work);
                     self.backlog.offer(Some(work));
@@ -190,8 +190,8 @@ impl Smq {
         coming >= u64::from(self.slots.capacity()) * FREE_TARGET_PERCENT / 100
     }
 
-    /// Reserves a slot for an absent block.
-    fn promotion(&mut self, block: Block) -> Option<Work> {
+    /// Reserves a slot for an absent block, which comes at that level.
+    fn promotion(&mut self, block: Block, level: u8) -> Option<Work> {
         if self.backlog.is_full() || !self.slots.may_take(block) {
             return None;
         }
@@ -199,6 +199,7 @@ impl Smq {
         self.slots.expect(block, false);
         let entry = &mut self.entries[slot as usize];
         (entry.dirty, entry.pending) = (false, true);
+        self.members.set_level(slot, level.min(HOTTEST));
         Some(Work::Promote { block, slot })
     }
 
@@ -385,7 +386,6 @@ impl Policy for Smq {
         match (work, success) {
             (Work::Promote { block, slot }, true) => {
                 self.slots.settle(block, slot);
-                self.members.set_level(slot, HOTTEST);
                 self.push(slot);
             }
             (Work::Promote { block, slot }, false) => {
@@ -404,11 +404,11 @@ impl Policy for Smq {
         }
     }
 
-    fn insert(&mut self, block: Block) -> Option<Work> {
+    fn insert(&mut self, block: Block, heat: u8) -> Option<Work> {
         if self.slots.place(block) != Place::Absent {
             return None;
         }
-        let work = self.promotion(block)?;
+        let work = self.promotion(block, heat)?;
         self.backlog.start(work);
         Some(work)
     }

@@ -81,7 +81,18 @@ fn a_promotion_that_fails_frees_the_slot() {
     assert_eq!(smq.slots.free(), 0);
     smq.finished(work, false);
     assert_eq!((smq.slots.free(), smq.used()), (1, 0));
-    assert!(smq.insert(5).is_some());
+    assert!(smq.insert(5, HOTTEST).is_some());
+}
+
+#[test]
+fn a_block_that_is_asked_for_comes_at_the_level_it_is_given() {
+    let mut smq = smq(2);
+    for (block, heat) in [(5, 20), (6, HOTTEST)] {
+        let work = smq.insert(block, heat).expect("a promotion");
+        smq.finished(work, true);
+        let slot = smq.resident(block).expect("it is there");
+        assert_eq!(smq.heat(slot), heat);
+    }
 }
 
 #[test]

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
 use cache_core::metadata::{self, FlashStore};
-use cache_core::policy::Geometry;
+use cache_core::policy::{Geometry, HOTTEST};
 use roaring::RoaringBitmap;
 
 use super::*;
 use crate::tier::files::boot_id;
+use crate::tier::jobs::PROGRESS;
 use crate::tier::origin::OriginFile;
 use crate::tier::protocol::Reconfigure;
 use crate::tier::refill::{Head, Noted, Refill, RefillFile, RefillState, by_heat};
@@ -201,6 +202,99 @@ fn it_goes_on_when_it_was_stopped_and_when_the_tier_was_changed() {
     rig.stop();
 }
 
+/// A refill of reads that take longer than there is word of its progress, under way. All is of one
+/// band, so that there is one job.
+fn slow_refill(dir: &Path) -> Rig {
+    let slowly = Trial {
+        scale: 120.0,
+        ..writethrough()
+    };
+    let place = Place::make_for(dir, slowly);
+    let file = file_of(dir);
+    let head = Head::of(&file.origin_id, BLOCK_BYTES);
+    let noted: Vec<_> = cached().map(|block| (block as u32, HOTTEST)).collect();
+    file.write(&head, &by_heat(&noted)).unwrap();
+    let rig = start(&place, slowly);
+    let until = Instant::now() + PATIENCE;
+    while !rig.tier.undisturbed.is_locked() {
+        assert!(Instant::now() < until, "it does not begin");
+        thread::sleep(Duration::from_millis(1));
+    }
+    rig
+}
+
+/// Whoever wanted the engine may be refused, or be tired of waiting, while the last reads end.
+#[test]
+fn it_goes_on_when_nobody_wants_the_engine_any_more_by_the_time_it_has_made_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let rig = slow_refill(dir.path());
+    let refill = &rig.tier.refill;
+    refill.give_way(true);
+    // It is cancelled as soon as there is word of its progress.
+    thread::sleep(PROGRESS + PROGRESS / 4);
+    refill.give_way(false);
+    await_refill(&rig);
+    let status = refill.status().unwrap();
+    assert_eq!(status.state, RefillState::Done);
+    assert_eq!((status.fetched, status.seen_to), (SLOTS, SLOTS));
+    rig.stop();
+}
+
+/// One who is refused at once takes nothing from another, who still waits.
+#[test]
+fn it_makes_way_as_long_as_anybody_wants_it_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let rig = slow_refill(dir.path());
+    let refill = &rig.tier.refill;
+    refill.give_way(true);
+    refill.give_way(true);
+    refill.give_way(false);
+    let alone = rig.tier.undisturbed.try_write_for(PATIENCE);
+    assert!(alone.is_some());
+    thread::sleep(PROGRESS / 4);
+    let status = refill.status().unwrap();
+    assert!(status.fetched < SLOTS, "{status:?}");
+    refill.give_way(false);
+    drop(alone);
+    await_refill(&rig);
+    assert_eq!(refill.status().unwrap().fetched, SLOTS);
+    rig.stop();
+}
+
+/// What users bring in meanwhile is not the first to leave: the refill knows what is worth little.
+#[test]
+fn what_was_cold_is_no_hotter_once_it_is_fetched_again() {
+    // LRU keeps an order and no heat; smq spreads so few blocks over all of its levels.
+    for policy in [
+        PolicyKind::Hotset,
+        PolicyKind::Sieve,
+        PolicyKind::S3Fifo,
+        PolicyKind::Arc,
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let trial = Trial {
+            policy,
+            ..writethrough()
+        };
+        let place = Place::make_for(dir.path(), trial);
+        let file = file_of(dir.path());
+        let head = Head::of(&file.origin_id, BLOCK_BYTES);
+        let noted = [(0, HOTTEST), (3, 40), (6, 5)];
+        file.write(&head, &by_heat(&noted)).unwrap();
+        let rig = start(&place, trial);
+        await_refill(&rig);
+        rig.stop();
+        let flash = Seen(File::open(dir.path().join("flash")).unwrap());
+        let found = metadata::numbers(&flash, file.origin_id, boot_id().unwrap());
+        let found = found.unwrap().unwrap().blocks;
+        let hot: Vec<u32> = found
+            .iter()
+            .filter_map(|&(block, heat)| (heat > HOTTEST / 2).then_some(block))
+            .collect();
+        assert_eq!((hot, found.len()), (vec![0, 3], noted.len()), "{policy:?}");
+    }
+}
+
 #[test]
 fn it_goes_on_after_a_kill_and_after_the_origin_has_changed_once_more() {
     if let Ok(what) = env::var(CHILD) {
@@ -332,6 +426,47 @@ fn nothing_is_known_of_damaged_metadata_and_of_another_origins() {
     let rig = start(&place, writethrough());
     assert!(rig.tier.status().refill.is_none());
     rig.stop();
+}
+
+/// What an earlier note says is told of this disk alone, and hides nothing of what went wrong.
+#[test]
+fn a_note_of_another_disk_is_not_counted_and_one_of_before_hides_no_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    let (place, _) = emptied(dir.path());
+    let flash = &place.files.flash;
+    let ours = file_of(dir.path());
+    let stranger = RefillFile {
+        origin_id: [9; 16],
+        ..ours.clone()
+    };
+    assert_eq!(stranger.note(flash).blocks, 0, "the flash is empty");
+    assert_eq!(ours.note(flash).blocks, SLOTS, "that it is fetched stays");
+    flash.write_all_at(&[0xA5; 8 << 10], 0).unwrap();
+    let said = stranger.note(flash).to_string();
+    assert!(!said.contains("fetched again"), "{said}");
+    let said = ours.note(flash).to_string();
+    assert!(said.contains("8 blocks"), "{said}");
+    assert!(said.contains("damaged"), "{said}");
+    let path = dir.path().join("refill");
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
+    run::empty(flash, None).unwrap();
+    let said = ours.note(flash).to_string();
+    assert!(said.contains("nothing is known"), "{said}");
+}
+
+#[test]
+fn a_note_that_finds_no_room_says_so_and_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let (place, _) = emptied(dir.path());
+    warm(&place, writethrough());
+    let before = std::fs::read(dir.path().join("refill")).ok();
+    let new = dir.path().join("refill.new");
+    std::os::unix::fs::symlink("/dev/full", &new).unwrap();
+    let noted = file_of(dir.path()).note(&place.files.flash);
+    assert!(noted.unknown.unwrap().contains("No space left"));
+    assert!(new.symlink_metadata().is_err(), "it takes room itself");
+    assert_eq!(std::fs::read(dir.path().join("refill")).ok(), before);
 }
 
 #[test]
