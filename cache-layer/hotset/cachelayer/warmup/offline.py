@@ -200,7 +200,7 @@ def _at_rest(tier: DmCache) -> Slots:
     start took it down and the origin was not written to since."""
     slots = _clean(tier)
     note = tier.machine.run(["cat", str(_note(tier))], check=False).stdout.strip()
-    if note != str(usage.written(tier.machine, tier.origin)):
+    if slots.runs() and note != str(usage.written(tier.machine, tier.origin)):
         slots.clear()
         tier.restore(slots)
     _write_note(tier)
