@@ -155,7 +155,7 @@ def test_every_figure_of_the_answer_is_the_documents(run: tuple[RunDocument, Pag
     else:
         assert page.figure("factor") == words.factor(factor.ratio)
         within = words.interval(factor.ci_low, factor.ci_high)
-        none = "no interval: fewer than three repeats"
+        none = f"no interval: {answer.repeats(document)}"
         assert page.figure("interval") == (within if factor.has_interval else none)
         if factor.of_all_flash is not None:
             assert page.figure("of-all-flash") == words.percent(factor.of_all_flash, 0)
@@ -290,6 +290,16 @@ def _contrast(one: str, other: str) -> float:
 
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
+
+
+def test_repeats_that_do_not_differ_are_not_said_to_be_few() -> None:
+    document = documents.complete()
+    factor = document.factors["tpcc"]
+    assert factor is not None
+    same = {"ci_low": factor.ratio, "ci_high": factor.ratio, "significant": False}
+    factors = {**document.factors, "tpcc": factor.model_copy(update=same)}
+    text = html.render(document.model_copy(update={"factors": factors}))
+    assert "no interval: 3 repeats that do not differ" in text
 
 
 def test_the_workload_is_named() -> None:
