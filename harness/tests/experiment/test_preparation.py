@@ -6,7 +6,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +20,7 @@ from hotset.cachelayer.stats.sampler import Window
 from hotset.harness.databases.postgres.client import PostgresDatabase
 from hotset.harness.experiment import timed
 from hotset.harness.experiment.file.spec import Spec, SpecError, read
-from hotset.harness.experiment.preparation import Second, is_level, prepare
+from hotset.harness.experiment.preparation import Second, is_level, prepare, sessions_ended
 from hotset.harness.terminal.progress import Reporter
 from hotset.reports.model.windows import Preparation
 from hotset.tpcc.window.record import RunFailed
@@ -178,6 +178,19 @@ def test_the_load_ends_at_the_limit_and_reads_do_not_pass_for_level(
         found = Prepared(database, origin, wanted, buffers)
     assert (found.record.level, found.record.seconds) == (False, 10)
     assert len(found.probes) == 1
+
+
+@pytest.mark.database
+def test_the_load_has_ended_when_its_last_session_has(database: PostgresDatabase) -> None:
+    """And one that was there before it is no reason to wait."""
+    with closing(database.session()):
+        with sessions_ended(database):
+            left, began = database.session(), time.monotonic()
+            later = threading.Timer(1.5, left.close)
+            later.start()
+        took = time.monotonic() - began
+        later.join()
+    assert 1.4 < took < 45
 
 
 @pytest.mark.database

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 
+from hotset.cachelayer.common.waiting import wait_until
 from hotset.cachelayer.stats.sampler import Sampler, Window
 from hotset.reports.model import windows
 from hotset.tpcc.window.record import NotServed, Phase, Tick, WindowResult
 from hotset.tpcc.window.steady import LEVEL_LEAST, LEVEL_MOST, READS_COUNT, level
 
+from ..databases.base import number, sql
+from ..databases.postgres.client import PostgresDatabase
 from ..databases.time_use import TimeSampler, readings
 from .measure import sampled
 from .site.arms import Placed
@@ -27,6 +30,8 @@ from .site.context import Site
 from .timed import Timed
 
 _SEED = 10_000
+_LEAVING_S = 60.0
+"""How long the sessions of users who were sent home may take to end."""
 
 OnProbe = Callable[[Window, float], None]
 """Gets what the machine did in the probe, and its seconds. May raise, which ends the load."""
@@ -168,6 +173,19 @@ def _reads(one: Window | None) -> float | None:
     return sum(each.read.iops for each in one.devices) if one and one.devices else None
 
 
+@contextmanager
+def sessions_ended(database: PostgresDatabase) -> Iterator[None]:
+    """Afterwards no more sessions are there than before. On slow storage a server ends those of
+    users who left with their last statement alone: the next users would find no connection free,
+    and the window would count what these read."""
+    text = sql("postgres", "other_sessions")
+    with closing(database.session()) as session:
+        before = number(session.query(text)[0][0])
+    yield
+    with closing(database.session()) as session:
+        wait_until(lambda: number(session.query(text)[0][0]) <= before, _LEAVING_S, 0.1)
+
+
 def prepare(
     site: Site, placed: Placed, run: Timed, buffers_bytes: int, repeat: int, on_probe: OnProbe
 ) -> windows.Preparation:
@@ -186,7 +204,11 @@ def prepare(
     limit_s = options.duration_s
     probe_s = min(want.probe_s, limit_s) if run.by_seconds else limit_s
     database = placed.server.database(run.name)
-    with sampled(site, placed) as sampler, TimeSampler(readings(database)) as times:
+    with (
+        sessions_ended(database),
+        sampled(site, placed) as sampler,
+        TimeSampler(readings(database)) as times,
+    ):
         load = _Load(sampler, times, buffers_bytes, probe_s, on_probe)
         with suppress(_Enough):
             try:
