@@ -35,6 +35,9 @@ from hotset.cachelayer.provisioning import (
     create as creation,
 )
 from hotset.cachelayer.provisioning import (
+    repair as repairing,
+)
+from hotset.cachelayer.provisioning import (
     resize as resizing,
 )
 from hotset.cachelayer.provisioning.boot import program, systemd_unit
@@ -585,7 +588,7 @@ def test_damaged_metadata_of_dm_cache(bench: Bench) -> None:
         lifecycle.activate(machine, *bench.found(), print)
     assert [one.operation for one in damaged.value.remedies] == ["tier repair"]
     with pytest.raises(lifecycle.TierRefusedError, match=r"cache_repair .*not known"):
-        lifecycle.repair(machine, *bench.found(), print)
+        repairing.repair(machine, *bench.found(), print)
     assert not [
         name for name in devicemapper.active_names(machine) if name.startswith("hotset-oltp")
     ]
@@ -600,7 +603,7 @@ def test_damaged_metadata_of_dm_cache(bench: Bench) -> None:
     spoil(int.from_bytes(bytes.fromhex(saved)[SPACE_MAP : SPACE_MAP + 8], "little"), 1)
     with pytest.raises(MetadataDamagedError, match="cache_check"):
         lifecycle.activate(machine, *bench.found(), print)
-    lifecycle.repair(machine, *bench.found(), bench.said.append)
+    repairing.repair(machine, *bench.found(), bench.said.append)
     assert "blocks are cached again" in " ".join(bench.said)
     bench.mount(bench.found()[1].device)
     assert bench.sums() == now
@@ -612,7 +615,7 @@ def test_damaged_metadata_of_dm_cache(bench: Bench) -> None:
     assert left == "clean"
     spoil(0, 4)
     # Clean before it was damaged: nothing is lost, the cache begins empty.
-    lifecycle.repair(machine, *bench.found(), bench.said.append)
+    repairing.repair(machine, *bench.found(), bench.said.append)
     assert "nothing is lost" in " ".join(bench.said)
     bench.mount(bench.found()[1].device)
     assert bench.sums() == now

@@ -25,6 +25,7 @@ from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.provisioning import adopt, lifecycle, resize, retune
 from hotset.cachelayer.provisioning import cache_device as cards
 from hotset.cachelayer.provisioning import create as creation
+from hotset.cachelayer.provisioning import repair as repairing
 from hotset.cachelayer.provisioning.boot import program, systemd_unit
 from hotset.cachelayer.provisioning.cache_device import CardError
 from hotset.cachelayer.provisioning.create import CreateRequest
@@ -698,7 +699,7 @@ def test_damaged_metadata_are_named_and_a_clean_cache_begins_anew(site: Site) ->
     with pytest.raises(MetadataDamagedError):
         tier.activate(lambda: begun.append("it is noted that the disk is in use"))
     assert not begun, "it was clean, and whoever is cut off here must still know that"
-    lifecycle.repair(site.machine, *cards.find(site.machine, "shop"), print)
+    repairing.repair(site.machine, *cards.find(site.machine, "shop"), print)
     assert site.inspect("shop").report.state == "active"
 
 
@@ -725,7 +726,7 @@ def test_a_damaged_cache_is_written_back_as_far_as_it_is_certain_and_begins_empt
     said = list[str]()
 
     def repair(yes: bool) -> None:
-        lifecycle.repair(machine, *cards.find(machine, "shop"), said.append, yes)
+        repairing.repair(machine, *cards.find(machine, "shop"), said.append, yes)
 
     with pytest.raises(TierRefusedError, match=r"certain: .*Uncertain: .*Nothing was ch") as asked:
         repair(False)
@@ -755,7 +756,7 @@ def test_erased_superblocks_are_damage_and_never_an_empty_cache(site: Site) -> N
         site.activate("shop")
     # Whose cache it was, nothing says: it is not laid over the origin, whatever was asked for.
     with pytest.raises(TierRefusedError, match=r"nothing was changed.*--unidentified") as refused:
-        lifecycle.repair(site.machine, *cards.find(site.machine, "shop"), print, True)
+        repairing.repair(site.machine, *cards.find(site.machine, "shop"), print, True)
     assert [one.operation for one in refused.value.remedies] == ["tier detach"]
 
 

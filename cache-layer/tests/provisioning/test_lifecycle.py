@@ -16,6 +16,7 @@ from hotset.cachelayer.hosts.base import Command, CommandError, CommandTimeoutEr
 from hotset.cachelayer.hosts.dry_run import DryRun
 from hotset.cachelayer.provisioning import adopt, lifecycle, state
 from hotset.cachelayer.provisioning import cache_device as cards
+from hotset.cachelayer.provisioning import repair as repairing
 from hotset.cachelayer.provisioning import resize as resizing
 from hotset.cachelayer.provisioning.boot import startup, systemd_unit, udev
 from hotset.cachelayer.provisioning.cache_device import Card, CardError, Disk, Inventory, Phase
@@ -142,7 +143,7 @@ def test_whatever_activates_a_tier_says_so_before_its_first_write(verb: str) -> 
     `detach` wiped what was dirty."""
     there = server(up=False)
     leave(there, "clean")
-    {"activate": lifecycle.activate, "repair": lifecycle.repair}[verb](there, CARD, disk(), nothing)
+    {"activate": lifecycle.activate, "repair": repairing.repair}[verb](there, CARD, disk(), nothing)
     assert left(there) == "active"
     lines = there.commands
     written = next(at for at, line in enumerate(lines) if line.endswith(" data active"))
@@ -270,7 +271,7 @@ def test_what_was_made_for_a_tier_that_does_not_come_up_is_removed(
     there.answers = {fails: ended, **there.answers, "dmsetup ls": listed}
     if verb == "repair":
         there.answers["cache_check"] = 1
-    run = {"activate": lifecycle.activate, "repair": lifecycle.repair}[verb]
+    run = {"activate": lifecycle.activate, "repair": repairing.repair}[verb]
     with pytest.raises(kind):
         run(there, CARD, disk(), nothing)
     assert [one for one in there.commands if "dmsetup create" in one and slice_ in one]
@@ -281,7 +282,7 @@ def test_what_the_flash_may_hold_is_not_said_to_be_known() -> None:
     """Its metadata cannot be read: a repair ended in the same refusal, and named no way to one."""
     there = server(up=False, cache_dump=1, **{DECIDED: CONFLICT})
     leave(there, "dirty")
-    for verb in (lifecycle.activate, lifecycle.repair):
+    for verb in (lifecycle.activate, repairing.repair):
         with pytest.raises(lifecycle.OriginChangedError, match="may hold writes") as refused:
             verb(there, CARD, disk(), nothing)
         assert "holds writes" not in str(refused.value)
@@ -382,10 +383,10 @@ def test_what_cannot_be_repaired_begins_empty_only_if_nothing_is_lost(mode: Writ
     there, said = server(up=False, cache_check=1, cache_repair=1), list[str]()
     if mode == "writeback":
         with pytest.raises(TierRefusedError, match="how many is not known"):
-            lifecycle.repair(there, *with_mode(mode), nothing)
+            repairing.repair(there, *with_mode(mode), nothing)
         assert not [line for line in there.commands if line.startswith("dd if=/dev/zero")]
         return
-    lifecycle.repair(there, *with_mode(mode), said.append)
+    repairing.repair(there, *with_mode(mode), said.append)
     assert "nothing is lost" in said[-1]
     assert ACTIVATED in there.commands
     # What is written from now on is not on the origin alone.
@@ -406,7 +407,7 @@ def test_an_activation_killed_at_its_check_leaves_what_was_known() -> None:
         lifecycle.activate(there, CARD, disk(), nothing)
     assert left(there) == "clean"
     there.answers["cache_check"] = there.answers["cache_repair"] = 1
-    lifecycle.repair(there, CARD, disk(), said.append)
+    repairing.repair(there, CARD, disk(), said.append)
     assert "nothing is lost" in said[-1]
 
 
@@ -423,7 +424,7 @@ def test_a_tier_that_was_mended_is_on_record_as_active() -> None:
         return ""
 
     there.answers["cache_repair"] = mended
-    lifecycle.repair(there, CARD, disk(), nothing)
+    repairing.repair(there, CARD, disk(), nothing)
     assert left(there) == "active"
 
 

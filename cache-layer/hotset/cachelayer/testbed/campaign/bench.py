@@ -19,6 +19,7 @@ from ...hosts.base import CommandError, Machine, Result
 from ...provisioning import cache_device as cards
 from ...provisioning import create as creation
 from ...provisioning import lifecycle
+from ...provisioning import repair as repairing
 from ...provisioning import resize as resizing
 from ...provisioning import retune as retuning
 from ...provisioning.cache_device import Card, Disk
@@ -142,8 +143,8 @@ class Bench:
             "set": lambda: retuning.retune(
                 machine, card, disk, None, "writethrough", nothing, nothing
             ),
-            "repair": lambda: lifecycle.repair(machine, card, disk, nothing),
-            "repair clean": lambda: lifecycle.repair(machine, card, disk, nothing),
+            "repair": lambda: repairing.repair(machine, card, disk, nothing),
+            "repair clean": lambda: repairing.repair(machine, card, disk, nothing),
             "detach": lambda: self.detach(machine, card, disk),
         }
         verbs[self.verb]()
@@ -252,7 +253,7 @@ class Bench:
             try:
                 lifecycle.activate(self.machine, card, disk, nothing)
             except MetadataDamagedError:
-                lifecycle.repair(self.machine, card, disk, nothing)
+                repairing.repair(self.machine, card, disk, nothing)
             except lifecycle.OriginChangedError:
                 if not untouched:
                     raise

@@ -446,10 +446,10 @@ class Repair(OneDisk):
 )
 def repair(request: Repair, context: Context) -> Lines:
     """Repair cache metadata that `tier activate` found damaged; no write is lost unasked."""
-    from hotset.cachelayer.provisioning import lifecycle
+    from hotset.cachelayer.provisioning import repair as repairing
 
     with places.disk_as_root(request.machine, request.disk, "tier repair") as found:
-        lifecycle.repair(*found, context.report.say, request.yes)
+        repairing.repair(*found, context.report.say, request.yes)
     return Lines()
 
 
