@@ -2,7 +2,8 @@
 # clones of this machine have, too: that of earlier versions, or $2 where the firmware tells nothing.
 # As provisioning/identity/reservation.py.
 set -u
-mine=$2 former=$4 type=--prout-type=5
+mine=$2 former=$4 keys=$2 type=--prout-type=5
+[ "$former" = "$mine" ] || keys="$mine $former"
 # A disk may first have something else to tell, such as that it was reset.
 persist() {
     for try in 1 2 3; do
@@ -47,7 +48,7 @@ is_ours() {
 }
 unregister() {
     for path in $paths; do
-        for key in $mine $former; do
+        for key in $keys; do
             persist --out --register --param-rk=$key --param-sark=0 "$path" || :
         done
     done

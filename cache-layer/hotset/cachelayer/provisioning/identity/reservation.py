@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ...block import devices
@@ -40,12 +41,13 @@ def take(machine: Machine, origin: PurePosixPath, *, by_force: bool = False) -> 
     paths = origins.paths(machine, origin)
     if not paths:
         return f"{origin} is not a whole disk ({origins.kind(machine, origin)})"
-    mine, why_not = key(machine), None
+    keys, why_not = _keys(machine), None
+    mine = keys.mine
     try:
         theirs = _holder(machine, paths)
     except PrerequisiteMissingError:
         return "sg_persist is not installed on this machine (package sg3-utils)"
-    ours = theirs is not None and _is_ours(machine, paths, theirs, mine)
+    ours = theirs is not None and _is_ours(machine, paths, theirs, keys)
     # Another's key stays as it is, also one that this very host has, such as a cluster's fencing:
     # to register would overwrite it.
     if theirs is None or ours or by_force:
@@ -89,16 +91,16 @@ def give_back(machine: Machine, origin: PurePosixPath) -> bool:
     is not reserved either."""
     if devices.type_of(machine, origin) != "device":
         return False
-    paths, mine = origins.paths(machine, origin), key(machine)
+    paths, keys = origins.paths(machine, origin), _keys(machine)
     try:
         theirs = _holder(machine, paths)
     except PrerequisiteMissingError:
         return False  # then it was never reserved
-    if theirs is not None and _is_ours(machine, paths, theirs, mine):
-        return _let_go(machine, paths, mine)
+    if theirs is not None and _is_ours(machine, paths, theirs, keys):
+        return _let_go(machine, paths, keys.mine)
     # Whoever has it or takes it next does not expect that this host writes.
-    for key_ in {mine, _former_key(machine)}:
-        _unregister(machine, paths, key_)
+    for one in dict.fromkeys((keys.mine, keys.former)):
+        _unregister(machine, paths, one)
     return False
 
 
@@ -110,7 +112,8 @@ def is_held(machine: Machine, origin: PurePosixPath) -> bool:
         holder = _holder(machine, origins.paths(machine, origin))
     except PrerequisiteMissingError:
         return False
-    return holder in (key(machine), _former_key(machine))
+    keys = _keys(machine)
+    return holder in (keys.mine, keys.former)
 
 
 def for_new_path(machine: Machine, origin: PurePosixPath) -> str | None:
@@ -134,26 +137,34 @@ def for_new_path(machine: Machine, origin: PurePosixPath) -> str | None:
 def key(machine: Machine) -> str:
     """This host's reservation key: 64 bits, the same as long as its root disk is in its computer.
     That of a clone is another, where the firmware tells the two apart."""
-    hardware = owner.hardware_id(machine)[:16] or "0"
-    return f"{int(_former_key(machine), 16) ^ int(hardware, 16):#x}"
+    return _keys(machine).mine
 
 
-def _former_key(machine: Machine) -> str:
-    """What earlier versions registered, and what is left where the firmware tells nothing: clones
-    have that in common."""
-    return f"{int(owner.host_id(machine)[:16], 16):#x}"
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """Of this host. ``former``: what earlier versions registered, and what is left where the
+    firmware tells nothing: clones have that in common."""
+
+    mine: str
+    former: str
 
 
-def _is_ours(machine: Machine, paths: Sequence[PurePosixPath], theirs: str, mine: str) -> bool:
-    """Whether this host holds the reservation, whose key becomes ``mine`` then.
+def _keys(machine: Machine) -> _Keys:
+    former = int(owner.host_id(machine)[:16], 16)
+    hardware = int(owner.hardware_id(machine)[:16] or "0", 16)
+    return _Keys(f"{former ^ hardware:#x}", f"{former:#x}")
+
+
+def _is_ours(machine: Machine, paths: Sequence[PurePosixPath], theirs: str, keys: _Keys) -> bool:
+    """Whether this host holds the reservation, whose key becomes its own then.
 
     A key that a clone may have, too, is ours where the storage lets us change it: it does so for
     the path alone that registered the key (SPC-4, 5.13.7).
     """
-    former = _former_key(machine)
-    if theirs == mine != former:
+    mine = keys.mine
+    if theirs == mine != keys.former:
         return True
-    if theirs not in (mine, former):
+    if theirs not in (mine, keys.former):
         return False
     change = ("--out", "--register", f"--param-rk={theirs}", f"--param-sark={mine}")
     changed = [_persist(machine, path, *change).rc == 0 for path in paths]
