@@ -20,7 +20,7 @@ from hotset.cachelayer.stats.sampler import Window
 from hotset.harness.databases.postgres.client import PostgresDatabase
 from hotset.harness.experiment import timed
 from hotset.harness.experiment.file.spec import Spec, SpecError, read
-from hotset.harness.experiment.preparation import Second, is_level, prepare, sessions_ended
+from hotset.harness.experiment.preparation import OnProbe, Second, is_level, prepare, sessions_ended
 from hotset.harness.terminal.progress import Reporter
 from hotset.reports.model.windows import Preparation
 from hotset.tpcc.window.record import RunFailed
@@ -132,21 +132,32 @@ def device(folder: Path, rates: list[int]) -> Iterator[KernelDevice]:
         thread.join()
 
 
+def prepared(
+    database: PostgresDatabase,
+    origin: KernelDevice,
+    wanted: Spec,
+    on_probe: OnProbe,
+    buffers: int = 0,
+) -> Preparation:
+    """Of a server that runs."""
+    site: Any = SimpleNamespace(spec=wanted, machine=Local(), report=Reporter(quiet=True))
+    server = SimpleNamespace(database=lambda _: database)
+    placed: Any = SimpleNamespace(server=server, devices=(origin,), tier=None)
+    run = timed.of(wanted)
+    assert run is not None
+    return prepare(site, placed, run, buffers, 1, on_probe)
+
+
 class Prepared:
-    """A preparation on a server that runs, and what its probe said."""
+    """A preparation, and what its probe said."""
 
     def __init__(
         self, database: PostgresDatabase, origin: KernelDevice, wanted: Spec, buffers: int = 0
     ) -> None:
         self.probes: list[tuple[Window, float]] = []
-        site: Any = SimpleNamespace(spec=wanted, machine=Local(), report=Reporter(quiet=True))
-        server = SimpleNamespace(database=lambda _: database)
-        placed: Any = SimpleNamespace(server=server, devices=(origin,), tier=None)
-        run = timed.of(wanted)
-        assert run is not None
         begun = time.monotonic()
-        self.record: Preparation = prepare(
-            site, placed, run, buffers, 1, lambda *probe: self.probes.append(probe)
+        self.record = prepared(
+            database, origin, wanted, lambda *probe: self.probes.append(probe), buffers
         )
         self.took = time.monotonic() - begun
 
@@ -203,14 +214,9 @@ def test_a_probe_that_refuses_ends_the_load(database: PostgresDatabase, tmp_path
 
     wanted = spec("warmup.probe_s=1", "warmup.probe_max_s=60")
     with device(tmp_path, [50_000]) as origin:
-        site: Any = SimpleNamespace(spec=wanted, machine=Local(), report=Reporter(quiet=True))
-        server = SimpleNamespace(database=lambda _: database)
-        placed: Any = SimpleNamespace(server=server, devices=(origin,), tier=None)
-        run = timed.of(wanted)
-        assert run is not None
         begun = time.monotonic()
         with pytest.raises(RefusedError):
-            prepare(site, placed, run, 0, 1, refuse)
+            prepared(database, origin, wanted, refuse)
     assert time.monotonic() - begun < 20
 
 

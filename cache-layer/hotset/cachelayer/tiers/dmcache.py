@@ -46,11 +46,11 @@ _THRESHOLD_BLOCKS = 8
 _FASTER = 2**24
 """A ``migration_threshold`` (in sectors) that holds no write-back back."""
 _CLEAN_SHUTDOWN = 1
+"""A bit of the superblock's flags (``superblock_flag_bits``, drivers/md/dm-cache-metadata.c): the
+kernel wrote its dirty bits out. Without it they are from an earlier time and mean nothing."""
 _SUPERBLOCK_WORDS, _FLAGS, _FORMAT = 11, 1, 10
 """Of 32 bits: csum, flags, blocknr, uuid, magic, version (``cache_disk_superblock`` in
 drivers/md/dm-cache-metadata.c)."""
-"""A bit of the superblock's flags (``superblock_flag_bits``, drivers/md/dm-cache-metadata.c): the
-kernel wrote its dirty bits out. Without it they are from an earlier time and mean nothing."""
 ARCHIVE = PurePosixPath("/var/lib/hotset/archive")
 _ARCHIVE_KEEP = 5
 _STAMP_GLOB = f"{'[0-9]' * 8}-{'[0-9]' * 6}"

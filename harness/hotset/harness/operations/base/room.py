@@ -131,9 +131,13 @@ def makes_files(name: str, values: Mapping[str, Any]) -> bool:
 
 def _written_to(values: Mapping[str, Any]) -> list[Path]:
     """Folders that an operation with these values writes to."""
+    return [data_dir(), cache_dir(), state_dir(), *_named(values)]
+
+
+def _named(values: Mapping[str, Any]) -> list[Path]:
+    """Those of them that whoever asks names."""
     folder, output = values.get("folder"), values.get("output")
-    named = [*([Path(folder)] if folder else []), *([Path(output).parent] if output else [])]
-    return [data_dir(), cache_dir(), state_dir(), *named]
+    return [*([Path(folder)] if folder else []), *([Path(output).parent] if output else [])]
 
 
 def require(fields: Mapping[str, FieldInfo], values: Mapping[str, Any]) -> None:
@@ -147,7 +151,7 @@ def require(fields: Mapping[str, FieldInfo], values: Mapping[str, Any]) -> None:
         for one in field.metadata
         if isinstance(one, Makes)
     }
-    size, named = sum(wanted.values()), _written_to(values)[3:]
+    size, named = sum(wanted.values()), _named(values)
     for folder in named:
         _require(folder, size, "size" if size else None)
     size = 0 if named else size
