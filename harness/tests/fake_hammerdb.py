@@ -97,6 +97,7 @@ def play_timed(record: Record, script: str) -> None:
     for _ in range(errors):
         user(record, 3, "New Order Procedure Error set RAISEERROR for Details", recorded=False)
     counter(record, 37590)
+    time.sleep(0.2)  # a window with a length
     user(record, 1, "Test complete, Taking end Transaction Count.")
     result = "TEST RESULT : System achieved 16115 NOPM from 37590 PostgreSQL TPM"
     for _ in range({"no-result": 0, "two-results": 2}.get(PLAY, 1)):
