@@ -166,6 +166,26 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
     assert wait_until(lambda: lun.leads_to() in shown, 30)
 
 
+@pytest.mark.parametrize("lun", [True], ids=["partition"], indirect=True)
+def test_a_path_that_udev_is_just_looking_at_is_hidden_as_well(lun: Lun) -> None:
+    """Whoever writes to the whole disk has udev look for its partitions anew: an old path is a new
+    one for a moment."""
+    machine, slow = lun.machine, "/run/udev/rules.d/61-slow.rules"
+    lun.create("oltp", lun.origin)
+    card, disk = cache_device.find(machine, "oltp")
+    lifecycle.deactivate(machine, card, disk, print)
+    udev.show_origin(machine, disk)
+    assert lun.leads_to() != ""
+    kernel = PurePosixPath(lun.path(1)).name
+    rule = f'ACTION=="add", KERNEL=="{kernel}", PROGRAM="/bin/sleep 3"'
+    lun.sh(f"mkdir -p {PurePosixPath(slow).parent}; echo '{rule}' > {slow}; udevadm control -R")
+    lun.sh(f"blockdev --rereadpt {lun.paths[1]}")
+    udev.hide_origin(machine, disk)
+    lun.sh(f"rm {slow}; udevadm control -R")
+    assert lun.leads_to() == "", "by no path"
+    lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
+
+
 @pytest.mark.parametrize("lun", [False], ids=["disk"], indirect=True)
 def test_every_path_to_an_origin_may_write_and_no_other_host(lun: Lun) -> None:
     machine, said = lun.machine, list[str]()

@@ -47,6 +47,8 @@ _NO_LVM = 'ENV{ID_FS_TYPE}=="LVM2_member", ENV{ID_FS_TYPE}="hotset"'
 
 def prepare(machine: Machine, disk: Disk) -> None:
     """Have the rules for a disk's own devices; before the first of them is made."""
+    if not _is_here(machine):
+        return
     if disk.kind == "userspace":
         _write(machine, _LOOPS, _LOOP_RULES)
         return
@@ -57,8 +59,11 @@ def prepare(machine: Machine, disk: Disk) -> None:
 def hide_origin(machine: Machine, disk: Disk) -> None:
     """Take the origin's file-system UUID and label from it and from every path to it, whether a
     multipath device has that path or not: they are to lead to the accelerated device, or nowhere
-    while that is down."""
-    if not disk.origin.is_relative_to("/dev"):
+    while that is down.
+
+    :raises CommandError: udev does not come to an end, so that nobody knows what it still links.
+    """
+    if not disk.origin.is_relative_to("/dev") or not _is_here(machine):
         return  # a file, which udev does not know
     shown = identity.shown(machine, disk.origin)
     paths = _paths(shown)
@@ -72,10 +77,15 @@ def hide_origin(machine: Machine, disk: Disk) -> None:
         run = f"RUN+=\"/bin/sh -c '{join.replace('$', '$$')}' hotset-path $devnode\""
         rules += "".join(f'ACTION=="add", SUBSYSTEM=="block", {match}, {run}\n' for match in paths)
     head = f"# Written by hotset: {disk.origin} is used through {disk.device} alone.\n"
-    if _write(machine, origin_rules(disk.name), head + rules):
-        # Of before: LVM had looked at it by then.
-        machine.run(["rm", "-f", str(FOLDER / f"99-hotset-{disk.name}.rules")])
-        _again(machine, disk)
+    _write(machine, origin_rules(disk.name), head + rules)
+    # Of before: LVM had looked at it by then.
+    machine.run(["rm", "-f", str(FOLDER / f"99-hotset-{disk.name}.rules")])
+    # Rules that were there already are applied as well: whoever wrote them may have been cut short
+    # here. A path that udev is just looking at still gets the links of before, and is found only
+    # once that has ended.
+    _settle(machine, check=True)
+    _again(machine, disk)
+    _settle(machine, check=True)
 
 
 def _named(machine: Machine, origin: PurePosixPath) -> list[str]:
@@ -111,6 +121,7 @@ def show_origin(machine: Machine, disk: Disk) -> None:
         machine.run(["rm", "-f", str(origin_rules(disk.name))])
         _udevadm(machine, "control", "--reload")
         _again(machine, disk)
+        _settle(machine)
 
 
 def forget(machine: Machine, inventory: Inventory) -> None:
@@ -137,16 +148,15 @@ def origin_rules(disk: str) -> PurePosixPath:
     return FOLDER / f"65-hotset-{disk}.rules"
 
 
-def _write(machine: Machine, path: PurePosixPath, text: str) -> bool:
-    """Returns whether that changes something."""
-    # Without udev there is nobody to keep away.
-    if machine.run(["test", "-d", str(FOLDER)], check=False).rc:
-        return False
-    if machine.run(["cat", str(path)], check=False).stdout == text:
-        return False
-    machine.replace(text, path)
-    _udevadm(machine, "control", "--reload")
-    return True
+def _is_here(machine: Machine) -> bool:
+    """Without udev there is nobody to keep away."""
+    return machine.run(["test", "-d", str(FOLDER)], check=False).rc == 0
+
+
+def _write(machine: Machine, path: PurePosixPath, text: str) -> None:
+    if machine.run(["cat", str(path)], check=False).stdout != text:
+        machine.replace(text, path)
+        _udevadm(machine, "control", "--reload")
 
 
 def _again(machine: Machine, disk: Disk) -> None:
@@ -158,10 +168,14 @@ def _again(machine: Machine, disk: Disk) -> None:
         keys = ("ID_WWN_WITH_EXTENSION", "ID_WWN")
         names = [f"--property-match={key}={wwn}" for key in keys]
         _udevadm(machine, *trigger, "--subsystem-match=block", *names)
-    _udevadm(machine, "settle", "--timeout=10")
 
 
-def _udevadm(machine: Machine, *words: str) -> None:
+def _settle(machine: Machine, check: bool = False) -> None:
+    """Wait until udev has looked at all that came and changed."""
+    _udevadm(machine, "settle", "--timeout=60", check=check)
+
+
+def _udevadm(machine: Machine, *words: str, check: bool = False) -> None:
     # Where it is not installed nobody makes links by UUID either.
     with suppress(PrerequisiteMissingError):
-        machine.run(["udevadm", *words], check=False)
+        machine.run(["udevadm", *words], check=check)
