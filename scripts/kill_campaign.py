@@ -1,6 +1,6 @@
 """Kills every verb of a tier's life at each of its steps and compares every file afterwards.
 
-    python scripts/kills.py [--kind dm-cache] [--verb detach] [--ending kill] [--every 1]
+    python scripts/kill_campaign.py [--kind dm-cache] [--verb detach] [--ending kill] [--every 1]
         [--writers]
 
 The ending is `kill`, `reboot` or `power cut`, all after a step, or `kill within` or `power cut
