@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -169,6 +170,26 @@ def test_failures_are_counted_by_cause_and_end_the_run_when_there_are_many(sql: 
     done = sql(*given, "--max-errors", "2", "--duration", "60")
     refused(done, 4, "transactions failed, more than the 2 allowed: bad.sql:3: error 22012")
     assert "partial: " in done.out or "TPS" not in done.out
+
+
+def test_a_servers_limit_that_ends_statements_is_named(sql: Sql) -> None:
+    with closing(sql.database.session()) as session:
+        session.script("ALTER ROLE tester SET statement_timeout = 100")
+    try:
+        script = sql.write("slow.sql", "SELECT pg_sleep(1);\n")
+        done = sql(
+            "--script", script, *SHORT, "--max-errors", "1000000", "-o", str(sql.folder / "r")
+        )
+    finally:
+        lifted = replace(sql.database, more=(("options", "-c statement_timeout=0"),))
+        with closing(lifted.session()) as session:
+            session.script("ALTER ROLE tester RESET statement_timeout")
+    refused(done, 4, "slow: none of")
+    (warning,) = json.loads((sql.folder / "r").read_text())["warnings"]
+    assert warning["code"] == "STATEMENT_TIMEOUT"
+    whose = "statement_timeout is 100 ms, by the role's settings (ALTER ROLE): lift it"
+    assert whose in warning["text"]
+    assert f"STATEMENT_TIMEOUT: {warning['text']}" in " ".join(done.out.split())
 
 
 def test_a_script_that_fails_too_often_fails_the_run(sql: Sql) -> None:

@@ -11,9 +11,12 @@ from rich.console import Console
 from hotset.harness.benchmarks import tpcc as workload
 from hotset.harness.benchmarks import tpcc_metrics
 from hotset.harness.benchmarks.tpcc import Outcome
+from hotset.harness.benchmarks.window import Warned
 from hotset.harness.operations.benchmarks.tpcc import RunOutcome
 from hotset.harness.terminal.progress import Reporter
+from hotset.tpcc.window.plans import Flip
 from hotset.tpcc.window.record import KindResult, Latency, RunOptions, RunResult
+from hotset.tpcc.window.steady import Steadiness
 
 NO_LATENCY = Latency(*[None] * 8, histogram=None)
 KIND = KindResult(0, 0, {}, {}, NO_LATENCY)
@@ -47,6 +50,31 @@ def test_a_window_without_a_transaction_is_shown_in_every_form(windows: int) -> 
     assert RunOutcome.record().model_validate(found.document())
     assert "p95 was not measured" in str(found.failure())
     assert "0" in str(found.figures())
+
+
+@pytest.mark.parametrize("windows", [1, 2])
+def test_what_makes_a_run_doubtful_is_in_its_json_as_people_read_it(windows: int) -> None:
+    flat = Steadiness("all", "tpm", [100.0, 130.0, 90.0, 100.0, 110.0], 0.1, 0.1, 3, None)
+    known = Steadiness(
+        "stock_level", "latency_ms", [1.9, 2.0, 2.1, 51.0, 50.0], 0.9, 0.9, 72, False
+    )
+    doubtful = Outcome(
+        replace(STOOD_STILL, steadiness=[flat, known]),
+        flips=(Flip("stock_level", "slev", "an index scan", "a scan", None),),
+        warned=(Warned("NARROW_COUNTERS", "loaded by an earlier hotset"),),
+    )
+    found, screen = RunOutcome((doubtful,) * windows), io.StringIO()
+    found.show(Console(file=screen, width=500))
+    document = found.document()
+    assert RunOutcome.record().model_validate(document)
+    runs = document["curve"]["points"] if windows > 1 else [document]
+    for run in runs:
+        codes = [one["code"] for one in run["warnings"]]
+        assert codes == ["NOT_STEADY", "STEADINESS_UNKNOWN", "NARROW_COUNTERS", "PLAN_CHANGED"]
+        shown = run["warnings"] if windows == 1 else run["warnings"][2:]
+        for one in shown:
+            with_users = "" if windows == 1 else " with 2 users"
+            assert f"{one['code']}{with_users}: {one['text']}" in screen.getvalue()
 
 
 def test_a_curve_without_any_result_is_shown() -> None:

@@ -92,6 +92,13 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
         """With what is to be checked after a complete run."""
         return outcome
 
+    def warned(self, outcome: AnyOutcome, database: SqlDatabase) -> AnyOutcome:
+        """With what makes its values doubtful, which the database tells once a run has ended."""
+        if outcome.result is None:
+            return outcome
+        found = window.limit_of(database, outcome.result)
+        return replace(outcome, warned=(*outcome.warned, *found))
+
     def run(self, database: SqlDatabase, options: Options) -> AnyOutcome:
         """One window; a run that fails leaves what it measured until then."""
         try:

@@ -132,6 +132,13 @@ class Runs(runs.Runs[RunOptions, Outcome]):
             return outcome
         return replace(outcome, conditions=tuple(check(database, self._report, self._numbers)))
 
+    def warned(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
+        """Also of counters that will be full."""
+        narrow = narrow_counters(database)
+        if narrow:
+            outcome = replace(outcome, warned=(window.Warned("NARROW_COUNTERS", narrow),))
+        return super().warned(outcome, database)
+
     def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
         """With the plans that changed."""
         require_driver(database, "hotset")
@@ -151,6 +158,10 @@ class HammerdbRuns(Runs):
 
     def __init__(self, report: Reporter, *, check: bool = False) -> None:
         super().__init__(report, check=check, numbers=HAMMERDB_KEEPS)
+
+    def warned(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
+        """HammerDB's counters are its own."""
+        return super(Runs, self).warned(outcome, database)
 
     def require_options(self, options: RunOptions, *, until_steady: bool, find_rate: bool) -> None:
         if until_steady:

@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from hotset.reports.model.schema import SCHEMA_VERSION
-from hotset.reports.model.words import plural
 from hotset.reports.render.plain import csv_text
 from hotset.tpcc.data.consistency import ConditionResult
 from hotset.tpcc.window.plans import Flip
@@ -19,6 +18,7 @@ from hotset.tpcc.window.record import RunResult, Second
 
 from . import window_report
 from .tpcc import Outcome
+from .window import Warned
 
 
 def document(points: Sequence[Outcome]) -> dict[str, Any]:
@@ -49,6 +49,7 @@ def _run(outcome: Outcome) -> dict[str, Any]:
         "time": outcome.time_use and window_report.time_document(outcome.time_use),
         "sampled": outcome.server and window_report.server_document(outcome.server),
         "plan_changes": [asdict(one) for one in outcome.flips],
+        "warnings": [asdict(one) for one in _warnings(outcome)],
     }
 
 
@@ -83,15 +84,10 @@ def table(points: Sequence[Outcome]) -> RenderableType:
     if len(points) == 1:
         return Group(_run_table(points[0]), *_conditions(points[0]))
     verdicts = window_report.curve_verdicts(points)
-    changed = [
-        Text(f"PLAN_CHANGED with {plural(outcome.result.options.users, 'user')}: {_flip(one)}")
-        for outcome in points
-        if outcome.result is not None
-        for one in outcome.flips
-    ]
+    warned = window_report.curve_warnings(points, _warnings)
     return Group(
         window_report.curve_table(points, _nopm, "NOPM"),
-        *changed,
+        *warned,
         *verdicts,
         *_conditions(points[-1]),
     )
@@ -125,17 +121,22 @@ def _run_table(outcome: Outcome) -> RenderableType:
             window_report.by_kind(outcome.result, _shown),
             window_report.latencies(outcome.result, _shown),
             *window_report.causes(outcome.result),
-            *window_report.steadiness(outcome.result),
             *_age(outcome.result),
             _workload(outcome.result),
         ]
-    parts += [Text(f"PLAN_CHANGED: {_flip(one)}", style="yellow") for one in outcome.flips]
+    parts += window_report.warning_lines(_warnings(outcome))
     if outcome.time_use is not None and outcome.result is not None:
         parts += window_report.time_text(outcome.time_use, outcome.result.tpm)
     if outcome.server is not None:
         parts += window_report.server_text(outcome.server)
     parts += [Text(str(verdict)) for verdict in outcome.verdicts]
     return Group(*parts)
+
+
+def _warnings(outcome: Outcome) -> list[Warned]:
+    """Also of plans that changed."""
+    changed = [Warned("PLAN_CHANGED", _flip(one)) for one in outcome.flips]
+    return [*window_report.warnings(outcome), *changed]
 
 
 def _conditions(outcome: Outcome) -> list[Text]:

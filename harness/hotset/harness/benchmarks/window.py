@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from hotset.cachelayer.common.errors import RequestError
 from hotset.reports.model.windows import ServerIo, TimeUse
+from hotset.tpcc.database import DatabaseError
 from hotset.tpcc.window import search, steady
 from hotset.tpcc.window.record import Latency, RunFailed, WindowOptions, WindowResult
 from hotset.tpcc.window.search import FoundRate
@@ -18,7 +19,7 @@ from hotset.tpcc.window.steady import Steadiness
 
 from .. import thresholds
 from ..databases.connect import SqlDatabase
-from ..databases.postgres import copies
+from ..databases.postgres import copies, limits
 from ..databases.postgres.client import PostgresDatabase
 from ..databases.time_use import TimeSampler
 from ..errors import Interrupted, ThresholdError, foreseen, interrupted_by
@@ -43,10 +44,21 @@ class WindowTime:
 
 
 @dataclass(frozen=True, slots=True)
+class Warned:
+    """What makes a run's values doubtful.
+
+    :ivar code: the same whatever the values: ``NOT_STEADY``, ``STATEMENT_TIMEOUT``.
+    """
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome(Generic[Result]):
     """A run as it is printed and written: the window (what there is of it), why it failed, what the
-    thresholds came to, where the users' time went, what the server did; after a search for a rate
-    the window at the highest one that held, and the search."""
+    thresholds came to, where the users' time went, what the server did, what its database is to be
+    warned of; after a search for a rate the window at the highest one that held, and the search."""
 
     result: Result | None
     cause: str | None = None
@@ -54,6 +66,7 @@ class Outcome(Generic[Result]):
     found: FoundRate[Result] | None = None
     time_use: WindowTime | None = None
     server: ServerUse | None = None
+    warned: tuple[Warned, ...] = ()
 
     @property
     def is_partial(self) -> bool:
@@ -107,6 +120,25 @@ def seen(outcome: AnyOutcome, watch: Watch) -> AnyOutcome:
     if outcome.result is None:
         return outcome
     return replace(outcome, server=watch(outcome.result))
+
+
+def limit_of(database: SqlDatabase, result: WindowResult) -> list[Warned]:
+    """The server's own limit of time for a statement, where statements of a run were cancelled."""
+    cancelled = sum(
+        count
+        for kind in result.kinds.values()
+        for cause, count in kind.failed.items()
+        if f"error {limits.CANCELLED}" in cause
+    )
+    if not cancelled or not isinstance(database, PostgresDatabase):
+        return []
+    try:
+        limit = database.statement_limit()
+    except DatabaseError:
+        return []
+    if not limit.limit_ms:
+        return []
+    return [Warned("STATEMENT_TIMEOUT", f"the server cancelled {cancelled:,} statements: {limit}")]
 
 
 def with_reads(result: Result, reads: Sequence[float] | None) -> Result:

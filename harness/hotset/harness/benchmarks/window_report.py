@@ -23,9 +23,10 @@ from hotset.tpcc.window.search import FoundRate
 
 from ..thresholds import Case, junit
 from .server import ServerUse
-from .window import Outcome, Result, WindowTime
+from .window import Outcome, Result, Warned, WindowTime
 
 _DIGITS = 2
+_OF_STEADINESS = ("NOT_STEADY", "STEADINESS_UNKNOWN")
 COUNTS = ("committed", "rolled back", "retries", "failed")
 _LATENCIES = ("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max")
 
@@ -88,6 +89,23 @@ def curve_table(points: Points[Result], rate: Rate[Result], unit: str) -> Render
         users, shown = f"{result.options.users}", f"{rate(result):,.0f}"
         found.add_row(users, shown, *milliseconds, failed, bar, _most_time(outcome))
     return Group(found, Text(curve.sentence(drawn, unit), style="bold"))
+
+
+def curve_warnings(
+    points: Points[Result], warnings: Callable[[Any], Sequence[Warned]]
+) -> list[Text]:
+    """Each number of users', but for steadiness, which the JSON has: a curve's windows are mostly
+    too short to tell."""
+    return [
+        Text(
+            f"{one.code} with {plural(outcome.result.options.users, 'user')}: {one.text}",
+            style="yellow",
+        )
+        for outcome in points
+        if outcome.result is not None
+        for one in warnings(outcome)
+        if one.code not in _OF_STEADINESS
+    ]
 
 
 def curve_verdicts(points: Points[Result]) -> list[Text]:
@@ -184,14 +202,20 @@ def latencies(result: WindowResult, shown: Callable[[str], str] = str) -> Table:
     return table
 
 
-def steadiness(result: WindowResult) -> list[Text]:
-    """What was not steady, or cannot be told to be."""
-    named = [("NOT_STEADY", one) for one in result.not_steady]
-    named += [("STEADINESS_UNKNOWN", one) for one in result.not_known]
-    return [
-        Text(f"{code}: {unsteadiness(Steadiness(**asdict(one)))}", style="yellow")
-        for code, one in named
-    ]
+def warnings(outcome: Outcome[Result]) -> list[Warned]:
+    """What makes its values doubtful: what was not steady or cannot be told to be, and what its
+    database is to be warned of."""
+    named = []
+    if (result := outcome.result) is not None:
+        named += [("NOT_STEADY", one) for one in result.not_steady]
+        named += [("STEADINESS_UNKNOWN", one) for one in result.not_known]
+    steady = [Warned(code, unsteadiness(Steadiness(**asdict(one)))) for code, one in named]
+    return [*steady, *outcome.warned]
+
+
+def warning_lines(warnings: Iterable[Warned]) -> list[Text]:
+    """As people read them."""
+    return [Text(f"{one.code}: {one.text}", style="yellow") for one in warnings]
 
 
 def time_text(time: WindowTime, tpm: float) -> list[Text]:

@@ -59,6 +59,7 @@ def _run(outcome: Outcome) -> dict[str, Any]:
         "find_rate": outcome.found and window_report.search_document(outcome.found),
         "time": outcome.time_use and window_report.time_document(outcome.time_use),
         "sampled": outcome.server and window_report.server_document(outcome.server),
+        "warnings": [asdict(one) for one in window_report.warnings(outcome)],
     }
 
 
@@ -82,7 +83,8 @@ def table(points: Sequence[Outcome]) -> RenderableType:
     if len(points) == 1:
         return _run_table(points[0])
     drawn = window_report.curve_table(points, _tps, "TPS")
-    return Group(drawn, *window_report.curve_verdicts(points))
+    warned = window_report.curve_warnings(points, window_report.warnings)
+    return Group(drawn, *warned, *window_report.curve_verdicts(points))
 
 
 def _run_table(outcome: Outcome) -> RenderableType:
@@ -97,8 +99,8 @@ def _run_table(outcome: Outcome) -> RenderableType:
             window_report.by_kind(result, counts=("committed", "failed")),
             window_report.latencies(result),
             *window_report.causes(result),
-            *window_report.steadiness(result),
         ]
+    parts += window_report.warning_lines(window_report.warnings(outcome))
     if outcome.time_use is not None and outcome.result is not None:
         parts += window_report.time_text(outcome.time_use, outcome.result.tpm)
     if outcome.server is not None:

@@ -5,6 +5,7 @@ settings, how arguments travel, and what each SQLSTATE means to a benchmark.
 """
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ from hotset.tpcc.database import (
     ServerGone,
     Value,
 )
+
+from . import limits
 
 INTENDED_ROLLBACK = "HS241"
 """The SQLSTATE that neword.sql raises for the unused item of clause 2.4.1.4."""
@@ -69,9 +72,15 @@ class PostgresDatabase:
     def session(self) -> "PostgresSession":
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""
         try:
-            return PostgresSession(self.connect(_SETTINGS))
+            connection = self.connect(_SETTINGS)
+            return PostgresSession(connection, limits.of(connection))
         except psycopg.Error as error:
             raise CannotConnect(self.refusal(error)) from None
+
+    def statement_limit(self) -> limits.StatementLimit:
+        """What the server's own limit of time for a statement is. Raises CannotConnect."""
+        with closing(self.session()) as session:
+            return session.limit
 
     def connect(self, settings: str) -> psycopg.Connection:
         """A bare connection in autocommit, on which `settings`, statements, have been run: as
@@ -140,8 +149,10 @@ def _library() -> str:
 class PostgresSession:
     """One connection, in autocommit: each statement or call is a transaction of its own."""
 
-    def __init__(self, connection: psycopg.Connection) -> None:
+    def __init__(self, connection: psycopg.Connection, limit: limits.StatementLimit) -> None:
+        """:param limit: of its own server, to be named where it ends a statement."""
         self._connection = connection
+        self.limit = limit
 
     def is_pooled(self) -> bool:
         """See `PostgresDatabase.is_pooled`."""
@@ -190,12 +201,13 @@ class PostgresSession:
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Turn psycopg's errors into the three that the benchmark knows."""
+        started = time.monotonic()
         try:
             yield
         except psycopg.Error as error:
-            raise meaning(
-                error.sqlstate, one_line(error), broken=self._connection.broken
-            ) from error
+            seconds = time.monotonic() - started
+            said = self.limit.named(one_line(error), error.sqlstate, seconds)
+            raise meaning(error.sqlstate, said, broken=self._connection.broken) from error
 
 
 def meaning(state: str | None, message: str, *, broken: bool) -> DatabaseError:

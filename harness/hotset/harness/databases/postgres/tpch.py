@@ -22,6 +22,7 @@ from psycopg import sql
 
 from hotset.tpch.database import CannotConnect, DatabaseError, Refused, Row, ServerGone, TimedOut
 
+from . import limits
 from .client import PostgresDatabase, is_gone, one_line
 
 _SETTINGS = "SET work_mem = '64MB'; SET maintenance_work_mem = '256MB'; SET jit = off"
@@ -45,18 +46,21 @@ class PostgresTpch:
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""
         try:
             connection = self.where.connect(_SETTINGS)
+            limit = limits.of(connection)
         except psycopg.Error as error:
             raise CannotConnect(self.where.refusal(error)) from None
         with suppress(psycopg.Error):  # servers on some platforms cannot
             connection.execute(_NOTICE_LOST_CLIENT)
-        return PostgresTpchSession(connection)
+        return PostgresTpchSession(connection, limit)
 
 
 class PostgresTpchSession:
     """One connection, in autocommit. Ctrl-C in a call cancels the statement: psycopg does that."""
 
-    def __init__(self, connection: psycopg.Connection) -> None:
+    def __init__(self, connection: psycopg.Connection, limit: limits.StatementLimit) -> None:
+        """:param limit: of its own server, to be named where it ends a statement."""
         self._connection = connection
+        self._own_limit = limit
         self._timeout_s: float | None = None
 
     def script(self, sql: str) -> None:
@@ -105,16 +109,20 @@ class PostgresTpchSession:
             limit_ms = 0 if timeout_s is None else max(1, round(timeout_s * 1000))
             self._connection.execute(f"SET statement_timeout = {limit_ms}".encode())
             self._timeout_s = timeout_s
+            self._own_limit = limits.NONE
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Turn psycopg's errors into those that TPC-H knows."""
+        started = time.monotonic()
         try:
             yield
         except psycopg.Error as error:
-            raise _meaning(error, broken=self._connection.broken) from error
+            seconds = time.monotonic() - started
+            said = self._own_limit.named(one_line(error), error.sqlstate, seconds)
+            raise _meaning(error, said, broken=self._connection.broken) from error
 
 
-def _meaning(error: psycopg.Error, *, broken: bool) -> DatabaseError:
+def _meaning(error: psycopg.Error, said: str, *, broken: bool) -> DatabaseError:
     kind = ServerGone if is_gone(error.sqlstate, broken=broken) else Refused
-    return kind(one_line(error))
+    return kind(said)

@@ -60,6 +60,11 @@ def thresholds() -> Any:  # noqa: ANN401 - a type
     return several("ThresholdVerdict", threshold=str, measured=float | None, met=bool)
 
 
+def warnings() -> Any:  # noqa: ANN401 - a type
+    """What makes the values of a run doubtful."""
+    return several("RunWarning", code=str, text=str)
+
+
 def _made(
     name: str, parts: tuple[type, ...], others: Mapping[str, Any], optional: Mapping[str, Any]
 ) -> type[BaseModel]:

@@ -131,6 +131,7 @@ class RunOutcome(Windows):
             find_rate=dict[str, Any] | None,
             time=dict[str, Any] | None,
             sampled=dict[str, Any] | None,
+            warnings=records.warnings(),
             curve=dict[str, Any] | None,
         )
 

@@ -201,6 +201,7 @@ class RunOutcome(Windows):
             find_rate=dict[str, Any] | None,
             time=dict[str, Any] | None,
             sampled=dict[str, Any] | None,
+            warnings=records.warnings(),
             plan_changes=records.several("PlanChange", Flip),
             curve=dict[str, Any] | None,
         )

@@ -114,7 +114,8 @@ def measured(
             server.watched(there, context.report.say) as watch,
         ):
             for outcome in _each(request, runs, drive, database, options, context.report):
-                points.append(runs.judged(window.seen(outcome, watch), thresholds))
+                warned = runs.warned(window.seen(outcome, watch), database)
+                points.append(runs.judged(warned, thresholds))
                 _write(points, document, runs.suite, request, context)
     except BaseException as error:
         # What closes behind the last window may fail as well.
