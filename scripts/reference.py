@@ -436,7 +436,8 @@ def _paragraphs(text: str | None) -> str:
 
 
 def _line(text: str | None) -> str:
-    return " ".join((text or "").split()).replace("``", "`")
+    # A bracket is marked in texts for the command line: else it would begin a style.
+    return " ".join((text or "").split()).replace("``", "`").replace(r"\[", "[")
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:

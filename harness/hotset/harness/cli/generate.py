@@ -42,7 +42,7 @@ def command(found: Operation) -> Callable[..., None]:
     parameters = list(_parameters(found))
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
-    run.__doc__ = found.help
+    run.__doc__ = _plain(found.help)
     return run
 
 
@@ -168,7 +168,7 @@ def _info(name: str, field: FieldInfo, kind: FieldKind) -> Any:  # noqa: ANN401 
     metavar = own.metavar
     if metavar is None and kind.is_list and get_origin(kind.base) is Literal:
         metavar = f"[{'|'.join(get_args(kind.base))}]"
-    common: dict[str, Any] = {"help": field.description, "metavar": metavar}
+    common: dict[str, Any] = {"help": _plain(field.description or ""), "metavar": metavar}
     if kind.base in (int, float):
         common |= {"min": kind.limit("ge"), "max": kind.limit("le")}
     if own.argument:
@@ -178,6 +178,11 @@ def _info(name: str, field: FieldInfo, kind: FieldKind) -> Any:  # noqa: ANN401 
     if own.short:
         names.append(own.short)
     return typer.Option(*names, envvar=own.variable, **common)
+
+
+def _plain(text: str) -> str:
+    """As it is: typer takes what stands in brackets for a style, and leaves it out."""
+    return text.replace("[", r"\[")
 
 
 def _default(field: FieldInfo) -> Any:  # noqa: ANN401 - of the field's type
