@@ -6,8 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -16,6 +15,7 @@ import pytest
 
 from hotset.cachelayer.block import label
 from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.common.waiting import wait_until
 from hotset.cachelayer.hosts.base import put_text
 from hotset.cachelayer.provisioning import cache_device, lifecycle
 from hotset.cachelayer.provisioning import create as creation
@@ -32,6 +32,8 @@ BEHIND = 56 * 16
 """The first block of 64 KiB behind the file system of an origin."""
 SPARE = 512
 """A byte of the origin that no ext4 uses, and its fingerprint covers."""
+PATIENCE_S = 900
+"""For what comes to be by itself."""
 WAIT_S = 8
 """For how long a mount waits for its device."""
 
@@ -311,7 +313,7 @@ def test_an_engine_that_is_killed_or_hangs_is_back(shops: list[Shop]) -> None:
             states.append(lifecycle.inspect(machine.machine, *one.found).report.state)
             return machine.asked(engine, "NRestarts", "ActiveState") == back
 
-        wait_until(is_back)
+        assert wait_until(is_back, PATIENCE_S, 0.2)
         # One that hangs stands until the watchdog ends it.
         assert signal == "STOP" or "restarting" in states
         assert machine.asked(engine, "MainPID") != [pid]
@@ -325,16 +327,15 @@ def test_an_engine_that_is_killed_or_hangs_is_back(shops: list[Shop]) -> None:
     machine.sh(f"rm -r {drop_in}; systemctl daemon-reload")
 
 
-def wait_until(ready: Callable[[], bool], every_s: float = 0.2) -> None:
-    deadline = time.monotonic() + 900
-    while not ready():
-        assert time.monotonic() < deadline, "it does not come to be"
-        time.sleep(every_s)
-
-
 def timed(one: Shop) -> str:
     """The unit of its schedule, without its kind."""
     return f"hotset-warmup-{one.name}-timed"
+
+
+def await_run(machine: Server, unit: str, after: int) -> None:
+    """Wait until it has run since (:func:`ran_at`). To ask costs the machine, which has one
+    processor, as much as it takes from a warm-up."""
+    assert wait_until(lambda: ran_at(machine, unit) > after, PATIENCE_S, 3)
 
 
 def ran_at(server: Server, unit: str) -> int:
@@ -361,11 +362,10 @@ def test_a_warm_up_at_its_time_fills_the_cache(shops: list[Shop]) -> None:
         before = {unit: ran_at(machine, unit) for unit in units}
         # One after the other: while one runs, it has not ended.
         for unit in units:
-            # To ask costs the machine, which has one processor, as much as it takes from a warm-up.
-            wait_until(lambda unit=unit: ran_at(machine, unit) > before[unit], 3)  # type: ignore[misc]  # noqa: B023
+            await_run(machine, unit, after=before[unit])
     machine.sh(f"systemctl stop {' '.join(f'{unit}.timer' for unit in units)}")
     listed = "systemctl list-units --all --plain --no-legend 'hotset-warmup-*'"
-    wait_until(lambda: "activating" not in machine.sh(listed))
+    assert wait_until(lambda: "activating" not in machine.sh(listed), PATIENCE_S, 0.2)
     for one in warmed:
         assert one.read_misses() <= 0.05 * 33
     assert outcomes(machine) == {
@@ -415,7 +415,7 @@ def test_a_boot_waits_for_what_is_slow(shops: list[Shop]) -> None:
     for one, unit in ((shops[0], timed(shops[0])), (shops[2], f"hotset-warmup-{name}-boot")):
         assert one.is_mounted()
         mounted = int(machine.asked(one.mount, "ActiveEnterTimestampMonotonic")[0])
-        wait_until(lambda unit=unit: ran_at(machine, unit) > 0)  # type: ignore[misc]
+        await_run(machine, unit, after=0)
         assert int(machine.asked(f"{unit}.service", "ExecMainStartTimestampMonotonic")[0]) > mounted
     for one in shops:
         assert machine.sh(f"findmnt --noheadings --output SOURCE {one.folder}-log")

@@ -55,11 +55,7 @@ def repair(machine: Machine, card: Card, disk: Disk, say: Say, yes: bool = False
         raise TierRefusedError(
             f"{lost}. Writes that were only on the flash are lost, how many is not known: restore"
             " the database from a backup or check it",
-            Remedy(
-                f"get {disk.origin} back as it is",
-                "tier detach",
-                {"disk": disk.name, "flash_is_dead": True, "yes": True},
-            ),
+            _as_it_is(disk),
         ) from None
     say(words)
     say(
