@@ -5,9 +5,9 @@
 //! | known | same | as it is | as it is |
 //! | known | changed | empty | refused |
 //! | known | unknown | empty | as it is if nobody wrote since this computer started and no start lies between, else refused |
-//! | crash | no write in this boot, which is the next one | empty | as it is |
+//! | crash | no write in this boot, which is the next one, and the origin was there all the time | empty | as it is |
 //! | crash | written to in this boot | empty | refused |
-//! | crash | starts lie between, or nobody counted them | empty | refused |
+//! | crash | starts lie between, or nobody counted them, or the writes | empty | refused |
 //! | not known | | empty | refused |
 //!
 //! An origin of which nothing proves that it is the disk that was accelerated is as one that nobody
@@ -28,6 +28,8 @@ pub struct Facts {
     pub now: Seen,
     /// Starts of the computer between the record's and this one; None: nobody counted.
     pub between: Option<usize>,
+    /// Its origin went away in this boot and came back: what was written before is not counted.
+    pub came_back: bool,
 }
 
 /// Whether an origin is as it was.
@@ -74,6 +76,9 @@ pub struct Verdict {
 }
 
 type Found = (Answer, String);
+
+const UNCOUNTED: &str = "nobody knows whether it was written to since, as the kernel does not count \
+                         that (its queue/iostats is 0)";
 
 /// The decision. Nothing else decides it.
 pub fn decide(facts: &Facts) -> Verdict {
@@ -226,7 +231,7 @@ fn compare(before: &Seen, now: &Seen) -> Found {
             false => (Answer::Changed, WRITTEN.into()),
         };
     }
-    if now.written_in_this_boot {
+    if now.written_in_this_boot && !now.uncounted {
         return (
             Answer::Changed,
             "it was written to since this computer started".into(),
@@ -247,7 +252,8 @@ fn counted_on(before: &Seen, now: &Seen) -> bool {
         // A device that went away and came back counts from 0 again.
         _ => before.written > 0,
     };
-    same_boot(before, now) && same_device && now.written >= before.written
+    let counted = !before.uncounted && !now.uncounted;
+    same_boot(before, now) && same_device && counted && now.written >= before.written
 }
 
 /// A tier in write-back that ended without being taken down; `before`: its origin when it began.
@@ -264,6 +270,9 @@ fn crashed(before: &Seen, facts: &Facts) -> Found {
     if untouched {
         return same();
     }
+    if now.uncounted {
+        return (Answer::Unknown, UNCOUNTED.into());
+    }
     let words = "the tier ended by other hands, with the computer going on, and nobody knows \
                  whether it was written to since";
     (Answer::Unknown, words.into())
@@ -276,6 +285,14 @@ fn next_boot(before: &Seen, facts: &Facts) -> Found {
             Answer::Changed,
             "it was written to since this computer started".into(),
         );
+    }
+    if facts.now.uncounted {
+        return (Answer::Unknown, UNCOUNTED.into());
+    }
+    if facts.came_back {
+        let words = "it went away and came back since this computer started, and nobody knows \
+                     whether it was written to before";
+        return (Answer::Unknown, words.into());
     }
     match facts.between {
         _ if before.boot.is_empty() || before.boot == facts.now.boot => (

@@ -15,6 +15,7 @@ mod media;
 mod origin;
 mod run;
 mod structures;
+mod writes;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -158,6 +159,7 @@ impl Found {
             record: None,
             now: origin::Seen::not_known(),
             between: None,
+            came_back: false,
         })
     }
 
@@ -180,6 +182,7 @@ impl Found {
             record,
             now,
             between,
+            came_back: origin::came_back(&disk.name),
             ..afar
         })
     }

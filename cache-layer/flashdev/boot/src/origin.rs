@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::card::OriginId;
 use crate::media::{Medium, hex};
-use crate::structures;
+use crate::{structures, writes};
 
 const PIECE: usize = 1024 * 1024;
 /// The start of a boot is known to the second, and a clock may be set a little.
@@ -40,6 +40,8 @@ pub struct Seen {
     pub file: Option<FileTimes>,
     /// Whether somebody wrote to it since the computer started.
     pub written_in_this_boot: bool,
+    /// The kernel counts no writes to it, so the two above say nothing.
+    pub uncounted: bool,
 }
 
 /// What every write to a file changes, and what tells it from another.
@@ -106,10 +108,12 @@ pub fn counts(origin: &Path) -> Result<Seen> {
     };
     if about.file_type().is_block_device() {
         let at = sysfs(about.rdev());
-        seen.written = sectors_written(&at)?;
+        let writes = writes::to(Path::new(&at))?;
+        seen.written = writes.sectors;
+        seen.written_in_this_boot = writes.any;
+        seen.uncounted = writes.uncounted;
         let parent = format!("{at}/../diskseq");
         seen.diskseq = number(&format!("{at}/diskseq")).or_else(|| number(&parent));
-        seen.written_in_this_boot = seen.written > 0;
         return Ok(seen);
     }
     let nanoseconds = |s: i64, ns: i64| i128::from(s) * 1_000_000_000 + i128::from(ns);
@@ -126,17 +130,9 @@ pub fn counts(origin: &Path) -> Result<Seen> {
     Ok(seen)
 }
 
-/// What was written to or discarded on a device, sectors (Documentation/block/stat.rst).
-fn sectors_written(at: &str) -> Result<u64> {
-    let text = fs::read_to_string(format!("{at}/stat")).with_context(|| format!("{at}/stat"))?;
-    let figures: Vec<u64> = text
-        .split_whitespace()
-        .filter_map(|one| one.parse().ok())
-        .collect();
-    let Some(written) = figures.get(6) else {
-        bail!("{at}/stat says {text:?}")
-    };
-    Ok(written + figures.get(13).unwrap_or(&0))
+/// Whether a disk's origin went away since the computer started, as a rule of udev notes.
+pub fn came_back(disk: &str) -> bool {
+    Path::new("/run/hotset/away").join(disk).exists()
 }
 
 fn sysfs(device: u64) -> String {

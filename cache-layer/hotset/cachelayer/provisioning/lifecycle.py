@@ -170,7 +170,7 @@ def activate(
         elif was_restarting:
             # It was about to be started without a question.
             program.mark(machine, card, disk, "active")
-        _bring_up(machine, card, disk, tier, say)
+        _bring_up(machine, card, disk, tier, say, sure=flash_counts or was_restarting)
     say(f"{disk.device} is active")
 
 
@@ -207,7 +207,12 @@ def removed_unless_up(tier: KernelTier) -> Iterator[None]:
         raise
 
 
-def _bring_up(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say) -> None:
+def _bring_up(
+    machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say, *, sure: bool
+) -> None:
+    """:param sure: that the flash counts was put down just before this: where the kernel counts no
+    writes, nothing shows that nobody wrote since.
+    """
     kept = label.read_record(machine, card.flash, disk.record)
     try:
         with removed_unless_up(tier):
@@ -215,7 +220,8 @@ def _bring_up(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: S
             if verdict is None:
                 what = f"whether {disk.origin} was written to while the tier was down"
                 say(program.unchecked(what))
-            why_empty = verdict and _why_empty(card, disk, tier, verdict)
+            counts = sure and verdict is not None and verdict.reason == "conflict"
+            why_empty = verdict and not counts and _why_empty(card, disk, tier, verdict)
             if why_empty:
                 words = tier.empty()
                 say(f"the cache begins empty: {why_empty}")

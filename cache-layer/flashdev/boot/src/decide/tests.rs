@@ -28,6 +28,14 @@ fn file(boot: &str, changed: i128) -> Seen {
     }
 }
 
+/// Of a device whose writes the kernel does not count.
+fn uncounted(seen: Seen) -> Seen {
+    Seen {
+        uncounted: true,
+        ..seen
+    }
+}
+
 fn facts(writeback: bool, word: Word, before: Seen, now: Seen) -> Facts {
     Facts {
         phase: "ready".into(),
@@ -39,6 +47,7 @@ fn facts(writeback: bool, word: Word, before: Seen, now: Seen) -> Facts {
         }),
         now,
         between: Some(0),
+        came_back: false,
     }
 }
 
@@ -128,6 +137,30 @@ fn orderly() -> Vec<(&'static str, Seen, Seen, Answer)> {
             "came back, opaque",
             opaque(device("a", 7)),
             came_back(opaque(device("a", 0))),
+            Answer::Unknown,
+        ),
+        (
+            "not counted",
+            uncounted(device("a", 7)),
+            uncounted(device("a", 7)),
+            Answer::Same,
+        ),
+        (
+            "not counted, opaque",
+            uncounted(opaque(device("a", 7))),
+            uncounted(opaque(device("a", 7))),
+            Answer::Unknown,
+        ),
+        (
+            "no more counted, opaque",
+            opaque(device("a", 7)),
+            uncounted(opaque(device("a", 7))),
+            Answer::Unknown,
+        ),
+        (
+            "not counted, opaque, next boot",
+            opaque(device("a", 7)),
+            uncounted(opaque(device("b", 0))),
             Answer::Unknown,
         ),
         ("file", file("a", 7), file("a", 7), Answer::Same),
@@ -267,6 +300,20 @@ fn after_a_crash_in_write_back() {
             None,
             refuse(Answer::Unknown),
         ),
+        (
+            "the kernel does not count",
+            device("a", 7),
+            uncounted(device("b", 0)),
+            Some(0),
+            refuse(Answer::Unknown),
+        ),
+        (
+            "nor in the same boot",
+            uncounted(device("a", 7)),
+            uncounted(device("a", 7)),
+            None,
+            refuse(Answer::Unknown),
+        ),
         ("file", file("a", 7), file("a", 7), None, start),
         (
             "file, by other hands",
@@ -282,6 +329,21 @@ fn after_a_crash_in_write_back() {
         let mut facts = facts(true, Word::Active, before, now);
         facts.between = between;
         assert_eq!(of(&facts), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_count_that_began_anew_in_this_boot_says_nothing() {
+    for word in [Word::Active, Word::Dirty] {
+        let opaque = |seen: Seen| Seen {
+            complete: false,
+            ..seen
+        };
+        let (before, now) = (opaque(device("a", 7)), opaque(device("b", 0)));
+        let mut facts = facts(true, word, before, now);
+        assert_eq!(of(&facts), (Action::Start, Answer::Same), "{word:?}");
+        facts.came_back = true;
+        assert_eq!(of(&facts), (Action::Refuse, Answer::Unknown), "{word:?}");
     }
 }
 

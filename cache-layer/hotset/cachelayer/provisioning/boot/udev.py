@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 from ...block import loop
 from ...block.devicemapper import PRIVATE
+from ...hosts import locks
 from ...hosts.base import Machine, PrerequisiteMissingError
 from ..cache_device import Disk, Inventory
 from ..identity import origin as identity
@@ -36,6 +37,10 @@ _LOOP_RULES = f"""\
 SUBSYSTEM=="block", KERNEL=="loop[0-9]*", TEST=="{loop.FOLDER}", \
 PROGRAM=="/usr/bin/find {loop.FOLDER} -lname $devnode", RESULT=="?*", ENV{{SYSTEMD_ALIAS}}+="%c"
 """
+
+AWAY = locks.RUNTIME / "away"
+"""A folder in it for each disk whose origin went away since the machine started: what the kernel
+has counted of writes to it begins anew when it comes back (``hotset-boot``)."""
 
 _HIDE = (
     'SYMLINK-="disk/by-uuid/$env{ID_FS_UUID_ENC}", SYMLINK-="disk/by-label/$env{ID_FS_LABEL_ENC}",'
@@ -76,6 +81,11 @@ def hide_origin(machine: Machine, disk: Disk) -> None:
         # Before udev tells multipathd of the path.
         run = f"RUN+=\"/bin/sh -c '{join.replace('$', '$$')}' hotset-path $devnode\""
         rules += "".join(f'ACTION=="add", SUBSYSTEM=="block", {match}, {run}\n' for match in paths)
+    note = f'RUN+="/bin/mkdir -p {AWAY / disk.name}"'
+    rules += "".join(
+        f'ACTION=="remove", SUBSYSTEM=="block", {match}, {note}\n'
+        for match in _whole(shown) or matches
+    )
     head = f"# Written by hotset: {disk.origin} is used through {disk.device} alone.\n"
     _write(machine, origin_rules(disk.name), head + rules)
     # Of before: LVM had looked at it by then.
@@ -105,14 +115,24 @@ def _paths(origin: Shown | None) -> list[str]:
     if origin is None or origin.partition == origin.number:
         return []
     partition = f'ENV{{ID_PART_ENTRY_UUID}}=="{origin.partition}"'
-    return [
-        f'{key}=="{wwn}", {partition}'
-        for wwn in sorted(origin.wwns)
-        for key in (
-            "ENV{ID_WWN_WITH_EXTENSION}",
-            'ENV{ID_WWN_WITH_EXTENSION}=="", ENV{ID_WWN}',
-        )
-    ]
+    return [f"{one}, {partition}" for wwn in sorted(origin.wwns) for one in _by_wwn(wwn)]
+
+
+def _whole(origin: Shown | None) -> list[str]:
+    """What matches every path to the disk that an origin is a partition of, as far as that has a
+    World Wide Name: a partition itself goes and comes whenever the table is read anew, and its
+    disk's count of writes goes on."""
+    if origin is None or not origin.partition:
+        return []
+    is_disk = 'ENV{DEVTYPE}=="disk"'
+    return [f"{is_disk}, {one}" for wwn in sorted(origin.wwns) for one in _by_wwn(wwn)]
+
+
+def _by_wwn(wwn: str) -> tuple[str, str]:
+    return (
+        f'ENV{{ID_WWN_WITH_EXTENSION}}=="{wwn}"',
+        f'ENV{{ID_WWN_WITH_EXTENSION}}=="", ENV{{ID_WWN}}=="{wwn}"',
+    )
 
 
 def show_origin(machine: Machine, disk: Disk) -> None:

@@ -1,0 +1,226 @@
+//! What the kernel has counted of writes to a device (Documentation/block/stat.rst).
+//!
+//! A count says that nobody wrote only where it goes on: a partition's begins at 0 whenever the
+//! table is read anew, as after every program that had the whole disk open for writing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+const BLOCK: &str = "/sys/block";
+const LOOKS: usize = 5;
+
+/// Of a device, since it is there.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Writes {
+    /// Sectors written and discarded, as far as they may be its own.
+    pub sectors: u64,
+    /// Whether there were any, by whatever way to it.
+    pub any: bool,
+    /// The kernel counts none (`queue/iostats` is 0), so nobody knows.
+    pub uncounted: bool,
+}
+
+/// `at`: the device's folder in sysfs.
+pub fn to(at: &Path) -> Result<Writes> {
+    among(at, Path::new(BLOCK))
+}
+
+/// `block`: where sysfs has all disks.
+fn among(at: &Path, block: &Path) -> Result<Writes> {
+    let at = fs::canonicalize(at).with_context(|| at.display().to_string())?;
+    let disk = match at.parent() {
+        Some(parent) if is_partition(&at) => parent,
+        _ => at.as_path(),
+    };
+    let sectors = if disk == at {
+        of_disk(disk, block)?
+    } else {
+        sectors(&at)?.max(not_of_others(&at, disk, block)?)
+    };
+    let counts = fs::read_to_string(disk.join("queue/iostats")).unwrap_or_default();
+    Ok(Writes {
+        sectors,
+        any: sectors > 0 || sum(&mapped_paths(&at))? > 0,
+        uncounted: counts.trim() == "0",
+    })
+}
+
+fn sectors(at: &Path) -> Result<u64> {
+    let path = at.join("stat");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let figures: Vec<u64> = text
+        .split_whitespace()
+        .filter_map(|one| one.parse().ok())
+        .collect();
+    let Some(written) = figures.get(6) else {
+        bail!("{} says {text:?}", path.display())
+    };
+    Ok(written + figures.get(13).unwrap_or(&0))
+}
+
+fn sum(devices: &[PathBuf]) -> Result<u64> {
+    devices.iter().map(|one| sectors(one)).sum()
+}
+
+/// An NVMe disk that has several paths counts itself only since Linux 6.4, its paths always.
+fn of_disk(disk: &Path, block: &Path) -> Result<u64> {
+    Ok(sectors(disk)?.max(sum(&nvme_paths(disk, block))?))
+}
+
+/// What of a disk's count is no other partition's: this one's under every count that it had, and
+/// what was written by the whole disk's name.
+fn not_of_others(at: &Path, disk: &Path, block: &Path) -> Result<u64> {
+    let mut most = 0;
+    for _ in 0..LOOKS {
+        // First: what is written to the others meanwhile is theirs.
+        let whole = of_disk(disk, block)?;
+        let mut others = children(disk);
+        others.retain(|one| one != at && is_partition(one));
+        most = most.max(whole.saturating_sub(sum(&others)?));
+    }
+    Ok(most)
+}
+
+fn is_partition(at: &Path) -> bool {
+    at.join("partition").exists()
+}
+
+/// The disks that a multipath device of the device mapper leads to: whoever has one of them by its
+/// own name writes past its count.
+fn mapped_paths(at: &Path) -> Vec<PathBuf> {
+    let uuid = fs::read_to_string(at.join("dm/uuid")).unwrap_or_default();
+    if uuid.starts_with("mpath-") {
+        children(&at.join("slaves"))
+    } else {
+        Vec::new()
+    }
+}
+
+/// The hidden disks that an NVMe disk with several paths leads to: `nvme0c1n2` of `nvme0n2`.
+fn nvme_paths(disk: &Path, block: &Path) -> Vec<PathBuf> {
+    let name = |path: &Path| {
+        path.file_name()
+            .map(|one| one.to_string_lossy().into_owned())
+    };
+    let own = name(disk).unwrap_or_default();
+    let Some((subsystem, number)) = own.strip_prefix("nvme").and_then(|own| own.split_once('n'))
+    else {
+        return Vec::new();
+    };
+    let (before, behind) = (format!("nvme{subsystem}c"), format!("n{number}"));
+    let mut found = children(block);
+    found.retain(|one| {
+        let other = name(one).unwrap_or_default();
+        let between = other.strip_prefix(&before);
+        let between = between.and_then(|rest| rest.strip_suffix(&behind));
+        between.is_some_and(|id| !id.is_empty() && id.bytes().all(|one| one.is_ascii_digit()))
+    });
+    found
+}
+
+fn children(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.filter_map(|one| Some(one.ok()?.path())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Folders as sysfs has them, with what was written to each.
+    struct Sysfs(tempfile::TempDir);
+
+    impl Sysfs {
+        fn of(devices: &[(&str, u64)]) -> Self {
+            let sysfs = Self(tempfile::tempdir().unwrap());
+            devices
+                .iter()
+                .for_each(|(at, written)| sysfs.wrote(at, *written));
+            sysfs
+        }
+
+        fn at(&self, device: &str) -> PathBuf {
+            self.0.path().join(device)
+        }
+
+        fn wrote(&self, device: &str, sectors: u64) {
+            let at = self.at(device);
+            fs::create_dir_all(&at).unwrap();
+            let rest = "0 0 0 0 0 0 2 0 0 0";
+            fs::write(at.join("stat"), format!("1 0 8 0 1 0 {sectors} {rest}\n")).unwrap();
+            if device.contains('/') {
+                fs::write(at.join("partition"), "1\n").unwrap();
+            }
+        }
+
+        fn writes(&self, device: &str) -> Writes {
+            among(&self.at(device), self.0.path()).unwrap()
+        }
+    }
+
+    #[test]
+    fn what_is_written_and_what_is_discarded_counts() {
+        let sysfs = Sysfs::of(&[("sda", 40)]);
+        let found = sysfs.writes("sda");
+        assert_eq!((found.sectors, found.any), (42, true));
+        fs::write(sysfs.at("sda/stat"), "1 0 8 0 0 0 0 0 0 0 0\n").unwrap();
+        assert!(!sysfs.writes("sda").any, "before Linux 4.18");
+    }
+
+    #[test]
+    fn a_partition_whose_count_began_anew_was_written_to() {
+        // All of them with 2 discarded.
+        let sysfs = Sysfs::of(&[("sda", 102), ("sda/sda1", 40), ("sda/sda2", 60)]);
+        assert_eq!(sysfs.writes("sda/sda1").sectors, 42, "its own");
+        sysfs.wrote("sda/sda1", 0);
+        assert_eq!(sysfs.writes("sda/sda1").sectors, 42, "under another count");
+        sysfs.wrote("sda", 110);
+        let found = sysfs.writes("sda/sda1");
+        assert_eq!(found.sectors, 50, "or by the disk's name");
+        sysfs.wrote("sda/sda2", 900);
+        assert_eq!(
+            sysfs.writes("sda/sda1").sectors,
+            2,
+            "others are not its own"
+        );
+    }
+
+    #[test]
+    fn where_the_kernel_does_not_count_nobody_knows() {
+        let sysfs = Sysfs::of(&[("sda", 0), ("sda/sda1", 0)]);
+        fs::create_dir(sysfs.at("sda/queue")).unwrap();
+        for (said, uncounted) in [("1\n", false), ("0\n", true)] {
+            fs::write(sysfs.at("sda/queue/iostats"), said).unwrap();
+            for device in ["sda", "sda/sda1"] {
+                assert_eq!(sysfs.writes(device).uncounted, uncounted, "{device}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_disk_of_several_paths_was_written_to_by_each_of_them() {
+        let sysfs = Sysfs::of(&[
+            ("nvme0n1", 0),
+            ("nvme0c0n1", 6),
+            ("nvme0c12n1", 3),
+            ("nvme0c1n11", 50),
+            ("nvme1c0n1", 70),
+        ]);
+        let found = sysfs.writes("nvme0n1");
+        assert_eq!(
+            (found.sectors, found.any),
+            (13, true),
+            "two paths are its own"
+        );
+        let sysfs = Sysfs::of(&[("dm-0", 0), ("dm-0/slaves/sda", 5)]);
+        fs::create_dir(sysfs.at("dm-0/dm")).unwrap();
+        for (uuid, any) in [("mpath-360\n", true), ("LVM-x\n", false)] {
+            fs::write(sysfs.at("dm-0/dm/uuid"), uuid).unwrap();
+            fs::write(sysfs.at("dm-0/stat"), "1 0 8 0 0 0 0 0 0 0 0\n").unwrap();
+            let found = sysfs.writes("dm-0");
+            assert_eq!((found.sectors, found.any), (0, any), "{uuid}");
+        }
+    }
+}
