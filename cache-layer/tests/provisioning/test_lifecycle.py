@@ -633,6 +633,26 @@ def test_the_unit_names_its_devices_and_calls_the_program() -> None:
     assert "Before=local-fs.target shutdown.target\nConflicts=" in on_files
 
 
+def test_a_boot_waits_for_the_file_system_that_its_program_lies_on() -> None:
+    there = server(**{"findmnt --noheadings --output TARGET": "/usr/local\n"})
+    path = systemd_unit.install(there, CARD, disk())
+    text = there.files[str(path)][0]
+    program = r'"/usr/local/lib/hotset/[0-9a-f]+/hotset-boot"'
+    assert re.search(rf"\nRequiresMountsFor={program}\n", text)
+    # After local-fs-pre.target, as that mount is: systemd would find a circle.
+    assert "Before=local-fs.target shutdown.target\nConflicts=" in text
+    systemd_unit.count_starts(there)
+    assert str(systemd_unit.BOOTS) not in there.files, "no systemd"
+    booted = server(**{"test -d /run/systemd": 0})
+    systemd_unit.count_starts(booted)
+    lines = booted.files[str(systemd_unit.BOOTS)][0].splitlines()
+    waits, called = (
+        next(one.partition("=")[2] for one in lines if one.startswith(key))
+        for key in ("RequiresMountsFor=", "ExecStart=")
+    )
+    assert called == f"{waits} boot"
+
+
 def test_a_unit_is_started_at_once_and_what_systemd_refuses_is_an_error() -> None:
     there = server(**{"test -d /run/systemd": 0})
     path = systemd_unit.install(there, CARD, disk())

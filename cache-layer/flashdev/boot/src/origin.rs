@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::boots::started;
 use crate::card::OriginId;
 use crate::media::{Medium, hex};
 use crate::{structures, writes};
@@ -124,8 +125,7 @@ pub fn counts(origin: &Path) -> Result<Seen> {
         ctime: nanoseconds(about.ctime(), about.ctime_nsec()),
     };
     seen.written = u64::try_from(file.mtime).unwrap_or(0);
-    seen.written_in_this_boot =
-        boot_time().is_none_or(|start| about.ctime() >= start - BOOT_SLACK_S);
+    seen.written_in_this_boot = started().is_none_or(|start| about.ctime() >= start - BOOT_SLACK_S);
     seen.file = Some(file);
     Ok(seen)
 }
@@ -153,8 +153,8 @@ pub fn boot_id() -> String {
     text.trim().into()
 }
 
-/// When the computer started, seconds.
-fn boot_time() -> Option<i64> {
+/// When the computer started by its clock as that is now, seconds.
+pub fn boot_time() -> Option<i64> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let line = text.lines().find(|line| line.starts_with("btime "))?;
     line.split_whitespace().nth(1)?.parse().ok()

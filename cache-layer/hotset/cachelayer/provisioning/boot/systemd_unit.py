@@ -81,9 +81,9 @@ def forget_starts(machine: Machine, inventory: Inventory) -> None:
 
 def _write(machine: Machine, card: Card, disk: Disk) -> bool:
     """Write the units; returns whether that changes something."""
-    remote = origin.is_remote(machine, disk.origin)
+    remote, called = origin.is_remote(machine, disk.origin), program.on(machine)
     files = {
-        path_of(disk): text(disk, card, remote, program.on(machine)),
+        path_of(disk): text(disk, card, remote, called, apart=_is_apart(machine, called)),
         **_waits(card, disk),
     }
     changed = False
@@ -93,6 +93,12 @@ def _write(machine: Machine, card: Card, disk: Disk) -> bool:
             changed = True
     machine.run(["rm", "-f", str(_script_of(disk))])
     return changed
+
+
+def _is_apart(machine: Machine, called: str) -> bool:
+    """Whether a program is on another file system than the root, which a boot mounts later."""
+    argv = ["findmnt", "--noheadings", "--output", "TARGET", "--target", called]
+    return machine.run(argv, check=False).stdout.strip() not in ("", "/")
 
 
 def _script_of(disk: Disk) -> PurePosixPath:
@@ -143,17 +149,19 @@ def runs(machine: Machine) -> bool:
     return machine.run(["test", "-d", "/run/systemd/system"], check=False).rc == 0
 
 
-def text(disk: Disk, card: Card, remote: bool, called: str) -> str:
+def text(disk: Disk, card: Card, remote: bool, called: str, *, apart: bool = False) -> str:
     """The unit's file.
 
     :param remote: the origin comes over the network, so it is ready after that.
     :param called: ``hotset-boot`` on the machine.
+    :param apart: that is on a file system of its own, such as /usr/local.
     """
     after = "network-online.target iscsi.service" if remote else "systemd-udevd.service"
     wanted = "remote-fs.target" if remote else "local-fs.target"
     below = (card.flash, disk.origin)
     devices = " ".join(device_unit(one) for one in below if one.is_relative_to("/dev"))
-    files = " ".join(_quoted(one) for one in below if not one.is_relative_to("/dev"))
+    needed = [*below, *[PurePosixPath(called)] * apart]
+    files = " ".join(_quoted(one) for one in needed if not one.is_relative_to("/dev"))
     # Mounts come after local-fs-pre.target, and so would the one that such a file lies on.
     words = f"--flash {_quoted(card.flash).replace('$', '$$')} {disk.name}"
     before = wanted if files else wanted.replace("fs.target", "fs-pre.target")
@@ -190,6 +198,8 @@ def _boots_text(called: str) -> str:
 Description=hotset: this start of the machine
 DefaultDependencies=no
 After=systemd-remount-fs.service
+# Else a start would not be counted where the program is on a file system of its own.
+RequiresMountsFor={called}
 Conflicts=shutdown.target
 Before=shutdown.target
 
