@@ -1,7 +1,8 @@
 """What this package needs from a database: two Protocols and four ways to fail.
 
 Whoever implements them holds every fact about a client library; whoever writes
-the files under `sql/<engine>/` holds every fact about a dialect.
+the files under `sql/<engine>/` holds every fact about a dialect; what all of them take is in
+`sql/common/`.
 """
 
 from collections.abc import Iterable, Sequence

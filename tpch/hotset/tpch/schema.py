@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from .database import Database, DatabaseError, Refused, Session
 
@@ -120,28 +121,36 @@ def estimated_bytes(scale: float) -> int:
     return round(sum(one.bytes * (1 if one.fixed else scale) for one in TABLES.values()))
 
 
+_COMMON = "common"
 _SEPARATOR = re.compile(r"^\s*(?:--\s*)?GO\s*$", re.IGNORECASE | re.MULTILINE)
 
 
-@cache
-def batches(engine: str, name: str) -> tuple[str, ...]:
-    """The batches of `sql/<engine>/<name>.sql`, split at lines `GO` or `-- GO`.
-
-    The first form is SQL Server's own, the second passes as a comment elsewhere:
-    so each file also runs in its engine's command-line client.
+def sql_file(engine: str, name: str) -> Traversable:
+    """`sql/<engine>/<name>.sql`, or `sql/common/<name>.sql`, which all engines take.
 
     Raises SetupError for an engine this package has no SQL for.
     """
     root = files("hotset.tpch") / "sql"
-    if not (root / engine).is_dir():
-        known = sorted(one.name for one in root.iterdir() if one.is_dir())
+    known = sorted(one.name for one in root.iterdir() if one.is_dir() and one.name != _COMMON)
+    if engine not in known:
         raise SetupError(f"no TPC-H SQL for engine {engine!r}; there is {', '.join(known)}")
-    text = (root / engine / f"{name}.sql").read_text(encoding="utf-8")
+    own = root / engine / f"{name}.sql"
+    return own if own.is_file() else root / _COMMON / f"{name}.sql"
+
+
+@cache
+def batches(engine: str, name: str) -> tuple[str, ...]:
+    """The batches of :func:`sql_file`, split at lines `GO` or `-- GO`.
+
+    The first form is SQL Server's own, the second passes as a comment elsewhere:
+    so each file also runs in its engine's command-line client.
+    """
+    text = sql_file(engine, name).read_text(encoding="utf-8")
     return tuple(batch.strip() for batch in _SEPARATOR.split(text) if batch.strip())
 
 
 def statement(engine: str, name: str) -> str:
-    """The single batch of `sql/<engine>/<name>.sql`."""
+    """The single batch of :func:`sql_file`."""
     (only,) = batches(engine, name)
     return only
 

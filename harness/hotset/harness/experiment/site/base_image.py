@@ -28,6 +28,7 @@ from hotset.tpcc.data import consistency
 from hotset.tpcc.data.load import load
 from hotset.tpcc.data.record import LoadFailed
 from hotset.tpch import load as tpch_load
+from hotset.tpch import schema as tpch_schema
 
 from ...benchmarks import tpcc as workload
 from ...databases.postgres.server import PostgresServer, load_settings, log_size
@@ -40,7 +41,7 @@ from .context import PLACE, SavedDatabase, SavedImage, mount, volume_on_data
 _LOADERS = ("rows.py", "load.py", "nurand.py")
 _TPCC_SQL = ("schema.sql", "indexes.sql", "statistics.sql")
 _PROCEDURES = "procedures"
-_TPCH_SQL = ("schema.sql", "indexes.sql", "foreign_keys.sql", "statistics.sql", "finish.sql")
+_TPCH_SQL = ("schema", "indexes", "foreign_keys", "statistics", "finish")
 _LOAD_BUFFERS = Bytes(384 * 1024**2)
 _LOAD_LOG = Bytes(256 * 1024**2)
 
@@ -236,8 +237,7 @@ def _fingerprint(spec: Spec) -> str:
             *sorted((sql / _PROCEDURES).iterdir(), key=str),
         ]
     if spec.tpch is not None:
-        sql = files("hotset.tpch") / "sql" / spec.database.engine
-        found += [sql / name for name in _TPCH_SQL]
+        found += [tpch_schema.sql_file(spec.database.engine, name) for name in _TPCH_SQL]
     digest = hashlib.sha256()
     for item in found:
         digest.update(item.read_bytes())
