@@ -56,6 +56,23 @@ def test_what_grows_with_its_users_has_no_knee() -> None:
     assert knee([Point(1, 5), Point(2, 8)]) is None
 
 
+@pytest.mark.parametrize(
+    ("rates", "users"),
+    [
+        # A cache that warms up as the curve goes: twice the users got 2.6 times as much.
+        ((432, 5508, 14544), None),
+        ((100, 190, 340), None),
+        ((100, 190, 270), 2),
+        ((100, 190, 230), 2),
+    ],
+)
+def test_beyond_a_knee_users_gain_less_than_half(
+    rates: tuple[int, ...], users: int | None
+) -> None:
+    found = knee([Point(2**at, rate) for at, rate in enumerate(rates)])
+    assert (found.users if found else None) == users
+
+
 def test_a_runs_curve_has_every_arm_and_number_of_users() -> None:
     document = documents.with_curve()
     found = curve.of(document)

@@ -19,6 +19,8 @@ LEAST_POINTS = 3
 FLAT = 0.02
 """A peak is the fewest users that come within this share of the highest throughput: beyond it the
 difference is noise."""
+LITTLE = 0.5
+"""Of what each user added before: beyond a knee each adds less than this share of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,8 @@ def knee(points: Sequence[Point]) -> Point | None:
     throughput at the most users, both axes scaled to 1 (Satopää et al., "Finding a Kneedle in a
     Haystack", 2011). What falls beyond the peak counts as level.
 
-    None where there are too few points, or none lies above the line: the throughput grows as the
-    users do.
+    None where there are too few points, or beyond it each further user adds half as much as each
+    did before, or more: then the throughput grows as the users do.
 
     >>> knee([Point(1, 100), Point(2, 190), Point(4, 340), Point(8, 380), Point(16, 400)])
     Point(users=4, rate=340)
@@ -64,7 +66,10 @@ def knee(points: Sequence[Point]) -> Point | None:
         return gained - (points[index].users - first.users) / (last.users - first.users)
 
     best = max(range(1, len(points) - 1), key=above)
-    return points[best] if above(best) > FLAT else None
+    bend = points[best]
+    before = (reached[best] - first.rate) / (bend.users - first.users)
+    beyond = (reached[-1] - reached[best]) / (last.users - bend.users)
+    return bend if above(best) > FLAT and beyond < LITTLE * before else None
 
 
 def sentence(points: Sequence[Point], unit: str = "NOPM") -> str:
