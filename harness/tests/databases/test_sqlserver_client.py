@@ -90,6 +90,8 @@ def test_every_url_reads_back(
         ("sqlserver://h/d", ["names no user", "trusted=yes"]),
         ("sqlserver://u@h:port/d", ["host and port cannot be read"]),
         ("sqlserver://u@h:99999/d", ["host and port cannot be read"]),
+        ("sqlserver://u@h%5CSQLEXPRESS/d", ["names instance 'SQLEXPRESS'", "its port"]),
+        ("sqlserver://u@h\\SQLEXPRESS/d", ["names instance 'SQLEXPRESS'", "its port"]),
         ("sqlserver://u@h/d?encrpyt=yes", ["unknown option 'encrpyt'", "encrypt, trust"]),
         ("sqlserver://u@h/d?encrypt=maybe", ["encrypt='maybe'", "yes or no or strict"]),
         ("sqlserver://u@h/d?trust", ["not key=value"]),
@@ -251,7 +253,7 @@ def test_brackets_of_the_message_itself_stay() -> None:
     )
     found = odbc.failure(pyodbc.Error("42000", text))
     assert found.message == "object [dbo].[orders] of [dba] is busy"
-    assert "trust=yes" in odbc._refusal("certificate verify failed")
+    assert "trust=yes" in odbc._refusal("certificate verify failed", "yes")
 
 
 class CountingServer:
@@ -300,6 +302,15 @@ def test_a_transaction_that_a_script_leaves_open_is_seen(monkeypatch: pytest.Mon
     assert run("BEGIN TRANSACTION", "INSERT x")
     client.rollback()
     assert run("EXEC begin_one"), "a procedure's own"
+
+
+@pytest.mark.parametrize("code", ["0x2746", "0x68"])
+def test_a_server_that_closes_the_connection_is_said_to(code: str) -> None:
+    text = f"[08S01] {DRIVER}TCP Provider: Error code {code} (10054) (SQLExecute)"
+    message = odbc.failure(pyodbc.Error("08S01", text)).message
+    assert message == f"TCP Provider: Error code {code} (the server closed the connection)"
+    assert "SQL Server 2022" in odbc._refusal(message, "strict")
+    assert odbc._refusal(message, "yes") == message
 
 
 def test_tpch_errors() -> None:

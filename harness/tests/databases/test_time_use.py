@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.harness.databases.postgres.client import PostgresDatabase
+from hotset.harness.databases.server_io import SqlServerIo
 from hotset.harness.databases.time_use import (
     CLASSES,
     PostgresReadings,
@@ -111,6 +112,20 @@ def test_sqlserver_without_permission_names_the_grant() -> None:
         time.sleep(0.05)
     assert "GRANT VIEW SERVER STATE" in sampler.missing
     assert sampler.window(0, 1) is None
+
+
+def test_sqlserver_that_has_no_such_view_is_told_in_its_words() -> None:
+    """A permission would not bring it: a compatible server may lack it, and `sa` has them all."""
+    lacks = Aborted("error 208", False, "relation sys.dm_os_wait_stats does not exist")
+    with TimeSampler(SqlServerReadings(Canned(lacks))) as sampler:
+        time.sleep(0.05)
+    assert sampler.missing == (
+        "waits are not seen: error 208: relation sys.dm_os_wait_stats does not exist"
+    )
+    counts = SqlServerIo(Canned(lacks))
+    assert counts.read() is None
+    assert "GRANT" not in counts.missing
+    assert "sys.dm_os_wait_stats does not exist" in counts.missing
 
 
 def profile(*rows: tuple[int, bool, str | None, str | None, int]) -> list[Row]:

@@ -10,6 +10,7 @@ from hotset.reports.model.windows import ServerIo
 from hotset.tpcc.database import Aborted, Row
 
 from .base import Connection, number, sql
+from .sqlserver.refusals import unseen
 
 Counts: TypeAlias = Mapping[str, int | None]
 """Since the server started, by the fields of `ServerIo`; None: not counted here."""
@@ -26,10 +27,6 @@ _COUNTED = (
     "log_syncs",
 )
 _OLDEST, _WITH_FSYNCS, _WITH_LOG_ROWS = 14, 16, 18
-_PERMIT = (
-    "what the server reads and writes is hidden: GRANT VIEW SERVER STATE to this login shows it"
-    " (SQL Server 2022: VIEW SERVER PERFORMANCE STATE)"
-)
 
 
 class PostgresIo:
@@ -74,8 +71,8 @@ class SqlServerIo:
             return None
         try:
             return _counts(self._connection.query(sql("sqlserver", "server_io")))
-        except Aborted:
-            self.missing = _PERMIT
+        except Aborted as error:
+            self.missing = unseen("what the server reads and writes is", "it", error)
             return None
 
 

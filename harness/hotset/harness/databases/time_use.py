@@ -27,6 +27,7 @@ from .base import Connection, extension_schema, number, sql
 from .connect import SqlDatabase
 from .server_io import Counts, PostgresIo, SqlServerIo
 from .sqlserver.client import SqlServerDatabase
+from .sqlserver.refusals import unseen
 
 CLASSES: tuple[TimeClass, ...] = get_args(TimeClass)
 _POSTGRES_INTERVAL_S = 0.1
@@ -271,11 +272,8 @@ class SqlServerReadings:
     def _query(self, name: str) -> list[tuple[object, ...]]:
         try:
             return list(self._connection.query(sql("sqlserver", name)))
-        except Aborted:
-            self.missing = (
-                "waits are hidden: GRANT VIEW SERVER STATE to this login shows them"
-                " (SQL Server 2022: VIEW SERVER PERFORMANCE STATE)"
-            )
+        except Aborted as error:
+            self.missing = unseen("waits are", "them", error)
             raise
 
     def close(self) -> None:

@@ -39,6 +39,13 @@ def parse(dsn: str) -> SqlServerDatabase:
         raise ValueError(f"holds {A_PASSWORD}")
     if not host:
         raise ValueError(f"names no host: write {FORM}")
+    if "\\" in unquote(host):
+        # Not `hostname`, which is in small letters.
+        named = unquote(url.netloc).rpartition("@")[2].partition("\\")[2].partition(":")[0]
+        raise ValueError(
+            f"names instance {named!r}: write the server's host and its port instead, which SQL"
+            " Server Configuration Manager shows under TCP/IP"
+        )
     options = _options(url.query)
     trusted = options.get("trusted") == "yes"
     user = unquote(url.username or "")

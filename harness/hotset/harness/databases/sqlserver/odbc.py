@@ -59,6 +59,8 @@ _NUMBER = re.compile(r" \((-?\d+)\)(?= \(SQL\w+\)|;|$)")
 _PREFIX = re.compile(r"^\[[0-9A-Z]{5}\]\s*(?:\[[^\]]*\]){0,3}\s*")
 """SQLSTATE, vendor, driver, server. What stands in brackets behind them is the message's own."""
 _NEXT = re.compile(r"; (?=\[[0-9A-Z]{5}\] )")
+_CLOSED = re.compile(r"TCP Provider: Error code 0x(?:2746|68)\b")
+"""Connection reset, by the numbers of Windows and of Linux."""
 _CALL = re.compile(r"(?: \(-?\d+\))? \(SQL\w+\)$| \(-?\d+\)$")
 
 
@@ -71,6 +73,7 @@ def failure(error: pyodbc.Error) -> Failure:
     text = " ".join(str(error.args[1] if len(error.args) > 1 else error).split())
     numbers = tuple(int(number) for number in _NUMBER.findall(text))
     parts = [_CALL.sub("", _PREFIX.sub("", part)).strip() for part in _NEXT.split(text)]
+    parts = [_CLOSED.sub(r"\g<0> (the server closed the connection)", part) for part in parts]
     return Failure(state, numbers, "; ".join(dict.fromkeys(filter(None, parts))))
 
 
@@ -150,13 +153,15 @@ def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
             connection_string(database, name), autocommit=True, timeout=CONNECT_TIMEOUT_S
         )
     except module.Error as error:
-        reason = _unreachable(database) or _refusal(failure(error).message)
+        reason = _unreachable(database) or _refusal(failure(error).message, database.encrypt)
         raise ConnectionError(f"cannot connect to {database.where}: {reason}") from None
     return connection, not is_freetds(name)
 
 
-def _refusal(message: str) -> str:
+def _refusal(message: str, encrypt: str) -> str:
     """With what helps, where a DSN can: a server signs its own certificate when it is installed."""
+    if encrypt == "strict" and _CLOSED.search(message):
+        return f"{message}. encrypt=strict takes SQL Server 2022 or later; earlier ones hang up"
     if "certificate" in message:
         return f"{message}. If you trust this server's own certificate, add trust=yes to the DSN"
     return message
