@@ -66,9 +66,7 @@ def test_what_grows_with_its_users_has_no_knee() -> None:
         ((100, 190, 230), 2),
     ],
 )
-def test_beyond_a_knee_users_gain_less_than_half(
-    rates: tuple[int, ...], users: int | None
-) -> None:
+def test_beyond_a_knee_users_gain_less_than_half(rates: tuple[int, ...], users: int | None) -> None:
     found = knee([Point(2**at, rate) for at, rate in enumerate(rates)])
     assert (found.users if found else None) == users
 

@@ -129,6 +129,30 @@ def test_a_run_as_a_table_with_thresholds_and_as_csv(
     assert [row["second"] for row in csv.DictReader(io.StringIO(rows.out))] == ["0", "1"]
 
 
+def test_each_run_draws_other_rows_unless_it_is_given_a_seed(sql: Sql) -> None:
+    """The same rows again would be in memory; which ones are popular stays."""
+    script = sql.write(
+        "draw.sql",
+        "\\set n random(1, 1000000)\nINSERT INTO sale VALUES (:n, :default_seed);\n",
+    )
+
+    def rows(*more: str) -> tuple[int, list[tuple[object, ...]]]:
+        with closing(sql.database.session()) as session:
+            session.script("TRUNCATE sale")
+        done = sql("--script", script, *SHORT, *more, "--users", "1", "--format", "json")
+        assert done.code == 0, done.err
+        kept = sql.rows("SELECT item, price::integer FROM sale ORDER BY at LIMIT 20")
+        return json.loads(done.out)["result"]["options"]["seed"], kept
+
+    first, second = rows(), rows()
+    assert first[0] != second[0]
+    assert {item for item, _ in first[1]} != {item for item, _ in second[1]}
+    assert {popular for _, popular in first[1] + second[1]} == {1}
+    again = rows("--seed", str(first[0]))
+    assert [item for item, _ in again[1]] == [item for item, _ in first[1]]
+    assert {popular for _, popular in again[1]} == {first[0]}
+
+
 def test_several_numbers_of_users_give_a_curve(sql: Sql, scripts: tuple[str, ...]) -> None:
     done = sql(*scripts, *SHORT, "--users", "1,2", "--duration", "1", "--fresh")
     assert done.code == 0, done.err

@@ -2098,7 +2098,8 @@ function Invoke-HotsetSql {
     How statements are sent: prepared once per connection, with the variables as parameters, as
     applications do; or as text with the values in it. Default: prepared.
     .PARAMETER Seed
-    Seed of all random choices. Default: 1.
+    Seed of all random choices; equal seeds draw the same values. By default each run has another,
+    and default_seed, by which hash and permute choose the popular values, is 1.
     .PARAMETER Rate
     Start transactions at this rate, such as 500/s, at random times. Latency then counts from when
     each was due. Without a rate, users pause only where a script sleeps.

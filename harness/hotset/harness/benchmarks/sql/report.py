@@ -112,7 +112,8 @@ def _headline(result: WindowResult, partial: bool) -> Text:
     seconds = result.window_end - result.window_start
     users = plural(result.options.users, "user")
     before = "partial: " if partial else ""
-    return Text(f"{before}{_tps(result):,.1f} TPS; {users}, {seconds:.1f} s", style="bold")
+    seed = f"seed {result.options.seed}"
+    return Text(f"{before}{_tps(result):,.1f} TPS; {users}, {seconds:.1f} s, {seed}", style="bold")
 
 
 def figures(points: Sequence[Outcome]) -> dict[str, str]:

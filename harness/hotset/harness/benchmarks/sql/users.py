@@ -132,13 +132,18 @@ def _number(text: str) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class SqlWorkload:
-    """Scripts on a database."""
+    """Scripts on a database.
+
+    :ivar popular: what `default_seed` is, by which hashes say which rows are popular; None: the
+        seed.
+    """
 
     database: SqlDatabase
     sources: tuple[Source, ...]
     options: WindowOptions
     defined: Mapping[str, Value]
     protocol: Protocols = "prepared"
+    popular: int | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -176,7 +181,8 @@ class SqlUser:
         self._bounds = list(accumulate(one.weight for one in workload.sources))
         seed = workload.options.seed
         self._random: Random = stream(seed, "user", number)
-        built_in = {"scale": 1, "random_seed": seed, "default_seed": seed}
+        popular = seed if workload.popular is None else workload.popular
+        built_in = {"scale": 1, "random_seed": seed, "default_seed": popular}
         variables: dict[str, Value] = {**built_in, **workload.defined, "client_id": number}
         self._scope = Scope(variables, self._random)
         self._script = self._scripts[0]

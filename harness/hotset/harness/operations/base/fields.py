@@ -45,6 +45,9 @@ Targets = Annotated[Texts, Names.ON_DISK]
 Settings = Annotated[Texts, Names.SETTINGS]
 Server = Annotated[Text, Names.DATABASE]
 Seed = Annotated[int, Ge(0), Le(2**53)]
+POPULAR = 1
+"""Which rows are popular in runs without a seed: always the same, as with people, but who comes
+asks for other rows of them each time."""
 DAYS_S = 14 * 24 * 3600
 """The longest that anything may take, in seconds."""
 Engine = Literal["postgres", "sqlserver"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -66,7 +67,14 @@ class Run(Request):
             " as parameters, as applications do; or as text with the values in it."
         ),
     ] = "prepared"
-    seed: Annotated[fields.Seed, Field(description="Seed of all random choices.")] = 1
+    seed: Annotated[
+        fields.Seed | None,
+        Field(
+            description="Seed of all random choices; equal seeds draw the same values. By default"
+            " each run has another, and default_seed, by which hash and permute choose the popular"
+            " values, is 1."
+        ),
+    ] = None
     rate: Annotated[
         fields.Expression | None,
         Field(
@@ -174,7 +182,7 @@ def run(request: Run, context: Context) -> RunOutcome:
         users=fields.each_users(request.users)[0],
         rampup_s=request.rampup,
         duration_s=request.duration,
-        seed=request.seed,
+        seed=secrets.randbelow(2**32) if request.seed is None else request.seed,
         max_errors=request.max_errors,
         rate=request.rate,
     )
@@ -182,7 +190,8 @@ def run(request: Run, context: Context) -> RunOutcome:
     sources = users.sources(request.script)
     script.require_set([one.read() for one in sources], defined)
     database = connect.database(request.engine, request.dsn, fields.secret(request.password))
-    workload = users.SqlWorkload(database, sources, options, defined, request.protocol)
+    popular = fields.POPULAR if request.seed is None else None
+    workload = users.SqlWorkload(database, sources, options, defined, request.protocol, popular)
     by = runs.Runs(workload, context.report)
     found = measured(
         request, by, database, options, context, lambda points: report.document(points, workload)

@@ -31,9 +31,6 @@ Warehouses = Annotated[
     int, Field(ge=1, le=1_000_000, description="Warehouses, about 105 MB each."), Cli(short="-w")
 ]
 Seed = Annotated[fields.Seed, Field(description="Seed of all random choices.")]
-_POPULAR = 1
-"""Which rows are popular in runs without a seed: always the same, as with people, but who comes
-asks for other rows of them each time."""
 
 
 class Build(Request):
@@ -250,7 +247,7 @@ def run(request: Run, context: Context) -> RunOutcome:
         else request.rampup,
         duration_s=request.duration,
         seed=secrets.randbelow(2**32) if request.seed is None else request.seed,
-        popular=_POPULAR if request.seed is None else None,
+        popular=fields.POPULAR if request.seed is None else None,
         items=request.items,
         all_warehouses=not request.home_warehouses,
         think_time=request.think_time,
