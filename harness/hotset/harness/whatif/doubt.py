@@ -2,8 +2,9 @@
 
 ``held_out.json`` has each of them with what the model says of it: its kind is what was other than
 in the run learned from. A range for a prediction of such a kind is as wide as nine of ten of these
-errors. A kind of which no window was ever published has no range of its own; it gets the widest of
-the others, and whoever shows it says so.
+windows need it. What several runs say of one window is one error, its largest: they share what was
+measured there, and none of them is a trial of its own. A kind of which no window was ever published
+has no range of its own; it gets the widest of the others, and whoever shows it says so.
 """
 
 from __future__ import annotations
@@ -73,13 +74,15 @@ class Doubt:
     :ivar factor: by which a range extends on either side.
     :ivar windows: different ones that it was held against; 0: none, and the factor is the widest
         of the other kinds.
-    :ivar mean_error: of the errors' sizes; None: there is no window.
+    :ivar mean_error: of the errors' sizes, of all predictions; None: there is no window.
+    :ivar chance: that the next window lies in such a range; None: there is no window.
     """
 
     kind: Kind
     factor: float
     windows: int
     mean_error: float | None
+    chance: float | None
 
 
 @cache
@@ -89,15 +92,22 @@ def held_out() -> tuple[HeldOut, ...]:
     return tuple(HeldOut(*one) for one in json.loads(text)["windows"])
 
 
-def factor_of(log_errors: Iterable[float]) -> float:
-    """The factor that nine of ten errors stay below: of n, the one of rank 0.9 (n + 1), with which
-    the next window stays below it, too, with that chance; of fewer than nine, the largest.
+def of(found: Collection[HeldOut]) -> Doubt:
+    """What windows of one kind tell of the next: of the errors of n windows, the one of rank
+    0.9 (n + 1); of fewer than nine, the largest, in which the next lies with less chance.
 
-    >>> [round(factor_of(log(1 + n / 10) for n in range(1, some)), 2) for some in (4, 11, 20)]
-    [1.3, 2.0, 2.8]
+    >>> known = [HeldOut("users", f"{n}", "", 1.0, 1, 1 + n / 10, 1.0) for n in range(1, 20)]
+    >>> [(round(of(known[:n]).factor, 2), of(known[:n]).chance) for n in (3, 10, 19)]
+    [(1.3, 0.75), (2.0, 0.9090909090909091), (2.8, 0.9)]
     """
-    ranked = sorted(log_errors)
-    return exp(ranked[min(len(ranked), ceil(COVERED * (len(ranked) + 1))) - 1])
+    errors: dict[str, float] = {}
+    for one in found:
+        errors[one.window] = max(one.log_error, errors.get(one.window, 0.0))
+    ranked = sorted(errors.values())
+    rank = min(len(ranked), ceil(COVERED * (len(ranked) + 1)))
+    (kind,) = {one.kind for one in found}
+    mean = fsum(abs(one.error) for one in found) / len(found)
+    return Doubt(kind, exp(ranked[rank - 1]), len(ranked), mean, rank / (len(ranked) + 1))
 
 
 @cache
@@ -105,24 +115,27 @@ def doubt_of(kind: Kind) -> Doubt:
     """As nine of ten published windows of that kind were off."""
     found = [one for one in held_out() if one.kind == kind]
     if found:
-        mean = fsum(abs(one.error) for one in found) / len(found)
-        windows = len({one.window for one in found})
-        return Doubt(kind, factor_of(one.log_error for one in found), windows, mean)
+        return of(found)
     known = {one.kind for one in held_out()}
-    return Doubt(kind, max(doubt_of(one).factor for one in KINDS if one in known), 0, None)
+    return Doubt(kind, max(doubt_of(one).factor for one in KINDS if one in known), 0, None, None)
 
 
 def in_words(doubts: Iterable[Doubt]) -> str:
     """What the ranges of a prediction are made of."""
     known, unknown = [], []
     for one in doubts:
-        if one.mean_error is None:
+        if one.mean_error is None or one.chance is None:
             unknown.append(one.kind)
             continue
         windows = f"{one.windows} windows" if one.windows > 1 else "one window"
+        few = (
+            f"; of so few the largest, in which the next lies with a chance of {one.chance:.0%}"
+            if one.chance < COVERED
+            else ""
+        )
         known.append(
             f"{_WORDS[one.kind]} {one.factor:.2f} times ({windows}, {one.mean_error:.0%} off on"
-            " average)"
+            f" average{few})"
         )
     found = "From and to: the lowest and highest that the run's repeats give"
     if known:
