@@ -332,6 +332,7 @@ NAMES = [
     "drop",
     "marks",
     "narrow_counters",
+    "without_keys",
     "isolation",
     "count_orders",
     "read_only",

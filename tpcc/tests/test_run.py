@@ -17,7 +17,7 @@ from hotset.tpcc.data.consistency import check
 from hotset.tpcc.database import Aborted, Database, Session
 from hotset.tpcc.driver import run
 from hotset.tpcc.native import PROGRAM
-from hotset.tpcc.schema import SetupError
+from hotset.tpcc.schema import SetupError, batches, create
 from hotset.tpcc.transactions import Kind
 from hotset.tpcc.window.latency import Latencies
 from hotset.tpcc.window.record import NotServed, Phase, RunFailed, RunOptions, RunResult, Tick
@@ -268,6 +268,19 @@ def test_a_rate_beyond_reach_is_counted_as_skipped(driver: str, database: Postgr
 def test_too_few_warehouses(database: PostgresDatabase) -> None:
     with pytest.raises(SetupError, match="has 2 warehouses, the run needs 3"):
         run(database, replace(OPTIONS, warehouses=3))
+
+
+def test_a_load_that_was_killed_before_its_end_is_named(empty: PostgresDatabase) -> None:
+    """Its rows may all be there, and without their keys a run is slow and says not why."""
+    with closing(empty.session()) as session:
+        create(empty, session)
+        session.script("INSERT INTO warehouse SELECT 1, 0, 0, '', '', '', '', '', ''")
+        with pytest.raises(SetupError, match=r"load was not finished: customer, .* warehouse have"):
+            run(empty, replace(OPTIONS, warehouses=1))
+        session.script(";".join(batches("postgres", "indexes")))
+        session.script("ALTER TABLE stock DROP CONSTRAINT stock_pkey")
+        with pytest.raises(SetupError, match="load was not finished: stock has no primary key"):
+            run(empty, replace(OPTIONS, warehouses=1))
 
 
 def test_unloaded_database(empty: PostgresDatabase) -> None:

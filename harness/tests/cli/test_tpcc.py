@@ -24,7 +24,7 @@ from hotset.harness.databases.postgres.copies import _MARK
 from hotset.harness.terminal.live import View, sparkline
 from hotset.harness.terminal.progress import Reporter
 from hotset.reports.model.schema import SCHEMA_VERSION
-from hotset.tpcc.schema import statement
+from hotset.tpcc.schema import create, statement
 from hotset.tpcc.window.record import Phase, RunOptions, Tick
 from tests.cli_server import CommandLine, Done, plain_environment
 from tests.postgres_cluster import PASSWORD
@@ -493,6 +493,17 @@ def test_check_names_what_is_violated(tpcc: Tpcc, database: PostgresDatabase) ->
     one_line(done, 4, "condition 1 (W_YTD = sum(D_YTD)): 1 violation, such as (2, ", "condition 8")
     rows = list(csv.DictReader(io.StringIO(done.out)))
     assert {row["number"] for row in rows if row["violations"] != "0"} == {"1", "8"}
+
+
+@database_needed
+def test_a_check_of_a_load_that_was_killed_says_so(
+    hotset: CommandLine, empty: PostgresDatabase
+) -> None:
+    with closing(empty.session()) as session:
+        create(empty, session)
+        session.script("INSERT INTO warehouse SELECT 1, 0, 0, '', '', '', '', '', ''")
+    words = ("the load was not finished", "hotset tpcc build --replace")
+    one_line(Tpcc(hotset, empty)("check"), 4, *words)
 
 
 @database_needed

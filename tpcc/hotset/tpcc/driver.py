@@ -14,7 +14,14 @@ from .data.nurand import Constants
 from .database import Aborted, Database, LibpqDatabase, Row, ServerGone, Session
 from .native import NativeCrew, settings
 from .processes import Crew, WorkerDied
-from .schema import DISTRICTS, FIRST_ORDER, SetupError, has_statement, statement
+from .schema import (
+    DISTRICTS,
+    FIRST_ORDER,
+    SetupError,
+    has_statement,
+    require_finished,
+    statement,
+)
 from .transactions import hottest_fifth
 from .window.record import (
     DRAIN_S,
@@ -142,6 +149,7 @@ def check_setup(database: Database, options: RunOptions) -> int:
                 f"the database has {highest} warehouses, the run needs {options.warehouses}:"
                 " load more, or run on fewer"
             )
+        require_finished(database, session)
         ((reason,),) = session.query(statement(database.engine, "read_only"))
         if reason is not None:
             raise SetupError(f"TPC-C writes, and {reason}")

@@ -126,7 +126,7 @@ class Runs(runs.Runs[RunOptions, Outcome]):
     def rate(self, result: RunResult) -> str:
         return f"{result.nopm:,.0f} NOPM"
 
-    def check_afterwards(self, outcome: Outcome, database: Database) -> Outcome:
+    def check_afterwards(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
         """With the conditions that its database has to keep, where they are wanted."""
         if not self._numbers:
             return outcome
@@ -256,15 +256,21 @@ def require(outcome: Outcome) -> None:
 
 
 def check(
-    database: Database, report: Reporter, numbers: Sequence[int] = consistency.ALL
+    database: SqlDatabase, report: Reporter, numbers: Sequence[int] = consistency.ALL
 ) -> list[ConditionResult]:
-    """The twelve conditions, or some of them, with progress."""
+    """The twelve conditions, or some of them, with progress.
+
+    :raises SetupError: the tables are not all there, or their load was not finished.
+    """
 
     def say(result: ConditionResult) -> None:
         report.figure(f"{result.number} of 12 conditions checked")
 
     title = f"checking {'the twelve' if len(numbers) == 12 else len(numbers)} conditions"
+    is_ours = ownership.holdings(database).builder() == "hotset"
     with closing(database.session()) as session, report.task(title):
+        if is_ours:
+            schema.require_finished(database, session)
         try:
             return consistency.check(database, session, numbers, observe=say)
         except Aborted as error:
