@@ -87,6 +87,12 @@ def test_a_run_prints_and_writes_everything(tpcc: Tpcc, tmp_path: Path) -> None:
     assert printed["result"]["nopm"] > 0
     assert len(printed["result"]["series"]) == 2
     assert printed["result"]["options"]["all_warehouses"] is True
+    # What it may be compared with.
+    assert (printed["result"]["isolation"], printed["result"]["driver"]) == (
+        "read committed",
+        "hotset",
+    )
+    assert printed["result"]["hottest_fifth"] == pytest.approx(0.62, abs=0.01)
     assert [one["holds"] for one in printed["conditions"]] == [True] * 12
     assert printed["time"]["missing"] == ""
     assert len(printed["time"]["series"]) == 2

@@ -18,9 +18,10 @@ import pytest
 
 from hotset.harness import doctor
 from hotset.harness.errors import FAILED, LACKS, USAGE, code_of
-from hotset.harness.hammerdb import batch, jobs, release, settings, tpcc, tpch
+from hotset.harness.hammerdb import batch, jobs, kept, release, settings, tpcc, tpch
 from hotset.harness.hammerdb.process import output
 from hotset.harness.hammerdb.process.failures import HammerdbFailed, HammerdbRefused
+from hotset.harness.terminal.progress import Reporter
 from hotset.tpcc.database import Aborted, Row
 from hotset.tpcc.window.record import RunOptions, ServerErrors
 
@@ -204,6 +205,21 @@ def test_what_is_kept_of_a_run(stage: Stage) -> None:
     assert jobs.read(stage.folder / batch.RECORD, "6B019BCC660C03E243536323").counts
     with pytest.raises(HammerdbRefused, match="is not empty"):
         stage.timed("good")
+
+
+def test_a_folder_is_named_where_something_is_kept_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    said: list[str] = []
+    report = Reporter(quiet=True)
+    monkeypatch.setattr(report, "say", said.append)
+    with pytest.raises(HammerdbRefused), kept.folder(report, "refused"):
+        raise HammerdbRefused("warehouses 1: the database has 2")
+    assert (said, [*tmp_path.rglob("*refused*")]) == ([], [])
+    with kept.folder(report, "run") as made:
+        (made / "script.tcl").touch()
+    assert said == [f"HammerDB's script, output and record: {made}"]
 
 
 # Bad ends

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,14 +15,16 @@ from ..terminal.progress import Reporter
 
 @contextmanager
 def folder(report: Reporter, name: str) -> Iterator[Path]:
-    """A new folder for a step of the work, which goes again if nothing came into it."""
+    """A new folder for a step of the work, which goes again if nothing came into it, and is told
+    if something did."""
     made = new_folder(data_dir() / "hammerdb", name, datetime.now(UTC), mode=0o700)
-    report.say(f"HammerDB's script, output and record: {made}")
     try:
         yield made
     finally:
-        with suppress(OSError):
+        try:
             made.rmdir()
+        except OSError:
+            report.say(f"HammerDB's script, output and record: {made}")
 
 
 @contextmanager
