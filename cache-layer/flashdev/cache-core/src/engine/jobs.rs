@@ -130,14 +130,23 @@ pub(super) struct Warming {
     heat: u8,
     /// When the next read is, at that rate.
     due: Nanos,
-    /// What may make way: how much it is worth, whether it is dirty, and the block.
-    victims: Option<BinaryHeap<Reverse<(u8, bool, Block)>>>,
+    /// What may make way, once it is known.
+    victims: Victims,
     /// Where to go on.
     next: Option<Block>,
     /// Only once a block has left.
     waits_for_room: bool,
     reads: u32,
     warmed: Warmed,
+}
+
+/// What may make way for a warm-up, the coldest first.
+#[derive(Debug, Default)]
+struct Victims {
+    /// How much it is worth, whether it is dirty, and the block.
+    found: BinaryHeap<Reverse<(u8, bool, Block)>>,
+    /// Where to go on looking, once that has begun; behind the last block, all are found.
+    looked_to: Option<u64>,
 }
 
 impl Warming {
@@ -327,7 +336,7 @@ impl Engine {
             if !claims.is_empty() {
                 self.warm_reads.begin(now);
                 self.begin_fetch(claims, Some(job), false);
-            } else if has_to_wait {
+            } else if has_to_wait || self.stopped_short {
                 return;
             }
         }
@@ -339,6 +348,9 @@ impl Engine {
         let mut claims: SmallVec<[(Block, Slot); 1]> = SmallVec::new();
         for _ in 0..most {
             warming.waits_for_room = false;
+            if !self.may_step() {
+                break;
+            }
             let next = |from| warming.wanted.range(from..).next();
             let Some(block) = warming.next.and_then(next) else {
                 warming.next = None;
@@ -379,29 +391,59 @@ impl Engine {
         used < capacity - (capacity / SPARED_SHARE).min(SPARED_MOST)
     }
 
-    /// Has others leave, the coldest first, until so many are on their way out; whether any is, and
-    /// the block has to wait.
+    /// Has others leave, the coldest first, until so many are on their way out; whether any is, or may
+    /// be, and the block has to wait.
     fn make_room(&mut self, warming: &mut Warming, block: Block, most: u32) -> bool {
-        let victims = warming.victims.get_or_insert_with(|| {
-            let others = &self.resident - &warming.wanted;
-            let worth = |other| {
-                let slot = self.policy.resident(other)?;
-                Some(Reverse((
-                    self.policy.heat(slot),
-                    self.dirty.contains(other),
-                    other,
-                )))
-            };
-            others.iter().filter_map(worth).collect()
-        });
+        if !self.find_victims(warming) {
+            warming.waits_for_room = true;
+            return true;
+        }
         while self.policy.leaving() < most {
-            let Some(Reverse((_, _, victim))) = victims.pop() else {
+            if !self.may_step() {
+                warming.waits_for_room = true;
+                return true;
+            }
+            let Some(Reverse((_, _, victim))) = warming.victims.found.pop() else {
                 break;
             };
             self.policy.make_way(victim, block);
         }
         warming.waits_for_room = self.policy.leaving() > 0;
         warming.waits_for_room
+    }
+
+    /// Goes on looking for what may make way; whether all of it is found. That is done once: what comes
+    /// into the cache meanwhile stays.
+    fn find_victims(&mut self, warming: &mut Warming) -> bool {
+        let victims = &mut warming.victims;
+        let from = victims.looked_to.unwrap_or_else(|| {
+            victims.found.reserve(self.resident.len() as usize);
+            0
+        });
+        let Ok(from) = Block::try_from(from) else {
+            return true;
+        };
+        let mut looked_to = u64::from(from);
+        let all = self.resident.range(from..);
+        let mut found_all = true;
+        for other in all {
+            // As `may_step`, which the borrowed blocks do not let be called.
+            if self.steps_left == 0 {
+                (self.stopped_short, found_all) = (true, false);
+                break;
+            }
+            self.steps_left -= 1;
+            looked_to = u64::from(other) + 1;
+            if warming.wanted.contains(other) {
+                continue;
+            }
+            if let Some(slot) = self.policy.resident(other) {
+                let worth = (self.policy.heat(slot), self.dirty.contains(other), other);
+                victims.found.push(Reverse(worth));
+            }
+        }
+        victims.looked_to = Some(if found_all { u64::MAX } else { looked_to });
+        found_all
     }
 
     /// A block of a warm-up has arrived or failed.

@@ -61,6 +61,11 @@ const IDLE: Nanos = NANOS_PER_S as Nanos;
 /// there are. Longer than the gaps of a disk that is merely not at its limit.
 const ORIGIN_IDLE: Nanos = NANOS_PER_S as Nanos / 10;
 
+/// How many blocks or slots one call looks at, at most, for work that has no end in sight: the call has
+/// the engine to itself, and users wait. Some tens of nanoseconds each, so a millisecond at most; few
+/// blocks are as many in tests.
+const STEPS_AT_ONCE: u32 = if cfg!(test) { 3 } else { 1 << 14 };
+
 /// A piece that waits, and the request that it belongs to.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
@@ -178,6 +183,9 @@ pub struct Engine {
     closed: bool,
     /// There may be something to migrate.
     look_for_work: bool,
+    /// How many steps this call may still take, and whether it stopped short for want of them.
+    steps_left: u32,
+    stopped_short: bool,
     actions: Vec<Action>,
 }
 
@@ -233,6 +241,8 @@ impl Engine {
             stopping: false,
             closed: false,
             look_for_work: true,
+            steps_left: STEPS_AT_ONCE,
+            stopped_short: false,
             actions: Vec::new(),
             config,
             policy,
@@ -345,6 +355,12 @@ impl Engine {
     pub fn on_timer(&mut self, now: Nanos) {
         self.look_for_work = true;
         self.advance(now);
+    }
+
+    /// Whether [`Engine::on_timer`] is to be called again as soon as others have had the engine: there was
+    /// more to look at than one call should.
+    pub fn has_more_to_do(&self) -> bool {
+        self.stopped_short
     }
 
     /// Hands over what is to be done; to be called after every other call, until there is none.
@@ -462,11 +478,26 @@ impl Engine {
         self.cleaner.target_percent = percent;
     }
 
-    /// Divides the cache from now on; [`Engine::usage`] says what has still to leave for that.
+    /// Divides the cache from now on, however long that takes: for whoever has no users waiting.
     pub fn set_shares(&mut self, now: Nanos, shares: &Shares) {
-        self.policy.set_shares(shares);
-        self.look_for_work = true;
-        self.advance(now);
+        self.begin_shares(shares);
+        while !self.continue_shares(now) {}
+    }
+
+    /// Divides the cache as soon as [`Engine::continue_shares`] has been called often enough.
+    pub fn begin_shares(&mut self, shares: &Shares) {
+        self.policy.begin_shares(shares);
+    }
+
+    /// Goes on with that for a little; whether the cache is so divided. [`Engine::usage`] says then what
+    /// has still to leave.
+    pub fn continue_shares(&mut self, now: Nanos) -> bool {
+        let is_done = self.policy.continue_shares(STEPS_AT_ONCE);
+        if is_done {
+            self.look_for_work = true;
+            self.advance(now);
+        }
+        is_done
     }
 
     /// How the cache is divided.
@@ -491,6 +522,8 @@ impl Engine {
 
     /// Whatever can go on, goes on.
     fn advance(&mut self, now: Nanos) {
+        self.steps_left = STEPS_AT_ONCE;
+        self.stopped_short = false;
         loop {
             if std::mem::take(&mut self.look_for_work) {
                 self.begin_migrations(now);
@@ -499,6 +532,20 @@ impl Engine {
             self.settle_waiters(now);
             if !self.look_for_work {
                 return;
+            }
+        }
+    }
+
+    /// Takes a step, if this call may take one more.
+    fn may_step(&mut self) -> bool {
+        match self.steps_left.checked_sub(1) {
+            Some(left) => {
+                self.steps_left = left;
+                true
+            }
+            None => {
+                self.stopped_short = true;
+                false
             }
         }
     }

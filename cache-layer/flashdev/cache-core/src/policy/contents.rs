@@ -63,6 +63,8 @@ pub(super) struct Contents<R> {
     aside: FixedBitSet,
     /// Number of candidates.
     candidates: u32,
+    /// The shares are new: from here on, slots may hold what was pinned under those before.
+    unpinned_from: Option<Slot>,
 }
 
 impl<R: Replacement> Contents<R> {
@@ -73,6 +75,7 @@ impl<R: Replacement> Contents<R> {
             backlog: Backlog::new(),
             aside: FixedBitSet::with_capacity(geometry.slots as usize),
             candidates: 0,
+            unpinned_from: None,
         }
     }
 
@@ -188,15 +191,36 @@ impl<R: Replacement> Contents<R> {
         Some(slot)
     }
 
-    /// What was pinned under other shares goes before others from now on, until it is touched.
-    fn park_unpinned(&mut self) {
-        for slot in self.aside.ones().map(|slot| slot as Slot) {
-            let owner = self.slots.owner(slot);
-            let is_leaving = self.slots.is_leaving(slot);
-            if let Some(owners) = &mut self.slots.owners {
-                if !is_leaving && owner != PINNED && !owners.is_parked(slot) {
-                    owners.park(owner, slot);
-                }
+    /// Goes on with new shares, by so many slots or blocks; whether nothing is left to do.
+    fn continue_shares(&mut self, steps: u32) -> bool {
+        if self.slots.has_parked_before() {
+            for _ in 0..steps {
+                let Some(slot) = self.slots.next_parked_before() else {
+                    break;
+                };
+                self.park_aside(slot);
+            }
+        } else if let Some(from) = self.unpinned_from {
+            let capacity = self.slots.capacity();
+            let until = from.saturating_add(steps).min(capacity);
+            (from..until).for_each(|slot| self.park_aside(slot));
+            self.unpinned_from = (until < capacity).then_some(until);
+        } else if self.slots.count_shares(steps) {
+            self.unpinned_from = Some(0);
+        }
+        self.slots.is_divided() && self.unpinned_from.is_none()
+    }
+
+    /// What is no candidate under other shares goes before others from now on, until it is touched;
+    /// what was pinned as well.
+    fn park_aside(&mut self, slot: Slot) {
+        if !self.aside[slot as usize] || self.slots.is_leaving(slot) {
+            return;
+        }
+        let owner = self.slots.owner(slot);
+        if let Some(owners) = &mut self.slots.owners {
+            if owner != PINNED && !owners.is_parked(slot) {
+                owners.park(owner, slot);
             }
         }
     }
@@ -376,9 +400,12 @@ impl<R: Replacement, F: Filling<R>> Policy for Filled<R, F> {
         self.contents.replacement.heat(slot)
     }
 
-    fn set_shares(&mut self, shares: &Shares) {
-        self.contents.slots.set_shares(shares);
-        self.contents.park_unpinned();
+    fn begin_shares(&mut self, shares: &Shares) {
+        self.contents.slots.begin_shares(shares);
+    }
+
+    fn continue_shares(&mut self, steps: u32) -> bool {
+        self.contents.continue_shares(steps)
     }
 
     fn usage(&self) -> Usage {

@@ -21,11 +21,26 @@ pub struct Links(Vec<Link>);
 impl Links {
     /// Links for the indices 0 up to `count`, all of them in no list.
     pub fn new(count: u32) -> Links {
+        let mut links = Links::with_room_for(count);
+        links.grow(count, count);
+        links
+    }
+
+    /// No links yet, but room for so many: to be made little by little, as a processor writes no
+    /// more than some hundred megabytes in the time of a disk's I/O.
+    pub(super) fn with_room_for(count: u32) -> Links {
+        Links(Vec::with_capacity(count as usize))
+    }
+
+    /// Makes links for so many more indices, all of them in no list; whether there are `count` now.
+    pub(super) fn grow(&mut self, more: u32, count: u32) -> bool {
         let unlinked = Link {
             older: UNLINKED,
             newer: UNLINKED,
         };
-        Links(vec![unlinked; count as usize])
+        let len = self.0.len().saturating_add(more as usize);
+        self.0.resize(len.min(count as usize), unlinked);
+        self.0.len() == count as usize
     }
 
     /// Whether the index is in a list.

@@ -19,6 +19,7 @@
 mod arc;
 mod backlog;
 mod contents;
+mod counting;
 mod demand;
 mod hotset;
 pub mod list;
@@ -178,8 +179,18 @@ pub trait Policy: Send {
     /// How much a resident block is worth, 0 to [`HOTTEST`]; kept with the metadata.
     fn heat(&self, slot: Slot) -> u8;
 
-    /// Whose the cache is from now on. What has no place any more leaves by and by.
-    fn set_shares(&mut self, shares: &Shares);
+    /// Whose the cache is to be, as soon as [`Policy::continue_shares`] has counted who has how much.
+    fn begin_shares(&mut self, shares: &Shares);
+
+    /// Goes on with that, by so many slots or blocks; whether it is done. What has no place any more
+    /// leaves by and by.
+    fn continue_shares(&mut self, steps: u32) -> bool;
+
+    /// Both at once, however long that takes.
+    fn set_shares(&mut self, shares: &Shares) {
+        self.begin_shares(shares);
+        while !self.continue_shares(u32::MAX) {}
+    }
 
     /// How the cache is divided; nothing if there are no shares.
     fn usage(&self) -> Usage;

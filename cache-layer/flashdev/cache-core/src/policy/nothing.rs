@@ -59,7 +59,11 @@ impl Policy for Nothing {
         0
     }
 
-    fn set_shares(&mut self, _shares: &Shares) {}
+    fn begin_shares(&mut self, _shares: &Shares) {}
+
+    fn continue_shares(&mut self, _steps: u32) -> bool {
+        true
+    }
 
     fn usage(&self) -> Usage {
         Usage::default()

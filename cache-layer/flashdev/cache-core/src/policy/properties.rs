@@ -317,6 +317,7 @@ proptest! {
     fn whatever_is_asked_for_everybody_keeps_what_is_theirs(
         (slots, shares) in shares(),
         before in prop::collection::vec(step(), 0..150),
+        meanwhile in prop::collection::vec((step(), 0..4u32), 0..60),
         with_shares in prop::collection::vec(step(), 1..300),
         of_others in prop::collection::vec(step(), 1..300),
     ) {
@@ -328,7 +329,14 @@ proptest! {
             let mut model = Model::default();
             drive(policy.as_mut(), &mut model, &before);
             settle(policy.as_mut(), &mut model);
-            policy.set_shares(&checked);
+            // Users go on while it is counted who has how much.
+            policy.begin_shares(&checked);
+            for (step, counted) in &meanwhile {
+                drive(policy.as_mut(), &mut model, std::slice::from_ref(step));
+                policy.continue_shares(*counted);
+            }
+            while !policy.continue_shares(3) {}
+            settle(policy.as_mut(), &mut model);
             model.pinned = shares[0].blocks[0].clone().collect();
             let excluded = shares[1].blocks[0].clone();
             model.excluded = excluded.filter(|block| !model.pinned.contains(block)).collect();

@@ -291,6 +291,8 @@ pub(super) struct Owners {
 }
 
 impl Owners {
+    /// Owners that nothing has been counted for; before one is set aside, there must be
+    /// [links](Owners::link).
     pub fn new(shares: Shares, slots: u32) -> Owners {
         let owner = |&limits| Owner {
             limits,
@@ -302,7 +304,7 @@ impl Owners {
         Owners {
             owners: shares.limits.iter().map(owner).collect(),
             shares,
-            links: Links::new(slots),
+            links: Links::with_room_for(slots),
             doomed: RoaringBitmap::new(),
             vacating: RoaringBitmap::new(),
             needs_rest: false,
@@ -314,11 +316,15 @@ impl Owners {
         &self.shares
     }
 
-    /// The blocks that have a right of their own.
-    pub fn runs(&self) -> impl Iterator<Item = Range<Block>> + use<> {
-        let runs = self.shares.pieces.iter();
-        let runs: Vec<_> = runs.map(|piece| piece.first..piece.end).collect();
-        runs.into_iter()
+    /// A run of blocks that have a right of their own; they are in order.
+    pub fn run(&self, index: usize) -> Option<Range<Block>> {
+        let piece = self.shares.pieces.get(index)?;
+        Some(piece.first..piece.end)
+    }
+
+    /// Makes links for so many more slots, up to all of them; whether all have some.
+    pub fn link(&mut self, more: u32, slots: u32) -> bool {
+        self.links.grow(more, slots)
     }
 
     pub fn of(&self, block: Block) -> OwnerId {
@@ -346,9 +352,13 @@ impl Owners {
         }
     }
 
-    /// So many blocks without a right of their own are in slots.
-    pub fn add_others(&mut self, count: u32) {
-        self.owners[OTHERS].resident += count;
+    /// Of so many blocks in slots, so many of them leaving, those that were not counted have no right
+    /// of their own.
+    pub fn count_others(&mut self, resident: u32, leaving: u32) {
+        let counted = |of: fn(&Owner) -> u32| self.owners.iter().map(of).sum::<u32>();
+        let (owned, owned_leaving) = (counted(|owner| owner.resident), counted(|o| o.leaving));
+        self.owners[OTHERS].resident = resident - owned;
+        self.owners[OTHERS].leaving = leaving - owned_leaving;
     }
 
     pub fn leave(&mut self, block: Block) {
@@ -489,12 +499,11 @@ impl Owners {
         self.owners[owner].parked.remove(&mut self.links, slot);
     }
 
-    /// All of them, those of one owner in their order.
-    pub fn all_parked(&self) -> Vec<Slot> {
-        let lists = self.owners.iter().map(|owner| owner.parked);
-        lists
-            .flat_map(|list| list.iter(&self.links).collect::<Vec<_>>())
-            .collect()
+    /// Takes out one of them, of one owner after the other, each in its order.
+    pub fn pop_parked(&mut self) -> Option<Slot> {
+        let links = &mut self.links;
+        let mut lists = self.owners.iter_mut().map(|owner| &mut owner.parked);
+        lists.find_map(|list| list.pop_front(links))
     }
 
     /// Takes out the one that goes first: of the owner that is furthest above its guarantee.

@@ -3,7 +3,8 @@
 use fixedbitset::FixedBitSet;
 use virtual_time::Nanos;
 
-use super::shares::{Excess, OTHERS, OwnerId, Owners, Shares, Usage};
+use super::counting::Counting;
+use super::shares::{Excess, OTHERS, OwnerId, Owners, Usage};
 use super::{Block, Geometry, Slot};
 
 /// Where a block is.
@@ -35,6 +36,10 @@ const NONE: u32 = u32::MAX - 1;
 pub(super) struct Slots {
     /// Whose the blocks are, if that matters.
     pub owners: Option<Box<Owners>>,
+    /// Whose they are to be.
+    pub(super) counting: Option<Box<Counting>>,
+    /// Whose they were, as long as victims that were set aside have not moved.
+    pub(super) owners_before: Option<Box<Owners>>,
     /// By slot: its block is being demoted.
     leaving: FixedBitSet,
     leaving_count: u32,
@@ -54,6 +59,8 @@ impl Slots {
     pub fn new(geometry: Geometry) -> Slots {
         Slots {
             owners: None,
+            counting: None,
+            owners_before: None,
             leaving: FixedBitSet::with_capacity(geometry.slots as usize),
             leaving_count: 0,
             places: vec![ABSENT; geometry.origin_blocks as usize],
@@ -146,26 +153,22 @@ impl Slots {
 
     /// A promotion of the block is pending.
     pub fn expect(&mut self, block: Block, hot: bool) {
-        if let Some(owners) = &mut self.owners {
-            owners.expect(block);
-        }
+        self.note(block, |owners| owners.expect(block));
         self.places[block as usize] = if hot { INCOMING_HOT } else { INCOMING_COLD };
     }
 
     /// The promotion of the block has been given up.
     pub fn cancel(&mut self, block: Block) {
-        if let Some(owners) = &mut self.owners {
-            owners.cancel(block);
-        }
+        self.note(block, |owners| owners.cancel(block));
         self.places[block as usize] = ABSENT;
     }
 
     /// The block lies in the slot, which was taken for it.
     pub fn settle(&mut self, block: Block, slot: Slot) {
-        if let Some(owners) = &mut self.owners {
+        self.note(block, |owners| {
             owners.cancel(block);
             owners.add(block);
-        }
+        });
         self.fill(block, slot);
     }
 
@@ -179,18 +182,16 @@ impl Slots {
     pub fn leave(&mut self, slot: Slot) {
         self.leaving.insert(slot as usize);
         self.leaving_count += 1;
-        if let Some(owners) = &mut self.owners {
-            owners.leave(self.blocks[slot as usize]);
-        }
+        let block = self.blocks[slot as usize];
+        self.note(block, |owners| owners.leave(block));
     }
 
     /// It does not.
     pub fn stay(&mut self, slot: Slot) {
         self.leaving.remove(slot as usize);
         self.leaving_count -= 1;
-        if let Some(owners) = &mut self.owners {
-            owners.stay(self.blocks[slot as usize], slot);
-        }
+        let block = self.blocks[slot as usize];
+        self.note(block, |owners| owners.stay(block, slot));
     }
 
     /// Number of slots whose blocks are leaving.
@@ -208,9 +209,7 @@ impl Slots {
         let slot = self.places[block as usize];
         self.leaving.remove(slot as usize);
         self.leaving_count -= 1;
-        if let Some(owners) = &mut self.owners {
-            owners.remove(block, slot);
-        }
+        self.note(block, |owners| owners.remove(block, slot));
         self.places[block as usize] = ABSENT;
         self.used -= 1;
     }
@@ -218,41 +217,21 @@ impl Slots {
     /// A block leaves its slot at once, where nothing has an owner. Its place is not read: of a block
     /// that has to go, the processor's cache does not have it.
     pub fn vacate(&mut self, block: Block) {
-        debug_assert!(self.owners.is_none() && self.leaving_count == 0);
+        debug_assert!(self.owners.is_none() && self.counting.is_none() && self.leaving_count == 0);
         self.places[block as usize] = ABSENT;
         self.used -= 1;
     }
 
     // Owners.
 
-    /// From now on blocks have these owners; victims that were set aside stay so.
-    pub fn set_shares(&mut self, shares: &Shares) {
-        let before = self.owners.take();
-        let is_same = |owners: &Owners| owners.shares() == shares;
-        if before.as_deref().is_some_and(is_same) || (before.is_none() && shares.is_empty()) {
-            self.owners = before;
-            return;
+    /// Tells the owners of what becomes of a block, those that are being counted as well.
+    fn note(&mut self, block: Block, note: impl Fn(&mut Owners)) {
+        if let Some(owners) = &mut self.owners {
+            note(owners);
         }
-        let mut owners = Box::new(Owners::new(shares.clone(), self.capacity()));
-        let mut owned = 0;
-        for block in owners.runs().flatten() {
-            match self.place(block) {
-                Place::Resident(_) => {
-                    owners.add(block);
-                    owned += 1;
-                }
-                Place::Incoming { .. } => owners.expect(block),
-                Place::Absent => {}
-            }
+        if let Some(owners) = self.counting.as_mut().and_then(|all| all.counted(block)) {
+            note(owners);
         }
-        owners.add_others(self.used - owned);
-        for slot in self.leaving.ones() {
-            owners.leave(self.blocks[slot]);
-        }
-        for slot in before.map_or(Vec::new(), |before| before.all_parked()) {
-            owners.park(owners.of(self.block(slot)), slot);
-        }
-        self.owners = Some(owners);
     }
 
     /// Whose the block in a slot is.
@@ -321,9 +300,7 @@ impl Slots {
             self.blocks[slot as usize], UNTOUCHED,
             "slot {slot} is taken"
         );
-        if let Some(owners) = &mut self.owners {
-            owners.add(block);
-        }
+        self.note(block, |owners| owners.add(block));
         self.fill(block, slot);
         self.free -= 1;
     }

@@ -9,8 +9,12 @@ use parking_lot::Mutex;
 use super::Tier;
 use crate::fuse::reply::Reply;
 
-/// Most that the engine is asked to discard at a time, bytes: it thinks of each block.
-const DISCARDED_AT_A_TIME: u64 = 1 << 30;
+/// Most blocks that the engine is asked to discard at a time: it thinks of each, some tenths of a
+/// microsecond, and other requests wait for that.
+const BLOCKS_AT_A_TIME: u64 = 1024;
+
+/// Most bytes of them.
+const BYTES_AT_A_TIME: u64 = 1 << 30;
 
 /// A part of a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +62,9 @@ fn cut(offset: u64, len: u64, block_bytes: u64, device_bytes: u64) -> Vec<Part> 
     }
     let mut parts = Vec::new();
     parts.extend((offset < first).then(|| zeros(offset, first)));
-    for from in (first..last).step_by(DISCARDED_AT_A_TIME as usize) {
-        let len = DISCARDED_AT_A_TIME.min(last - from) as u32;
+    let bytes = (BLOCKS_AT_A_TIME * block_bytes).min(BYTES_AT_A_TIME);
+    for from in (first..last).step_by(bytes as usize) {
+        let len = bytes.min(last - from) as u32;
         parts.push(Part::Blocks { offset: from, len });
     }
     parts.extend((last < end).then(|| zeros(last, end)));
@@ -106,6 +111,7 @@ mod tests {
 
     const BLOCK: u64 = 4096;
     const DEVICE: u64 = 5 * (1 << 30) + 100;
+    const MOST: u64 = BLOCKS_AT_A_TIME * BLOCK;
 
     /// Later ones may only follow from it.
     #[test]
@@ -119,6 +125,26 @@ mod tests {
             together.end_one(None);
         });
         assert_eq!(error.unwrap_err().raw_os_error(), Some(libc::ENOSPC));
+    }
+
+    /// Others come in between, so that nobody waits for all of a large one.
+    #[test]
+    fn no_part_of_a_hole_keeps_the_engine_for_more_than_some_blocks() {
+        for block_bytes in [4096, 64 << 10, 4 << 20] {
+            let parts = cut(0, 1 << 30, block_bytes, 1 << 40);
+            let all: u64 = parts.iter().map(|part| len_of(*part)).sum();
+            assert_eq!(all, 1 << 30, "blocks of {block_bytes}");
+            let most = parts.iter().map(|part| len_of(*part) / block_bytes).max();
+            assert!(
+                most <= Some(1024),
+                "{most:?} blocks of {block_bytes} at a time"
+            );
+        }
+    }
+
+    fn len_of(part: Part) -> u64 {
+        let (Part::Blocks { len, .. } | Part::Zeros { len, .. }) = part;
+        len.into()
     }
 
     #[test]
@@ -138,8 +164,8 @@ mod tests {
             (DEVICE - 100, 99, vec![zeros(DEVICE - 100, 99)]),
             (
                 BLOCK,
-                (1 << 30) + BLOCK,
-                vec![blocks(BLOCK, 1 << 30), blocks(BLOCK + (1 << 30), 4096)],
+                MOST + BLOCK,
+                vec![blocks(BLOCK, MOST as u32), blocks(BLOCK + MOST, 4096)],
             ),
         ] {
             assert_eq!(cut(offset, len, BLOCK, DEVICE), parts, "{offset} {len}");

@@ -318,7 +318,11 @@ impl Tier {
                 shared.is_held || !shared.engine.is_stopping()
             } {
                 // The engine has been asked, and answers; so do those who take what the flash has done.
-                tier.tell(|shared, now| shared.engine.on_timer(now));
+                let tick = |shared: &mut Shared, now| {
+                    shared.engine.on_timer(now);
+                    shared.engine.has_more_to_do()
+                };
+                while tier.tell(tick) {}
                 if tier.flash.is_alive() {
                     // systemd ends one that has hung (no error without systemd).
                     let _ = sd_notify::notify(&[NotifyState::Watchdog]);

@@ -152,7 +152,9 @@ impl Tier {
             keep(path, &self.identified(), &wanted)
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
-        self.tell(|shared, now| shared.engine.set_shares(now, &checked));
+        self.tell(|shared, _| shared.engine.begin_shares(&checked));
+        // Little by little: requests come in between.
+        while !self.tell(|shared, now| shared.engine.continue_shares(now)) {}
         sharing.wanted = wanted;
         drop(sharing);
         Ok(self.division())

@@ -37,7 +37,17 @@ impl Bench {
         bench
     }
 
+    /// Takes what is wanted; the engine is at its end before others have it.
     pub(super) fn collect(&mut self) {
+        self.take();
+        while self.engine.has_more_to_do() {
+            self.engine.on_timer(self.now);
+            self.take();
+        }
+    }
+
+    /// The same of one call alone.
+    pub(super) fn take(&mut self) {
         let mut actions = Vec::new();
         self.engine.take_actions(&mut actions);
         for action in actions {

@@ -16,8 +16,8 @@ fn a_job_goes_on_though_nobody_looks_at_it_and_ends_when_it_is_cancelled() {
     let job = bench
         .engine
         .begin_warm_up(0, [0, 2, 4, 6, 8, 10].into_iter().collect(), None);
-    let mut actions = Vec::new();
-    bench.engine.take_actions(&mut actions);
+    bench.collect();
+    let actions = std::mem::take(&mut bench.wanted);
     assert_eq!(actions.len(), 4, "so many reads at a time");
     bench.engine.cancel_job(0, job);
     for action in actions {

@@ -1,6 +1,7 @@
 //! What the engine promises, on modelled devices that fail, under random schedules.
 
 mod bench;
+mod bounded;
 mod faults;
 mod jobs;
 mod shares;

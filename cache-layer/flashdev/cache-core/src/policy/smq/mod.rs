@@ -253,6 +253,15 @@ impl Smq {
         self.push(slot);
     }
 
+    /// What was set aside under other shares is so under these, unless it is dirty by now.
+    fn park_again(&mut self, slot: Slot) {
+        let owner = self.slots.owner(slot);
+        match &mut self.slots.owners {
+            Some(owners) if !self.entries[slot as usize].dirty => owners.park(owner, slot),
+            _ => self.push(slot),
+        }
+    }
+
     /// Queues the demotion of what has to leave without anybody waiting for its slot.
     fn trim(&mut self, now: Nanos) {
         while !self.backlog.is_full() {
@@ -473,8 +482,22 @@ impl Policy for Smq {
         self.members.level(slot)
     }
 
-    fn set_shares(&mut self, shares: &Shares) {
-        self.slots.set_shares(shares);
+    fn begin_shares(&mut self, shares: &Shares) {
+        self.slots.begin_shares(shares);
+    }
+
+    fn continue_shares(&mut self, steps: u32) -> bool {
+        if self.slots.has_parked_before() {
+            for _ in 0..steps {
+                let Some(slot) = self.slots.next_parked_before() else {
+                    break;
+                };
+                self.park_again(slot);
+            }
+        } else {
+            self.slots.count_shares(steps);
+        }
+        self.slots.is_divided()
     }
 
     fn usage(&self) -> Usage {
