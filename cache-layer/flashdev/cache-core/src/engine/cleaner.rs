@@ -30,6 +30,8 @@ pub(super) struct Cleaner {
     wanted: RoaringBitmap,
     /// The part of it that is being copied.
     under_way: RoaringBitmap,
+    /// The part of it that was being written to when its turn came.
+    passed_over: RoaringBitmap,
     /// Where to go on.
     cursor: Block,
     rest_until: Nanos,
@@ -46,6 +48,7 @@ impl Cleaner {
             target_percent,
             wanted: RoaringBitmap::new(),
             under_way: RoaringBitmap::new(),
+            passed_over: RoaringBitmap::new(),
             cursor: 0,
             rest_until: 0,
             gently_from: 0,
@@ -68,6 +71,7 @@ impl Cleaner {
     /// Wants nothing any more.
     pub(super) fn give_up(&mut self) {
         self.wanted.clear();
+        self.passed_over.clear();
     }
 
     /// How many blocks are still wanted.
@@ -78,6 +82,18 @@ impl Cleaner {
     /// A block has become clean.
     pub(super) fn cleaned(&mut self, block: Block) {
         self.wanted.remove(block);
+        self.passed_over.remove(block);
+    }
+
+    /// A block is going to be copied.
+    fn begin(&mut self, now: Nanos, block: Block) {
+        self.cursor = block + 1;
+        let earliest = now.saturating_sub(MISSED_MOST);
+        self.gently_from = self.gently_from.max(earliest) + GENTLY;
+        self.passed_over.remove(block);
+        if self.wanted.remove(block) {
+            self.under_way.insert(block);
+        }
     }
 
     /// Cleaning a block has come to an end.
@@ -114,13 +130,9 @@ impl Engine {
             let ahead = candidates.range(from..).next();
             let block = ahead.or_else(|| candidates.min())?;
             from = block + 1;
-            if let Some(slot) = self.cleanable(block) {
-                self.cleaner.cursor = from;
-                let earliest = now.saturating_sub(MISSED_MOST);
-                self.cleaner.gently_from = self.cleaner.gently_from.max(earliest) + GENTLY;
-                if self.cleaner.wanted.remove(block) {
-                    self.cleaner.under_way.insert(block);
-                }
+            let quiet = self.cleanable(block);
+            if let Some(slot) = quiet.or_else(|| self.flushable(block)) {
+                self.cleaner.begin(now, block);
                 return Some((block, slot));
             }
         }
@@ -138,9 +150,24 @@ impl Engine {
         (self.users.writers(slot) == 0).then_some(slot)
     }
 
-    pub(super) fn lock_for_cleaning(&mut self, block: Block) {
+    /// The slot of a block that is to be flushed though somebody writes to it, each time that its turn
+    /// comes: such a block is never clean, and needs no cleaning, but a flush would never end. What was
+    /// answered before the flush began is on the flash and is copied. What is being written may be copied
+    /// in part, which harms nobody: the block stays dirty, so the flash counts.
+    fn flushable(&mut self, block: Block) -> Option<Slot> {
+        if !self.cleaner.wanted.contains(block) || self.locks.contains_key(&block) {
+            return None;
+        }
+        let slot = self.policy.resident(block)?;
+        // It may be quiet the next time.
+        let passed_over_before = !self.cleaner.passed_over.insert(block);
+        passed_over_before.then_some(slot)
+    }
+
+    /// Begins to write a block back; it does not become clean by that if somebody writes to it now.
+    pub(super) fn lock_for_cleaning(&mut self, block: Block, slot: Slot) {
         let lock = BlockLock::WritingBack {
-            rewritten: false,
+            rewritten: self.users.writers(slot) > 0,
             next: None,
             discards: Vec::new(),
         };

@@ -191,7 +191,7 @@ impl Engine {
                         for_policy,
                     };
                     let migration = self.begin_migration(task);
-                    self.lock_for_cleaning(block);
+                    self.lock_for_cleaning(block, slot);
                     self.copy_out(migration);
                 }
             }
@@ -530,8 +530,8 @@ impl Engine {
                 }
             }
             Task::Clean { block, .. } => match self.cleanable(block) {
-                Some(_) => {
-                    self.lock_for_cleaning(block);
+                Some(slot) => {
+                    self.lock_for_cleaning(block, slot);
                     self.copy_out(migration);
                 }
                 None => self.end_clean_for_policy(migration, !self.dirty.contains(block)),

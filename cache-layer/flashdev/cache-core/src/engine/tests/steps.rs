@@ -184,6 +184,52 @@ fn busy_blocks_do_not_hide_the_others_from_the_cleaner() {
     assert_eq!(bench.engine.dirty().len(), SLOTS - 1);
 }
 
+/// As the block of a database's log is, by several at a time. Each write ends only when the next one
+/// has begun.
+#[test]
+fn a_flush_ends_though_a_block_is_written_without_a_pause() {
+    let mut bench = Bench::warm(Mode::Writeback);
+    bench.engine.set_dirty_target(100);
+    bench.write(1, 0);
+    bench.write(2, 1);
+    bench.finish();
+    bench.write(3, 0);
+    bench.engine.begin_flush(bench.now);
+    let mut copies = 0;
+    for id in 4..40 {
+        let user = bench
+            .wanted
+            .iter()
+            .position(moves(Device::Flash, Direction::Write));
+        let user = bench.wanted.remove(user.expect("somebody writes"));
+        bench.write(id, 0);
+        bench.engine.on_completion(bench.now, io_of(&user), OK);
+        bench.collect();
+        let copy = |action: &Action| !moves(Device::Flash, Direction::Write)(action);
+        while bench.wanted.iter().any(copy) {
+            let next = bench.wanted.iter().find(|action| copy(action));
+            copies += u32::from(next.is_some_and(moves(Device::Origin, Direction::Write)));
+            bench.end(copy, OK);
+        }
+        bench.now += NANOS_PER_S as Nanos / 10;
+        bench.engine.on_timer(bench.now);
+        bench.collect();
+    }
+    assert_eq!(bench.engine.flush_left(), 0);
+    assert_eq!(copies, 2, "once each, and no more");
+    let dirty: Vec<Block> = bench.engine.dirty().iter().collect();
+    assert_eq!(
+        dirty,
+        [0],
+        "what is written while it is copied is not clean"
+    );
+    // Once it is left alone it is as any other.
+    bench.finish();
+    bench.engine.begin_flush(bench.now);
+    bench.finish();
+    assert!(bench.engine.dirty().is_empty());
+}
+
 /// Linux tells of an error of write-back once: whoever syncs the flash must tell all.
 #[test]
 fn a_flush_of_the_volume_that_fails_is_known_to_the_cached_device() {
