@@ -1,7 +1,8 @@
 //! After a crash at any point, everything that a successful flush covered is there, on `data` and
 //! on the volume; also after reads, writes and syncs that failed. Between the sessions, some of which
 //! end in order, the write mode changes and the origin, which ends inside a block, grows. While one
-//! serves it is changed (`world::reconfigure`): mode, size, policy, origin.
+//! serves it is changed (`world::reconfigure`): mode, size, policy, origin. A device may not answer for
+//! a while (`world::hung`), or ever: what is done is not told then, and what is not may never be.
 //!
 //! A longer campaign: `FLASHDEV_SCHEDULES=100000 cargo test --release -p cache-core faults`.
 
@@ -91,6 +92,19 @@ fn tiers_with_and_without_a_volume_are_changed_and_changes_are_cut_short() {
     for (changed, cut_short) in seen {
         assert!(changed >= 100 && cut_short >= 30, "{seen:?}");
     }
+}
+
+/// Or the schedules would say nothing of those who are served while a device hangs.
+#[test]
+fn a_device_that_hangs_keeps_nobody_waiting_whom_the_other_can_serve() {
+    let mut seen = (0, 0, 0);
+    for seed in 0..300 {
+        let world = run(seed, Mode::Writeback, any_faults(seed), false).unwrap();
+        let (reads, writes, past_flash) = world.served_while_hung();
+        seen = (seen.0 + reads, seen.1 + writes, seen.2 + past_flash);
+    }
+    let (reads, writes, past_flash) = seen;
+    assert!(reads > 200 && writes > 50 && past_flash > 10, "{seen:?}");
 }
 
 /// Or what was just warmed would be the first to go.

@@ -10,15 +10,18 @@ use std::collections::HashMap;
 
 use super::super::action::{Buffer, Device, Direction};
 use super::super::*;
+use super::bench::io_of;
 use crate::dice::Dice;
 use crate::layout::{Layout, PAGE_BYTES, SECTOR_BYTES};
 use crate::metadata::{self, Identity, MetadataError, Recovered, Session};
 use crate::policy::shares::{Right, Share, Shares};
 use crate::policy::{self, Geometry, PolicyKind};
 use disk::{Devices, Disk};
+use hung::Hung;
 use sector::{Sector, promise, stamp, take_stock};
 
 mod disk;
+mod hung;
 mod reconfigure;
 mod sector;
 
@@ -83,7 +86,9 @@ enum Asked {
 #[derive(Debug)]
 struct Begun {
     action: Action,
-    unsynced: usize,
+    written: usize,
+    /// It has been done, or has failed, and nobody has been told.
+    outcome: Option<Result<(), Errno>>,
 }
 
 pub(super) struct World {
@@ -111,6 +116,7 @@ pub(super) struct World {
     pub(super) cut_short: usize,
     /// What jobs have come to.
     done: HashMap<JobId, JobResult>,
+    hung: Hung,
     pub(super) careless: bool,
     sync_failed: bool,
     /// What the last crash left.
@@ -164,6 +170,7 @@ impl World {
             changed: 0,
             cut_short: 0,
             done: HashMap::new(),
+            hung: Hung::default(),
             careless: false,
             sync_failed: false,
             recovered: Vec::new(),
@@ -188,6 +195,9 @@ impl World {
             11 if self.dice.once_in(8) => self.share_anew(),
             12 if self.asked.len() < 12 => self.ask_to_discard(),
             // As if somebody counted all the time; there is mostly nothing to count.
+            15 if self.dice.once_in(5) => self.hang(),
+            16 if self.dice.once_in(20) => self.check_hung()?,
+            17 if self.dice.once_in(20) => self.answers(),
             14 => drop(self.engine.continue_shares(self.now)),
             13 if self.dice.once_in(8) => self.reconfigure()?,
             _ => self.complete_one()?,
@@ -197,6 +207,8 @@ impl World {
 
     /// Everything that is under way comes to an end.
     pub(super) fn drain(&mut self) -> Result<(), String> {
+        self.check_hung()?;
+        self.answers();
         for _ in 0..100_000 {
             if self.begun.is_empty() && self.asked.is_empty() {
                 return Ok(());
@@ -230,6 +242,7 @@ impl World {
 
     fn submit(&mut self, asked: Asked, request: Request) {
         self.next_id += 1;
+        self.note_hung(self.next_id, request);
         self.asked.insert(self.next_id, asked);
         self.engine.on_request(self.now, self.next_id, request);
     }
@@ -390,10 +403,11 @@ impl World {
                 return Ok(());
             }
             for action in actions {
-                let unsynced = match &action {
-                    Action::Sync { device, .. } => self.disk(*device).unsynced.len(),
+                let written = match &action {
+                    Action::Sync { device, .. } => self.disk(*device).written(),
                     _ => 0,
                 };
+                let outcome = None;
                 match action {
                     Action::Reply { id, result } => self.replied(id, result)?,
                     Action::Release { buffer } => drop(self.buffers.remove(&buffer)),
@@ -404,7 +418,11 @@ impl World {
                     Action::HealthChanged => {
                         self.log.push(format!("{:?}", self.engine.health()));
                     }
-                    action => self.begun.push(Begun { action, unsynced }),
+                    action => self.begun.push(Begun {
+                        action,
+                        written,
+                        outcome,
+                    }),
                 }
             }
         }
@@ -421,18 +439,42 @@ impl World {
         once_in > 0 && self.dice.once_in(once_in)
     }
 
-    /// One of the things that are under way is done, or fails.
+    /// One of the things that are under way is done, or fails; or is answered that was.
     fn complete_one(&mut self) -> Result<(), String> {
-        if self.begun.is_empty() {
+        let Some(which) = self.one_to_complete() else {
+            if self.dice.once_in(10) {
+                self.answers();
+            }
+            return Ok(());
+        };
+        let Begun {
+            action,
+            written,
+            outcome,
+        } = self.begun.swap_remove(which);
+        let io = io_of(&action);
+        if let Some(result) = outcome {
+            self.engine.on_completion(self.now, io, result);
             return Ok(());
         }
-        let which = self.dice.below(self.begun.len() as u64) as usize;
-        let Begun { action, unsynced } = self.begun.swap_remove(which);
+        let told_later = self.dice.once_in(8).then(|| action.clone());
+        let result = self.carry_out(action, written)?;
+        match told_later {
+            None => self.engine.on_completion(self.now, io, result),
+            Some(action) => self.begun.push(Begun {
+                action,
+                written,
+                outcome: Some(result),
+            }),
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, action: Action, written: usize) -> Result<Result<(), Errno>, String> {
         let faults = self.faults;
         let what = format!("{action:?}").chars().take(120).collect::<String>();
-        let (io, failed) = match action {
+        let failed = match action {
             Action::Transfer {
-                io,
                 device,
                 direction,
                 offset,
@@ -447,11 +489,9 @@ impl World {
                     (Device::Origin, Direction::Read) => faults.origin_read,
                 });
                 self.transfer(device, direction, offset, len, buffer, failed);
-                (io, failed)
+                failed
             }
-            Action::WriteMetadata {
-                io, offset, bytes, ..
-            } => {
+            Action::WriteMetadata { offset, bytes, .. } => {
                 let failed = self.fails(faults.flash_write * 2);
                 // A superblock is a sector, which a device writes whole or not at all.
                 let unit = match offset < self.layout.table_offset(0) {
@@ -464,9 +504,9 @@ impl World {
                     false => bytes.len(),
                 };
                 self.flash.write(offset, &bytes[..written]);
-                (io, failed)
+                failed
             }
-            Action::Sync { io, device, .. } => {
+            Action::Sync { device, .. } => {
                 let failed = self.fails(match device {
                     Device::Flash => faults.flash_sync,
                     Device::Origin => faults.origin_sync,
@@ -475,15 +515,11 @@ impl World {
                 let mut dice = Dice::new(self.dice.below(u64::MAX));
                 match failed {
                     true => self.disk(device).lose(&mut dice),
-                    false => {
-                        let disk = self.disk(device);
-                        let writes = unsynced.min(disk.unsynced.len());
-                        disk.sync(writes);
-                    }
+                    false => self.disk(device).sync(written),
                 }
-                (io, failed)
+                failed
             }
-            Action::Discard { io, offset, len } => {
+            Action::Discard { offset, len, .. } => {
                 let failed = self.fails(faults.origin_write);
                 let sectors = u64::from(len) / SECTOR_BYTES;
                 let done = match failed {
@@ -492,21 +528,21 @@ impl World {
                 };
                 let zeros = vec![0; (done * SECTOR_BYTES) as usize];
                 self.origin.write(offset, &zeros);
-                (io, failed)
+                failed
             }
-            Action::Detach { io } => {
+            Action::Detach { .. } => {
                 let failed = self.fails(faults.detach);
                 self.origin_id += u8::from(!failed);
-                (io, failed)
+                failed
             }
             other => return Err(format!("not to be completed: {other:?}")),
         };
-        if failed {
-            self.log.push(format!("failed: {what}"));
+        if !failed {
+            return Ok(Ok(()));
         }
-        let result = if failed { Err(Errno::EIO) } else { Ok(()) };
-        self.engine.on_completion(self.now, io, result);
-        Ok(())
+        self.log.push(format!("failed: {what}"));
+        self.note_failure();
+        Ok(Err(Errno::EIO))
     }
 
     fn transfer(
@@ -557,6 +593,7 @@ impl World {
 
     fn replied(&mut self, id: RequestId, result: Result<(), Errno>) -> Result<(), String> {
         let asked = self.asked.remove(&id).ok_or("answered twice")?;
+        self.note_answer(id, &asked);
         match asked {
             Asked::Read { first, data, least } if result.is_ok() => {
                 let sectors = data.chunks(SECTOR_BYTES as usize);
@@ -635,6 +672,7 @@ impl World {
 
     /// The next session finds what it may, and goes on.
     fn take_up(&mut self, power: bool) -> Result<(), String> {
+        self.answers();
         self.begun.clear();
         self.asked.clear();
         self.buffers.clear();

@@ -16,8 +16,9 @@ pub(super) struct Disk {
     pub(super) seen: Vec<u8>,
     /// What is on the medium.
     pub(super) medium: Vec<u8>,
-    /// Writes in between, in order.
+    /// Writes in between, in order, and how many were made before them.
     pub(super) unsynced: Vec<(usize, Vec<u8>)>,
+    settled: usize,
 }
 
 impl Disk {
@@ -26,6 +27,7 @@ impl Disk {
             seen: vec![0; bytes as usize],
             medium: vec![0; bytes as usize],
             unsynced: Vec::new(),
+            settled: 0,
         }
     }
 
@@ -39,8 +41,15 @@ impl Disk {
         self.seen[offset as usize..][..len as usize].to_vec()
     }
 
-    /// The first so many of the writes that are not on the medium get there.
+    /// How many writes there have been.
+    pub(super) fn written(&self) -> usize {
+        self.settled + self.unsynced.len()
+    }
+
+    /// The first so many of all writes get to the medium, and no more.
     pub(super) fn sync(&mut self, writes: usize) {
+        let writes = writes.saturating_sub(self.settled);
+        self.settled += writes;
         for (offset, bytes) in self.unsynced.drain(..writes) {
             self.medium[offset..offset + bytes.len()].copy_from_slice(&bytes);
         }
@@ -63,12 +72,14 @@ impl Disk {
                 }
             }
         }
+        self.settled = 0;
         self.seen.clone_from(&self.medium);
     }
 
     /// A sync fails: some of what was not synced is lost, though reads find it as long as the
     /// computer runs, and the next sync says nothing of it.
     pub(super) fn lose(&mut self, dice: &mut Dice) {
+        self.settled = self.written();
         let writes = std::mem::take(&mut self.unsynced);
         for (offset, bytes) in writes {
             if dice.once_in(2) {
@@ -148,7 +159,7 @@ impl<'a> Devices<'a> {
             disk.lose(&mut fate.dice);
             return failed();
         }
-        disk.sync(disk.unsynced.len());
+        disk.sync(disk.written());
         Ok(())
     }
 }
