@@ -8,8 +8,8 @@ use crate::policies::{Bcache, BcacheSettings, Clock, Fifo, Kind, Lirs, TinyLfu, 
 use crate::trace::{Request, TraceError};
 use cache_core::engine::Mode;
 use cache_core::policy::{
-    Access, Arc, AtOnce, Block, Geometry, HOTTEST, Hotset, Lru, Mapping, Policy, PolicyKind,
-    S3Fifo, Sieve, Slot, Smq, Textbook, Work,
+    Access, AdaptiveReplacement, AtOnce, Block, Geometry, HOTTEST, Hotset, Lru, Mapping, Policy,
+    PolicyKind, S3Fifo, Sieve, Slot, Smq, Textbook, Work,
 };
 use fixedbitset::FixedBitSet;
 use virtual_time::{NANOS_PER_S, Nanos};
@@ -320,7 +320,7 @@ fn outcome(
         PolicyKind::Lru => at_once!(Lru),
         PolicyKind::Sieve => at_once!(Sieve),
         PolicyKind::S3Fifo => at_once!(S3Fifo),
-        PolicyKind::Arc => at_once!(Arc),
+        PolicyKind::Arc => at_once!(AdaptiveReplacement),
         PolicyKind::Smq => drive(Smq::new(geometry), mode, warm, trace),
     }
 }
@@ -599,7 +599,7 @@ mod tests {
             same!(Lru);
             same!(Sieve);
             same!(S3Fifo);
-            same!(Arc);
+            same!(AdaptiveReplacement);
         }
     }
 

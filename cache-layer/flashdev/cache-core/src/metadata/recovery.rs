@@ -19,7 +19,7 @@ use super::MetadataError;
 use super::journal::{Event, Journal};
 use super::slots::{Content, Entry};
 use super::store::FlashStore;
-use super::superblock::{Copy, Superblock, emptied_up_to, read_copies};
+use super::superblock::{Superblock, SuperblockCopy, emptied_up_to, read_copies};
 use super::table;
 use crate::layout::Layout;
 
@@ -52,7 +52,10 @@ pub(super) fn recover(
     clean: Clean,
 ) -> Result<Found, MetadataError> {
     let copies = read_copies(store)?;
-    if copies.iter().all(|copy| matches!(copy, Copy::Blank)) {
+    if copies
+        .iter()
+        .all(|copy| matches!(copy, SuperblockCopy::Blank))
+    {
         return Err(MetadataError::Missing);
     }
     let emptied = emptied_up_to(&copies).unwrap_or(0);
@@ -63,9 +66,9 @@ pub(super) fn recover(
         .iter()
         .all(|superblock| superblock.generation == 1);
     let copy_damaged = copies.iter().any(|copy| match copy {
-        Copy::Damaged => true,
-        Copy::Blank => !is_first,
-        Copy::Whole(_) | Copy::Empty(_) => false,
+        SuperblockCopy::Damaged => true,
+        SuperblockCopy::Blank => !is_first,
+        SuperblockCopy::Whole(_) | SuperblockCopy::Empty(_) => false,
     });
     superblocks.sort_by_key(|superblock| std::cmp::Reverse(superblock.generation));
     let newest = superblocks
@@ -96,10 +99,10 @@ pub(super) fn recover(
     Err(MetadataError::Damaged("no table is whole"))
 }
 
-fn whole(copy: &Copy) -> Option<Superblock> {
+fn whole(copy: &SuperblockCopy) -> Option<Superblock> {
     match copy {
-        Copy::Whole(superblock) => Some(*superblock),
-        Copy::Blank | Copy::Damaged | Copy::Empty(_) => None,
+        SuperblockCopy::Whole(superblock) => Some(*superblock),
+        SuperblockCopy::Blank | SuperblockCopy::Damaged | SuperblockCopy::Empty(_) => None,
     }
 }
 

@@ -20,7 +20,7 @@ use super::MetadataError;
 use super::journal::{Event, Journal, Place};
 use super::slots::{Change, Content, Entry};
 use super::store::FlashStore;
-use super::superblock::{Copy, Superblock, emptied_up_to, is_empty, read_each};
+use super::superblock::{Superblock, SuperblockCopy, emptied_up_to, is_empty, read_each};
 use super::table;
 use super::{Session, check_sizes};
 use crate::layout::{ENTRIES_PER_PAGE, Layout, RECORD_BYTES, SECTOR_BYTES};
@@ -65,7 +65,7 @@ pub fn salvage(store: &impl FlashStore, session: &Session) -> Result<Salvage, Me
         .iter()
         .zip(lost)
         .filter_map(|(copy, lost)| match copy {
-            Copy::Whole(superblock) if !lost => Some(*superblock),
+            SuperblockCopy::Whole(superblock) if !lost => Some(*superblock),
             _ => None,
         })
         .max_by_key(|superblock| superblock.generation);
@@ -112,11 +112,11 @@ pub fn salvage(store: &impl FlashStore, session: &Session) -> Result<Salvage, Me
 }
 
 /// Whether a superblock's place says what it is to say.
-fn tells(copy: &Copy, place: u64) -> bool {
+fn tells(copy: &SuperblockCopy, place: u64) -> bool {
     match copy {
-        Copy::Whole(superblock) => superblock.generation % 2 == place,
-        Copy::Empty(_) => true,
-        Copy::Blank | Copy::Damaged => false,
+        SuperblockCopy::Whole(superblock) => superblock.generation % 2 == place,
+        SuperblockCopy::Empty(_) => true,
+        SuperblockCopy::Blank | SuperblockCopy::Damaged => false,
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) struct Superblock {
 
 /// What was found in the place of a superblock.
 #[derive(Debug)]
-pub(super) enum Copy {
+pub(super) enum SuperblockCopy {
     /// Zeros: none was ever written, or it was erased.
     Blank,
     /// Something that is no superblock.
@@ -117,13 +117,13 @@ impl Superblock {
         bytes
     }
 
-    fn decode(bytes: &[u8; SUPERBLOCK_BYTES]) -> Result<Copy, MetadataError> {
+    fn decode(bytes: &[u8; SUPERBLOCK_BYTES]) -> Result<SuperblockCopy, MetadataError> {
         let mut rest = bytes.as_slice();
         if bytes.iter().all(|&byte| byte == 0) {
-            return Ok(Copy::Blank);
+            return Ok(SuperblockCopy::Blank);
         }
         if take(&mut rest) != MAGIC || !is_sealed(bytes) {
-            return Ok(Copy::Damaged);
+            return Ok(SuperblockCopy::Damaged);
         }
         let version = u32::from_le_bytes(take(&mut rest));
         if !(VERSION_OLDEST..=VERSION).contains(&version) {
@@ -133,7 +133,7 @@ impl Superblock {
             });
         }
         if let Some(generation) = generation_of_empty(bytes) {
-            return Ok(Copy::Empty(generation));
+            return Ok(SuperblockCopy::Empty(generation));
         }
         let [closed] = take(&mut rest);
         let [sync] = take(&mut rest);
@@ -150,7 +150,7 @@ impl Superblock {
             origin_bytes: number(),
             origin_id: take(&mut rest),
         };
-        Ok(Copy::Whole(Superblock {
+        Ok(SuperblockCopy::Whole(Superblock {
             identity,
             generation,
             closed: closed != 0,
@@ -190,9 +190,9 @@ pub(super) fn write_empty(store: &impl FlashStore) -> io::Result<u64> {
     let (mut newest, mut is_known) = (0, true);
     for place in 0..2 {
         newest = newest.max(match Superblock::decode(&read(store, place)?) {
-            Ok(Copy::Whole(superblock)) => superblock.generation,
-            Ok(Copy::Empty(generation)) => generation,
-            Ok(Copy::Blank | Copy::Damaged) | Err(_) => {
+            Ok(SuperblockCopy::Whole(superblock)) => superblock.generation,
+            Ok(SuperblockCopy::Empty(generation)) => generation,
+            Ok(SuperblockCopy::Blank | SuperblockCopy::Damaged) | Err(_) => {
                 is_known = false;
                 0
             }
@@ -243,8 +243,8 @@ fn read(store: &impl FlashStore, place: u64) -> io::Result<[u8; SUPERBLOCK_BYTES
 }
 
 /// Both superblocks. They lie at the start of the flash whatever its layout is.
-pub(super) fn read_copies(store: &impl FlashStore) -> Result<[Copy; 2], MetadataError> {
-    let copy = |place: u64| -> Result<Copy, MetadataError> {
+pub(super) fn read_copies(store: &impl FlashStore) -> Result<[SuperblockCopy; 2], MetadataError> {
+    let copy = |place: u64| -> Result<SuperblockCopy, MetadataError> {
         let bytes =
             read(store, place).map_err(MetadataError::io("read the superblocks of the flash"))?;
         Superblock::decode(&bytes)
@@ -253,25 +253,27 @@ pub(super) fn read_copies(store: &impl FlashStore) -> Result<[Copy; 2], Metadata
 }
 
 /// The same of a flash that may not be readable everywhere: what is not, reads as damaged.
-pub(super) fn read_each(store: &impl FlashStore) -> Result<[Copy; 2], MetadataError> {
-    let copy = |place| read(store, place).map_or(Ok(Copy::Damaged), |it| Superblock::decode(&it));
+pub(super) fn read_each(store: &impl FlashStore) -> Result<[SuperblockCopy; 2], MetadataError> {
+    let copy = |place| {
+        read(store, place).map_or(Ok(SuperblockCopy::Damaged), |it| Superblock::decode(&it))
+    };
     Ok([copy(0)?, copy(1)?])
 }
 
 /// The superblock that counts, if any can be read.
-pub(super) fn newest(copies: &[Copy; 2]) -> Option<Superblock> {
+pub(super) fn newest(copies: &[SuperblockCopy; 2]) -> Option<Superblock> {
     let emptied = emptied_up_to(copies).unwrap_or(0);
     let whole = copies.iter().filter_map(|copy| match copy {
-        Copy::Whole(superblock) if superblock.generation > emptied => Some(*superblock),
+        SuperblockCopy::Whole(superblock) if superblock.generation > emptied => Some(*superblock),
         _ => None,
     });
     whole.max_by_key(|superblock| superblock.generation)
 }
 
 /// Up to which generation superblocks do not count, if the cache was ever emptied.
-pub(super) fn emptied_up_to(copies: &[Copy; 2]) -> Option<u64> {
+pub(super) fn emptied_up_to(copies: &[SuperblockCopy; 2]) -> Option<u64> {
     let generations = copies.iter().filter_map(|copy| match copy {
-        Copy::Empty(generation) => Some(*generation),
+        SuperblockCopy::Empty(generation) => Some(*generation),
         _ => None,
     });
     generations.max()
@@ -279,14 +281,14 @@ pub(super) fn emptied_up_to(copies: &[Copy; 2]) -> Option<u64> {
 
 /// Whether the flash says that its cache is empty. It does not if one of the superblocks cannot be
 /// read: that one may be newer.
-pub(super) fn is_empty(copies: &[Copy; 2]) -> bool {
+pub(super) fn is_empty(copies: &[SuperblockCopy; 2]) -> bool {
     let Some(emptied) = emptied_up_to(copies) else {
         return false;
     };
     copies.iter().all(|copy| match copy {
-        Copy::Empty(_) => true,
-        Copy::Whole(superblock) => superblock.generation <= emptied,
-        Copy::Blank | Copy::Damaged => false,
+        SuperblockCopy::Empty(_) => true,
+        SuperblockCopy::Whole(superblock) => superblock.generation <= emptied,
+        SuperblockCopy::Blank | SuperblockCopy::Damaged => false,
     })
 }
 

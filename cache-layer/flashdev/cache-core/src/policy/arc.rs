@@ -18,7 +18,7 @@ enum Recalled {
 }
 
 /// ARC: 9 bytes per slot and per block of the origin.
-pub struct Arc {
+pub struct AdaptiveReplacement {
     capacity: u32,
     p: f64,
     links: Links,
@@ -32,7 +32,7 @@ pub struct Arc {
     recalled: Recalled,
 }
 
-impl Arc {
+impl AdaptiveReplacement {
     /// Moves the target towards the list whose memory has just proved useful.
     fn adapt(&mut self) {
         let (b1, b2) = (f64::from(self.b1.len()), f64::from(self.b2.len()));
@@ -93,9 +93,9 @@ impl Arc {
     }
 }
 
-impl Replacement for Arc {
-    fn new(geometry: Geometry) -> Arc {
-        Arc {
+impl Replacement for AdaptiveReplacement {
+    fn new(geometry: Geometry) -> AdaptiveReplacement {
+        AdaptiveReplacement {
             capacity: geometry.slots,
             p: 0.0,
             links: Links::new(geometry.slots),

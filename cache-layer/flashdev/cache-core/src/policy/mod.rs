@@ -33,7 +33,7 @@ mod sieve;
 mod slots;
 mod smq;
 
-pub use arc::Arc;
+pub use arc::AdaptiveReplacement;
 pub use demand::{AtOnce, DemandFill, Textbook, Touch};
 pub use hotset::Hotset;
 pub use lru::Lru;
@@ -236,7 +236,7 @@ pub fn make(kind: PolicyKind, geometry: Geometry) -> Box<dyn Policy> {
         PolicyKind::Lru => Box::new(DemandFill::<Lru>::new(geometry)),
         PolicyKind::Sieve => Box::new(DemandFill::<Sieve>::new(geometry)),
         PolicyKind::S3Fifo => Box::new(DemandFill::<S3Fifo>::new(geometry)),
-        PolicyKind::Arc => Box::new(DemandFill::<Arc>::new(geometry)),
+        PolicyKind::Arc => Box::new(DemandFill::<AdaptiveReplacement>::new(geometry)),
         PolicyKind::Smq => Box::new(Smq::new(geometry)),
     }
 }

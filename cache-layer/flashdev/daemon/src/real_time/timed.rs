@@ -28,7 +28,7 @@ enum Timer {
 }
 
 /// Has the backing file synced for the flush of this tag; [`Timed::moved`] says when it is.
-type Sync = Box<dyn Fn(u64) + Send + std::marker::Sync>;
+type SyncBacking = Box<dyn Fn(u64) + Send + Sync>;
 
 /// The model, its books and its clock. Whoever moves the data tells it so.
 pub(crate) struct Timed<D> {
@@ -39,7 +39,7 @@ pub(crate) struct Timed<D> {
     rest: Condvar,
     start: Instant,
     scale: TimeScale,
-    sync: Sync,
+    sync: SyncBacking,
 }
 
 impl<D: Device + 'static> Timed<D> {
@@ -47,7 +47,11 @@ impl<D: Device + 'static> Timed<D> {
     ///
     /// `sync` is called for a flush once the model has completed it and all earlier writes have
     /// moved.
-    pub(crate) fn start(device: D, scale: TimeScale, sync: Sync) -> io::Result<Arc<Timed<D>>> {
+    pub(crate) fn start(
+        device: D,
+        scale: TimeScale,
+        sync: SyncBacking,
+    ) -> io::Result<Arc<Timed<D>>> {
         let timed = Arc::new(Timed {
             state: Mutex::new(State {
                 device,

@@ -69,14 +69,14 @@ enum Step {
         device: Device,
         offset: u64,
         len: u32,
-        into: Into,
+        into: Destination,
         urgency: Urgency,
     },
     Write {
         io: IoId,
         device: Device,
         offset: u64,
-        from: From,
+        from: Source,
         urgency: Urgency,
     },
     Discard {
@@ -107,20 +107,20 @@ enum Step {
 }
 
 /// Where bytes that are read go.
-enum Into {
+enum Destination {
     Request(Arc<SplitRequest>, usize),
     Buffer(BufferId),
 }
 
 /// Where bytes to be written are.
-enum From {
+enum Source {
     Shared(Arc<PageBuffer>, Range<usize>),
     Borrowed(Range<usize>),
 }
 
-impl From {
+impl Source {
     fn len(&self) -> u64 {
-        let (From::Shared(_, range) | From::Borrowed(range)) = self;
+        let (Source::Shared(_, range) | Source::Borrowed(range)) = self;
         range.len() as u64
     }
 }
@@ -172,9 +172,9 @@ impl Shared {
                 urgency: Urgency::of(in_background),
                 into: match buffer {
                     Buffer::Request { id, at } => {
-                        Into::Request(self.requests[id as usize].clone(), at as usize)
+                        Destination::Request(self.requests[id as usize].clone(), at as usize)
                     }
-                    Buffer::Migration { id, .. } => Into::Buffer(id),
+                    Buffer::Migration { id, .. } => Destination::Buffer(id),
                 },
             },
             Action::Transfer {
@@ -219,18 +219,18 @@ impl Shared {
         })
     }
 
-    fn source(&self, buffer: Buffer, len: usize) -> From {
+    fn source(&self, buffer: Buffer, len: usize) -> Source {
         match buffer {
             Buffer::Request { id, at } => {
                 let range = at as usize..at as usize + len;
                 match &self.requests[id as usize].bytes {
-                    Bytes::Write(data) => From::Shared(data.clone(), range),
-                    _ => From::Borrowed(range),
+                    Bytes::Write(data) => Source::Shared(data.clone(), range),
+                    _ => Source::Borrowed(range),
                 }
             }
             Buffer::Migration { id, at } => {
                 let data = self.buffers[&id].clone();
-                From::Shared(data, at as usize..at as usize + len)
+                Source::Shared(data, at as usize..at as usize + len)
             }
         }
     }
@@ -368,7 +368,7 @@ impl Tier {
                 from,
                 urgency,
             } => {
-                let From::Shared(data, range) = from else {
+                let Source::Shared(data, range) = from else {
                     unreachable!("a request that goes to the origin has memory of its own");
                 };
                 self.origin
@@ -423,7 +423,7 @@ impl Tier {
         io: IoId,
         offset: u64,
         len: u32,
-        into: Into,
+        into: Destination,
     ) -> Option<(IoId, io::Result<()>)> {
         let timing = self.cache_meter.begin(Op::Read, len.into());
         if let Some((rings, at)) = self.flash.rings(offset, len as usize) {
@@ -435,10 +435,10 @@ impl Tier {
             return None;
         }
         let fill = || match &into {
-            Into::Request(request, at) => {
+            Destination::Request(request, at) => {
                 request.with_range(*at, len, |range| self.flash.read_at(range, offset))
             }
-            Into::Buffer(id) => {
+            Destination::Buffer(id) => {
                 let mut buffer = PageBuffer::zeroed(len as usize);
                 self.flash.read_at(buffer.bytes_mut(), offset)?;
                 self.lock().buffers.insert(*id, Arc::new(buffer));
@@ -459,12 +459,12 @@ impl Tier {
         self: &Arc<Self>,
         io: IoId,
         offset: u64,
-        from: From,
+        from: Source,
         borrowed: &[u8],
     ) -> Option<(IoId, io::Result<()>)> {
         let timing = self.cache_meter.begin(Op::Write, from.len());
         let from = match from {
-            From::Shared(data, range) if range.start % DIRECT_ALIGN == 0 => {
+            Source::Shared(data, range) if range.start % DIRECT_ALIGN == 0 => {
                 if let Some((rings, at)) = self.flash.rings(offset, range.len()) {
                     let ended = self.ended(io);
                     rings.write(at, data, range, move |outcome| {
@@ -473,13 +473,13 @@ impl Tier {
                     });
                     return None;
                 }
-                From::Shared(data, range)
+                Source::Shared(data, range)
             }
             from => from,
         };
         let bytes = match &from {
-            From::Shared(data, range) => &data.bytes()[range.clone()],
-            From::Borrowed(range) => &borrowed[range.clone()],
+            Source::Shared(data, range) => &data.bytes()[range.clone()],
+            Source::Borrowed(range) => &borrowed[range.clone()],
         };
         let (len, tier) = (bytes.len() as u32, self.clone());
         let store = || self.flash.write_at(bytes, offset);
@@ -492,12 +492,16 @@ impl Tier {
     }
 
     /// Puts bytes where they are wanted once they have been read.
-    fn arrival(self: &Arc<Self>, io: IoId, into: Into) -> impl FnOnce(Outcome) + Send + use<> {
+    fn arrival(
+        self: &Arc<Self>,
+        io: IoId,
+        into: Destination,
+    ) -> impl FnOnce(Outcome) + Send + use<> {
         let (tier, under_way) = (self.clone(), self.under_way(io));
         move |outcome| {
             let result = outcome.map(|bytes| match into {
-                Into::Request(request, at) => request.fill(at, bytes),
-                Into::Buffer(id) => drop(tier.lock().buffers.insert(id, Arc::new(bytes))),
+                Destination::Request(request, at) => request.fill(at, bytes),
+                Destination::Buffer(id) => drop(tier.lock().buffers.insert(id, Arc::new(bytes))),
             });
             under_way.end(result);
         }

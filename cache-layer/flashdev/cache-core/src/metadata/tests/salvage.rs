@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::super::recovery;
 use super::super::slots::{Content, Entry};
-use super::super::superblock::{Copy, Superblock, read_copies};
+use super::super::superblock::{Superblock, SuperblockCopy, read_copies};
 use super::computer::survivor;
 use super::memory::{Event, Memory, Place};
 use super::model::Dice;
@@ -273,7 +273,9 @@ fn well_known() -> (Flash, Vec<Entry>) {
     let is_it = |(flash, _): &(Flash, Vec<Entry>)| {
         let copies = read_copies(flash).unwrap();
         let found = salvage(flash, &session(true, 1)).unwrap();
-        let both = copies.iter().all(|copy| matches!(copy, Copy::Whole(_)));
+        let both = copies
+            .iter()
+            .all(|copy| matches!(copy, SuperblockCopy::Whole(_)));
         both && found.unknown.is_empty() && !found.dirty.is_empty()
     };
     (0..).map(killed).find(is_it).unwrap()
