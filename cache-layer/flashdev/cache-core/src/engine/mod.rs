@@ -6,10 +6,12 @@
 //! modelled hybrid disk in virtual time. Time is the driver's, and never goes back.
 //!
 //! - `request` is the way of a request: cut at the blocks, each piece goes to flash or origin, or
-//!   waits.
-//! - `migration` is the way of a block: to the flash, off it, and back to the origin.
+//!   waits. `through` is that of a write to both, `flush` and `discard` those of the others.
+//! - `migration` chooses what blocks do next: come to the flash (`fetch`), go (`leave`), or are copied
+//!   back to the origin (`write_back`).
 //! - `sub_blocks` is the way of a part of a block: written or fetched into a slot by itself.
 //! - `cleaner` chooses dirty blocks to write back, `jobs` are warm-ups and flushes of the cache.
+//! - `recording` is what waits for the log.
 //! - `health` is what becomes of a cache whose devices fail.
 //!
 //! What must survive goes through the [`Log`](crate::metadata::Log); an engine without one forgets,
@@ -22,7 +24,7 @@ use slab::Slab;
 use virtual_time::{NANOS_PER_S, Nanos};
 
 use crate::layout::Mask;
-use crate::metadata::{CommitTicket, Log, LogDone, LogIo, LogPart, Ticket, pop_until};
+use crate::metadata::{CommitTicket, Log, Ticket};
 use crate::number_map::NumberMap;
 use crate::policy::shares::{Shares, Usage};
 use crate::policy::{Block, Mapping, Policy, Slot};
@@ -30,15 +32,22 @@ use crate::policy::{Block, Mapping, Policy, Slot};
 mod action;
 mod cleaner;
 mod discard;
+mod fetch;
+mod flush;
 mod health;
 mod jobs;
+mod leave;
 mod migration;
+mod recording;
 mod regions;
 mod request;
 mod sub_blocks;
 #[cfg(test)]
 mod tests;
+mod through;
+mod transfer;
 mod users;
+mod write_back;
 
 pub use action::{
     Action, Buffer, BufferId, CacheConfig, Counters, Device, Direction, Errno, Health, IoId, JobId,
@@ -52,7 +61,9 @@ use cleaner::Cleaner;
 use health::Stranded;
 use jobs::{Job, WarmReads};
 use migration::Migrations;
-use request::{Pending, Through};
+use recording::{SyncWaiter, Then};
+use request::Pending;
+use through::Through;
 
 /// Without anything in flight for so long the cache is idle; as in dm-cache.
 const IDLE: Nanos = NANOS_PER_S as Nanos;
@@ -95,47 +106,6 @@ enum BlockLock {
         /// Discards of it, which come after that.
         discards: Vec<Waiting>,
     },
-}
-
-/// What goes on once a change of metadata is recorded.
-#[derive(Clone, Copy, Debug)]
-enum Then {
-    /// A write into a slot that is known to be dirty now.
-    Write {
-        waiting: Waiting,
-        slot: Slot,
-        ticks: bool,
-    },
-    /// The same, to the origin as well.
-    WriteThrough {
-        waiting: Waiting,
-        slot: Slot,
-        ticks: bool,
-    },
-    /// A write that has put sub-blocks into a slot that were missing there.
-    Extended {
-        request: usize,
-        slot: Slot,
-        written: Mask,
-    },
-    /// A block has arrived.
-    Arrived { migration: usize, index: usize },
-    /// A write that has brought its block to the flash.
-    Overwritten { migration: usize },
-    /// All sub-blocks of a block are there.
-    Filled { migration: usize },
-    /// A block has gone.
-    Gone { migration: usize },
-    /// The same, for ever.
-    Discarded { migration: usize },
-}
-
-/// A flush that waits for the syncs of these numbers.
-#[derive(Clone, Copy, Debug)]
-struct SyncWaiter {
-    request: usize,
-    flash: u64,
-    origin: u64,
 }
 
 /// The engine.
@@ -550,167 +520,8 @@ impl Engine {
         }
     }
 
-    fn begin_log_io(&mut self) {
-        let Some(log) = &mut self.log else { return };
-        let policy = &self.policy;
-        while let Some(wanted) = log.next_io(|slot| policy.heat(slot)) {
-            let action = match wanted {
-                LogIo::Write {
-                    part,
-                    offset,
-                    bytes,
-                } => Action::WriteMetadata {
-                    io: self.ios.insert(IoState::Log(LogDone::Write(part))),
-                    offset,
-                    bytes,
-                    in_background: part == LogPart::Checkpoint,
-                },
-                LogIo::SyncFlash(kind) => Action::Sync {
-                    io: self.ios.insert(IoState::Log(LogDone::SyncFlash)),
-                    device: Device::Flash,
-                    kind,
-                },
-                LogIo::SyncOrigin(kind) => Action::Sync {
-                    io: self.ios.insert(IoState::Log(LogDone::SyncOrigin)),
-                    device: Device::Origin,
-                    kind,
-                },
-            };
-            self.actions.push(action);
-        }
-    }
-
-    fn log_io_done(&mut self, now: Nanos, done: LogDone, result: Result<(), Errno>) {
-        if let Some(log) = &mut self.log {
-            log.io_done(done, result.is_ok());
-        }
-        if let Err(errno) = result {
-            self.log_failed(now, done, errno);
-        }
-    }
-
-    /// Takes up what waited for the log.
-    fn settle_waiters(&mut self, now: Nanos) {
-        let Some(log) = &self.log else { return };
-        let (recorded, committed) = (log.recorded(), log.committed());
-        let (flash, origin) = (log.flash_syncs(), log.origin_syncs());
-        while let Some((_, then)) = pop_until(&mut self.for_record, recorded) {
-            self.go_on(now, then, true);
-        }
-        if !self.unrecorded.is_empty() {
-            self.unrecorded.retain(|_, ticket| *ticket > recorded);
-        }
-        while let Some((_, request)) = pop_until(&mut self.for_commit, committed) {
-            self.part_done(now, request, Ok(()));
-        }
-        let through = |waiter: &SyncWaiter| waiter.flash <= flash && waiter.origin <= origin;
-        if self.for_syncs.iter().any(through) {
-            let (done, left) = self.for_syncs.drain(..).partition(through);
-            self.for_syncs = left;
-            let done: Vec<SyncWaiter> = done;
-            for waiter in done {
-                self.part_done(now, waiter.request, Ok(()));
-            }
-        }
-        self.store_what_was_at_risk(now);
-    }
-
-    fn go_on(&mut self, now: Nanos, then: Then, recorded: bool) {
-        match then {
-            Then::Write {
-                waiting,
-                slot,
-                ticks,
-            } => self.write_recorded(now, waiting, slot, ticks, recorded),
-            Then::WriteThrough {
-                waiting,
-                slot,
-                ticks,
-            } => self.through_recorded(now, waiting, slot, ticks, recorded),
-            Then::Extended {
-                request,
-                slot,
-                written,
-            } => self.extension_recorded(now, request, slot, written, recorded),
-            Then::Arrived { migration, index } => self.arrived(now, migration, index, recorded),
-            Then::Overwritten { migration } => self.overwrite_recorded(now, migration, recorded),
-            Then::Filled { migration } => self.filled(now, migration, recorded),
-            Then::Gone { migration } => self.gone(now, migration, recorded),
-            Then::Discarded { migration } => self.discard_recorded(now, migration, recorded),
-        }
-    }
-
-    /// Goes on at once if nothing need be recorded.
-    fn once_recorded(&mut self, now: Nanos, ticket: Option<Ticket>, then: Then) {
-        match (ticket, &self.log) {
-            (Some(ticket), Some(log)) if ticket > log.recorded() => match log.has_failed() {
-                true => self.go_on(now, then, false),
-                false => self.for_record.push_back((ticket, then)),
-            },
-            _ => self.go_on(now, then, true),
-        }
-    }
-
     fn pieces(&self, offset: u64, len: u32) -> impl Iterator<Item = Piece> + use<> {
         action::pieces(offset, len, self.config.layout.block_bytes)
-    }
-
-    fn transfer(
-        &mut self,
-        state: IoState,
-        device: Device,
-        direction: Direction,
-        (offset, len): (u64, u32),
-        buffer: Buffer,
-    ) {
-        self.origin_users += u32::from(self.is_users(&state));
-        let in_background = self.is_in_background(&state);
-        let io = self.ios.insert(state);
-        self.actions.push(Action::Transfer {
-            io,
-            device,
-            direction,
-            offset,
-            len,
-            buffer,
-            in_background,
-        });
-    }
-
-    /// Whether no request waits for this I/O.
-    fn is_in_background(&self, state: &IoState) -> bool {
-        match state {
-            IoState::FetchRead { migration } | IoState::FetchStore { migration, .. } => {
-                !self.migrations.is_for_request(*migration)
-            }
-            IoState::CopyOut { .. } | IoState::CopyBack { .. } => true,
-            _ => false,
-        }
-    }
-
-    /// Whether a request waits for this I/O on the origin.
-    fn is_users(&self, state: &IoState) -> bool {
-        match state {
-            IoState::FetchRead { migration } => !self.is_warming(*migration),
-            state => is_use_of_origin(state),
-        }
-    }
-
-    fn note_origin_used(&mut self, now: Nanos, state: &IoState) {
-        if !is_use_of_origin(state) {
-            return;
-        }
-        self.origin_used_at = now;
-        match self.is_users(state) {
-            true => {
-                self.origin_users -= 1;
-                self.users_left_at = Some(now);
-                self.warm_reads.note_user();
-                // A warm-up may have waited for it.
-                self.look_for_work |= !self.jobs.is_empty();
-            }
-            false => self.warm_reads.end(now),
-        }
     }
 
     fn slot_offset(&self, slot: Slot) -> u64 {
@@ -730,18 +541,4 @@ impl Engine {
             self.cleaner.cleaned(block);
         }
     }
-}
-
-/// Whether a request, or a warm-up, waits for an I/O on the origin.
-fn is_use_of_origin(state: &IoState) -> bool {
-    matches!(
-        state,
-        IoState::Miss { .. }
-            | IoState::FetchRead { .. }
-            | IoState::FillRead { .. }
-            | IoState::Through {
-                device: Device::Origin,
-                ..
-            }
-    )
 }

@@ -7,17 +7,24 @@
 //! A checkpoint writes the slots as they were when it began, page by page, while changes go to the
 //! next generation's journal: nobody waits for it but who finds that journal full as well.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use fixedbitset::FixedBitSet;
 
 use super::journal::{Event, Record};
 use super::slots::{Change, Content, Entry};
 use super::superblock::Superblock;
-use super::table;
-use crate::layout::{ENTRIES_PER_PAGE, Layout, PAGE_BYTES};
+use crate::layout::{ENTRIES_PER_PAGE, Layout};
 use crate::number_map::NumberMap;
 use crate::policy::Slot;
+use checkpoint::Checkpoint;
+use commit::{Commit, CommitStage};
+
+mod at_risk;
+mod checkpoint;
+mod commit;
+#[cfg(test)]
+mod tests;
 
 /// The number of a change; later ones are greater.
 pub type Ticket = u64;
@@ -27,14 +34,6 @@ pub type CommitTicket = u64;
 
 /// Most records written at a time.
 const BATCH_RECORDS: u64 = 128;
-
-/// Pages of a table written at a time: few enough that neither a slow flash is kept from its hits, nor
-/// whoever waits while the pages are put together.
-const BATCH_PAGES: usize = 4;
-
-/// How many of what was settled are forgotten at a time, for the same reason: a checkpoint may settle as
-/// many as a journal holds.
-const FORGOTTEN_AT_A_TIME: usize = 256;
 
 /// An I/O that the log wants. At most one write of records, one of a checkpoint and one sync of
 /// each device are under way at a time.
@@ -108,55 +107,6 @@ impl Syncs {
     fn end(&mut self) {
         self.ended = self.begun;
     }
-}
-
-/// A commit under way.
-#[derive(Clone, Copy, Debug)]
-struct Commit {
-    number: CommitTicket,
-    /// What it makes durable: changes, and records of the generation.
-    covers: Ticket,
-    generation: u64,
-    records: u64,
-    stage: CommitStage,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CommitStage {
-    /// Waits for these syncs of the data.
-    Data { flash: u64, origin: u64 },
-    /// The record that claims it is being written.
-    Record,
-    /// Waits for this sync of the record.
-    Sealed { flash: u64 },
-}
-
-/// A checkpoint under way.
-#[derive(Debug)]
-struct Checkpoint {
-    superblock: Superblock,
-    /// Pages from here on have not been written, …
-    next_page: usize,
-    /// … and were as they are in here where they have changed since.
-    saved: HashMap<usize, Vec<Entry>>,
-    /// Changes that the table contains.
-    covers: Ticket,
-    durable: bool,
-    stage: CheckpointStage,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CheckpointStage {
-    /// Pages are to be written.
-    Table,
-    /// A write is under way, and whether it is the superblock's.
-    Writing { superblock: bool },
-    /// Waits for these syncs of table and data.
-    Durable { flash: u64, origin: u64 },
-    /// The superblock is to be written.
-    Superblock,
-    /// Waits for this sync of the superblock.
-    Sealed { flash: u64 },
 }
 
 /// What waits to be written to the journal.
@@ -291,12 +241,6 @@ impl Log {
         self.last_ticket
     }
 
-    /// Whether a recovery could believe that the slot, which is not dirty, is.
-    fn may_be_believed_dirty(&self, slot: Slot) -> bool {
-        let durable = |ceased: &Ticket| *ceased <= self.durable;
-        self.at_risk.contains(slot as usize) && !self.ceased.get(&slot).is_some_and(durable)
-    }
-
     fn entry(&self, slot: Slot) -> Entry {
         let latest = self.latest.get(&slot);
         latest.copied().unwrap_or(self.entries[slot as usize])
@@ -305,15 +249,6 @@ impl Log {
     /// Changes up to here would be found by another process.
     pub fn recorded(&self) -> Ticket {
         self.recorded
-    }
-
-    /// Whether the slot may not be used for another block before a commit: should the computer
-    /// stop, it would be taken for a dirty block that it held before. dm-cache commits there as
-    /// well (`mg_update_metadata`).
-    pub fn is_at_risk(&self, slot: Slot) -> bool {
-        let at_risk =
-            || self.entry(slot).content == Content::Dirty || self.may_be_believed_dirty(slot);
-        self.own.sync && !self.careless && at_risk()
     }
 
     /// Which journal records go to.
@@ -514,210 +449,6 @@ impl Log {
             self.set_commit_stage(CommitStage::Sealed { flash });
         }
     }
-
-    fn advance_commit(&mut self) {
-        // What is being written just now is not covered by a sync that begins meanwhile.
-        if self.commit.is_none() && self.commits_wanted > self.commits_ended && !self.writing {
-            self.begin_commit();
-        }
-        let Some(commit) = self.commit else { return };
-        match commit.stage {
-            CommitStage::Data { flash, origin }
-                if self.flash.ended >= flash && self.origin.ended >= origin =>
-            {
-                let same = commit.generation == self.generation;
-                let covered = self.committed_records;
-                if same && covered.is_some_and(|covered| commit.records <= covered) {
-                    return self.end_commit(commit);
-                }
-                self.queue.push_back(Queued::Commit);
-                self.set_commit_stage(CommitStage::Record);
-            }
-            CommitStage::Sealed { flash } if self.flash.ended >= flash => {
-                if commit.generation == self.generation {
-                    self.committed_records = self.committed_records.max(Some(commit.records));
-                }
-                self.end_commit(commit);
-            }
-            _ => {}
-        }
-    }
-
-    fn begin_commit(&mut self) {
-        self.commit = Some(Commit {
-            number: self.commits_ended + 1,
-            covers: self.recorded,
-            generation: self.generation,
-            records: self.changed,
-            stage: CommitStage::Data {
-                flash: self.flash.want(),
-                origin: self.sync_origin(),
-            },
-        });
-    }
-
-    /// Places the record that says what the commit has made durable. In the journal of a later
-    /// generation it would say too much: then the commit begins again.
-    fn claim(&mut self, bytes: &mut Vec<u8>) {
-        let Some(commit) = self.commit else { return };
-        if commit.generation != self.generation {
-            self.commit = None;
-            return;
-        }
-        self.writing_commit = true;
-        self.place(Event::Committed(commit.records), bytes);
-    }
-
-    fn set_commit_stage(&mut self, stage: CommitStage) {
-        if let Some(commit) = &mut self.commit {
-            commit.stage = stage;
-        }
-    }
-
-    fn end_commit(&mut self, commit: Commit) {
-        self.commit = None;
-        self.commits_ended = commit.number;
-        self.settle(commit.covers);
-    }
-
-    /// Changes up to this one are durable: of the slots that they left clean or free, no recovery
-    /// would believe that they are dirty.
-    fn settle(&mut self, durable: Ticket) {
-        self.durable = self.durable.max(durable);
-        self.forget_settled(FORGOTTEN_AT_A_TIME);
-    }
-
-    /// Forgets some of what does not matter any more.
-    fn forget_settled(&mut self, most: usize) {
-        for _ in 0..most {
-            let Some((ticket, slot)) = pop_until(&mut self.ceasings, self.durable) else {
-                return;
-            };
-            if self.ceased.get(&slot) == Some(&ticket) {
-                self.ceased.remove(&slot);
-                let dirty = self.entry(slot).content == Content::Dirty;
-                self.at_risk.set(slot as usize, dirty);
-            }
-        }
-    }
-
-    fn wants_to_close(&self) -> bool {
-        let quiet = self.queue.is_empty() && !self.writing && self.commit.is_none();
-        self.closing && quiet && self.checkpoint.is_none()
-    }
-
-    /// Changes go to the journal of the next generation from now on.
-    fn begin_checkpoint(&mut self, closed: bool) {
-        self.first = Event::Continue(self.records);
-        self.generation += 1;
-        (self.records, self.changed, self.committed_records) = (0, 0, None);
-        self.checkpoint = Some(Checkpoint {
-            superblock: Superblock {
-                generation: self.generation,
-                closed,
-                ..self.own
-            },
-            next_page: 0,
-            saved: HashMap::new(),
-            covers: self.placed,
-            durable: closed || self.own.sync,
-            stage: CheckpointStage::Table,
-        });
-    }
-
-    /// Keeps a page for the checkpoint as it is now, before it changes.
-    fn save_page(&mut self, page: usize) {
-        let Some(checkpoint) = &mut self.checkpoint else {
-            return;
-        };
-        if page >= checkpoint.next_page && !checkpoint.saved.contains_key(&page) {
-            let entries = page_of(&self.entries, page).to_vec();
-            checkpoint.saved.insert(page, entries);
-        }
-    }
-
-    fn write_checkpoint(&mut self, heat: impl Fn(Slot) -> u8) -> Option<LogIo> {
-        let pages = self.entries.len().div_ceil(ENTRIES_PER_PAGE);
-        let checkpoint = self.checkpoint.as_mut()?;
-        let (offset, bytes) = match checkpoint.stage {
-            CheckpointStage::Table => {
-                let first = checkpoint.next_page;
-                let end = pages.min(first + BATCH_PAGES);
-                let generation = checkpoint.superblock.generation;
-                let mut bytes = Vec::with_capacity((end - first) * PAGE_BYTES as usize);
-                for page in first..end {
-                    let saved = checkpoint.saved.remove(&page);
-                    let mut entries =
-                        saved.unwrap_or_else(|| page_of(&self.entries, page).to_vec());
-                    warm_entries(&mut entries, page, &heat);
-                    bytes.extend(table::encode(generation, page as u32, &entries));
-                }
-                checkpoint.next_page = end;
-                checkpoint.stage = CheckpointStage::Writing { superblock: false };
-                let table = self.own.identity.layout.table_offset(generation);
-                (table + first as u64 * PAGE_BYTES, bytes)
-            }
-            CheckpointStage::Superblock => {
-                checkpoint.stage = CheckpointStage::Writing { superblock: true };
-                let superblock = &checkpoint.superblock;
-                (superblock.offset(), superblock.encode().to_vec())
-            }
-            _ => return None,
-        };
-        Some(LogIo::Write {
-            part: LogPart::Checkpoint,
-            offset,
-            bytes,
-        })
-    }
-
-    fn checkpoint_written(&mut self) {
-        let pages = self.entries.len().div_ceil(ENTRIES_PER_PAGE);
-        let Some(checkpoint) = &mut self.checkpoint else {
-            return;
-        };
-        checkpoint.stage = match checkpoint.stage {
-            CheckpointStage::Writing { superblock: false } if checkpoint.next_page < pages => {
-                CheckpointStage::Table
-            }
-            CheckpointStage::Writing { superblock } if !checkpoint.durable => match superblock {
-                false => CheckpointStage::Superblock,
-                true => CheckpointStage::Sealed { flash: 0 },
-            },
-            CheckpointStage::Writing { superblock: true } => CheckpointStage::Sealed {
-                flash: self.flash.want(),
-            },
-            CheckpointStage::Writing { superblock: false } => CheckpointStage::Durable {
-                flash: self.flash.want(),
-                origin: match self.origin_written || checkpoint.superblock.closed {
-                    true => self.origin.want(),
-                    false => self.origin.begun,
-                },
-            },
-            stage => stage,
-        };
-    }
-
-    fn advance_checkpoint(&mut self) {
-        let Some(checkpoint) = &mut self.checkpoint else {
-            return;
-        };
-        match checkpoint.stage {
-            CheckpointStage::Durable { flash, origin }
-                if self.flash.ended >= flash && self.origin.ended >= origin =>
-            {
-                checkpoint.stage = CheckpointStage::Superblock;
-            }
-            CheckpointStage::Sealed { flash } if self.flash.ended >= flash => {
-                let (covers, closed) = (checkpoint.covers, checkpoint.superblock.closed);
-                self.checkpoint = None;
-                self.closed |= closed;
-                self.committed_records = self.committed_records.or(Some(0));
-                self.settle(covers);
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Takes out the oldest of what waits for its number, once that is reached.
@@ -726,90 +457,4 @@ pub(crate) fn pop_until<T>(waiting: &mut VecDeque<(u64, T)>, reached: u64) -> Op
         .front()
         .is_some_and(|(number, _)| *number <= reached);
     if due { waiting.pop_front() } else { None }
-}
-
-fn page_of(entries: &[Entry], page: usize) -> &[Entry] {
-    let start = page * ENTRIES_PER_PAGE;
-    &entries[start..entries.len().min(start + ENTRIES_PER_PAGE)]
-}
-
-/// Enters what the blocks of a page are worth now, so that a process that is killed has not
-/// forgotten it.
-fn warm_entries(entries: &mut [Entry], page: usize, heat: impl Fn(Slot) -> u8) {
-    for (slot, entry) in (page * ENTRIES_PER_PAGE..).zip(entries) {
-        if entry.content != Content::Free {
-            entry.heat = heat(slot as Slot);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::metadata::{Identity, Session};
-
-    const SLOTS: u32 = 5000;
-
-    /// With every slot mapped, made dirty and clean again.
-    fn churned() -> Log {
-        let layout = Layout::for_slots(SLOTS, 4096);
-        let identity = Identity {
-            layout,
-            origin_id: [7; 16],
-            origin_bytes: u64::from(SLOTS) * 4096,
-        };
-        let session = Session {
-            identity,
-            sync: true,
-            boot_id: [1; 16],
-        };
-        let entries = vec![Entry::default(); SLOTS as usize];
-        let mut log = Log::new(Superblock::of(&session), 1, entries);
-        for slot in 0..SLOTS {
-            let (block, heat, missing, dirty) = (slot, 0, 0, true);
-            let map = Change::Map {
-                block,
-                heat,
-                missing,
-                dirty,
-            };
-            log.append(slot, map);
-            log.append(slot, Change::Clean);
-        }
-        log
-    }
-
-    fn at_risk(log: &Log) -> usize {
-        (0..SLOTS).filter(|&slot| log.is_at_risk(slot)).count()
-    }
-
-    /// Nobody waits while all that a checkpoint settles is forgotten, and everybody knows of it.
-    #[test]
-    fn what_a_checkpoint_settles_is_settled_at_once_and_forgotten_by_and_by() {
-        let mut log = churned();
-        assert_eq!(at_risk(&log), SLOTS as usize);
-        log.settle(2 * 1000);
-        assert_eq!(at_risk(&log), SLOTS as usize - 1000);
-        log.settle(log.last_ticket);
-        assert_eq!(at_risk(&log), 0);
-        let left = log.ceasings.len();
-        assert!(left >= SLOTS as usize - 2 * FORGOTTEN_AT_A_TIME, "{left}");
-        // What is dirty anew is at risk, until it has ceased to be and that is durable.
-        log.append(SLOTS - 1, Change::Dirty);
-        assert_eq!(at_risk(&log), 1);
-        let ceased = log.append(SLOTS - 1, Change::Clean);
-        log.settle(ceased - 1);
-        assert_eq!(at_risk(&log), 1);
-        log.settle(ceased);
-        assert_eq!(at_risk(&log), 0);
-        // A clean slot that nothing is to be feared of is not remembered.
-        let before = log.ceasings.len();
-        log.append(SLOTS - 2, Change::Unmap);
-        assert!(log.ceasings.len() <= before);
-        for slot in 0..SLOTS - 2 {
-            log.append(slot, Change::Dirty);
-        }
-        assert!(log.ceasings.is_empty() && log.ceased.is_empty());
-        assert_eq!(at_risk(&log), SLOTS as usize - 2);
-    }
 }

@@ -1,0 +1,153 @@
+//! What waits for the log: for a change to be recorded, for a commit, or for a sync.
+
+use virtual_time::Nanos;
+
+use super::action::{Action, Device, Errno, IoState};
+use super::{Engine, Waiting};
+use crate::layout::Mask;
+use crate::metadata::{LogDone, LogIo, LogPart, Ticket, pop_until};
+use crate::policy::Slot;
+
+/// What goes on once a change of metadata is recorded.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Then {
+    /// A write into a slot that is known to be dirty now.
+    Write {
+        waiting: Waiting,
+        slot: Slot,
+        ticks: bool,
+    },
+    /// The same, to the origin as well.
+    WriteThrough {
+        waiting: Waiting,
+        slot: Slot,
+        ticks: bool,
+    },
+    /// A write that has put sub-blocks into a slot that were missing there.
+    Extended {
+        request: usize,
+        slot: Slot,
+        written: Mask,
+    },
+    /// A block has arrived.
+    Arrived { migration: usize, index: usize },
+    /// A write that has brought its block to the flash.
+    Overwritten { migration: usize },
+    /// All sub-blocks of a block are there.
+    Filled { migration: usize },
+    /// A block has gone.
+    Gone { migration: usize },
+    /// The same, for ever.
+    Discarded { migration: usize },
+}
+
+/// A flush that waits for the syncs of these numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SyncWaiter {
+    pub(super) request: usize,
+    pub(super) flash: u64,
+    pub(super) origin: u64,
+}
+
+impl Engine {
+    pub(super) fn begin_log_io(&mut self) {
+        let Some(log) = &mut self.log else { return };
+        let policy = &self.policy;
+        while let Some(wanted) = log.next_io(|slot| policy.heat(slot)) {
+            let action = match wanted {
+                LogIo::Write {
+                    part,
+                    offset,
+                    bytes,
+                } => Action::WriteMetadata {
+                    io: self.ios.insert(IoState::Log(LogDone::Write(part))),
+                    offset,
+                    bytes,
+                    in_background: part == LogPart::Checkpoint,
+                },
+                LogIo::SyncFlash(kind) => Action::Sync {
+                    io: self.ios.insert(IoState::Log(LogDone::SyncFlash)),
+                    device: Device::Flash,
+                    kind,
+                },
+                LogIo::SyncOrigin(kind) => Action::Sync {
+                    io: self.ios.insert(IoState::Log(LogDone::SyncOrigin)),
+                    device: Device::Origin,
+                    kind,
+                },
+            };
+            self.actions.push(action);
+        }
+    }
+
+    pub(super) fn log_io_done(&mut self, now: Nanos, done: LogDone, result: Result<(), Errno>) {
+        if let Some(log) = &mut self.log {
+            log.io_done(done, result.is_ok());
+        }
+        if let Err(errno) = result {
+            self.log_failed(now, done, errno);
+        }
+    }
+
+    /// Takes up what waited for the log.
+    pub(super) fn settle_waiters(&mut self, now: Nanos) {
+        let Some(log) = &self.log else { return };
+        let (recorded, committed) = (log.recorded(), log.committed());
+        let (flash, origin) = (log.flash_syncs(), log.origin_syncs());
+        while let Some((_, then)) = pop_until(&mut self.for_record, recorded) {
+            self.go_on(now, then, true);
+        }
+        if !self.unrecorded.is_empty() {
+            self.unrecorded.retain(|_, ticket| *ticket > recorded);
+        }
+        while let Some((_, request)) = pop_until(&mut self.for_commit, committed) {
+            self.part_done(now, request, Ok(()));
+        }
+        let through = |waiter: &SyncWaiter| waiter.flash <= flash && waiter.origin <= origin;
+        if self.for_syncs.iter().any(through) {
+            let (done, left) = self.for_syncs.drain(..).partition(through);
+            self.for_syncs = left;
+            let done: Vec<SyncWaiter> = done;
+            for waiter in done {
+                self.part_done(now, waiter.request, Ok(()));
+            }
+        }
+        self.store_what_was_at_risk(now);
+    }
+
+    pub(super) fn go_on(&mut self, now: Nanos, then: Then, recorded: bool) {
+        match then {
+            Then::Write {
+                waiting,
+                slot,
+                ticks,
+            } => self.write_recorded(now, waiting, slot, ticks, recorded),
+            Then::WriteThrough {
+                waiting,
+                slot,
+                ticks,
+            } => self.through_recorded(now, waiting, slot, ticks, recorded),
+            Then::Extended {
+                request,
+                slot,
+                written,
+            } => self.extension_recorded(now, request, slot, written, recorded),
+            Then::Arrived { migration, index } => self.arrived(now, migration, index, recorded),
+            Then::Overwritten { migration } => self.overwrite_recorded(now, migration, recorded),
+            Then::Filled { migration } => self.filled(now, migration, recorded),
+            Then::Gone { migration } => self.gone(now, migration, recorded),
+            Then::Discarded { migration } => self.discard_recorded(now, migration, recorded),
+        }
+    }
+
+    /// Goes on at once if nothing need be recorded.
+    pub(super) fn once_recorded(&mut self, now: Nanos, ticket: Option<Ticket>, then: Then) {
+        match (ticket, &self.log) {
+            (Some(ticket), Some(log)) if ticket > log.recorded() => match log.has_failed() {
+                true => self.go_on(now, then, false),
+                false => self.for_record.push_back((ticket, then)),
+            },
+            _ => self.go_on(now, then, true),
+        }
+    }
+}
