@@ -14,6 +14,23 @@
 //! - `recording` is what waits for the log.
 //! - `health` is what becomes of a cache whose devices fail.
 //!
+//! # What waits for what
+//!
+//! At most one thing is being done with a block at a time, which is its `BlockLock`. As long as the cache
+//! is healthy, that decides what becomes of others:
+//!
+//! | block is | read | write | discard | demotion | cleaning |
+//! |---|---|---|---|---|---|
+//! | not locked | hits or misses | hits or misses | begins | begins, waits for writers | begins unless it has writers; a flush passes over it once |
+//! | `Promoting` | from the origin | waits | waits | never wanted | passes over it |
+//! | `Admitting` | waits | waits | waits | never wanted | passes over it |
+//! | `Filling` | hits if all it touches is there, or waits | waits | waits | refused, wanted again | passes over it |
+//! | `Demoting` | hits while it is there, then from the origin | waits | waits | is under way | passes over it |
+//! | `WritingBack` | hits | hits, and the block stays dirty | waits, comes second | waits, comes first | is under way |
+//!
+//! A write-back that smq wants is refused where a demotion is, and waits where that does. A warm-up passes
+//! over every block that is locked. Once the cache is given up or read-only no request waits for a lock.
+//!
 //! What must survive goes through the [`Log`](crate::metadata::Log); an engine without one forgets,
 //! as a simulation may. The behaviour is dm-cache's, except where a comment says otherwise.
 
@@ -86,7 +103,8 @@ struct Waiting {
     counted: bool,
 }
 
-/// What is being done with a block. Pieces that have to wait for its end are in it.
+/// What is being done with a block. Pieces that have to wait for its end are in it. The table above says
+/// what each does to others.
 #[derive(Debug)]
 enum BlockLock {
     /// It is on its way to the flash: reads go to the origin, writes wait.
