@@ -2,6 +2,9 @@
 
 mod bench;
 mod bounded;
+mod cleaning;
+mod discards;
+mod failures;
 mod faults;
 mod jobs;
 mod shares;
