@@ -171,6 +171,24 @@ impl Engine {
         self.sync_origin_for(IoState::OriginSync { request });
     }
 
+    /// Linux tells of an error of write-back once: what another sync that was under way meanwhile has
+    /// lost, this one does not know.
+    pub(super) fn origin_synced_alone(
+        &mut self,
+        now: Nanos,
+        request: usize,
+        result: Result<(), Errno>,
+    ) {
+        if let Err(errno) = result {
+            self.origin_sync_failed(now, errno);
+        }
+        let result = match self.health {
+            Health::ReadOnly(_) => Err(Errno::EIO),
+            _ => result,
+        };
+        self.part_done(now, request, result);
+    }
+
     fn sync_origin_for(&mut self, state: IoState) {
         let io = self.ios.insert(state);
         self.actions.push(Action::Sync {

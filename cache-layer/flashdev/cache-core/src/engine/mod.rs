@@ -252,6 +252,34 @@ impl Engine {
         let state = self.ios.remove(io);
         self.note_origin_used(now, &state);
         match state {
+            IoState::Hit { .. }
+            | IoState::Miss { .. }
+            | IoState::Extend { .. }
+            | IoState::Discard { .. } => self.request_served(now, state, result),
+            IoState::Overwrite { migration } => self.overwritten(now, migration, result),
+            IoState::FillRead { migration } => self.fill_read(now, migration, result),
+            IoState::FillStore { migration } => self.fill_stored(now, migration, result),
+            IoState::Through { through, device } => {
+                self.through_written(now, through, device, result);
+            }
+            IoState::FetchRead { migration } => self.fetch_read(now, migration, result),
+            IoState::FetchStore { migration, index } => {
+                self.fetch_stored(now, migration, index, result);
+            }
+            IoState::DiscardCached { migration } => self.cached_discarded(now, migration, result),
+            IoState::CopyOut { migration } => self.copied_out(now, migration, result),
+            IoState::CopyBack { migration } => self.copied_back(now, migration, result),
+            IoState::Log(done) => self.log_io_done(now, done, result),
+            IoState::OriginSync { request } => self.origin_synced_alone(now, request, result),
+            IoState::SyncToDetach => self.synced_to_detach(now, result),
+            IoState::Detach => self.detached(now, result),
+        }
+        self.advance(now);
+    }
+
+    /// An I/O of a request's own has ended.
+    fn request_served(&mut self, now: Nanos, state: IoState, result: Result<(), Errno>) {
+        match state {
             IoState::Hit {
                 request,
                 write,
@@ -267,10 +295,7 @@ impl Engine {
                     count,
                     ticks,
                 };
-                match write {
-                    true => self.hit_written(now, hit, result),
-                    false => self.hit_read(now, hit, result),
-                }
+                self.hit_done(now, hit, write, result);
             }
             IoState::Miss {
                 request,
@@ -279,9 +304,7 @@ impl Engine {
                 count,
                 ticks,
             } => {
-                if ticks {
-                    self.policy.tick(now);
-                }
+                self.tick(now, ticks);
                 if write {
                     self.origin_was_written(now, piece.block, count);
                 }
@@ -293,20 +316,8 @@ impl Engine {
                 slot,
                 ticks,
             } => {
-                if ticks {
-                    self.policy.tick(now);
-                }
+                self.tick(now, ticks);
                 self.extended(now, request, piece, slot, result);
-            }
-            IoState::Overwrite { migration } => self.overwritten(now, migration, result),
-            IoState::FillRead { migration } => self.fill_read(now, migration, result),
-            IoState::FillStore { migration } => self.fill_stored(now, migration, result),
-            IoState::Through { through, device } => {
-                self.through_written(now, through, device, result);
-            }
-            IoState::FetchRead { migration } => self.fetch_read(now, migration, result),
-            IoState::FetchStore { migration, index } => {
-                self.fetch_stored(now, migration, index, result);
             }
             IoState::Discard {
                 request,
@@ -316,26 +327,14 @@ impl Engine {
                 self.origin_was_written(now, piece.block, count);
                 self.part_done(now, request, result);
             }
-            IoState::DiscardCached { migration } => self.cached_discarded(now, migration, result),
-            IoState::CopyOut { migration } => self.copied_out(now, migration, result),
-            IoState::CopyBack { migration } => self.copied_back(now, migration, result),
-            IoState::Log(done) => self.log_io_done(now, done, result),
-            IoState::OriginSync { request } => {
-                if let Err(errno) = result {
-                    self.origin_sync_failed(now, errno);
-                }
-                // Linux tells of an error of write-back once: what another sync that was under way
-                // meanwhile has lost, this one does not know.
-                let result = match self.health {
-                    Health::ReadOnly(_) => Err(Errno::EIO),
-                    _ => result,
-                };
-                self.part_done(now, request, result);
-            }
-            IoState::SyncToDetach => self.synced_to_detach(now, result),
-            IoState::Detach => self.detached(now, result),
+            state => unreachable!("{state:?} is not a request's own"),
         }
-        self.advance(now);
+    }
+
+    fn tick(&mut self, now: Nanos, ticks: bool) {
+        if ticks {
+            self.policy.tick(now);
+        }
     }
 
     /// Time has passed. To be called some ten times a second, even if nothing happens: the policy's

@@ -412,7 +412,21 @@ impl Engine {
         self.part_done(now, request, Err(Errno::EIO));
     }
 
-    pub(super) fn hit_read(&mut self, now: Nanos, hit: Hit, result: Result<(), Errno>) {
+    /// A hit has been read or written.
+    pub(super) fn hit_done(
+        &mut self,
+        now: Nanos,
+        hit: Hit,
+        write: bool,
+        result: Result<(), Errno>,
+    ) {
+        match write {
+            true => self.hit_written(now, hit, result),
+            false => self.hit_read(now, hit, result),
+        }
+    }
+
+    fn hit_read(&mut self, now: Nanos, hit: Hit, result: Result<(), Errno>) {
         if hit.ticks {
             self.policy.tick(now);
         }
@@ -438,7 +452,7 @@ impl Engine {
         self.part_done(now, hit.request, Ok(()));
     }
 
-    pub(super) fn hit_written(&mut self, now: Nanos, hit: Hit, result: Result<(), Errno>) {
+    fn hit_written(&mut self, now: Nanos, hit: Hit, result: Result<(), Errno>) {
         if hit.ticks {
             self.policy.tick(now);
         }
@@ -509,16 +523,15 @@ impl Engine {
 }
 
 /// Two I/Os of one request as one, if they follow on one another.
-fn join(run: IoState, next: IoState) -> Option<IoState> {
-    match (run, next) {
+fn join(mut run: IoState, next: IoState) -> Option<IoState> {
+    let (piece, count, more) = match (&mut run, next) {
         (
             IoState::Hit {
-                request,
-                write,
-                mut piece,
+                piece,
                 slot,
                 count,
                 ticks,
+                ..
             },
             IoState::Hit {
                 piece: more,
@@ -526,55 +539,35 @@ fn join(run: IoState, next: IoState) -> Option<IoState> {
                 ticks: more_ticks,
                 ..
             },
-        ) if slot + count == more_slot && piece.block + count == more.block => {
-            piece.len += more.len;
-            Some(IoState::Hit {
-                request,
-                write,
-                piece,
-                slot,
-                count: count + 1,
-                ticks: ticks | more_ticks,
-            })
+        ) if *slot + *count == more_slot => {
+            *ticks |= more_ticks;
+            (piece, count, more)
         }
         (
             IoState::Miss {
-                request,
-                write,
-                mut piece,
+                piece,
                 count,
                 ticks,
+                ..
             },
             IoState::Miss {
                 piece: more,
                 ticks: more_ticks,
                 ..
             },
-        ) if piece.block + count == more.block => {
-            piece.len += more.len;
-            Some(IoState::Miss {
-                request,
-                write,
-                piece,
-                count: count + 1,
-                ticks: ticks | more_ticks,
-            })
+        ) => {
+            *ticks |= more_ticks;
+            (piece, count, more)
         }
-        (
-            IoState::Discard {
-                request,
-                mut piece,
-                count,
-            },
-            IoState::Discard { piece: more, .. },
-        ) if piece.block + count == more.block => {
-            piece.len += more.len;
-            Some(IoState::Discard {
-                request,
-                piece,
-                count: count + 1,
-            })
+        (IoState::Discard { piece, count, .. }, IoState::Discard { piece: more, .. }) => {
+            (piece, count, more)
         }
-        _ => None,
+        _ => return None,
+    };
+    if piece.block + *count != more.block {
+        return None;
     }
+    piece.len += more.len;
+    *count += 1;
+    Some(run)
 }

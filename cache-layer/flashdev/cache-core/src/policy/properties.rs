@@ -329,14 +329,7 @@ proptest! {
             let mut model = Model::default();
             drive(policy.as_mut(), &mut model, &before);
             settle(policy.as_mut(), &mut model);
-            // Users go on while it is counted who has how much.
-            policy.begin_shares(&checked);
-            for (step, counted) in &meanwhile {
-                drive(policy.as_mut(), &mut model, std::slice::from_ref(step));
-                policy.continue_shares(*counted);
-            }
-            while !policy.continue_shares(3) {}
-            settle(policy.as_mut(), &mut model);
+            divide(policy.as_mut(), &mut model, &checked, &meanwhile);
             model.pinned = shares[0].blocks[0].clone().collect();
             let excluded = shares[1].blocks[0].clone();
             model.excluded = excluded.filter(|block| !model.pinned.contains(block)).collect();
@@ -378,6 +371,17 @@ proptest! {
             settle_at(policy.as_mut(), &mut model, Nanos::MAX / 2);
         }
     }
+}
+
+/// Divides a cache whose users go on while it is counted who has how much.
+fn divide(policy: &mut dyn Policy, model: &mut Model, shares: &Shares, meanwhile: &[(Step, u32)]) {
+    policy.begin_shares(shares);
+    for (step, counted) in meanwhile {
+        drive(policy, model, std::slice::from_ref(step));
+        policy.continue_shares(*counted);
+    }
+    while !policy.continue_shares(3) {}
+    settle(policy, model);
 }
 
 /// Asks for a block over and over, so that smq, too, comes to want it.

@@ -103,34 +103,8 @@ impl World {
                 self.transfer(device, direction, offset, len, buffer, failed);
                 failed
             }
-            Action::WriteMetadata { offset, bytes, .. } => {
-                let failed = self.fails(faults.flash_write * 2);
-                // A superblock is a sector, which a device writes whole or not at all.
-                let unit = match offset < self.layout.table_offset(0) {
-                    true => bytes.len(),
-                    false => 32,
-                };
-                let units = (bytes.len() / unit) as u64;
-                let written = match failed {
-                    true => unit * self.dice.below(units + 1) as usize,
-                    false => bytes.len(),
-                };
-                self.flash.write(offset, &bytes[..written]);
-                failed
-            }
-            Action::Sync { device, .. } => {
-                let failed = self.fails(match device {
-                    Device::Flash => faults.flash_sync,
-                    Device::Origin => faults.origin_sync,
-                });
-                self.sync_failed |= failed;
-                let mut dice = Dice::new(self.dice.below(u64::MAX));
-                match failed {
-                    true => self.disk(device).lose(&mut dice),
-                    false => self.disk(device).sync(written),
-                }
-                failed
-            }
+            Action::WriteMetadata { offset, bytes, .. } => self.write_metadata(offset, &bytes),
+            Action::Sync { device, .. } => self.sync(device, written),
             Action::Discard { offset, len, .. } => {
                 let failed = self.fails(faults.origin_write);
                 let sectors = u64::from(len) / SECTOR_BYTES;
@@ -155,6 +129,38 @@ impl World {
         self.log.push(format!("failed: {what}"));
         self.note_failure();
         Ok(Err(Errno::EIO))
+    }
+
+    /// Whether it fails.
+    fn write_metadata(&mut self, offset: u64, bytes: &[u8]) -> bool {
+        let failed = self.fails(self.faults.flash_write * 2);
+        // A superblock is a sector, which a device writes whole or not at all.
+        let unit = match offset < self.layout.table_offset(0) {
+            true => bytes.len(),
+            false => 32,
+        };
+        let units = (bytes.len() / unit) as u64;
+        let written = match failed {
+            true => unit * self.dice.below(units + 1) as usize,
+            false => bytes.len(),
+        };
+        self.flash.write(offset, &bytes[..written]);
+        failed
+    }
+
+    /// Of so many writes; whether it fails.
+    fn sync(&mut self, device: Device, written: usize) -> bool {
+        let failed = self.fails(match device {
+            Device::Flash => self.faults.flash_sync,
+            Device::Origin => self.faults.origin_sync,
+        });
+        self.sync_failed |= failed;
+        let mut dice = Dice::new(self.dice.below(u64::MAX));
+        match failed {
+            true => self.disk(device).lose(&mut dice),
+            false => self.disk(device).sync(written),
+        }
+        failed
     }
 
     pub(super) fn transfer(
