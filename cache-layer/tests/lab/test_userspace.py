@@ -29,7 +29,7 @@ from hotset.cachelayer.provisioning import repair as repairing
 from hotset.cachelayer.provisioning.boot import program, systemd_unit
 from hotset.cachelayer.provisioning.cache_device import CardError
 from hotset.cachelayer.provisioning.create import CreateRequest
-from hotset.cachelayer.provisioning.lifecycle import DiskState, TierRefusedError
+from hotset.cachelayer.provisioning.lifecycle import DiskState, OriginChangedError, TierRefusedError
 from hotset.cachelayer.stats import region_counters
 from hotset.cachelayer.tiers import engine
 from hotset.cachelayer.tiers.base import MetadataDamagedError, TierFailedError, WriteMode
@@ -468,26 +468,48 @@ def test_a_path_may_hold_what_a_shell_or_systemd_would_read(site: Site) -> None:
     assert (verified.rc, verified.stderr) == (0, "")
 
 
+def killed_with_its_supervisor(site: Site) -> None:
+    """As where a container ends, with the device still there."""
+    engine = site.engine_pid("shop")
+    os.kill(int(site.sh(f"cut -d' ' -f4 /proc/{engine}/stat")), 9)
+    os.kill(engine, 9)
+    report = site.inspect("shop").report
+    assert (report.state, "no tier answers" in report.notes[0]) == ("failed", True)
+
+
+@pytest.mark.usefixtures("never_cleaned")
+@pytest.mark.parametrize("taken_down", [False, True])
+def test_what_was_written_past_an_engine_that_had_ended_is_not_overwritten(
+    site: Site, taken_down: bool
+) -> None:
+    site.create("shop")
+    site.sh("dd if=/dev/urandom of=/dev/hotset/shop bs=64k count=1 seek=1900 oflag=direct")
+    killed_with_its_supervisor(site)
+    site.sh(f"dd if=/dev/urandom of={site.origin('shop')} bs=64k count=1 seek=1900 conv=notrunc")
+    if taken_down:
+        site.deactivate("shop")
+    with pytest.raises(OriginChangedError, match="by other hands"):
+        site.activate("shop")
+    with pytest.raises(OriginChangedError, match="by other hands"):
+        site.detach("shop")
+    with pytest.raises(TierRefusedError, match="is not active"):
+        site.resize("shop", 48)
+    site.detach("shop", dead=True, yes=True)
+
+
 def test_an_engine_that_was_killed_with_its_supervisor_is_started_by_activate(site: Site) -> None:
     site.create("shop")
     site.mount(PurePosixPath("/dev/hotset/shop"))
     sums = [site.file("data")]
     site.unmount()
-    engine = site.engine_pid("shop")
-    supervisor = int(site.sh(f"cut -d' ' -f4 /proc/{engine}/stat"))
-    os.kill(supervisor, 9)
-    os.kill(engine, 9)
-    report = site.inspect("shop").report
-    assert (report.state, "no tier answers" in report.notes[0]) == ("failed", True)
-    site.activate("shop")
+    killed_with_its_supervisor(site)
+    lifecycle.activate(site.machine, *cards.find(site.machine, "shop"), print, flash_counts=True)
     assert site.inspect("shop").report.state == "active"
     site.mount(PurePosixPath("/dev/hotset/shop"))
     assert site.sums("data") == sums
     site.unmount()
     # Nor does it keep a disk from being taken down.
-    engine = site.engine_pid("shop")
-    os.kill(int(site.sh(f"cut -d' ' -f4 /proc/{engine}/stat")), 9)
-    os.kill(engine, 9)
+    killed_with_its_supervisor(site)
     site.deactivate("shop")
     assert site.inspect("shop").report.state == "inactive"
 

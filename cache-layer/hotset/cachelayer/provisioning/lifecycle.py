@@ -146,7 +146,7 @@ def activate(
     cards.require_ours(machine, card)
     tier = cards.tier_for(machine, card, disk)
     udev.prepare(machine, disk)
-    if tier.is_active():
+    if is_up(tier):
         mended = tier.settle()
         _claim(machine, card, disk, say, break_reservation)
         # As this version of hotset keeps it.
@@ -154,8 +154,8 @@ def activate(
         say(f"{disk.device} is active{f'; {mended}' if mended else ': nothing changed'}")
         return
     was_restarting = tier.report().state == "restarting"
-    if was_restarting:
-        # Else two engines would write to one flash.
+    if was_restarting or tier.is_active():
+        # Else two engines would write to one flash; what is left of one that ended is in the way.
         tier.discard()
     card, disk = _with_origin(machine, card, disk)
     past = _past_the_cache(machine, disk)
@@ -325,7 +325,9 @@ def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
     """Remove the devices; what is cached stays, what is dirty too."""
     cards.require_ours(machine, card)
     tier = cards.tier_for(machine, card, disk)
-    if not tier.is_active():
+    if not is_up(tier):
+        if tier.is_active():
+            _unused(machine, disk)
         _stay_down(machine, card, disk, tier, say)
         return
     _unused(machine, disk)
@@ -338,15 +340,16 @@ def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
 
 def _stay_down(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say) -> None:
     """An engine that ended is not started again; nothing changes for a disk that was down."""
-    was = tier.report().state
+    was = "ended" if tier.is_active() else tier.report().state
     tier.discard()
     given_back = reservation.give_back(machine, disk.origin)
-    if was != "restarting":
+    if was not in ("restarting", "ended"):
         rest = f"{disk.origin} was still reserved, and is no longer" if given_back else ""
         say(f"{disk.device} is not active: {rest or 'nothing changed'}")
         return
-    # Nobody has it since its engine ended, seconds ago.
-    program.mark(machine, card, disk, "dirty")
+    if was == "restarting":
+        # Nobody has it since its engine ended, seconds ago.
+        program.mark(machine, card, disk, "dirty")
     say(f"{disk.device} is down: its cache engine had ended, and is not started again")
     if may_be_dirty(disk, left_of(machine, card, disk)):
         say(f"{disk.origin} alone may hold OLD data now: do not mount it")
@@ -579,7 +582,7 @@ def _write_back(
     machine: Machine, card: Card, disk: Disk, tier: KernelTier, progress: OnFlush, say: Say
 ) -> None:
     """Write everything back and take the tier down; see that nothing was left."""
-    if not tier.is_active():
+    if not is_up(tier):
         if not may_be_dirty(disk, left_of(machine, card, disk)):
             return
         activate(machine, card, disk, say)
@@ -687,12 +690,17 @@ def _given_up(machine: Machine, card: Card, yes: bool) -> None:
 
 def active(machine: Machine, card: Card, disk: Disk) -> KernelTier:
     tier = cards.tier_for(machine, card, disk)
-    if not tier.is_active():
+    if not is_up(tier):
         raise TierRefusedError(
             f"{disk.device} is not active",
             Remedy("activate it", "tier activate", {"disk": disk.name}),
         )
     return tier
+
+
+def is_up(tier: KernelTier) -> bool:
+    """Whether it is active, and what serves it at work."""
+    return tier.is_active() and not (isinstance(tier, Userspace) and tier.has_ended())
 
 
 def _unused(machine: Machine, disk: Disk) -> None:

@@ -104,6 +104,11 @@ class Userspace(PlacedTier, EngineTier):
         """Whether the accelerated device is there."""
         return self._script("attached").rc == 0
 
+    def has_ended(self) -> bool:
+        """Whether its engine runs no more and nobody watches over it, though its device is there:
+        nobody knows since when, nor who wrote to the origin meanwhile."""
+        return self.is_active() and self._script("alive").rc != 0
+
     def prepare(self) -> PurePosixPath:
         """An empty cache; returns the origin."""
         if self.is_active():
@@ -256,10 +261,10 @@ class Userspace(PlacedTier, EngineTier):
         try:
             engine.serving(self.machine, self.control)
         except TierFailedError:
-            # It was killed with whoever watched over it, and left its device behind.
+            # It hangs, so nobody else has had the origin.
             self._stop()
             self.activate()
-            return "its engine had ended, and was started again"
+            return "its engine did not answer, and was started again"
         if not self._is_another():
             return None
         self.reconfigure()
@@ -322,7 +327,10 @@ class Userspace(PlacedTier, EngineTier):
     def report(self) -> Report:
         """How it is now; never raises for a tier that failed."""
         if not self.is_active():
-            return self._report_ended()
+            ended = self._report_ended()
+            # It may just have been started again.
+            if ended.state == "restarting" or not self.is_active():
+                return ended
         try:
             now = engine.serving(self.machine, self.control)
             division = self._division_in_words()
@@ -449,7 +457,7 @@ class Userspace(PlacedTier, EngineTier):
         if self.machine.run(["test", "-e", str(script)], check=False).rc == 0:
             self.machine.run(["sh", str(script), "stop"], timeout_s=_STOP_TIMEOUT_S)
 
-    def _script(self, verb: Literal["attached", "detach", "restarting"]) -> Result:
+    def _script(self, verb: Literal["alive", "attached", "detach", "restarting"]) -> Result:
         """Ask what starts the engine; one that was never installed says no."""
         script = str(service.script_of(self.place.name))
         return self.machine.run(["sh", script, verb], check=False)

@@ -200,6 +200,14 @@ start() {{
 is_engine() {{
     tr '\\0' '\\n' 2> /dev/null < "/proc/$1/cmdline" | grep -qxF "$folder/control"
 }}
+# Whether it runs; one that does not answer does.
+alive() {{
+    if [ -d /run/systemd/system ]; then
+        case $(systemctl is-active {unit}) in inactive|failed) return 1 ;; esac
+        return 0
+    fi
+    read -r engine 2> /dev/null < "$folder/pid" && is_engine "$engine"
+}}
 stop() {{
     if [ -d /run/systemd/system ]; then
         systemctl stop {unit}
