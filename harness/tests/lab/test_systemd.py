@@ -327,6 +327,24 @@ def test_an_engine_that_is_killed_or_hangs_is_back(shops: list[Shop]) -> None:
     machine.sh(f"rm -r {drop_in}; systemctl daemon-reload")
 
 
+def test_an_engine_is_not_started_by_systemctl_alone(shops: list[Shop]) -> None:
+    """Nobody would have looked whether the disk was written to since it was stopped."""
+    one = shops[2]
+    machine, engine = one.server, f"hotset-engine-{one.name}.service"
+    before = one.sums()
+    machine.sh(f"umount -q {one.folder} || :; systemctl stop {engine}")
+    for _ in range(2):
+        assert machine.machine.run(["systemctl", "start", engine], check=False).rc
+        machine.sh(f"systemctl reset-failed {engine}")
+    log = machine.sh(f"cat /run/hotset/engine/{one.name}/log")
+    assert f"hotset tier activate {one.name}" in log
+    card, disk = one.found
+    lifecycle.activate(machine.machine, card, disk, lambda _: None, flash_counts=True)
+    machine.sh(f"mount {one.folder}")
+    assert one.is_mounted()
+    assert one.sums() == before
+
+
 def timed(one: Shop) -> str:
     """The unit of its schedule, without its kind."""
     return f"hotset-warmup-{one.name}-timed"

@@ -18,6 +18,8 @@ SCRIPTS = PurePosixPath("/etc/hotset/engine")
 GIVEN_UP = PurePosixPath("/etc/hotset/given-up")
 UNITS = PurePosixPath("/etc/systemd/system")
 _START_LIMIT_S = 60
+_RESTART_LIMIT_S = 60
+"""For how long after its end an engine is started again without a question."""
 
 
 def control_of(disk: str) -> PurePosixPath:
@@ -69,6 +71,7 @@ def script(disk: str, identity: str, engine: Sequence[str]) -> str:
         given_up_folder=GIVEN_UP,
         unit=unit_of(disk).name,
         polls=_START_LIMIT_S * 20,
+        restart_limit=_RESTART_LIMIT_S,
     )
 
 
@@ -81,7 +84,21 @@ set -u
 folder={folder}
 mount=$folder/mount log=$folder/log device={devices}/{disk}
 
+# Whoever starts it has looked whether the origin was written to, or it has only just ended. By
+# systemctl alone nobody has: what the flash holds would overwrite what was written meanwhile.
+may_run() {{
+    [ -d /run/systemd/system ] || return 0
+    ! rm "$folder/may-run" 2> /dev/null || return 0
+    read -r since 2> /dev/null < "$folder/ended-at" || return 1
+    since=$(($(date +%s) - since)); [ $since -ge 0 ] && [ $since -le {restart_limit} ]
+}}
 run() {{
+    # With words: only a look.
+    [ $# -gt 0 ] || may_run || {{
+        echo "flashdev: not started: nobody has looked whether the disk was written to since the" \
+            "engine ended: hotset tier activate {disk}" >&2
+        exit 2
+    }}
     mkdir -p "$mount" {given_up_folder}
     # Given up: the origin has all, what is left on the flash is old.
     [ ! -e {given_up} ] || set -- "$@" --discard
@@ -134,7 +151,11 @@ detach() {{
 }}
 release() {{
     # Told by systemd, of an engine that is started again.
-    [ "${{SERVICE_RESULT:-success}}" = success ] || date +%s > "$folder/ended-at"
+    case ${{SERVICE_RESULT:-success}}-${{EXIT_STATUS-}} in
+        # One that refuses is not.
+        success-*|exit-code-2) ;;
+        *) date +%s > "$folder/ended-at" ;;
+    esac
     detach
     umount -l "$mount" 2> /dev/null
     rm -f "$folder/control"
@@ -183,8 +204,11 @@ start() {{
     : > "$log"
     if [ -d /run/systemd/system ]; then
         systemctl reset-failed {unit} 2> /dev/null
+        : > "$folder/may-run"
         systemctl start {unit}
-        return
+        set -- $?
+        rm -f "$folder/may-run"
+        return $1
     fi
     # Without the locks of whoever started it.
     setsid sh "$0" supervise < /dev/null > /dev/null 2>&1 \\
