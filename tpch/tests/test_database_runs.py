@@ -357,6 +357,27 @@ def test_a_refused_rf1_says_how_to_leave_it_out(
 # Throughput
 
 
+@pytest.mark.parametrize("kind", ["power", "throughput"])
+def test_a_clock_that_is_set_meanwhile_changes_no_figure(
+    database: PostgresTpch, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """By a time server, or by hand: the computer's time is an hour later from then on."""
+    real = time.time
+
+    def set_clock(event: Event) -> None:
+        if isinstance(event, Begun):
+            monkeypatch.setattr(time, "time", lambda: real() + 3600)
+
+    before = real()
+    if kind == "power":
+        run = power.run(database, queries=(1, 6), refresh=False, observe=set_clock)
+        assert 0 < run.ended - run.started <= real() - before
+        return
+    streams = throughput.run(database, streams=2, refresh=False, observe=set_clock)
+    assert 0 < streams.seconds <= real() - before
+    assert all(one.ended - one.started <= streams.seconds for one in streams.streams)
+
+
 def test_a_throughput_run(database: PostgresTpch, session: PostgresTpchSession) -> None:
     before = contents(session)
     run = throughput.run(database, seed=1)

@@ -11,6 +11,7 @@ from ..database import Database, DatabaseError, Session
 from ..record import Event, PowerResult, QueryResult, Refreshed, RunFailed, RunInterrupted
 from . import refresh as refreshing
 from . import stream
+from .clock import Clock
 from .refresh import UpdateSet
 from .streams import ORDERS
 
@@ -55,7 +56,8 @@ def run(
             results=results,
         )
         update = refreshing.update_set(size, 0) if refresh else None
-        started = time.time()
+        clock = Clock()
+        started = clock.now()
         try:
             if update is None:
                 cause, refresh_s = ask(), None
@@ -65,10 +67,10 @@ def run(
             if not results:
                 raise
             partial_result = PowerResult(
-                size, seed, started, time.time(), tuple(results), None, INTERRUPTED
+                size, seed, started, clock.now(), tuple(results), None, INTERRUPTED
             )
             raise RunInterrupted(partial_result) from None
-    return PowerResult(size, seed, started, time.time(), tuple(results), refresh_s, cause)
+    return PowerResult(size, seed, started, clock.now(), tuple(results), refresh_s, cause)
 
 
 def _framed(

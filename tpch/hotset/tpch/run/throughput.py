@@ -1,6 +1,5 @@
 """The throughput run (clause 5.3.4): query streams side by side, and one refresh stream."""
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
@@ -12,6 +11,7 @@ from ..database import Database, DatabaseError, Session
 from ..record import Event, QueryResult, Refreshed, StreamResult, ThroughputResult
 from . import refresh as refreshing
 from . import stream
+from .clock import Clock
 from .power import timed
 from .refresh import UpdateSet
 from .streams import MAX_STREAMS, ORDERS, minimum_streams
@@ -49,9 +49,9 @@ def run(
         if refresh:
             stack.enter_context(refreshing.leaving_nothing(database, opened[0], updates))
         crew = _Crew(database, size, seed, timeout_s, observe)
-        started = time.time()
+        started = crew.clock.now()
         crew.work(opened, updates if refresh else None)
-        ended = time.time()
+        ended = crew.clock.now()
     return ThroughputResult(
         size,
         seed,
@@ -77,6 +77,7 @@ class _Crew:
         self.streams: dict[int, StreamResult] = {}
         self.pairs: list[tuple[float, float]] = []
         self.cause = ""
+        self.clock = Clock()
         self._database, self._scale, self._seed = database, scale, seed
         self._timeout_s = timeout_s
         self._tell = observe
@@ -111,7 +112,7 @@ class _Crew:
             self._tell(event)
 
     def _queries(self, session: Session, number: int) -> None:
-        started = time.time()
+        started = self.clock.now()
         results: list[QueryResult] = []
         cause = stream.run(
             session,
@@ -126,7 +127,7 @@ class _Crew:
             stop=self._stop,
         )
         self.cause = self.cause or (f"stream {number}: {cause}" if cause else "")
-        self.streams[number] = StreamResult(number, started, time.time(), tuple(results))
+        self.streams[number] = StreamResult(number, started, self.clock.now(), tuple(results))
 
     def _refresh(self, session: Session, updates: Sequence[UpdateSet]) -> None:
         try:
