@@ -200,6 +200,7 @@ def test_a_refused_view_is_unavailable_with_the_servers_words(verb: str, refusal
 def test_a_view_without_rows_is_unavailable(verb: str) -> None:
     found = getattr(sqlserver(**{"memory_cap" if verb == "memory" else verb: []}), verb)()
     assert isinstance(found, Unavailable)
+    assert "needed" not in found.reason, "a compatible server shows `sa` none either"
 
 
 def test_without_the_list_of_files_nothing_is_moved_or_grown() -> None:

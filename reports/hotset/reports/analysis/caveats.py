@@ -58,7 +58,7 @@ class Code(Enum):
         "Add repeats; until then claim no difference.",
     )
     NO_INTERVAL = (
-        "The factor has no interval: {repeats} do not show how far runs lie apart.",
+        "The factor has no interval: {repeats} cannot show how far runs lie apart.",
         "Add repeats (three or more); until then claim no difference.",
     )
     CPU_BOUND = (

@@ -61,7 +61,10 @@ class SqlServerEngine(Adapter):
         if isinstance(rows, Unavailable):
             return rows
         if not rows:
-            return Unavailable("sys.master_files: no rows (VIEW ANY DEFINITION is needed)")
+            return Unavailable(
+                "sys.master_files: no rows: a login sees them with VIEW ANY DEFINITION, if the"
+                " server has them"
+            )
         return [
             DatabaseFile(
                 str(database), str(name), _kind(database, type_), str(path), Bytes(number(size))
@@ -168,7 +171,8 @@ class SqlServerEngine(Adapter):
             return rows
         if not rows:
             return Unavailable(
-                "sys.dm_io_virtual_file_stats: no rows (VIEW SERVER STATE is needed)"
+                "sys.dm_io_virtual_file_stats: no rows: a login sees them with VIEW SERVER STATE,"
+                " if the server has them"
             )
         return [
             FileIo(
