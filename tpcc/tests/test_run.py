@@ -129,8 +129,10 @@ def test_observer_sees_phases_in_order_and_every_second(finished: Finished) -> N
     ticks = [event for event in seen if isinstance(event, Tick)]
     assert [tick.second for tick in ticks] == list(range(SECONDS + 1))
     assert [tick.phase for tick in ticks] == ["rampup"] + ["measure"] * SECONDS
-    measured = sum(tick.transactions for tick in ticks[1:])
-    assert measured == pytest.approx(result.tpm * OPTIONS.duration_s / 60, rel=0.02)
+    # What a busy computer reports after the last second's tick is in the result alone.
+    measured, whole = sum(tick.transactions for tick in ticks[1:]), result.series
+    assert sum(one.transactions for one in whole[:-1]) <= measured
+    assert measured <= sum(one.transactions for one in whole)
 
 
 @pytest.mark.usefixtures("finished")

@@ -89,6 +89,17 @@ def test_ticks_count_from_the_start() -> None:
     assert log.tick(0) == Tick(2, "measure", 0, 0, 0, None, None)
 
 
+def test_what_a_busy_computer_reports_late_is_told_with_the_next_second() -> None:
+    """None of a window is lost, and what is late of the ramp-up is not of the window."""
+    recorder, log = begun(), RunLog(OPTIONS, KINDS, START, EPOCH)
+    for end in (START + 1.5, START + 2.5, START + 2.6, START + 3.5, START + 4.5):
+        recorder.commit(Kind.PAYMENT, end - 0.004, end)
+    assert [log.tick(second).transactions for second in (-1, 0)] == [0, 0]
+    log.add(recorder.collect())
+    assert [log.tick(second).transactions for second in (1, 2)] == [3, 1]
+    assert [one.transactions for one in log.result().series] == [2, 1, 1]
+
+
 def test_a_ramp_up_of_a_fraction_shifts_no_second_of_the_window() -> None:
     options = replace(OPTIONS, rampup_s=0.5)
     recorder = begun(options)

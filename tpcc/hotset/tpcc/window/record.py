@@ -103,7 +103,8 @@ class Phase:
 class Tick:
     """One second of a run, ramp-up included, counted from its start.
 
-    Reported some tenths of a second after its end. Latencies, in milliseconds, are of
+    Reported some tenths of a second after its end; what is known only later is told with the next
+    second, or, after the last, in the result alone. Latencies, in milliseconds, are of
     committed transactions; None when there were none. ``new_orders`` is None but in TPC-C.
     """
 

@@ -210,13 +210,14 @@ class RunLog:
         return self._failures
 
     def tick(self, second: int) -> Tick:
-        """The figures of one second from the window's opening; latencies are of what ended since
-        the tick before."""
+        """The figures of one second from the window's opening, and with them of earlier ones what a
+        busy computer has reported since the tick before."""
         rampup_seconds = math.ceil(self._options.rampup_s)
         phase: PhaseName = "measure" if second >= 0 else "rampup"
-        one = _Figures(self._kinds, self._tallies.get(second, ()))
-        latency_ms = _Figures(self._kinds, self._untold).latencies().latency()
-        self._untold = []
+        told = [one for one in self._untold if one.second <= second]
+        self._untold = [one for one in self._untold if one.second > second]
+        one = _Figures(self._kinds, [each for each in told if (each.second < 0) == (second < 0)])
+        latency_ms = one.latencies().latency()
         return Tick(
             second + rampup_seconds,
             phase,
