@@ -141,7 +141,7 @@ def test_each_run_draws_other_rows_unless_it_is_given_a_seed(sql: Sql) -> None:
             session.script("TRUNCATE sale")
         done = sql("--script", script, *SHORT, *more, "--users", "1", "--format", "json")
         assert done.code == 0, done.err
-        kept = sql.rows("SELECT item, price::integer FROM sale ORDER BY at LIMIT 20")
+        kept = sql.rows("SELECT item, price::bigint FROM sale ORDER BY at LIMIT 20")
         return json.loads(done.out)["result"]["options"]["seed"], kept
 
     first, second = rows(), rows()
