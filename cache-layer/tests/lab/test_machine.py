@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -18,6 +19,7 @@ from hotset.cachelayer.stats.sampler import Sampler
 from hotset.cachelayer.testbed import lab as labs
 from hotset.cachelayer.testbed.backend import VOLUME, KernelBackend, alone
 from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from hotset.cachelayer.testbed.machines import uml
 from hotset.cachelayer.testbed.machines.uml import Uml
 from hotset.cachelayer.testbed.slow_disk import Iscsi, wait_for_device
 from hotset.cachelayer.tiers.base import TierSpec, WriteMode, hits_between
@@ -229,7 +231,9 @@ def test_a_split_larger_than_the_flash_is_refused(lab: Lab, origin: PurePosixPat
     assert "hotset-" not in lab.machine.run(["dmsetup", "ls"]).stdout
 
 
-def test_after_a_power_cut_the_cache_knows_what_was_dirty(lab: Lab, origin: PurePosixPath) -> None:
+def test_after_a_power_cut_the_cache_knows_what_was_dirty(
+    lab: Lab, origin: PurePosixPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What dm-cache held back is on the flash; what the disks had written stays written."""
     machine = lab.machine
     assert isinstance(machine, Uml)
@@ -250,13 +254,35 @@ def test_after_a_power_cut_the_cache_knows_what_was_dirty(lab: Lab, origin: Pure
         machine.power_cut()
         with pytest.raises(MachineGoneError, match="last lines of its console:"):
             machine.run(["uname"])
+        with monkeypatch.context() as patch:
+            patch.setattr(uml, "wait_until_ready", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                machine.power_on()
+        assert not guests_of(lab), "or the next one would share its disks with it"
         machine.power_on()
+        assert len(guests_of(lab)) == 1
         log_in(machine, lab, origin)
         tier.activate()
         lab.cleanup.call("remove the tier", tier.discard)
         sums = machine.run(["sh", "-c", f"head -c {4 * MIB} {tier.path} | sha256sum"]).stdout
         assert sums.split()[0] == hashlib.sha256(fresh.read_bytes()).hexdigest()
         fresh.unlink()
+
+
+def interrupt(*_: object) -> None:
+    """Ctrl-C while the machine starts."""
+    raise KeyboardInterrupt
+
+
+def guests_of(lab: Lab) -> list[int]:
+    """The processes that have the machine's disks."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended since
+            words = one.read_bytes().split(b"\0")
+            if any(word.startswith(f"ubd0={lab.folder}/".encode()) for word in words):
+                found.append(int(one.parent.name))
+    return found
 
 
 def log_in(machine: Machine, lab: Lab, origin: PurePosixPath) -> None:

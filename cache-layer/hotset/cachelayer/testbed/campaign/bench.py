@@ -210,8 +210,11 @@ class Bench:
     def _wrong(self, device: PurePosixPath, before: Files, writer: Writer | None) -> str | None:
         now = self.read(device)
         if not before <= now:
-            lost = sorted(before - now)
-            return f"{len(lost)} of {len(before)} differ: {', '.join(lost)[:200]}"
+            lost, instead = sorted(before - now), sorted(now - before)
+            return (
+                f"{len(lost)} of {len(before)} differ: {', '.join(lost)[:200]}; there is"
+                f" {', '.join(instead)[:200] or 'nothing instead'}"
+            )
         if writer is None:
             return None
         self.sh(f"mount {device} {FOLDER}")

@@ -232,7 +232,13 @@ def boot(
     def start() -> int:
         process = local.spawn(argv, files.console)
         note(PROCESS, process.pid, at_once=True)
-        wait_until_ready(files, files.console, process.poll, _SILENCE_MAX_S)
+        try:
+            wait_until_ready(files, files.console, process.poll, _SILENCE_MAX_S)
+        except BaseException:
+            # Nobody else knows of it by then: a second one would have the same disks.
+            process.kill()
+            process.wait()
+            raise
         return process.pid
 
     note: Callable[..., object] = cleanup.process
