@@ -12,20 +12,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context, bail};
 use nix::fcntl::{FallocateFlags, Flock, FlockArg, fallocate};
 
-use crate::direct_io::{DIRECT_ALIGN, PageBuffer, open_direct};
+use crate::direct_io::{DIRECT_ALIGN, Direct, PageBuffer};
 use crate::flash_file::{FlashFile, size_of};
 use crate::fuse::file_system::FileView;
 
 /// The backing file, open twice.
 ///
-/// Direct I/O is preferred: the modelled device then competes with nobody for the page cache,
+/// I/O is direct ([`Direct`]): the modelled device then competes with nobody for the page cache,
 /// and a daemon that never dirties pages cannot be caught waiting for its own write-back when
-/// memory is short. Where the file system refuses it, and for requests that do not cover whole
-/// pages, the buffered handle serves; the kernel keeps the two coherent.
+/// memory is short. Where the file system refuses it, the buffered handle serves.
 #[derive(Debug)]
 pub struct Backing {
     buffered: Flock<File>,
-    direct: Option<File>,
+    direct: Option<Direct>,
     size_bytes: AtomicU64,
     durability: Durability,
 }
@@ -74,7 +73,7 @@ impl Backing {
         };
         Ok(Backing {
             buffered,
-            direct: open_direct(path),
+            direct: Direct::open(path),
             size_bytes: AtomicU64::new(size_bytes),
             durability,
         })
@@ -121,7 +120,7 @@ impl Backing {
         let pages_len = (lead + len).next_multiple_of(DIRECT_ALIGN);
         let mut buffer = PageBuffer::zeroed(pages_len);
         let start = offset - lead as u64;
-        self.read_up_to(direct, DIRECT_ALIGN, buffer.bytes_mut(), start)?;
+        self.read_up_to(direct.file(), DIRECT_ALIGN, buffer.bytes_mut(), start)?;
         buffer.narrow(lead, len);
         Ok(buffer)
     }
@@ -140,11 +139,9 @@ impl Backing {
 
     /// Writes a range that lies within the file.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let place = bytes.as_ptr() as usize | offset as usize | bytes.len();
-        let whole_pages = place % DIRECT_ALIGN == 0;
         match &self.direct {
-            Some(direct) if whole_pages => direct.write_all_at(bytes, offset),
-            _ => self.buffered.write_all_at(bytes, offset),
+            Some(direct) => direct.write_all_at(bytes, offset),
+            None => self.buffered.write_all_at(bytes, offset),
         }
     }
 

@@ -12,7 +12,7 @@ use nix::fcntl::{FallocateFlags, FcntlArg, Flock, FlockArg, fallocate, fcntl};
 use parking_lot::RwLock;
 
 use crate::Refusal;
-use crate::direct_io::{DIRECT_ALIGN, PageBuffer, open_direct};
+use crate::direct_io::Direct;
 
 /// A stretch of the flash, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,13 +44,13 @@ impl FromStr for Part {
 /// The parts, one behind the other, as one device. Each is locked: two tiers cannot have the same
 /// one, and a program that has the whole device keeps tiers off it.
 ///
-/// Parts of a real flash are read and written past the page cache, where whole pages are: memory
-/// would only hold again what the flash holds, and answer for it. A whole file, which stands for a
-/// faster device than it is, goes through the page cache.
+/// Parts of a real flash are read and written past the page cache ([`Direct`]): memory would only hold
+/// again what the flash holds, or held, and answer for it. A whole file, which stands for a faster
+/// device than it is, goes through the page cache.
 #[derive(Debug)]
 pub struct FlashFile {
     file: Flock<File>,
-    direct: Option<File>,
+    direct: Option<Direct>,
     parts: RwLock<Vec<Part>>,
     /// How its parts are locked: F_WRLCK, or F_RDLCK by who only reads.
     lock_kind: libc::c_int,
@@ -59,22 +59,18 @@ pub struct FlashFile {
 impl FlashFile {
     /// Opens and locks; without parts all of it.
     pub fn open(path: &Path, parts: &[Part]) -> anyhow::Result<FlashFile> {
-        let direct = match parts {
-            [] => None,
-            _ => open_direct(path),
-        };
-        FlashFile::open_with(path, parts, direct, libc::F_WRLCK)
+        FlashFile::open_with(path, parts, Direct::open, libc::F_WRLCK)
     }
 
     /// The same for who only reads: a write to it fails.
     pub fn open_read_only(path: &Path, parts: &[Part]) -> anyhow::Result<FlashFile> {
-        FlashFile::open_with(path, parts, None, libc::F_RDLCK)
+        FlashFile::open_with(path, parts, Direct::open_read_only, libc::F_RDLCK)
     }
 
     fn open_with(
         path: &Path,
         parts: &[Part],
-        direct: Option<File>,
+        direct: impl FnOnce(&Path) -> Option<Direct>,
         lock_kind: libc::c_int,
     ) -> anyhow::Result<FlashFile> {
         let shown = path.display();
@@ -99,6 +95,12 @@ impl FlashFile {
         };
         let Ok(file) = Flock::lock(file, how) else {
             return Err(in_use(path));
+        };
+        let direct = match parts {
+            [] => None,
+            parts => {
+                direct(path).filter(|direct| parts.iter().all(|part| is_in_sectors(direct, part)))
+            }
         };
         let flash = FlashFile {
             file,
@@ -135,6 +137,19 @@ impl FlashFile {
                 part.start,
                 part.size,
                 path.display()
+            ))
+            .into());
+        }
+        let cut = |part: &&Part| {
+            self.direct
+                .as_ref()
+                .is_some_and(|one| !is_in_sectors(one, part))
+        };
+        if let Some(part) = parts.iter().find(cut) {
+            let (start, size) = (part.start, part.size);
+            let flash = path.display();
+            return Err(Refusal(format!(
+                "part {start}:{size} begins or ends within a sector of flash {flash}"
             ))
             .into());
         }
@@ -175,18 +190,18 @@ impl FlashFile {
 
     /// The device, open for direct I/O; whoever reads then waits for it, rather than for memory.
     pub(crate) fn direct(&self) -> Option<&File> {
-        self.direct.as_ref()
+        self.direct.as_ref().map(Direct::file)
     }
 
-    /// Where on the device whole pages lie that direct I/O can reach in one go.
+    /// Where on the device whole sectors lie that direct I/O can reach in one go.
     pub(crate) fn direct_place(&self, offset: u64, len: usize) -> Option<u64> {
-        self.direct.as_ref()?;
+        let direct = self.direct.as_ref()?;
         let mut start = offset;
         for part in self.parts.read().iter() {
             if start < part.size {
                 let at = part.start + start;
                 let fits = start + len as u64 <= part.size;
-                return (fits && is_paged(at, len)).then_some(at);
+                return (fits && direct.takes(at, len)).then_some(at);
             }
             start -= part.size;
         }
@@ -204,8 +219,8 @@ impl FlashFile {
             let (piece, rest) = std::mem::take(&mut buffer).split_at_mut(len as usize);
             buffer = rest;
             match &self.direct {
-                Some(direct) if is_paged(at, piece.len()) => read_direct(direct, piece, at),
-                _ => self.file.read_exact_at(piece, at),
+                Some(direct) => direct.read_exact_at(piece, at),
+                None => self.file.read_exact_at(piece, at),
             }
         })
     }
@@ -216,8 +231,8 @@ impl FlashFile {
             let (piece, rest) = bytes.split_at(len as usize);
             bytes = rest;
             match &self.direct {
-                Some(direct) if is_paged(at, piece.len()) => write_direct(direct, piece, at),
-                _ => self.file.write_all_at(piece, at),
+                Some(direct) => direct.write_all_at(piece, at),
+                None => self.file.write_all_at(piece, at),
             }
         })
     }
@@ -261,28 +276,8 @@ impl FlashFile {
     }
 }
 
-fn is_paged(at: u64, len: usize) -> bool {
-    (at as usize | len) % DIRECT_ALIGN == 0
-}
-
-/// Through memory of the right alignment, where the buffer's own is not.
-fn read_direct(file: &File, buffer: &mut [u8], at: u64) -> io::Result<()> {
-    if buffer.as_ptr() as usize % DIRECT_ALIGN == 0 {
-        return file.read_exact_at(buffer, at);
-    }
-    let mut aligned = PageBuffer::recycled(buffer.len());
-    file.read_exact_at(aligned.bytes_mut(), at)?;
-    buffer.copy_from_slice(aligned.bytes());
-    Ok(())
-}
-
-fn write_direct(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
-    if bytes.as_ptr() as usize % DIRECT_ALIGN == 0 {
-        return file.write_all_at(bytes, at);
-    }
-    let mut aligned = PageBuffer::recycled(bytes.len());
-    aligned.bytes_mut().copy_from_slice(bytes);
-    file.write_all_at(aligned.bytes(), at)
+fn is_in_sectors(direct: &Direct, part: &Part) -> bool {
+    direct.takes(part.start | part.size, 0)
 }
 
 fn in_use(path: &Path) -> anyhow::Error {

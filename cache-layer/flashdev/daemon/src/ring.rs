@@ -94,7 +94,7 @@ impl Rings {
         })
     }
 
-    /// Reads so many bytes, whole pages at a page's boundary.
+    /// Reads so many bytes, whole sectors.
     pub(crate) fn read(
         &self,
         offset: u64,
@@ -108,7 +108,7 @@ impl Rings {
         });
     }
 
-    /// Writes a part of the buffer, whole pages from a page's boundary to one.
+    /// Writes a part of the buffer that begins at a page's boundary, whole sectors.
     pub(crate) fn write(
         &self,
         offset: u64,
@@ -299,13 +299,13 @@ impl Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::direct_io::open_direct;
+    use crate::direct_io::Direct;
     use std::sync::mpsc::channel;
 
     const PAGE: usize = 4096;
 
     fn rings(file: &tempfile::NamedTempFile) -> Option<Rings> {
-        let rings = open_direct(file.path()).and_then(|file| Rings::open(&file));
+        let rings = Direct::open(file.path()).and_then(|direct| Rings::open(direct.file()));
         if rings.is_none() {
             eprintln!("skipped: no direct I/O here, or no io_uring");
         }
