@@ -157,7 +157,10 @@ def site(tmp_path: Path) -> Iterator[Site]:
             machine.run(["umount", "-l", str(tmp_path / "mounted")], check=False)
             for card, disk in cards.pairs(machine):
                 cards.tier_for(machine, card, disk).discard()
+            for card in cards.known_cards(machine):
                 cards.remove_volume(machine, card)
+            files = machine.run(["losetup", "--list", "--noheadings", "--output", "BACK-FILE"])
+            assert str(tmp_path) not in files.stdout
 
 
 @pytest.fixture
