@@ -30,21 +30,50 @@ pub fn to(at: &Path) -> Result<Writes> {
 /// `block`: where sysfs has all disks.
 fn among(at: &Path, block: &Path) -> Result<Writes> {
     let at = fs::canonicalize(at).with_context(|| at.display().to_string())?;
-    let disk = match at.parent() {
-        Some(parent) if is_partition(&at) => parent,
-        _ => at.as_path(),
-    };
+    let (disk, others) = whole(&at);
     let sectors = if disk == at {
-        of_disk(disk, block)?
+        of_disk(&disk, block)?
     } else {
-        sectors(&at)?.max(not_of_others(&at, disk, block)?)
+        let of_disk = || of_disk(&disk, block);
+        sectors(&at)?.max(not_of_others(of_disk, &others)?)
     };
+    let by_a_path = not_of_others(|| sum(&mapped_paths(&disk)), &others)?;
     let counts = fs::read_to_string(disk.join("queue/iostats")).unwrap_or_default();
     Ok(Writes {
         sectors,
-        any: sectors > 0 || sum(&mapped_paths(&at))? > 0,
+        any: sectors > 0 || by_a_path > 0,
         uncounted: counts.trim() == "0",
     })
+}
+
+/// The disk that a partition is of, and its other partitions; else the device itself, without
+/// others.
+fn whole(at: &Path) -> (PathBuf, Vec<PathBuf>) {
+    let (disk, mut others) = match at.parent() {
+        Some(parent) if is_partition(at) => {
+            let mut others = children(parent);
+            others.retain(|one| is_partition(one));
+            (parent.to_owned(), others)
+        }
+        _ => match mapped_whole(at) {
+            Some(disk) => {
+                let others = children(&disk.join("holders"));
+                (disk, others)
+            }
+            None => (at.to_owned(), Vec::new()),
+        },
+    };
+    others.retain(|one| fs::canonicalize(one).is_ok_and(|one| one != at));
+    (disk, others)
+}
+
+/// The multipath device that kpartx has made this partition of: `part1-mpath-360…`.
+fn mapped_whole(at: &Path) -> Option<PathBuf> {
+    let uuid = dm_uuid(at);
+    let (part, _) = uuid.split_once("-mpath-")?;
+    part.strip_prefix("part")?.parse::<u32>().ok()?;
+    let below = children(&at.join("slaves"));
+    fs::canonicalize(below.first()?).ok()
 }
 
 fn sectors(at: &Path) -> Result<u64> {
@@ -71,14 +100,12 @@ fn of_disk(disk: &Path, block: &Path) -> Result<u64> {
 
 /// What of a disk's count is no other partition's: this one's under every count that it had, and
 /// what was written by the whole disk's name.
-fn not_of_others(at: &Path, disk: &Path, block: &Path) -> Result<u64> {
+fn not_of_others(of_disk: impl Fn() -> Result<u64>, others: &[PathBuf]) -> Result<u64> {
     let mut most = 0;
     for _ in 0..LOOKS {
         // First: what is written to the others meanwhile is theirs.
-        let whole = of_disk(disk, block)?;
-        let mut others = children(disk);
-        others.retain(|one| one != at && is_partition(one));
-        most = most.max(whole.saturating_sub(sum(&others)?));
+        let whole = of_disk()?;
+        most = most.max(whole.saturating_sub(sum(others)?));
     }
     Ok(most)
 }
@@ -90,12 +117,15 @@ fn is_partition(at: &Path) -> bool {
 /// The disks that a multipath device of the device mapper leads to: whoever has one of them by its
 /// own name writes past its count.
 fn mapped_paths(at: &Path) -> Vec<PathBuf> {
-    let uuid = fs::read_to_string(at.join("dm/uuid")).unwrap_or_default();
-    if uuid.starts_with("mpath-") {
+    if dm_uuid(at).starts_with("mpath-") {
         children(&at.join("slaves"))
     } else {
         Vec::new()
     }
+}
+
+fn dm_uuid(at: &Path) -> String {
+    fs::read_to_string(at.join("dm/uuid")).unwrap_or_default()
 }
 
 /// The hidden disks that an NVMe disk with several paths leads to: `nvme0c1n2` of `nvme0n2`.
@@ -222,5 +252,38 @@ mod tests {
             let found = sysfs.writes("dm-0");
             assert_eq!((found.sectors, found.any), (0, any), "{uuid}");
         }
+    }
+
+    /// Made by kpartx, which the kernel knows nothing of.
+    #[test]
+    fn a_partition_of_a_multipath_device_was_written_to_by_the_names_below_it() {
+        let sysfs = Sysfs::of(&[("sda", 0), ("dm-0", 0), ("dm-1", 0), ("dm-2", 0)]);
+        let link = |at: &str, to: &str| {
+            fs::create_dir_all(sysfs.at(at).parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(sysfs.at(to), sysfs.at(at)).unwrap();
+        };
+        link("dm-0/slaves/sda", "sda");
+        for (part, uuid) in [("dm-1", "part1-mpath-360\n"), ("dm-2", "part2-mpath-360\n")] {
+            link(&format!("{part}/slaves/dm-0"), "dm-0");
+            link(&format!("dm-0/holders/{part}"), part);
+            fs::create_dir(sysfs.at(part).join("dm")).unwrap();
+            fs::write(sysfs.at(part).join("dm/uuid"), uuid).unwrap();
+        }
+        fs::create_dir(sysfs.at("dm-0/dm")).unwrap();
+        fs::write(sysfs.at("dm-0/dm/uuid"), "mpath-360\n").unwrap();
+        for device in ["sda", "dm-0", "dm-1", "dm-2"] {
+            fs::write(sysfs.at(device).join("stat"), "1 0 8 0 0 0 0 0 0 0 0\n").unwrap();
+        }
+        assert!(!sysfs.writes("dm-1").any);
+        // Both counted above and below, with 2 discarded.
+        for device in ["sda", "dm-0", "dm-2"] {
+            sysfs.wrote(device, 8);
+        }
+        assert!(!sysfs.writes("dm-1").any, "to the other partition");
+        sysfs.wrote("sda", 16);
+        let found = sysfs.writes("dm-1");
+        assert_eq!((found.sectors, found.any), (0, true), "by a path");
+        sysfs.wrote("dm-0", 16);
+        assert_eq!(sysfs.writes("dm-1").sectors, 8, "by the map's name");
     }
 }
