@@ -120,7 +120,7 @@ fn look(view: &View, medium: &Medium, regions: &mut Vec<Region>, depth: u32) -> 
     }
     if head[1024 + 56..1024 + 58] == [0x53, 0xef] {
         regions.extend(view.place(0, 4096));
-        return Ok(true);
+        return alone(view, medium, &head, regions, depth);
     }
     if head[..4] == *b"XFSB" {
         regions.extend(view.place(0, 4096));
@@ -134,13 +134,29 @@ fn look(view: &View, medium: &Medium, regions: &mut Vec<Region>, depth: u32) -> 
     }
     if head[65536 + 64..65536 + 72] == *b"_BHRfS_M" {
         regions.extend(view.place(65536, 4096));
-        return Ok(true);
+        return alone(view, medium, &head, regions, depth);
     }
     if (0..4).any(|sector| head[sector * 512..].starts_with(b"LABELONE")) {
         regions.extend(view.place(0, HEAD));
         return logical_volumes(view, medium, regions, depth);
     }
     partitions(view, medium, &head, regions, depth)
+}
+
+/// Whether a file system's superblock is that of what lies there now. Who makes a table of partitions,
+/// or a FAT, over it may leave it where it is.
+fn alone(
+    view: &View,
+    medium: &Medium,
+    head: &[u8],
+    regions: &mut Vec<Region>,
+    depth: u32,
+) -> io::Result<bool> {
+    if !is_cut(head) {
+        return Ok(true);
+    }
+    partitions(view, medium, head, regions, depth)?;
+    Ok(false)
 }
 
 /// The UUID of an array's member, an encrypted volume, a file system, a physical volume or a

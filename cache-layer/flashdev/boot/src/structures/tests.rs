@@ -67,6 +67,21 @@ fn a_file_system_in_a_partition_is_covered_and_an_unknown_one_is_not_complete() 
     assert!(!image.found().complete, "one of two partitions is known");
 }
 
+/// fdisk leaves the superblock of what was on the whole disk, and mkfs.fat may: what is written to a
+/// partition changes nothing of that.
+#[test]
+fn a_superblock_that_something_else_was_made_over_is_not_believed() {
+    for magic in [(1024 + 56, &[0x53, 0xef][..]), (65536 + 64, b"_BHRfS_M")] {
+        let image = image(16 * MIB);
+        image.put(magic.0, magic.1);
+        assert!(image.found().complete, "of what lies there");
+        image.mbr(&[(0x83, 4 * MIB, 4 * MIB)]);
+        image.ext4_at(4 * MIB);
+        assert!(image.covers(4 * MIB + 1024));
+        assert!(!image.found().complete, "which of the two is used?");
+    }
+}
+
 /// A superblock of version 1, in the stretch that begins there.
 fn member(start: u64, at: u64) -> Vec<u8> {
     let mut block = vec![0; 512];
