@@ -303,6 +303,13 @@ pub(crate) fn size_of(file: &mut File) -> anyhow::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::direct_io::PageBuffer;
+    use crate::ring::Rings;
+    use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+    use std::process::Command;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc::channel;
 
     #[test]
     fn whole_pages_and_pieces_of_them_are_one_truth() {
@@ -382,5 +389,85 @@ mod tests {
         ] {
             assert!(wrong.parse::<Part>().is_err(), "{wrong}");
         }
+    }
+
+    /// A loop device, which is a block device as a flash is; none without the right to make one.
+    struct Loop(String);
+
+    impl Loop {
+        fn over(path: &Path) -> Option<Loop> {
+            let argv = ["--find", "--show"];
+            let made = Command::new("losetup").args(argv).arg(path).output().ok()?;
+            let name = String::from_utf8(made.stdout).ok()?.trim().to_owned();
+            made.status.success().then_some(Loop(name))
+        }
+    }
+
+    impl Drop for Loop {
+        fn drop(&mut self) {
+            let _ = Command::new("losetup")
+                .arg("--detach")
+                .arg(&self.0)
+                .status();
+        }
+    }
+
+    /// The page cache of a block device keeps what is read into it while a direct write is under way
+    /// that nobody waits for: now and then, and for good.
+    #[test]
+    fn what_was_overwritten_is_never_read_again() {
+        // More than a thread waits for itself.
+        const SLOT: usize = 128 << 10;
+        const WRITES: u32 = 5000;
+        let file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+        file.as_file().set_len(4 << 20).unwrap();
+        let Some(device) = Loop::over(file.path()) else {
+            eprintln!("skipped: no loop device here");
+            return;
+        };
+        let path = Path::new(&device.0);
+        let (start, size) = (0, 2 * SLOT as u64);
+        let flash = FlashFile::open(path, &[Part { start, size }]).unwrap();
+        let Some(rings) = flash.direct().and_then(Rings::open) else {
+            eprintln!("skipped: no io_uring here");
+            return;
+        };
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // Of the neighbour, so that the kernel reads ahead.
+            scope.spawn(|| {
+                let other = File::open(path).unwrap();
+                let mut bytes = [0; 1024];
+                while !is_over.load(Ordering::Relaxed) {
+                    for at in (512..SLOT as u64 - 1024).step_by(1024) {
+                        flash.read_exact_at(&mut bytes, at).unwrap();
+                        other.read_exact_at(&mut bytes, at).unwrap();
+                    }
+                    // Its own, so that it is read again.
+                    posix_fadvise(
+                        &other,
+                        0,
+                        SLOT as i64,
+                        PosixFadviseAdvice::POSIX_FADV_DONTNEED,
+                    )
+                    .unwrap();
+                }
+            });
+            let stale = (1..=WRITES).filter(|round| {
+                let byte = *round as u8;
+                let (sender, written) = channel();
+                let bytes = Arc::new(PageBuffer::copy_of(&[byte; SLOT]));
+                rings.write(SLOT as u64, bytes, 0..SLOT, move |end| {
+                    sender.send(end.map(drop)).unwrap();
+                });
+                written.recv().unwrap().unwrap();
+                let mut read = [0; 1024];
+                flash.read_exact_at(&mut read, SLOT as u64 + 512).unwrap();
+                read != [byte; 1024]
+            });
+            let stale = stale.count();
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(stale, 0, "of {WRITES} writes");
+        });
     }
 }
