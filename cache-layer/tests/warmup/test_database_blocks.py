@@ -186,7 +186,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
             "flashdev copy --from /dev/origin --bytes": '{"seconds": 0.5}',
             "flashdev compare": '{"runs": 5, "differing": 0}',
             "stat --dereference": "8 10\n",
-            "sh -c '\n# Writes.": "4096\n",
+            "sh -c '\ncd -P": "4096\n",
             "flashdev copy --from /dev/origin --to": COPIED,
             "flashdev copy --from /dev/mapper/hotset-data --bytes": '{"seconds": 0.5}',
             "flashdev copy --from /dev/mapper/hotset-data --piece": COPIED,

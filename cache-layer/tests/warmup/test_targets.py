@@ -16,6 +16,7 @@ from hotset.cachelayer.block.usage import InUseError, Mount
 from hotset.cachelayer.common.errors import PrerequisiteError
 from hotset.cachelayer.common.units import Bytes
 from hotset.cachelayer.hosts.base import Command, Result
+from hotset.cachelayer.hosts.dry_run import READS
 from hotset.cachelayer.hosts.local import Local
 from hotset.cachelayer.warmup import targets
 from hotset.cachelayer.warmup.targets import MountedView, TargetError
@@ -67,7 +68,7 @@ class OnSysfs(FakeMachine):
         self.at = at
 
     def execute(self, command: Command) -> Result:
-        if command.argv[3:4] == ("hotset-writes",):
+        if command.argv[3:4] == (READS,):
             return Local().execute(replace(command, argv=(*command.argv[:4], str(self.at))))
         return super().execute(command)
 

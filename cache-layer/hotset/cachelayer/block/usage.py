@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from ..common.errors import PrerequisiteError, Remedy
 from ..common.units import Sectors
 from ..hosts.base import Machine
+from ..hosts.dry_run import READS
 from .devices import type_of
 
 _READ = 2
@@ -88,7 +89,8 @@ def written(machine: Machine, device: PurePosixPath) -> Sectors:
         said = machine.run(["stat", "--dereference", "--format=%.9Y", str(device)]).stdout
         return Sectors(int(said.strip().replace(".", "")))
     at = f"/sys/dev/block/{device_number(machine, device)}"
-    said = machine.run(["sh", "-c", _WRITES, "hotset-writes", at]).stdout.strip()
+    done = machine.run(["sh", "-c", _WRITES, READS, at])
+    said = "0" if done.made_up else done.stdout.strip()
     if said == "uncounted":
         raise PrerequisiteError(
             f"the kernel does not count what is written to {device} (its queue/iostats is 0), so"
@@ -99,15 +101,14 @@ def written(machine: Machine, device: PurePosixPath) -> Sectors:
 
 
 # $1: the device's folder in sysfs. The whole disk's count first: what is written to the others
-# meanwhile is theirs.
+# meanwhile is theirs. An NVMe disk of several paths counts itself only since Linux 6.4, its paths
+# (nvme0c1n2) always.
 _WRITES = """
-# Writes.
 cd -P "$1" || exit 1
 count() {
     read -r _ _ _ _ _ _ written _ _ _ _ _ _ discarded _ < "$1/stat" || exit 1
     count=$((written + ${discarded:-0}))
 }
-# An NVMe disk of several paths counts itself only since Linux 6.4, its paths (nvme0c1n2) always.
 of_disk() {
     name=$(cd -P "$1" && echo "${PWD##*/}") paths=0
     for path in /sys/block/"${name%n*}"c*n"${name##*n}"; do

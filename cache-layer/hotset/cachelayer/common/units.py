@@ -143,3 +143,21 @@ class Blocks(int):
 def mb_per_s(size: Bytes, seconds: float) -> float:
     """Rate in 10^6 bytes a second, the unit storage is sold in."""
     return size / 1e6 / seconds if seconds > 0 else 0.0
+
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)")
+_SECONDS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
+
+
+def parse_span(text: str) -> float:
+    """Seconds of a span of time.
+
+    :raises ValueError: not one; shows the forms.
+
+    >>> parse_span("90min"), parse_span("1.5 h")
+    (5400.0, 5400.0)
+    """
+    span = _SPAN.fullmatch(text.strip())
+    if span is None or float(span[1]) == 0:
+        raise ValueError(f"{text!r} is not a span of time: write for instance 90s, 30min, 8h or 2d")
+    return float(span[1]) * _SECONDS[span[2]]

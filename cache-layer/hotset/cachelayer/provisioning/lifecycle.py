@@ -689,13 +689,17 @@ def _given_up(machine: Machine, card: Card, yes: bool) -> None:
 
 
 def active(machine: Machine, card: Card, disk: Disk) -> KernelTier:
+    """:raises TierRefusedError: it is not."""
     tier = cards.tier_for(machine, card, disk)
     if not is_up(tier):
-        raise TierRefusedError(
-            f"{disk.device} is not active",
-            Remedy("activate it", "tier activate", {"disk": disk.name}),
-        )
+        raise not_active(disk)
     return tier
+
+
+def not_active(disk: Disk) -> TierRefusedError:
+    """What everybody says whose work wants an active disk."""
+    activate_it = Remedy("activate it", "tier activate", {"disk": disk.name})
+    return TierRefusedError(f"{disk.device} is not active", activate_it)
 
 
 def is_up(tier: KernelTier) -> bool:
