@@ -556,7 +556,7 @@ def test_where_is_no_database(hotset: CommandLine) -> None:
         (["--rate", "5", "--think-time"], "exclude each other"),
         (["--rate", "5", "--find-rate", "p95<1s"], "leave rate and think times out"),
         (["--threshold", "speed>1"], "there are nopm, tpm"),
-        (["--until-steady", "long"], "give a time such as 90s or 10m"),
+        (["--until-steady", "long"], "write for instance 90s, 30min"),
         (["--until-steady", "1m", "--duration", "5"], "shows from 10 s on"),
         (["--find-rate", "p95"], "write METRIC, a comparison"),
         (["--rate", "5", "--driver", "hammerdb"], "keep to no rate"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from hotset.cachelayer.common.errors import RequestError
+from hotset.cachelayer.common.units import parse_span
 from hotset.reports.model.windows import ServerIo, TimeUse
 from hotset.tpcc.database import DatabaseError
 from hotset.tpcc.window import search, steady
@@ -201,20 +202,18 @@ def copyable(database: SqlDatabase) -> PostgresDatabase:
     return database
 
 
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|m|h)?")
-
-
 def seconds(text: str, field: str) -> float:
-    """
+    """A number alone is one of seconds.
+
     >>> seconds("10m", "until_steady"), seconds("90", "until_steady")
     (600.0, 90.0)
 
     :raises RequestError: it is no time.
     """
-    found = _DURATION.fullmatch(text.strip())
-    if found is None:
-        raise RequestError(f"{field} {text!r}: give a time such as 90s or 10m", field=field)
-    return float(found[1]) * {None: 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+    try:
+        return parse_span(f"{text}s" if text.strip().replace(".", "", 1).isdecimal() else text)
+    except ValueError as error:
+        raise RequestError(f"{field}: {error}", field=field) from None
 
 
 _RATE = re.compile(rf"({thresholds.WHOLE}(?:\.[0-9]+)?)\s*(?:/s)?")

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.cachelayer.common.units import Bytes
+from hotset.cachelayer.common.units import Bytes, parse_span
 from hotset.cachelayer.hosts.base import Machine
 from hotset.cachelayer.provisioning import cache_device as card
 from hotset.cachelayer.provisioning.cache_device import Card, Disk, KernelTier
@@ -28,8 +28,6 @@ from hotset.reports.render.hits import HitReport, HitRow
 By = Literal["total", "volume", "file", "database", "table"]
 Since = Literal["boot", "last"] | float
 Label = Callable[[str], str]
-_SPAN = re.compile(r"^(\d+(?:\.\d+)?)\s*(s|min|h|d)$")
-_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 _SERVED = "all of it is flash: no cache, no ratio"
 
 
@@ -51,20 +49,6 @@ class Target:
         return opened(store_path(self.machine_name, self.disk.name))
 
 
-def parse_span(text: str) -> float:
-    """Seconds of a span of time.
-
-    :raises ValueError: not one; shows the forms.
-
-    >>> parse_span("90min")
-    5400.0
-    """
-    span = _SPAN.match(text)
-    if span is None or float(span[1]) == 0:
-        raise ValueError(f"{text!r} is not a span of time: write for instance 30min, 8h or 2d")
-    return float(span[1]) * _SECONDS[span[2]]
-
-
 def parse_since(text: str, now: float) -> Since:
     """``boot``, ``last``, a span back from now (``90min``, ``8h``) or a time of day or date.
 
@@ -75,7 +59,7 @@ def parse_since(text: str, now: float) -> Since:
     """
     if text in ("boot", "last"):
         return "boot" if text == "boot" else "last"
-    if _SPAN.match(text):
+    with suppress(ValueError):
         return now - parse_span(text)
     try:
         if re.fullmatch(r"\d{1,2}:\d{2}", text):

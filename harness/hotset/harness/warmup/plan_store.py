@@ -16,13 +16,13 @@ from typing import Any, Literal
 from hotset.cachelayer.block import devicemapper, usage
 from hotset.cachelayer.block.extents import Run, count, difference
 from hotset.cachelayer.block.usage import InUseError
-from hotset.cachelayer.common.errors import NotFoundError, Remedy
+from hotset.cachelayer.common.errors import NotFoundError
 from hotset.cachelayer.common.paths import data_dir, write_whole
 from hotset.cachelayer.common.units import Blocks, Bytes
 from hotset.cachelayer.hosts.base import Machine
 from hotset.cachelayer.provisioning import lifecycle
 from hotset.cachelayer.provisioning.cache_device import Card, Disk, KernelTier, tier_for
-from hotset.cachelayer.tiers.base import TierFailedError, Warmup, WarmupFailedError
+from hotset.cachelayer.tiers.base import Warmup, WarmupFailedError
 from hotset.cachelayer.tiers.bcache import Bcache
 from hotset.cachelayer.tiers.dmcache import DmCache
 from hotset.cachelayer.tiers.userspace import Userspace
@@ -136,10 +136,7 @@ def missing(machine: Machine, card: Card, disk: Disk, runs: Sequence[Run]) -> li
 
 def _check(plan: SavedPlan, disk: Disk, tier: KernelTier) -> None:
     if not _may_be_filled(tier):
-        raise TierFailedError(
-            f"disk {disk.name} is not active",
-            Remedy("activate it", "tier activate", {"disk": disk.name}),
-        )
+        raise lifecycle.not_active(disk)
     if (str(disk.origin), disk.spec.block) != (plan.origin, plan.block):
         raise WarmupFailedError(
             f"plan {plan.id} was made for {plan.origin} in blocks of {plan.block}; disk {disk.name}"

@@ -12,9 +12,9 @@ from hotset.cachelayer.block import extents, transfer
 from hotset.cachelayer.block.extents import Run, union
 from hotset.cachelayer.common.errors import Remedy
 from hotset.cachelayer.hosts.base import Machine
+from hotset.cachelayer.provisioning import lifecycle
 from hotset.cachelayer.provisioning.cache_device import Card, Disk, KernelTier, tier_for
 from hotset.cachelayer.stats import attribution, heatstore
-from hotset.cachelayer.tiers.base import TierFailedError
 from hotset.cachelayer.tiers.bcache import Bcache
 from hotset.cachelayer.tiers.dmcache_metadata import HOTTEST
 from hotset.cachelayer.tiers.userspace import Userspace
@@ -71,14 +71,9 @@ def made(machine: Machine, card: Card, disk: Disk, request: Request) -> tuple[Pl
     """The plan of a request against what is cached now, and what is worth saying about it.
 
     :raises TargetError: a target is not there.
-    :raises TierFailedError: the tier does not stand.
+    :raises TierRefusedError: the disk is not active.
     """
-    tier = tier_for(machine, card, disk)
-    if not tier.is_active():
-        raise TierFailedError(
-            f"disk {disk.name} is not active",
-            Remedy("activate it", "tier activate", {"disk": disk.name}),
-        )
+    tier = lifecycle.active(machine, card, disk)
     kept = pins.of(machine, disk.name)
     notes: list[str] = []
     with looking_up(machine, disk, request, notes) as maker:

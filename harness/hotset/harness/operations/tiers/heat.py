@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from hotset.cachelayer.common.units import parse_span
+
 from ..base import fields, places, records
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
@@ -44,8 +46,6 @@ class Start(Request):
 def start(request: Start, context: Context) -> Lines:
     """Start counting the disk's requests per region, in the kernel."""
     from hotset.cachelayer.stats import region_counters
-
-    from ...monitoring.hit_report import parse_span
 
     seconds = places.parsed("half_life", lambda: parse_span(request.half_life))
     with places.target_of(request.machine, request.disk) as target:

@@ -204,8 +204,7 @@ def _prefer(
 
     :param anew: targets that are looked up; None: all of them.
     """
-    from hotset.cachelayer.provisioning import cache_device
-    from hotset.cachelayer.tiers.base import TierFailedError
+    from hotset.cachelayer.provisioning import lifecycle
     from hotset.cachelayer.warmup import pins
 
     from ...warmup import division
@@ -228,11 +227,7 @@ def _prefer(
             pins.save(there, found.name, wanted)
             context.note(_ONLY_WARM_UPS.format(kind=found.kind))
             return Lines()
-        if not cache_device.tier_for(there, card, found).is_active():
-            raise TierFailedError(
-                f"disk {found.name} is not active",
-                Remedy("activate it", "tier activate", {"disk": found.name}),
-            )
+        lifecycle.active(there, card, found)
         where = (there, card, found)
         notes = division.divide(*where, wanted, planning_of(request), anew, context.report)
         pins.save(there, found.name, wanted)
