@@ -193,6 +193,8 @@ def test_command_line_and_console_at_once_on_one_card(server: Server, tmp_path: 
             base_url=f"{console.url}/api/v1",
             headers={"Authorization": f"Bearer {token}"},
             timeout=60,
+            # The server closes what is idle, which may be at the moment of a request.
+            limits=httpx.Limits(max_keepalive_connections=0),
         ) as client,
     ):
         for _ in range(ROUNDS):
