@@ -105,9 +105,9 @@ class Userspace(PlacedTier, EngineTier):
         return self._script("attached").rc == 0
 
     def has_ended(self) -> bool:
-        """Whether its engine runs no more and nobody watches over it, though its device is there:
+        """Whether the engine of a device that is there runs no more and nobody watches over it:
         nobody knows since when, nor who wrote to the origin meanwhile."""
-        return self.is_active() and self._script("alive").rc != 0
+        return self._script("alive").rc != 0
 
     def prepare(self) -> PurePosixPath:
         """An empty cache; returns the origin."""

@@ -94,7 +94,7 @@ def hide_origin(machine: Machine, disk: Disk) -> None:
     # here. A path that udev is just looking at still gets the links of before, and is found only
     # once that has ended.
     _settle(machine, check=True)
-    _again(machine, disk)
+    _again(machine, disk, shown)
     _settle(machine, check=True)
 
 
@@ -140,7 +140,7 @@ def show_origin(machine: Machine, disk: Disk) -> None:
     if machine.run(["test", "-e", str(origin_rules(disk.name))], check=False).rc == 0:
         machine.run(["rm", "-f", str(origin_rules(disk.name))])
         _udevadm(machine, "control", "--reload")
-        _again(machine, disk)
+        _again(machine, disk, identity.shown(machine, disk.origin))
         _settle(machine)
 
 
@@ -179,11 +179,10 @@ def _write(machine: Machine, path: PurePosixPath, text: str) -> None:
         _udevadm(machine, "control", "--reload")
 
 
-def _again(machine: Machine, disk: Disk) -> None:
+def _again(machine: Machine, disk: Disk, origin: Shown | None) -> None:
     """Have the rules applied to the origin now, and to every path to it."""
     trigger = ("trigger", "--action=change")
     _udevadm(machine, *trigger, str(disk.origin))
-    origin = identity.shown(machine, disk.origin)
     for wwn in sorted(origin.wwns) if origin else ():
         keys = ("ID_WWN_WITH_EXTENSION", "ID_WWN")
         names = [f"--property-match={key}={wwn}" for key in keys]
