@@ -277,7 +277,7 @@ impl FlashFile {
 }
 
 fn is_in_sectors(direct: &Direct, part: &Part) -> bool {
-    direct.takes(part.start | part.size, 0)
+    direct.takes(part.start, part.size as usize)
 }
 
 fn in_use(path: &Path) -> anyhow::Error {
