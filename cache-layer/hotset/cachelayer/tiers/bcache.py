@@ -297,7 +297,7 @@ class Bcache(DeviceMapperTier):
                 line = self.status()
                 dirty = self._dirty(line)
                 if watch.stalls(int(dirty)):
-                    why = stalled.reasons(self.machine, self.origin, None)
+                    why = stalled.reasons(self.machine, self.origin)
                     words = (
                         f"{int(dirty)} blocks are dirty still, none was written back for"
                         f" {watch.seconds:.0f} s: {why}"

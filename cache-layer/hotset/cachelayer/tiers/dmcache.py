@@ -30,7 +30,7 @@ from .base import (
 )
 from .dm_tier import STAYS_COLD, Contents, DeviceMapperTier
 from .dmcache_metadata import Slots
-from .dmcache_status import MIGRATION_THRESHOLD, CacheStatus, parse_dmsetup_status
+from .dmcache_status import MIGRATION_THRESHOLD, CacheStatus, parse_dmsetup_status, stall_reasons
 from .stalled import StallWatch
 
 COUNTER_BITS = 32
@@ -275,7 +275,9 @@ class DmCache(DeviceMapperTier):
         self, status: CacheStatus, dirty: int, watch: StallWatch, warn: Callable[[str], None]
     ) -> None:
         """Say why a flush makes no progress, and lift the kernel's limit on write-back."""
-        why = stalled.reasons(self.machine, self.origin, status)
+        release = self.machine.run(["uname", "-r"], check=False).stdout.strip()
+        known = stall_reasons(status, release)
+        why = stalled.reasons(self.machine, self.origin, known)
         words = f"{dirty} blocks are dirty still, none was written back for {watch.seconds:.0f} s"
         if watch.is_over():
             raise FlushStalledError(f"{words}: {why}")

@@ -6,6 +6,7 @@ into records and render back to the same line; an unknown word is an error.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ..common.units import Blocks, Sectors
@@ -94,6 +95,7 @@ _FEATURES = _WRITE_MODES | {"metadata2", "no_discard_passdown"}
 _CORE_ARGS = frozenset(("migration_threshold",))
 _MODES = frozenset(("rw", "ro"))
 _CHECKS = frozenset(("needs_check", "-"))
+_FIXED_IN = (6, 5)
 
 
 class _Words:
@@ -201,3 +203,28 @@ def parse_dmsetup_status(text: str) -> CacheStatus:
     if len(head) < 4 or head[2] != "cache":
         raise ValueError(f"not the status of a cache target: {text.strip()!r}")
     return parse_status(head[3])
+
+
+def stall_reasons(status: CacheStatus, release: str) -> list[str]:
+    """Why this cache may write nothing back, on a kernel of that release, and what helps."""
+    found = []
+    if status.metadata_mode == "ro" or status.needs_check:
+        found.append(
+            "the cache's metadata is read-only: deactivate the disk, then activate it, which checks"
+            " it"
+        )
+    if _is_before_fix(release):
+        found.append(
+            f"kernel {release} may write back only while the disk is idle (mended in Linux 6.5 and"
+            " in the stable kernels of August 2023): stop the database or unmount for a while"
+        )
+    return found
+
+
+def _is_before_fix(release: str) -> bool:
+    """
+    >>> _is_before_fix("6.1.0-18-amd64"), _is_before_fix("6.12.1"), _is_before_fix("odd")
+    (True, False, False)
+    """
+    match = re.match(r"(\d+)\.(\d+)", release)
+    return match is not None and (int(match[1]), int(match[2])) < _FIXED_IN

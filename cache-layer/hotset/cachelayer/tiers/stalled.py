@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from ..hosts.base import Machine
-from .dmcache_status import CacheStatus
 
-_FIXED_IN = (6, 5)
 _ERRORS = re.compile(r"I/O error|critical (?:medium|target) error|hung|timed out", re.IGNORECASE)
 
 
@@ -44,36 +43,19 @@ class StallWatch:
         return self.seconds >= self._limit_s
 
 
-def reasons(machine: Machine, origin: PurePosixPath, status: CacheStatus | None) -> str:
-    """Why nothing is written back, as far as can be seen, and what helps."""
-    found = []
-    if status is not None and (status.metadata_mode == "ro" or status.needs_check):
-        found.append(
-            "the cache's metadata is read-only: deactivate the disk, then activate it, which checks"
-            " it"
-        )
+def reasons(machine: Machine, origin: PurePosixPath, known: Sequence[str] = ()) -> str:
+    """Why nothing is written back, as far as can be seen, and what helps.
+
+    :param known: what the tier's own status tells.
+    """
+    found = list(known)
     log = machine.run(["dmesg"], check=False).stdout.splitlines()[-200:]
     errors = [line for line in log if _ERRORS.search(line)]
     if errors:
         found.append(f"the kernel says {errors[-1].strip()!r}: see to {origin}")
-    release = machine.run(["uname", "-r"], check=False).stdout.strip()
-    if status is not None and _is_before_fix(release):
-        found.append(
-            f"kernel {release} may write back only while the disk is idle (mended in Linux 6.5 and"
-            " in the stable kernels of August 2023): stop the database or unmount for a while"
-        )
     if not found:
         found.append(
             f"{origin} is as busy as it can be, or does not answer (`iostat -x 5` shows which):"
             " give it less to do for a while"
         )
     return "; ".join(found)
-
-
-def _is_before_fix(release: str) -> bool:
-    """
-    >>> _is_before_fix("6.1.0-18-amd64"), _is_before_fix("6.12.1"), _is_before_fix("odd")
-    (True, False, False)
-    """
-    match = re.match(r"(\d+)\.(\d+)", release)
-    return match is not None and (int(match[1]), int(match[2])) < _FIXED_IN
