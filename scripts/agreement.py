@@ -19,18 +19,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from hotset.cachelayer.block import flashdev
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.agreement import (
-    Agreement,
-    Load,
-    TooSlowError,
-    agreement,
-    flash_bytes,
-)
-from hotset.cachelayer.testbed.lab import LabSpec
+from hotset.block import flashdev
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.lab import lab as labs
+from hotset.lab.agreement import Agreement, Load, TooSlowError, agreement, flash_bytes
+from hotset.lab.lab import LabSpec
 
 MIB = 1024**2
 PAGE = 8192

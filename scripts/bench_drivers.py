@@ -28,8 +28,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotset.harness.databases.postgres.client import PostgresDatabase
-from hotset.harness.environment import PASSWORD
+from hotset.core.environment import PASSWORD
+from hotset.databases.postgres.client import PostgresDatabase
 from hotset.reports.analysis.stats import ratio_with_interval
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import Arm

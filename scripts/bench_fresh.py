@@ -30,7 +30,7 @@ import numpy
 
 from bench_drivers import SERVER, USER, files_in, newest_server, run_quietly, say, server
 from bench_results import computer, tell
-from hotset.harness.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.client import PostgresDatabase
 
 MEMORY_BYTES = 256 << 20
 READS = 1 << 23

@@ -13,18 +13,18 @@ import statistics
 import time
 from dataclasses import dataclass
 
-from hotset.cachelayer.block.extents import Run
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts.base import Machine
-from hotset.cachelayer.stats import tracepoints
-from hotset.cachelayer.stats.heat import total
-from hotset.cachelayer.stats.tracepoints import Traced
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.lab import LabSpec
-from hotset.cachelayer.testbed.machines import qemu
-from hotset.cachelayer.tiers.base import TierSpec
-from hotset.cachelayer.tiers.dmcache import DmCache, metadata_bytes
-from hotset.cachelayer.warmup.fill import fill
+from hotset.block.extents import Run
+from hotset.core.machines.base import Machine
+from hotset.core.units import Blocks, Bytes
+from hotset.hitratio import tracepoints
+from hotset.hitratio.heat import total
+from hotset.hitratio.tracepoints import Traced
+from hotset.lab import lab as labs
+from hotset.lab.lab import LabSpec
+from hotset.lab.machines import qemu
+from hotset.tier.base import TierSpec
+from hotset.tier.dmcache.tier import DmCache, metadata_bytes
+from hotset.warmup.fill import fill
 
 MIB = 1024**2
 BLOCK = Bytes(64 * 1024)

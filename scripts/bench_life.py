@@ -16,17 +16,17 @@ from dataclasses import dataclass, fields
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.cachelayer.block import extents, flashdev, transfer
-from hotset.cachelayer.block.extents import Run
-from hotset.cachelayer.common.units import Blocks, Bytes, mb_per_s
-from hotset.cachelayer.hosts.base import Machine, put_lines
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
-from hotset.cachelayer.tiers.base import Counters, hits_between, sample
-from hotset.cachelayer.tiers.bcache import Bcache
-from hotset.cachelayer.tiers.dmcache import DmCache
-from hotset.cachelayer.warmup.fill import fill
-from hotset.harness.terminal.progress import FlushWatch, Reporter
+from hotset.block import extents, flashdev, transfer
+from hotset.block.extents import Run
+from hotset.core.machines.base import Machine, put_lines
+from hotset.core.units import Blocks, Bytes, mb_per_s
+from hotset.lab import lab as labs
+from hotset.lab.lab import Lab, LabSpec
+from hotset.terminal.progress import FlushWatch, Reporter
+from hotset.tier.base import Counters, hits_between, sample
+from hotset.tier.bcache.tier import Bcache
+from hotset.tier.dmcache.tier import DmCache
+from hotset.warmup.fill import fill
 from kernel_tiers import Set, Sizes, made
 
 MIB = 1024**2

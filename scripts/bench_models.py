@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from bench_results import computer, tell
-from hotset.harness.benchmarks.disks import fidelity, fidelity_table
+from hotset.bench.disks import fidelity, fidelity_table
 
 THRESHOLD_MISSED = 5
 

@@ -29,13 +29,13 @@ from pathlib import Path, PurePosixPath
 
 from bench_drivers import USER, files_in, newest_server, run_quietly, say, server
 from bench_results import computer, of_pairs, tell
-from hotset.cachelayer.block.io_counters import KernelDevice, ServedDevice, Source
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.stats.sampler import Sampler
-from hotset.cachelayer.testbed import served_model
-from hotset.harness.databases.postgres.client import PostgresDatabase
-from hotset.harness.databases.time_use import TimeSampler, readings
+from hotset.block.io_counters import KernelDevice, ServedDevice, Source
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.time_use import TimeSampler, readings
+from hotset.hitratio.sampler import Sampler
+from hotset.lab import served_model
 from hotset.tpcc import driver
 from hotset.tpcc.window.record import Phase, RunOptions, RunResult, Tick
 

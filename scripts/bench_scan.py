@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.cachelayer.block import extents
-from hotset.cachelayer.block.extents import Run
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts.base import Machine
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
-from hotset.cachelayer.tiers.bcache import Bcache
-from hotset.cachelayer.tiers.dmcache import DmCache
-from hotset.cachelayer.warmup.fill import fill
-from hotset.harness.terminal.progress import Reporter
+from hotset.block import extents
+from hotset.block.extents import Run
+from hotset.core.machines.base import Machine
+from hotset.core.units import Blocks, Bytes
+from hotset.lab import lab as labs
+from hotset.lab.lab import Lab, LabSpec
+from hotset.terminal.progress import Reporter
+from hotset.tier.bcache.tier import Bcache
+from hotset.tier.dmcache.tier import DmCache
+from hotset.warmup.fill import fill
 from kernel_tiers import Set, Sizes, made
 
 MIB = 1024**2

@@ -29,8 +29,8 @@ import libcachesim
 import numpy as np
 
 from bench_results import computer, of_pairs, tell
-from hotset.cachelayer.block import flashdev
-from hotset.cachelayer.hosts.local import Local
+from hotset.block import flashdev
+from hotset.core.machines.local import Local
 
 CRATES = Path(__file__).parents[1] / "cache-layer/flashdev"
 HOTSET = str(Path(sys.executable).with_name("hotset"))

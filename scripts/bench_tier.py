@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hotset.cachelayer.block import flashdev
-from hotset.cachelayer.common.units import Bytes, mb_per_s
-from hotset.cachelayer.hosts.cleanup import Cleanup
-from hotset.cachelayer.hosts.local import Local
+from hotset.block import flashdev
+from hotset.core.machines.cleanup import Cleanup
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes, mb_per_s
 
 MIB = 1024**2
 CACHED = Bytes(512 * MIB)

@@ -30,9 +30,9 @@ import httpx
 
 from bench_drivers import say
 from bench_results import computer, of_pairs, tell
-from hotset.harness.databases import connect
-from hotset.harness.lab import live
-from hotset.harness.lab.live import Live
+from hotset.databases import connect
+from hotset.experiment.site import live
+from hotset.experiment.site.live import Live
 from hotset.tpcc import driver
 from hotset.tpcc.window.record import RunOptions
 

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from hotset.cachelayer.block.devicemapper import remove
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.provisioning import sizing
-from hotset.cachelayer.provisioning.sizing import DatabaseKind, KernelKind
-from hotset.cachelayer.testbed.backend import KernelBackend, alone
-from hotset.cachelayer.testbed.lab import Lab
-from hotset.cachelayer.tiers.base import WriteMode
-from hotset.cachelayer.tiers.bcache import Bcache
-from hotset.cachelayer.tiers.dmcache import DmCache
+from hotset.block.devicemapper import remove
+from hotset.core.units import Bytes
+from hotset.disk import sizing
+from hotset.disk.sizing import DatabaseKind, KernelKind
+from hotset.lab.backend import KernelBackend, alone
+from hotset.lab.lab import Lab
+from hotset.tier.base import WriteMode
+from hotset.tier.bcache.tier import Bcache
+from hotset.tier.dmcache.tier import DmCache
 
 
 @dataclass(frozen=True)

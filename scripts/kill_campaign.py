@@ -20,11 +20,11 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.campaign import bench, kills
-from hotset.cachelayer.testbed.campaign.kills import Outcome
-from hotset.cachelayer.testbed.lab import LabSpec
+from hotset.core.units import Bytes
+from hotset.lab import lab as labs
+from hotset.lab.campaign import bench, kills
+from hotset.lab.campaign.kills import Outcome
+from hotset.lab.lab import LabSpec
 
 
 def main() -> int:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.campaign import bench, kills, lives
-from hotset.cachelayer.testbed.lab import LabSpec
+from hotset.core.units import Bytes
+from hotset.lab import lab as labs
+from hotset.lab.campaign import bench, kills, lives
+from hotset.lab.lab import LabSpec
 
 
 def main() -> int:

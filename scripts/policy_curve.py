@@ -16,8 +16,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from hotset.cachelayer.block import flashdev
-from hotset.cachelayer.hosts.local import Local
+from hotset.block import flashdev
+from hotset.core.machines.local import Local
 
 MIB = 1024**2
 ALONE = "alone"

@@ -16,11 +16,11 @@ from typing import Any, Literal, get_args, get_origin
 import typer.main
 from pydantic import BaseModel
 
-from hotset.cachelayer.common.units import SIZE_PATTERN, Bytes
-from hotset.harness import clients
-from hotset.harness.cli import create
-from hotset.harness.experiment.file.disk_spec import DiskSpec
-from hotset.harness.experiment.file.spec import Spec
+from hotset import clients
+from hotset.cli import create
+from hotset.core.units import SIZE_PATTERN, Bytes
+from hotset.experiment.file.disk_spec import DiskSpec
+from hotset.experiment.file.spec import Spec
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs/reference"

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, ViewportSize, expect, sync_playwright
 
-from hotset.cachelayer.common.paths import data_dir
+from hotset.core.paths import data_dir
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs/images"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hotset.cachelayer.block.extents import Run
+from hotset.block.extents import Run
 
 
 def origin_blocks(runs: Iterable[Run]) -> Iterator[int]:

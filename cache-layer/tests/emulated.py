@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from hotset.core.units import Bytes
+from hotset.lab import lab as labs
+from hotset.lab.lab import Lab, LabSpec
 from tests.own_lab import SharedLab
 
 GROUP = "emulated"

@@ -10,8 +10,8 @@ from copy import copy
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from hotset.cachelayer.hosts.base import Command, Result
-from hotset.cachelayer.hosts.local import Local
+from hotset.core.machines.base import Command, Result
+from hotset.core.machines.local import Local
 
 _FOLDERS = (
     "/etc/hotset",

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from hotset.cachelayer.block import label
-from hotset.cachelayer.block.devicemapper import Place, stacked
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import Command, Machine, Result, declared
-from hotset.cachelayer.tiers.base import TierSpec
-from hotset.cachelayer.tiers.dmcache import DmCache
+from hotset.block import label
+from hotset.block.devicemapper import Place, stacked
+from hotset.core.machines.base import Command, Machine, Result, declared
+from hotset.core.units import Bytes
+from hotset.tier.base import TierSpec
+from hotset.tier.dmcache.tier import DmCache
 
 _SCRATCH = re.compile(r"/run/hotset/scratch/(disk-[a-z0-9-]+|machine)/[0-9a-f]{12}")
 Answer = str | int | Callable[[], str]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 
-from hotset.cachelayer.hosts.base import Machine
+from hotset.core.machines.base import Machine
 
 
 @contextmanager

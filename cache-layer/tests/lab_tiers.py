@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.cachelayer.hosts.base import Machine
+from hotset.core.machines.base import Machine
 
 MIB = 1024**2
 SECTORS_PER_MIB = 2048

@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
-from hotset.cachelayer.testbed.machines.guest import Guest
+from hotset.lab import lab as labs
+from hotset.lab.lab import Lab, LabSpec
+from hotset.lab.machines.guest import Guest
 
 
 @contextmanager

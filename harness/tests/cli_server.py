@@ -21,9 +21,9 @@ XDG = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
 # What the verbs import when they are called; here, once for all calls.
 _COSTLY = (
-    "hotset.harness.cli",
-    "hotset.harness.experiment.plan",
-    "hotset.harness.doctor",
+    "hotset.cli",
+    "hotset.experiment.plan",
+    "hotset.doctor.examination",
     "hotset.reports.render.terminal",
     "hotset.reports.render.html",
     "asyncssh",
@@ -107,7 +107,7 @@ def _child(request: dict[str, Any]) -> NoReturn:
         os.environ.update(request["env"])
         os.chdir(request["cwd"])
         sys.argv = ["hotset", *request["argv"]]
-        from hotset.harness import cli
+        from hotset import cli
 
         cli.main()
     except SystemExit as leaving:
@@ -131,7 +131,7 @@ def _interrupt(pid: int, errors: Path, text: str, number: int) -> None:
 def main(requests: Sequence[str]) -> None:
     for name in _COSTLY:
         import_module(name)
-    from hotset.harness.operations.base import registry
+    from hotset.operations.base import registry
 
     list(registry.every())
 

@@ -12,12 +12,12 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.block import flashdev
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import Machine, Result
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.provisioning.boot import program as boot_program
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from hotset.block import flashdev
+from hotset.core.machines.base import Machine, Result
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.disk.boot import program as boot_program
+from hotset.lab.lab import Lab, LabSpec
 from hotset.tpcc import native
 from tests.own_lab import own_lab
 
@@ -98,7 +98,7 @@ def hotset(machine: Machine, *words: str, timeout_s: float = 900, **variables: s
         **variables,
     }
     argv = ["env", *(f"{name}={value}" for name, value in environment.items())]
-    argv += ["python3", "-c", "from hotset.harness.cli import main; main()", *words]
+    argv += ["python3", "-c", "from hotset.cli import main; main()", *words]
     return machine.run(argv, timeout_s=timeout_s, check=False)
 
 

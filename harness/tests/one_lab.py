@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.harness.lab import live
+from hotset.experiment.site import live
 
 
 @contextmanager

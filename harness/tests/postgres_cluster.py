@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.harness.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
 from hotset.tpcc.data.load import LoadResult, load
 
 PASSWORD = "never-to-be-seen"  # noqa: S105 - of a server that lives for a minute

@@ -9,7 +9,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from hotset.harness.api import app
+from hotset.api import app
 
 if __name__ == "__main__":
     served = Starlette(routes=[Mount("/api/v1", app.create())])

@@ -9,10 +9,10 @@ import json
 import socket
 import sys
 
-from hotset.harness.console.app import create
-from hotset.harness.console.connections import Limits
-from hotset.harness.console.serving import serve
-from hotset.harness.console.web import Settings
+from hotset.console.app import create
+from hotset.console.connections import Limits
+from hotset.console.serving import serve
+from hotset.console.web import Settings
 
 
 def main() -> None:

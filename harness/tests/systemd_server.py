@@ -9,11 +9,11 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import put_text
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
-from hotset.cachelayer.testbed.machines import systemd
+from hotset.core.machines.base import put_text
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.lab.lab import Lab, LabSpec
+from hotset.lab.machines import systemd
 from tests.inside_guest import guest_disk
 from tests.own_lab import own_lab
 
@@ -22,7 +22,7 @@ FLASH_MIB, ORIGIN_MIB, INSIDE_MIB = 128, 64, 2048
 _HOTSET = """\
 #!/bin/sh
 export PYTHONPATH=/opt/lab/site HOTSET_FLASHDEV=/opt/lab/flashdev
-exec python3 -c 'from hotset.harness.cli import main; main()' "$@"
+exec python3 -c 'from hotset.cli import main; main()' "$@"
 """
 _FSTAB = f"{systemd.ROOT_LINE}/dev/disk/by-id/lab-origin4 /opt/lab ext4 defaults 0 0\n"
 HOTSET = PurePosixPath("/usr/local/bin/hotset")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hotset.harness.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
 from hotset.tpcc.database import Aborted, CannotConnect, IntendedRollback, ServerGone
 from hotset.tpcc.transactions import UNUSED_ITEM
 

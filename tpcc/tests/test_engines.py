@@ -19,10 +19,10 @@ from importlib.resources import files
 import pytest
 import sqlglot
 
-from hotset.harness.benchmarks import ownership
-from hotset.harness.databases import connect
-from hotset.harness.databases.postgres.client import PostgresDatabase
-from hotset.harness.databases.sqlserver.client import INTENDED_ROLLBACK, SqlServerDatabase
+from hotset.bench import ownership
+from hotset.databases import connect
+from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.sqlserver.client import INTENDED_ROLLBACK, SqlServerDatabase
 from hotset.tpcc.data.consistency import check
 from hotset.tpcc.data.load import load
 from hotset.tpcc.database import Aborted, CannotConnect, Database, IntendedRollback, Session

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hotset.harness.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
 from hotset.tpcc import schema
 from hotset.tpcc.data.consistency import ConditionResult, Violated, check, require
 from hotset.tpcc.data.load import LoadResult, load

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import pytest
 
-from hotset.harness.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.client import PostgresDatabase
 from hotset.tpcc.data.consistency import check
 from hotset.tpcc.database import Aborted, Database, Session
 from hotset.tpcc.driver import run
@@ -373,7 +373,7 @@ def test_aborted_transactions_are_repeated_counted_and_given_up(
 SCRIPT = """
 import signal
 import sys
-from hotset.harness.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.client import PostgresDatabase
 from hotset.tpcc.driver import run
 from hotset.tpcc.window.record import Phase, RunOptions
 from tests.without_libpq import WithoutLibpq

@@ -5,7 +5,7 @@ A module of its own, because worker processes import it.
 
 from dataclasses import dataclass
 
-from hotset.harness.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.harness.databases.postgres.tpch import PostgresTpch, PostgresTpchSession
+from hotset.databases.postgres.tpch import PostgresTpch, PostgresTpchSession
 from hotset.tpch.load import LoadResult, load
 from tests.postgres_cluster import Cluster
 

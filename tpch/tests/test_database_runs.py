@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hotset.harness.databases.postgres.tpch import PostgresTpch, PostgresTpchSession
+from hotset.databases.postgres.tpch import PostgresTpch, PostgresTpchSession
 from hotset.tpch import check, data, load, schema
 from hotset.tpch.check import CheckResult
 from hotset.tpch.database import CannotConnect, Refused, Row

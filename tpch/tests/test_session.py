@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from hotset.harness.databases.postgres.tpch import PostgresTpch, PostgresTpchSession
+from hotset.databases.postgres.tpch import PostgresTpch, PostgresTpchSession
 from hotset.tpch.database import Refused, ServerGone, TimedOut
 
 pytestmark = pytest.mark.database

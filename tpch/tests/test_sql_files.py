@@ -10,8 +10,8 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from hotset.harness.benchmarks import ownership
-from hotset.harness.databases import connect
+from hotset.bench import ownership
+from hotset.databases import connect
 from hotset.tpch import answers, data, load, queries, reference, schema
 
 FILES = (

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from hotset.cachelayer.block import devicemapper
-from hotset.cachelayer.common.waiting import wait_until
-from hotset.cachelayer.hosts import local
-from hotset.cachelayer.hosts.base import CommandTimeoutError
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.tiers import dmcache
+from hotset.block import devicemapper
+from hotset.core.machines import local
+from hotset.core.machines.base import CommandTimeoutError
+from hotset.core.machines.local import Local
+from hotset.core.waiting import wait_until
+from hotset.tier.dmcache import tier as dmcache
 from tests.fake_machine import dm_cache
-from tests.tiers.test_dmcache import SPEC
+from tests.tier.test_dmcache import SPEC
 
 # Takes its time for what waits for I/O under way, longer than a command that is ended may take to
 # tidy up.

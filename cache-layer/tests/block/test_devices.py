@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from hotset.cachelayer.block import devices, label
-from hotset.cachelayer.block.devices import Device, DeviceRefusedError, Role
-from hotset.cachelayer.hosts.base import CommandTimeoutError, Result
+from hotset.block import devices, label
+from hotset.block.devices import Device, DeviceRefusedError, Role
+from hotset.core.machines.base import CommandTimeoutError, Result
 from tests.fake_machine import FakeMachine
 
 BY_ID = "/dev/disk/by-id/virtio-x"

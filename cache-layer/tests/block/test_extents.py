@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.cachelayer.block import extents
-from hotset.cachelayer.block.extents import (
+from hotset.block import extents
+from hotset.block.extents import (
     Extent,
     Run,
     count,
@@ -27,10 +27,10 @@ from hotset.cachelayer.block.extents import (
     to_runs,
     union,
 )
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts.base import CommandError
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.tiers.base import sample
+from hotset.core.machines.base import CommandError
+from hotset.core.machines.local import Local
+from hotset.core.units import Blocks, Bytes
+from hotset.tier.base import sample
 from tests.blocks import origin_blocks
 from tests.fake_machine import FakeMachine
 

@@ -6,10 +6,10 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.block import filesystem
-from hotset.cachelayer.block.extents import Extent
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.local import Local
+from hotset.block import filesystem
+from hotset.block.extents import Extent
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
 from tests.fake_machine import FakeMachine
 
 DEVICE = PurePosixPath("/dev/disk")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hotset.cachelayer.block import flashdev
-from hotset.cachelayer.hosts.base import PrerequisiteMissingError
-from hotset.cachelayer.hosts.cleanup import Cleanup
-from hotset.cachelayer.hosts.local import Local
+from hotset.block import flashdev
+from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.machines.cleanup import Cleanup
+from hotset.core.machines.local import Local
 
 
 def test_a_user_could_not_unmount_without_a_table_of_mounts(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.cachelayer.block.io_counters import (
+from hotset.block.io_counters import (
     Direction,
     IoCounters,
     KernelDevice,
@@ -18,7 +18,7 @@ from hotset.cachelayer.block.io_counters import (
     parse_engine,
     parse_stat,
 )
-from hotset.cachelayer.common.units import Bytes
+from hotset.core.units import Bytes
 from tests.fake_machine import FakeMachine
 
 LINE = "700 10 11200 5600 300 7 9600 900 2 4000 6500 0 0 0 0 12 40"

@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.block import loop
-from hotset.cachelayer.hosts.cleanup import Cleanup, clear_journal, read_journal
-from hotset.cachelayer.hosts.local import Local
+from hotset.block import loop
+from hotset.core.machines.cleanup import Cleanup, clear_journal, read_journal
+from hotset.core.machines.local import Local
 
 # losetup over a table of its own, one "DEVICE FILE" a line. While a file "deadly" lies beside it,
 # whoever asks for a device gets it and is killed.
@@ -31,9 +31,9 @@ esac
 ATTACH = """
 import sys
 from pathlib import Path
-from hotset.cachelayer.block import loop
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.hosts.cleanup import Cleanup
+from hotset.block import loop
+from hotset.core.machines.local import Local
+from hotset.core.machines.cleanup import Cleanup
 
 folder = Path(sys.argv[1])
 loop.attach(Local(), folder / "flash.img", Cleanup(folder, Local()))

@@ -7,8 +7,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.cachelayer.block import spans
-from hotset.cachelayer.block.spans import Span
+from hotset.block import spans
+from hotset.block.spans import Span
 
 SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)))
 

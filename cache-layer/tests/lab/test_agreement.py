@@ -7,16 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.agreement import (
-    Agreement,
-    Load,
-    TooSlowError,
-    agreement,
-    flash_bytes,
-)
-from hotset.cachelayer.testbed.lab import LabSpec
+from hotset.core.units import Bytes
+from hotset.lab import lab as labs
+from hotset.lab.agreement import Agreement, Load, TooSlowError, agreement, flash_bytes
+from hotset.lab.lab import LabSpec
 
 pytestmark = pytest.mark.lab
 

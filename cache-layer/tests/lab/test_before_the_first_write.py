@@ -8,11 +8,11 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.block import devices
-from hotset.cachelayer.block.devicemapper import Part
-from hotset.cachelayer.block.devices import DeviceRefusedError
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.provisioning import room
+from hotset.block import devices
+from hotset.block.devicemapper import Part
+from hotset.block.devices import DeviceRefusedError
+from hotset.core.units import Bytes
+from hotset.disk import room
 
 from ..enclosed import Enclosed, enclosed
 

@@ -8,11 +8,11 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.block import flashdev
-from hotset.cachelayer.hosts.cleanup import Cleanup
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.stats.heat import difference, total
-from hotset.cachelayer.stats.region_counters import EngineCounters
+from hotset.block import flashdev
+from hotset.core.machines.cleanup import Cleanup
+from hotset.core.machines.local import Local
+from hotset.hitratio.heat import difference, total
+from hotset.hitratio.region_counters import EngineCounters
 
 pytestmark = pytest.mark.lab
 

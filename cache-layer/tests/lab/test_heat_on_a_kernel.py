@@ -12,16 +12,16 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.block.extents import Extent
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import Machine
-from hotset.cachelayer.stats import attribution, histogram, tracepoints
-from hotset.cachelayer.stats.heat import NOTHING, Tally, difference, total
-from hotset.cachelayer.stats.tracepoints import NotCountedError, Traced
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.lab import Lab
-from hotset.cachelayer.tiers.bcache import Bcache
-from hotset.cachelayer.tiers.dmcache_status import parse_dmsetup_status
+from hotset.block.extents import Extent
+from hotset.core.machines.base import Machine
+from hotset.core.units import Bytes
+from hotset.hitratio import attribution, histogram, tracepoints
+from hotset.hitratio.heat import NOTHING, Tally, difference, total
+from hotset.hitratio.tracepoints import NotCountedError, Traced
+from hotset.lab import lab as labs
+from hotset.lab.lab import Lab
+from hotset.tier.bcache.tier import Bcache
+from hotset.tier.dmcache.status import parse_dmsetup_status
 from tests import lab_tiers
 from tests.lab_tiers import DEVICE, MIB, write
 

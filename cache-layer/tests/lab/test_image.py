@@ -9,18 +9,18 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.block import loop
-from hotset.cachelayer.hosts.base import (
+from hotset.block import loop
+from hotset.core.machines.base import (
     CommandError,
     MachineGoneError,
     PrerequisiteMissingError,
     put_text,
 )
-from hotset.cachelayer.hosts.cleanup import Cleanup, clear_journal, read_journal
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.testbed import image
-from hotset.cachelayer.testbed.machines import chroot
-from hotset.cachelayer.testbed.machines.chroot import Chroot
+from hotset.core.machines.cleanup import Cleanup, clear_journal, read_journal
+from hotset.core.machines.local import Local
+from hotset.lab import image
+from hotset.lab.machines import chroot
+from hotset.lab.machines.chroot import Chroot
 
 pytestmark = pytest.mark.lab
 

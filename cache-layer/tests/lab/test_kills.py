@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.testbed.campaign import bench, kills, lives
-from hotset.cachelayer.testbed.lab import LabSpec
-from hotset.cachelayer.testbed.machines.systemd import Server
-from hotset.cachelayer.tiers.base import TierKind
+from hotset.core.units import Bytes
+from hotset.lab.campaign import bench, kills, lives
+from hotset.lab.lab import LabSpec
+from hotset.lab.machines.systemd import Server
+from hotset.tier.base import TierKind
 from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab

@@ -11,23 +11,23 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.block.devicemapper import remove
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import CommandError, Machine, MachineGoneError
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.stats.sampler import Sampler
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.backend import VOLUME, KernelBackend, alone
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
-from hotset.cachelayer.testbed.machines import uml
-from hotset.cachelayer.testbed.machines.uml import Uml
-from hotset.cachelayer.testbed.slow_disk import Iscsi, wait_for_device
-from hotset.cachelayer.tiers.base import TierSpec, WriteMode, hits_between
-from hotset.cachelayer.tiers.dmcache import DmCache, metadata_bytes
-from hotset.cachelayer.tiers.dmcache_metadata import Slots
-from hotset.cachelayer.tiers.dmcache_status import parse_dmsetup_status
-from hotset.cachelayer.warmup import database_blocks, offline
-from hotset.cachelayer.warmup.fill import fill
+from hotset.block.devicemapper import remove
+from hotset.core.machines.base import CommandError, Machine, MachineGoneError
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.hitratio.sampler import Sampler
+from hotset.lab import lab as labs
+from hotset.lab.backend import VOLUME, KernelBackend, alone
+from hotset.lab.lab import Lab, LabSpec
+from hotset.lab.machines import uml
+from hotset.lab.machines.uml import Uml
+from hotset.lab.slow_disk import Iscsi, wait_for_device
+from hotset.tier.base import TierSpec, WriteMode, hits_between
+from hotset.tier.dmcache.metadata import Slots
+from hotset.tier.dmcache.status import parse_dmsetup_status
+from hotset.tier.dmcache.tier import DmCache, metadata_bytes
+from hotset.warmup import database_blocks, offline
+from hotset.warmup.fill import fill
 from tests.own_lab import SharedLab
 
 pytestmark = pytest.mark.lab

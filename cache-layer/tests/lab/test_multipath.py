@@ -9,19 +9,19 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.common.waiting import wait_until
-from hotset.cachelayer.hosts.base import Machine
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.provisioning import adopt, cache_device, lifecycle
-from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning.boot import fstab, mounts, program, startup, systemd_unit, udev
-from hotset.cachelayer.provisioning.cache_device import CardError
-from hotset.cachelayer.provisioning.create import CreateRequest
-from hotset.cachelayer.provisioning.identity import reservation
-from hotset.cachelayer.provisioning.identity.reservation import OriginReservedError
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from hotset.core.machines.base import Machine
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.core.waiting import wait_until
+from hotset.disk import adopt, cache_device, lifecycle
+from hotset.disk import create as creation
+from hotset.disk.boot import fstab, mounts, program, startup, systemd_unit, udev
+from hotset.disk.cache_device import CardError
+from hotset.disk.create import CreateRequest
+from hotset.disk.identity import reservation
+from hotset.disk.identity.reservation import OriginReservedError
+from hotset.lab import lab as labs
+from hotset.lab.lab import Lab, LabSpec
 from tests.lab_sessions import keys, persist, second_session, writes
 from tests.own_lab import own_lab
 

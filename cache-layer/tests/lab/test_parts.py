@@ -16,21 +16,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.cachelayer.block import flashdev, loop
-from hotset.cachelayer.common import paths
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import CommandError, PrerequisiteMissingError
-from hotset.cachelayer.hosts.cleanup import Cleanup
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.hosts.ssh import _line
-from hotset.cachelayer.testbed import image
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed import slow_disk as storage
-from hotset.cachelayer.testbed.image import Image
-from hotset.cachelayer.testbed.machines import chroot, qemu, uml
-from hotset.cachelayer.testbed.machines.guest import Disk, disk_path
-from hotset.cachelayer.testbed.machines.qemu import VmSpec, accel_argv, qemu_argv
-from hotset.cachelayer.testbed.slow_disk import Iscsi, ModelledStorage, Portal, Target
+from hotset.block import flashdev, loop
+from hotset.core import paths
+from hotset.core.machines.base import CommandError, PrerequisiteMissingError
+from hotset.core.machines.cleanup import Cleanup
+from hotset.core.machines.local import Local
+from hotset.core.machines.ssh import _line
+from hotset.core.units import Bytes
+from hotset.lab import image
+from hotset.lab import lab as labs
+from hotset.lab import slow_disk as storage
+from hotset.lab.image import Image
+from hotset.lab.machines import chroot, qemu, uml
+from hotset.lab.machines.guest import Disk, disk_path
+from hotset.lab.machines.qemu import VmSpec, accel_argv, qemu_argv
+from hotset.lab.slow_disk import Iscsi, ModelledStorage, Portal, Target
 from tests.fake_machine import FakeMachine
 
 GIB = 2**30
@@ -358,7 +358,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 def test_a_missing_target_names_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hotset.cachelayer.hosts.local._SBIN", ())
+    monkeypatch.setattr("hotset.core.machines.local._SBIN", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     target = Target(Local(), labs.local_portal(), tmp_path)
     with pytest.raises(PrerequisiteMissingError, match="apt-get install tgt"):

@@ -8,17 +8,17 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import Machine
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.provisioning import cache_device, lifecycle
-from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning.boot import program
-from hotset.cachelayer.provisioning.create import CreateRequest
-from hotset.cachelayer.provisioning.identity import owner, reservation
-from hotset.cachelayer.provisioning.identity.reservation import OriginReservedError
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from hotset.core.machines.base import Machine
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.disk import cache_device, lifecycle
+from hotset.disk import create as creation
+from hotset.disk.boot import program
+from hotset.disk.create import CreateRequest
+from hotset.disk.identity import owner, reservation
+from hotset.disk.identity.reservation import OriginReservedError
+from hotset.lab import lab as labs
+from hotset.lab.lab import Lab, LabSpec
 from tests.lab_sessions import keys, persist, second_session, writes
 from tests.own_lab import own_lab
 

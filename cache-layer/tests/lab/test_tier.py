@@ -18,44 +18,37 @@ from typing import Literal
 import asyncssh
 import pytest
 
-from hotset.cachelayer.block import devicemapper, devices, extents, label
-from hotset.cachelayer.block.devicemapper import device_size
-from hotset.cachelayer.block.extents import Run
-from hotset.cachelayer.common.errors import HotsetError
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.common.waiting import wait_until
-from hotset.cachelayer.hosts.base import (
+from hotset.block import devicemapper, devices, extents, label
+from hotset.block.devicemapper import device_size
+from hotset.block.extents import Run
+from hotset.core.errors import HotsetError
+from hotset.core.machines.base import (
     CommandError,
     CommandTimeoutError,
     Machine,
     PrerequisiteMissingError,
 )
-from hotset.cachelayer.provisioning import adopt, cache_device, lifecycle, retune
-from hotset.cachelayer.provisioning import (
-    create as creation,
-)
-from hotset.cachelayer.provisioning import (
-    repair as repairing,
-)
-from hotset.cachelayer.provisioning import (
-    resize as resizing,
-)
-from hotset.cachelayer.provisioning.boot import program, systemd_unit
-from hotset.cachelayer.provisioning.cache_device import Card, CardError, Disk
-from hotset.cachelayer.provisioning.create import CreateRequest
-from hotset.cachelayer.provisioning.sizing import DatabaseKind, KernelKind
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.connect import opened
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
-from hotset.cachelayer.testbed.machines.guest import SSH_PORT, Guest
-from hotset.cachelayer.tiers import bcache, bcache_control, dm_tier, dmcache
-from hotset.cachelayer.tiers.base import (
-    MetadataDamagedError,
-    WriteMode,
-    hits_between,
-)
-from hotset.cachelayer.tiers.bcache import Bcache
-from hotset.cachelayer.warmup.fill import fill
+from hotset.core.units import Blocks, Bytes
+from hotset.core.waiting import wait_until
+from hotset.disk import adopt, cache_device, lifecycle, retune
+from hotset.disk import create as creation
+from hotset.disk import repair as repairing
+from hotset.disk import resize as resizing
+from hotset.disk.boot import program, systemd_unit
+from hotset.disk.cache_device import Card, CardError, Disk
+from hotset.disk.create import CreateRequest
+from hotset.disk.sizing import DatabaseKind, KernelKind
+from hotset.lab import lab as labs
+from hotset.lab.lab import Lab, LabSpec
+from hotset.lab.machines.guest import SSH_PORT, Guest
+from hotset.operations.connect import opened
+from hotset.tier import dm_tier
+from hotset.tier.base import MetadataDamagedError, WriteMode, hits_between
+from hotset.tier.bcache import control as bcache_control
+from hotset.tier.bcache import tier as bcache
+from hotset.tier.bcache.tier import Bcache
+from hotset.tier.dmcache import tier as dmcache
+from hotset.warmup.fill import fill
 from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab
@@ -852,7 +845,7 @@ def test_the_write_mode_changes_while_the_disk_is_in_use(bench: Bench, kind: Ker
 def test_ssh_checks_the_host_key(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hotset.cachelayer.testbed import image
+    from hotset.lab import image
 
     assert isinstance(machine, Guest)
     built = image.cached()

@@ -14,26 +14,26 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.block import flashdev
-from hotset.cachelayer.block.devices import DeviceRefusedError
-from hotset.cachelayer.block.extents import Run, count, intersection
-from hotset.cachelayer.common.errors import HotsetError
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts import locks
-from hotset.cachelayer.hosts.base import PrerequisiteMissingError
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.provisioning import adopt, lifecycle, resize, retune
-from hotset.cachelayer.provisioning import cache_device as cards
-from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning import repair as repairing
-from hotset.cachelayer.provisioning.boot import program, systemd_unit
-from hotset.cachelayer.provisioning.cache_device import CardError
-from hotset.cachelayer.provisioning.create import CreateRequest
-from hotset.cachelayer.provisioning.lifecycle import DiskState, OriginChangedError, TierRefusedError
-from hotset.cachelayer.stats import region_counters
-from hotset.cachelayer.tiers import engine
-from hotset.cachelayer.tiers.base import MetadataDamagedError, TierFailedError, WriteMode
-from hotset.cachelayer.tiers.userspace import EngineRefusedError, Userspace
+from hotset.block import flashdev
+from hotset.block.devices import DeviceRefusedError
+from hotset.block.extents import Run, count, intersection
+from hotset.core.errors import HotsetError
+from hotset.core.machines import locks
+from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.machines.local import Local
+from hotset.core.units import Blocks, Bytes
+from hotset.disk import adopt, lifecycle, resize, retune
+from hotset.disk import cache_device as cards
+from hotset.disk import create as creation
+from hotset.disk import repair as repairing
+from hotset.disk.boot import program, systemd_unit
+from hotset.disk.cache_device import CardError
+from hotset.disk.create import CreateRequest
+from hotset.disk.lifecycle import DiskState, OriginChangedError, TierRefusedError
+from hotset.hitratio import region_counters
+from hotset.tier.base import MetadataDamagedError, TierFailedError, WriteMode
+from hotset.tier.engine import control as engine
+from hotset.tier.engine.tier import EngineRefusedError, Userspace
 
 from ..enclosed import Enclosed, enclosed
 
@@ -208,7 +208,7 @@ def test_a_disk_is_created_used_and_given_back(site: Site) -> None:
 
 
 def test_the_engine_answers_as_recorded_of_its_version(site: Site) -> None:
-    """What reads the answers is tested with the recorded ones (tiers/test_engine_versions.py)."""
+    """What reads the answers is tested with the recorded ones (tier/test_engine_versions.py)."""
     site.create("shop")
     tier = site.tier("shop")
     file = Path(__file__).parents[1] / f"data/engine-{engine.PROTOCOL}.jsonl"

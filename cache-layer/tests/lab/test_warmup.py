@@ -10,20 +10,20 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.block import extents, usage
-from hotset.cachelayer.block.extents import Run, difference
-from hotset.cachelayer.block.transfer import Progress
-from hotset.cachelayer.block.usage import InUseError
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts.base import CommandError
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.backend import alone
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
-from hotset.cachelayer.tiers.base import TierSpec, WarmupFailedError, hits_between
-from hotset.cachelayer.tiers.dmcache import DmCache, metadata_bytes
-from hotset.cachelayer.warmup import offline
-from hotset.cachelayer.warmup.fill import fill
+from hotset.block import extents, usage
+from hotset.block.extents import Run, difference
+from hotset.block.transfer import Progress
+from hotset.block.usage import InUseError
+from hotset.core.machines.base import CommandError
+from hotset.core.machines.local import Local
+from hotset.core.units import Blocks, Bytes
+from hotset.lab import lab as labs
+from hotset.lab.backend import alone
+from hotset.lab.lab import Lab, LabSpec
+from hotset.tier.base import TierSpec, WarmupFailedError, hits_between
+from hotset.tier.dmcache.tier import DmCache, metadata_bytes
+from hotset.warmup import offline
+from hotset.warmup.fill import fill
 from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab

@@ -10,17 +10,17 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import Machine
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.provisioning import cache_device, lifecycle
-from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning.boot import program
-from hotset.cachelayer.provisioning.cache_device import Card, Disk
-from hotset.cachelayer.provisioning.create import CreateRequest
-from hotset.cachelayer.provisioning.lifecycle import OriginChangedError
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
+from hotset.core.machines.base import Machine
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.disk import cache_device, lifecycle
+from hotset.disk import create as creation
+from hotset.disk.boot import program
+from hotset.disk.cache_device import Card, Disk
+from hotset.disk.create import CreateRequest
+from hotset.disk.lifecycle import OriginChangedError
+from hotset.lab import lab as labs
+from hotset.lab.lab import Lab, LabSpec
 from tests.lab.test_multipath import TABLE
 from tests.own_lab import own_lab
 

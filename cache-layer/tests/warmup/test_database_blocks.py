@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.cachelayer.block.extents import Run, count
-from hotset.cachelayer.block.transfer import Progress
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts import locks
-from hotset.cachelayer.hosts.base import Command, Result
-from hotset.cachelayer.hosts.local import Local, search_path
-from hotset.cachelayer.tiers.base import TierKind, TierSpec, Warmup, WarmupFailedError
-from hotset.cachelayer.tiers.dmcache import DmCache
-from hotset.cachelayer.tiers.dmcache_metadata import Slots
-from hotset.cachelayer.warmup import database_blocks, offline, reading
-from hotset.cachelayer.warmup.fill import fill
+from hotset.block.extents import Run, count
+from hotset.block.transfer import Progress
+from hotset.core.machines import locks
+from hotset.core.machines.base import Command, Result
+from hotset.core.machines.local import Local, search_path
+from hotset.core.units import Blocks, Bytes
+from hotset.tier.base import TierKind, TierSpec, Warmup, WarmupFailedError
+from hotset.tier.dmcache.metadata import Slots
+from hotset.tier.dmcache.tier import DmCache
+from hotset.warmup import database_blocks, offline, reading
+from hotset.warmup.fill import fill
 from tests.fake_machine import FakeMachine, dm_cache, place
 
 BLOCK = Bytes(64 * 1024)

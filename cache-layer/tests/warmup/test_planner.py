@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.cachelayer.block.extents import Run, count, runs_of
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.warmup import planner
-from hotset.cachelayer.warmup.planner import PlanTarget
+from hotset.block.extents import Run, count, runs_of
+from hotset.core.units import Blocks, Bytes
+from hotset.warmup import planner
+from hotset.warmup.planner import PlanTarget
 from tests.blocks import origin_blocks
 
 BLOCK = Bytes(64 * 1024)

@@ -1,176 +1,252 @@
-"""Targets on a disk's file system, and whether a device is in use."""
+"""Targets as users write them: parsed, and looked up in a real PostgreSQL."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path, PurePosixPath
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from hotset.cachelayer.block import usage
-from hotset.cachelayer.block.extents import Extent
-from hotset.cachelayer.block.usage import InUseError, Mount
-from hotset.cachelayer.common.errors import PrerequisiteError
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import Command, Result
-from hotset.cachelayer.hosts.dry_run import READS
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.warmup import targets
-from hotset.cachelayer.warmup.targets import MountedView, TargetError
-from tests.fake_machine import FakeMachine
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.databases import connect, offers
+from hotset.databases.base import DatabaseFile, Engine, Unavailable
+from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.warmup.resolve import TargetError
+from hotset.warmup.targets import Server, parse, segments
 
-DEVICE = PurePosixPath("/dev/mapper/hotset-pg")
-BLOCK = Bytes(65536)
-# proc_pid_mountinfo(5), as a kernel of ours writes it.
-MOUNTINFO = (
-    "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
-    "31 22 253:3 / /srv/my\\040data rw,noatime shared:7 master:2 - xfs /dev/mapper/hotset-pg rw\n"
+
+@pytest.mark.parametrize(
+    ("text", "kind", "name"),
+    [
+        ("/srv/pg/", "path", "/srv/pg"),
+        ("table:public.orders", "table", "public.orders"),
+        ("index:i", "index", "i"),
+        ("database:tpcc", "database", "tpcc"),
+        ("region:1GiB+512MiB", "region", "1GiB+512MiB"),
+        ("region:0+4096", "region", "0+4096"),
+        ("heat", "heat", ""),
+        ("snapshot:/var/lib/s", "snapshot", "/var/lib/s"),
+    ],
 )
-ANSWERS = {
-    "stat --dereference '--format=%t %T' /dev/mapper/hotset-pg": "fd 3\n",
-    "cat /proc/self/mountinfo": MOUNTINFO,
-    "blkid": "ext4\n",
-    "blockdev --getsize64": str(2**26),
-}
+def test_the_forms_of_a_target(text: str, kind: str, name: str) -> None:
+    found = parse(text)
+    assert (found.text, found.kind, found.name) == (text, kind, name)
+    assert found.of_database == (kind in ("table", "index", "database"))
 
 
-def machine(**more: str | int) -> FakeMachine:
-    return FakeMachine({**{name.replace("_", " "): said for name, said in more.items()}, **ANSWERS})
+@pytest.mark.parametrize("text", ["", "srv/pg", "orders", "table:", "tables:x", "heat:1"])
+def test_what_is_no_target_is_told_the_forms(text: str) -> None:
+    with pytest.raises(TargetError, match="table:NAME, index:NAME") as refused:
+        parse(text)
+    assert repr(text) in str(refused.value)
 
 
-def test_mounts_are_read_by_device_and_folder() -> None:
-    found = usage.mounts(machine())
-    assert found[1] == Mount("253:3", PurePosixPath("/srv/my data"), "xfs")
-    assert usage.mounted_at(machine(), DEVICE) == found[1:]
+@pytest.mark.parametrize(
+    "text", ["region:", "region:1GiB", "region:+1GiB", "region:1GiB+", "region:-1+8", "region:1+0"]
+)
+def test_what_is_no_region_is_told_the_form(text: str) -> None:
+    with pytest.raises(TargetError, match=r"region:OFFSET\+LENGTH|write at least 1") as refused:
+        parse(text)
+    assert text in str(refused.value)
 
 
-def test_who_has_a_device_is_named() -> None:
-    usage.require_idle(machine(dmsetup_info="0\n"), DEVICE)
-    with pytest.raises(InUseError, match=r"mounted on /srv/my data, and an offline"):
-        usage.require_idle(machine(dmsetup_info="1\n"), DEVICE)
-    bare = machine(dmsetup_info="1\n")
-    bare.answers["cat /proc/self/mountinfo"] = MOUNTINFO.splitlines()[0]
-    with pytest.raises(InUseError, match="a process has it open"):
-        usage.require_idle(bare, DEVICE)
-    bare.answers["ls /sys/dev/block/253:3/holders"] = "dm-7\n"
-    with pytest.raises(InUseError, match="dm-7 is built on it"):
-        usage.require_idle(bare, DEVICE)
+def test_segments_and_forks_of_a_relation(tmp_path: Path) -> None:
+    for name in ("16384", "16384.1", "16384.12", "16384_fsm", "16384_vm.1", "163840", "1638", "t"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "16384_init").touch()
+    found = segments(Local(), [f"{tmp_path}/16384"])
+    assert [Path(one).name for one in found] == [
+        "16384",
+        "16384.1",
+        "16384.12",
+        "16384_fsm",
+        "16384_vm.1",
+    ]
 
 
-class OnSysfs(FakeMachine):
-    """Runs what counts on folders as sysfs has them."""
+class FakeEngine:
+    """A SQL Server's answers."""
 
-    def __init__(self, at: Path) -> None:
-        super().__init__({"stat --dereference": "block special file\n"})
-        self.at = at
+    def __init__(self, placed: list[DatabaseFile] | Unavailable) -> None:
+        self.placed = placed
 
-    def execute(self, command: Command) -> Result:
-        if command.argv[3:4] == (READS,):
-            return Local().execute(replace(command, argv=(*command.argv[:4], str(self.at))))
-        return super().execute(command)
+    def placement(self) -> list[DatabaseFile] | Unavailable:
+        return self.placed
 
-
-def stat(folder: Path, written: int, rest: str = " 1 0 1 2 3 0 128 0 0 0") -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / "stat").write_text(f"9 0 800 1 5 0 {written}{rest}\n")
+    def databases(self) -> list[str]:
+        return ["tpcc", "tempdb"]
 
 
-def written_at(at: Path) -> int:
-    number = {"stat --dereference '--format=%t": "fd 3\n"}
-    there = OnSysfs(at)
-    there.answers = {**number, **there.answers}
-    return int(usage.written(there, DEVICE))
+FILES = [
+    DatabaseFile("tpcc", "one", "data", "/sql/one.mdf", Bytes(1)),
+    DatabaseFile("tpcc", "log", "log", "/sql/log.ldf", Bytes(1)),
+    DatabaseFile("tempdb", "temp", "temp", "/sql/temp.mdf", Bytes(1)),
+    DatabaseFile("tpcc", "two", "data", "/more/two.ndf", Bytes(1)),
+]
 
 
-def test_sectors_written_and_discarded(tmp_path: Path) -> None:
-    disk = tmp_path / "sda"
-    stat(disk, 4096)
-    assert written_at(disk) == 4224
-    stat(disk, 4096, " 1 0 1 2")
-    assert written_at(disk) == 4096, "kernels before 4.18 count no discards"
+def sql_server(placed: list[DatabaseFile] | Unavailable) -> Server:
+    return Server(cast("Engine", FakeEngine(placed)), None, "tpcc")
 
 
-def test_what_a_partition_wrote_counts_also_after_its_table_was_read_anew(tmp_path: Path) -> None:
-    disk = tmp_path / "sda"
-    parts = [disk / "sda1", disk / "sda2"]
-    for folder, written in ((disk, 500), (parts[0], 200), (parts[1], 300 - 128)):
-        stat(folder, written)
-    for part in parts:
-        (part / "partition").write_text("1\n")
-    assert written_at(parts[0]) == 328
-    stat(parts[0], 0, " 1 0 1 2")
-    assert written_at(parts[0]) == 328
-    stat(disk, 508)
-    assert written_at(parts[0]) == 336, "by the disk's name"
-    (disk / "queue").mkdir()
-    (disk / "queue/iostats").write_text("0\n")
-    with pytest.raises(PrerequisiteError, match=r"queue/iostats is 0"):
-        written_at(parts[0])
+def test_a_database_of_sql_server_is_its_data_files() -> None:
+    found = sql_server(FILES).paths(Local(), parse("database:tpcc"))
+    assert found == ["/sql/one.mdf", "/more/two.ndf"]
 
 
-def test_what_is_mounted_is_looked_at_where_it_is() -> None:
-    there = machine()
-    with targets.inspect(there, DEVICE, BLOCK, PurePosixPath("/srv/pg")) as inspect:
-        assert inspect == MountedView(
-            there, DEVICE, PurePosixPath("/srv/my data"), "ext4", BLOCK, Bytes(2**26)
-        )
-    assert not [line for line in there.commands if line.startswith(("mount", "umount"))]
+@pytest.mark.parametrize(
+    ("placed", "target", "words"),
+    [
+        (FILES, "database:tpch", "no such database; it has: tpcc, tempdb"),
+        (FILES, "table:orders", "keeps tables in shared files; .*database:tpcc"),
+        (Unavailable("VIEW ANY DEFINITION is needed"), "database:tpcc", "VIEW ANY DEFINITION"),
+    ],
+)
+def test_what_sql_server_cannot_say_is_told(
+    placed: list[DatabaseFile] | Unavailable, target: str, words: str
+) -> None:
+    with pytest.raises(TargetError, match=words):
+        sql_server(placed).paths(Local(), parse(target))
 
 
-def test_what_is_not_mounted_is_mounted_read_only_for_the_look() -> None:
-    there = machine()
-    there.answers["cat /proc/self/mountinfo"] = MOUNTINFO.splitlines()[0]
-    with (
-        suppress(TargetError),
-        targets.inspect(there, DEVICE, BLOCK, PurePosixPath("/srv/pg")) as inspect,
-    ):
-        assert there.commands[-1] == f"mount -o ro,noload {DEVICE} /srv/pg"
-        there.answers = {"stat --dereference '--format=%d": 1, **there.answers}
-        inspect.wish("/srv/pg/none", ["/srv/pg/none"])
-    assert there.commands[-1] == "umount /srv/pg"
-    with (
-        pytest.raises(TargetError, match="something else is mounted on /"),
-        targets.inspect(there, DEVICE, BLOCK, PurePosixPath("/")),
-    ):
-        pass
-    with targets.inspect(there, DEVICE, BLOCK, None) as inspect:
-        assert inspect.folder is None
-        with pytest.raises(TargetError, match="not mounted, so the path /srv/x cannot"):
-            inspect.wish("/srv/x", ["/srv/x"])
+SCHEMA = """
+CREATE SCHEMA "Odd.name";
+CREATE TABLE small (id int PRIMARY KEY, words text);
+ALTER TABLE small ALTER words SET STORAGE EXTERNAL;
+INSERT INTO small SELECT i, repeat(md5(i::text), 400) FROM generate_series(1, 200) AS i;
+CREATE TABLE "Odd.name"."Its table" (id int);
+INSERT INTO "Odd.name"."Its table" VALUES (1);
+CREATE TABLE parted (id int, at int) PARTITION BY RANGE (at);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
+CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (10) TO (20) PARTITION BY LIST (id);
+CREATE TABLE parted_2a PARTITION OF parted_2 FOR VALUES IN (1);
+CREATE INDEX by_at ON parted (at);
+INSERT INTO parted SELECT 1, i FROM generate_series(0, 19) AS i;
+CREATE VIEW seen AS SELECT * FROM small;
+"""
 
 
-def test_a_file_elsewhere_is_refused() -> None:
-    there = machine()
-    there.answers["stat --dereference '--format=%d %F'"] = "64512 regular file\n"
-    inspect = MountedView(there, DEVICE, PurePosixPath("/srv"), "ext4", BLOCK, Bytes(2**26))
-    with pytest.raises(TargetError, match="/etc/passwd is not on"):
-        inspect.wish("x", ["/etc/passwd"])
-    there.answers["stat --dereference '--format=%d %F'"] = "64771 regular file\n"
-    assert inspect.files(["/srv/a"]) == ["/srv/a"]
+@pytest.fixture
+def server(empty: PostgresDatabase) -> Iterator[Server]:
+    with closing(empty.session()) as session:
+        session.script(SCHEMA)
+        session.script("CHECKPOINT")
+        with closing(connect.engine(empty)) as engine:
+            yield Server(engine, session, empty.dbname)
 
 
-@given(st.integers(0, 2**50), st.integers(1, 2**50))
-def test_a_region_is_named_to_the_byte(start: int, length: int) -> None:
-    part = Extent(Bytes(start), Bytes(length))
-    assert targets.region_of(targets.region_name(part)) == part
+def paths_of(server: Server, *relations: str) -> set[str]:
+    """The main files of relations, each asked for by itself."""
+    session = cast("PostgresSession", server.connection)
+    rows = [
+        session.query(
+            "SELECT current_setting('data_directory') || '/' ||"
+            f" pg_relation_filepath('{relation}'::regclass)"
+        )[0][0]
+        for relation in relations
+    ]
+    return {str(row) for row in rows}
 
 
-def test_a_region_lies_on_the_disk() -> None:
-    view = MountedView(machine(), DEVICE, None, None, BLOCK, Bytes(2**26))
-    assert view.region("region:63MiB+1MiB") == Extent(Bytes(63 * 2**20), Bytes(2**20))
-    with pytest.raises(TargetError, match=r"ends at 64.0 MiB, beyond the end of .*67108864 bytes"):
-        view.region("region:63MiB+1048577")
+def main_files(files: Iterable[str]) -> set[str]:
+    """Without the maps beside them."""
+    return {re.sub(r"_(fsm|vm)$", "", one) for one in files}
 
 
-def test_a_disk_without_a_file_system_has_regions_alone() -> None:
-    there = machine()
-    there.answers["blkid"] = "LVM2_member\n"
-    there.answers["cat /proc/self/mountinfo"] = MOUNTINFO.splitlines()[0]
-    with targets.inspect(there, DEVICE, BLOCK, PurePosixPath("/srv/pg")) as view:
-        assert (view.own().layers, view.free()) == (([],), [])
-        with pytest.raises(TargetError, match=r"no file system of kind ext4 or xfs, .*region:"):
-            view.files(["/srv/x"])
-    assert not [line for line in there.commands if line.startswith("mount")]
+@pytest.mark.database
+def test_a_table_is_its_heap_and_its_toast(server: Server) -> None:
+    session = cast("PostgresSession", server.connection)
+    ((toast,),) = session.query(
+        "SELECT reltoastrelid::regclass FROM pg_class WHERE oid = 'small'::regclass"
+    )
+    found = server.paths(Local(), parse("table:small"))
+    wanted = paths_of(server, "small", str(toast), f"{toast}_index")
+    assert wanted <= set(found)
+    assert main_files(found) == wanted
+    assert all(Path(one).stat().st_size for one in found)
+
+
+@pytest.mark.database
+def test_partitions_belong_to_their_table_at_every_level(server: Server) -> None:
+    found = server.paths(Local(), parse("table:parted"))
+    assert main_files(found) == paths_of(server, "parted_1", "parted_2a")
+    indexes = server.paths(Local(), parse("index:by_at"))
+    assert main_files(indexes) == paths_of(server, "parted_1_at_idx", "parted_2a_at_idx")
+
+
+@pytest.mark.database
+def test_names_are_sqls_own(server: Server) -> None:
+    (found,) = server.paths(Local(), parse('table:"Odd.name"."Its table"'))
+    assert {found} == paths_of(server, '"Odd.name"."Its table"')
+
+
+@pytest.mark.database
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("table:missing", "database empty has no such table"),
+        ("table:it's; DROP TABLE small", "the server says: .*invalid name syntax"),
+        ("index:small", "is no index: write table:small"),
+        ("table:small_pkey", "is no table: write index:small_pkey"),
+        ("table:seen", "it has no files of its own"),
+        ("database:missing", "no such database; it has: .*empty"),
+    ],
+)
+def test_what_is_not_there_is_named(server: Server, text: str, words: str) -> None:
+    with pytest.raises(TargetError, match=words):
+        server.paths(Local(), parse(text))
+
+
+@pytest.mark.database
+def test_a_database_is_its_folder_in_every_tablespace(server: Server) -> None:
+    session = cast("PostgresSession", server.connection)
+    # The server runs as another user, who must be able to come here.
+    place = Path(subprocess.check_output(["mktemp", "-d"], text=True).strip())
+    data = Path(str(session.query("SELECT current_setting('data_directory')")[0][0]))
+    subprocess.run(["chown", f"--reference={data}", str(place)], check=True)
+    session.script(f"CREATE TABLESPACE elsewhere LOCATION '{place}'")
+    try:
+        session.script("CREATE TABLE there (id int) TABLESPACE elsewhere")
+        session.script("INSERT INTO there VALUES (1)")
+        found = server.paths(Local(), parse(f"database:{server.dbname}"))
+        assert len(found) == 2
+        assert found[0].startswith(f"{data}/base/")
+        assert found[1].startswith(f"{place}/PG_")
+        assert all(Path(one).is_dir() for one in found)
+    finally:
+        session.script("DROP TABLE IF EXISTS there")
+        session.script("DROP TABLESPACE elsewhere")
+        place.rmdir()
+
+
+@pytest.mark.database
+def test_what_a_server_offers_can_each_be_looked_up(
+    server: Server, empty: PostgresDatabase
+) -> None:
+    session = cast("PostgresSession", server.connection)
+    session.script("CREATE TEMPORARY TABLE mine (id int); ANALYZE")
+    dsn = f"host={empty.host} port={empty.port} user={empty.user} dbname={empty.dbname}"
+    found = offers.of("postgres", dsn, empty.password, 1000)
+    names = [one.target for one in found]
+    assert len(set(names)) == len(names)
+    # Databases, then what has parts, then what has most bytes.
+    assert names.index("database:empty") < names.index("table:public.parted")
+    assert names.index("table:public.parted") < names.index("table:public.small")
+    assert {"index:public.small_pkey", 'table:"Odd.name"."Its table"'} <= set(names)
+    assert not [one for one in names if "pg_" in one or "mine" in one or "template" in one]
+    sizes = [one.bytes for one in found if one.bytes is not None]
+    assert sizes == sorted(sizes, reverse=True)
+    for one in found:
+        if parse(one.target).kind != "database":
+            files = server.paths(Local(), parse(one.target))
+            # Of all that it names: the heap, its TOAST and their maps. Parts have their own.
+            assert one.bytes in (None, sum(Path(file).stat().st_size for file in files))
+    small = next(one for one in found if one.target == "table:public.small")
+    assert small.bytes is not None
+    assert small.bytes > 200 * 32 * 400, "most of it is TOAST"
+    assert offers.of("postgres", dsn, empty.password, 2) == found[:2]

@@ -21,14 +21,14 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from hotset.cachelayer.common.paths import data_dir, repository_file
-from hotset.harness.api import app, tokens
-from hotset.harness.api.values import BODY_MAX_BYTES
-from hotset.harness.archive import Archive
-from hotset.harness.cli import tokens as tokens_cli
-from hotset.harness.jobs import store as jobs
-from hotset.harness.operations.base import registry, run
-from hotset.harness.operations.base.rights import Right
+from hotset.api import app, tokens
+from hotset.api.values import BODY_MAX_BYTES
+from hotset.cli import tokens as tokens_cli
+from hotset.core.paths import data_dir, repository_file
+from hotset.jobs import store as jobs
+from hotset.operations.base import registry, run
+from hotset.operations.base.rights import Right
+from hotset.reports.archive import Archive
 from hotset.reports.model.document import RunDocument
 from tests import documents
 from tests.silent_server import silent_server
@@ -461,7 +461,7 @@ def served(port: int) -> Iterator[subprocess.Popen[str]]:
         "-m",
         "uvicorn",
         "--factory",
-        "hotset.harness.api.app:create",
+        "hotset.api.app:create",
         "--port",
         str(port),
         "--log-level",

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from hotset.harness.api import tokens
-from hotset.harness.databases.postgres.client import PostgresDatabase
-from hotset.harness.operations.base.rights import Right
+from hotset.api import tokens
+from hotset.databases.postgres.client import PostgresDatabase
+from hotset.operations.base.rights import Right
 from tests.cli_server import XDG, plain_environment
 from tests.powershell import MODULE
 

@@ -15,9 +15,9 @@ from dataclasses import asdict
 import httpx
 import pytest
 
-from hotset.harness.api import access, tokens
-from hotset.harness.console.connections import Limits
-from hotset.harness.operations.base.rights import Right
+from hotset.api import access, tokens
+from hotset.console.connections import Limits
+from hotset.operations.base.rights import Right
 from tests.silent_server import silent_server
 
 DESCRIPTION = "/api/v1/openapi.json"

@@ -19,13 +19,13 @@ from hypothesis import HealthCheck, settings
 from schemathesis.checks import negative_data_rejection, positive_data_acceptance
 from schemathesis.config import SchemathesisConfig
 
-from hotset.harness.api import app, tokens
-from hotset.harness.operations.base import audit, registry, run
-from hotset.harness.operations.base.context import Context
-from hotset.harness.operations.base.registry import Request
-from hotset.harness.operations.base.result import Lines, Result
-from hotset.harness.operations.base.rights import Right
-from hotset.harness.operations.benchmarks.runs import RunResult
+from hotset.api import app, tokens
+from hotset.operations.base import audit, registry, run
+from hotset.operations.base.context import Context
+from hotset.operations.base.registry import Request
+from hotset.operations.base.result import Lines, Result
+from hotset.operations.base.rights import Right
+from hotset.operations.benchmarks.runs import RunResult
 from tests import documents
 
 EXAMPLES = 4

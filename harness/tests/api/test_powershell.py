@@ -19,18 +19,18 @@ import jsonschema
 import pytest
 from tree_sitter import Node
 
-from hotset.harness.api import app
-from hotset.harness.clients import cmdlets
-from hotset.harness.clients.cmdlets import Cmdlet
-from hotset.harness.monitoring import tier_status
-from hotset.harness.operations.base import registry
-from hotset.harness.operations.base.rights import Right
-from hotset.harness.warmup import text as warmup_text
+from hotset.api import app
+from hotset.clients import cmdlets
+from hotset.clients.cmdlets import Cmdlet
+from hotset.monitoring import tier_status
+from hotset.operations.base import registry
+from hotset.operations.base.rights import Right
 from hotset.reports.analysis.comparison.compare import Line
 from hotset.reports.model.document import RunDocument
 from hotset.reports.render import hits
 from hotset.reports.render.tables import ListingRow
 from hotset.tpcc.window.record import RunResult
+from hotset.warmup import text as warmup_text
 from tests import powershell
 from tests.powershell import MODULE, Field, Request, inside, text
 

@@ -20,20 +20,21 @@ from typing import Any
 import pytest
 import typer.main
 
-from hotset.cachelayer.common.paths import repository_file
-from hotset.cachelayer.hosts.base import PrerequisiteMissingError
-from hotset.cachelayer.hosts.cleanup import exclusive
-from hotset.cachelayer.hosts.programs import PROGRAMS, lacking_argv
-from hotset.cachelayer.testbed import image
-from hotset.cachelayer.testbed.lab import choose, lab_folder
-from hotset.harness import cli, doctor
-from hotset.harness.archive import DOCUMENT, Archive
-from hotset.harness.operations.base import registry
+from hotset import cli
+from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.machines.cleanup import exclusive
+from hotset.core.machines.programs import PROGRAMS, lacking_argv
+from hotset.core.paths import repository_file
+from hotset.doctor import examination as doctor
+from hotset.lab import image
+from hotset.lab.lab import choose, lab_folder
+from hotset.operations.base import registry
+from hotset.reports.archive import DOCUMENT, Archive
 from hotset.reports.model.document import RunDocument
 from hotset.reports.model.schema import SCHEMA_VERSION
 from tests import documents
 from tests.cli_server import CommandLine, Done
-from tests.provisioning.test_cache_device import CARD, Keeping
+from tests.disk.test_cache_device import CARD, Keeping
 
 DEMO = str(repository_file("experiments/demo.toml"))
 ENTRY = Path(sys.executable).parent / "hotset"
@@ -490,7 +491,7 @@ def test_what_an_image_that_is_there_needs_no_more_is_a_note(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("hotset.cachelayer.hosts.local._SBIN", ())
+    monkeypatch.setattr("hotset.core.machines.local._SBIN", ())
 
     def lacks() -> str:
         with pytest.raises(PrerequisiteMissingError) as refused:

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hotset.harness.console import passwords
+from hotset.console import passwords
 from tests.cli_server import CommandLine
 from tests.console_browser import PASSWORD, served
 

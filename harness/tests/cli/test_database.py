@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from hotset.harness.databases import report
-from hotset.harness.databases.base import Counter, FileIo, Unavailable, Wait
-from hotset.harness.databases.postgres.client import PostgresDatabase, PostgresSession
-from hotset.harness.databases.report import Reading
+from hotset.databases import report
+from hotset.databases.base import Counter, FileIo, Unavailable, Wait
+from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.databases.report import Reading
 from tests.cli_server import CommandLine, Done
 
 MISTYPED = "sqlserver://u@h/d?encrpyt=yes"

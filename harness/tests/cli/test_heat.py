@@ -10,13 +10,13 @@ from pathlib import Path, PurePosixPath
 import pytest
 from typer.testing import CliRunner, Result
 
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.provisioning import cache_device
-from hotset.cachelayer.provisioning.cache_device import Card, Disk
-from hotset.cachelayer.testbed import connect
-from hotset.cachelayer.tiers.base import Counters, TierSpec
-from hotset.harness import cli
+from hotset import cli
+from hotset.core.machines.local import Local
+from hotset.core.units import Blocks, Bytes
+from hotset.disk import cache_device
+from hotset.disk.cache_device import Card, Disk
+from hotset.operations import connect
+from hotset.tier.base import Counters, TierSpec
 from tests.cli_server import CommandLine
 
 SPEC = TierSpec("writeback", "smq", Bytes(65536), Bytes(1), Bytes(1), Bytes(0))
@@ -112,7 +112,7 @@ def test_watch_ends_well_at_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("on_a_tier")
 def test_watch_repeats_its_header_and_speaks_json_and_csv(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hotset.harness.monitoring import watch
+    from hotset.monitoring import watch
 
     monkeypatch.setattr(watch, "HEADER_EVERY", 2)
     done = called(monkeypatch, 9, "tier", "watch", "erp", "0.1", "4")

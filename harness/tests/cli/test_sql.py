@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.harness.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.client import PostgresDatabase
 from tests.cli_server import CommandLine, Done, plain_environment
 from tests.postgres_cluster import PASSWORD, Cluster
 from tests.pseudo_terminal import HOTSET

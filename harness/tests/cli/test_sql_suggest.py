@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.harness.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.client import PostgresDatabase
 from tests.cli_server import CommandLine, Done
 from tests.postgres_cluster import PASSWORD, Cluster
 

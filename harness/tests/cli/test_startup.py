@@ -10,20 +10,20 @@ from typing import get_args
 
 import pytest
 
-from hotset.cachelayer.testbed.lab import MachineChoice, MachineKind
-from hotset.harness.cli.groups import GROUPS
-from hotset.harness.operations.benchmarks.disk import LabMachine
+from hotset.cli.groups import GROUPS
+from hotset.lab.lab import MachineChoice, MachineKind
+from hotset.operations.benchmarks.disk import LabMachine
 
 HEAVY = {"altair", "asyncssh", "jinja2", "numpy", "psycopg", "vl_convert"}
 WORKERS = (
     "asyncio",
     "duckdb",
     "fastapi",
-    "hotset.cachelayer.block",
-    "hotset.cachelayer.provisioning",
-    "hotset.cachelayer.testbed",
-    "hotset.cachelayer.tiers.userspace",
-    "hotset.cachelayer.warmup",
+    "hotset.block",
+    "hotset.disk",
+    "hotset.lab",
+    "hotset.tier.engine.tier",
+    "hotset.warmup",
     "hotset.reports.model.document",
     "hotset.reports.render",
     "numpy",
@@ -35,7 +35,7 @@ LIGHT = {"hotset.reports.render", "hotset.reports.render.plain"}
 # A process of its own: this one has long imported everything.
 PROGRAM = """
 import sys
-from hotset.harness.cli import main
+from hotset.cli import main
 
 try:
     main()
@@ -95,7 +95,7 @@ def test_help_loads_nothing_that_works(words: tuple[str, ...]) -> None:
         timeout=60,
         check=True,
     ).stdout.split()
-    assert "hotset.harness.operations.base.registry" in loaded
+    assert "hotset.operations.base.registry" in loaded
     assert [name for name in {*loaded} - LIGHT if name.startswith(WORKERS)] == []
 
 
@@ -105,9 +105,7 @@ def test_the_version() -> None:
 
 def test_a_report_is_heavy(tmp_path: Path) -> None:
     """The libraries above are those that a run imports: the list has not gone stale."""
-    program = (
-        "import sys; import hotset.harness.experiment.plan, hotset.cachelayer.testbed.image as i;"
-    )
+    program = "import sys; import hotset.experiment.plan, hotset.lab.image as i;"
     program += "import hotset.reports.render.html, hotset.reports.analysis.stats;"
     program += "from pathlib import Path;"
     program += "i._write_inputs(Path(sys.argv[1])); print(*sys.modules)"

@@ -13,21 +13,21 @@ from pathlib import PurePosixPath
 import pytest
 from typer.testing import CliRunner
 
-from hotset.cachelayer.block.devicemapper import Part
-from hotset.cachelayer.common.errors import HotsetError
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts.base import CommandError, CommandTimeoutError, Result
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.hosts.locks import MachineBusyError
-from hotset.cachelayer.provisioning import cache_device as cards
-from hotset.cachelayer.provisioning import lifecycle
-from hotset.cachelayer.provisioning.cache_device import Card, Disk
-from hotset.cachelayer.provisioning.lifecycle import DiskState
-from hotset.cachelayer.testbed import connect
-from hotset.cachelayer.tiers.base import Counters, Report, State, TierFailedError, TierSpec
-from hotset.harness import cli
-from hotset.harness.monitoring import tier_status
-from hotset.harness.operations.base import places
+from hotset import cli
+from hotset.block.devicemapper import Part
+from hotset.core.errors import HotsetError
+from hotset.core.machines.base import CommandError, CommandTimeoutError, Result
+from hotset.core.machines.local import Local
+from hotset.core.machines.locks import MachineBusyError
+from hotset.core.units import Blocks, Bytes
+from hotset.disk import cache_device as cards
+from hotset.disk import lifecycle
+from hotset.disk.cache_device import Card, Disk
+from hotset.disk.lifecycle import DiskState
+from hotset.monitoring import tier_status
+from hotset.operations import connect
+from hotset.operations.base import places
+from hotset.tier.base import Counters, Report, State, TierFailedError, TierSpec
 from tests.cli_server import CommandLine
 
 MIB = 2**20

@@ -18,12 +18,12 @@ from typing import Any, Protocol
 
 import pytest
 
-from hotset.harness.benchmarks import alone, ownership
-from hotset.harness.databases.postgres.client import PostgresDatabase, PostgresSession, meaning
-from hotset.harness.databases.postgres.copies import _MARK
-from hotset.harness.terminal.live import View, sparkline
-from hotset.harness.terminal.progress import Reporter
+from hotset.bench import alone, ownership
+from hotset.databases.postgres.client import PostgresDatabase, PostgresSession, meaning
+from hotset.databases.postgres.copies import _MARK
 from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.terminal.live import View, sparkline
+from hotset.terminal.progress import Reporter
 from hotset.tpcc.schema import create, statement
 from hotset.tpcc.window.record import Phase, RunOptions, Tick
 from tests.cli_server import CommandLine, Done, plain_environment

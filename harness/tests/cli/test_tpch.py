@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.harness.databases.postgres.tpch import PostgresTpch
+from hotset.databases.postgres.tpch import PostgresTpch
 from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.tpch.load import load
 from tests.cli_server import CommandLine, Done

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hotset.cachelayer.block.extents import Run
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.warmup.planner import Plan, Row
-from hotset.harness.warmup import plan_store, text
-from hotset.harness.warmup.plan_store import SavedPlan
-from hotset.harness.warmup.planning import Planned
+from hotset.block.extents import Run
+from hotset.core.units import Blocks, Bytes
+from hotset.warmup import plan_store, text
+from hotset.warmup.plan_store import SavedPlan
+from hotset.warmup.planner import Plan, Row
+from hotset.warmup.planning import Planned
 from tests.cli_server import CommandLine
 
 SAVED = SavedPlan(

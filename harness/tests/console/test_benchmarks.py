@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from hotset.harness.databases.postgres.client import PostgresDatabase
-from hotset.harness.jobs import store as jobs
+from hotset.databases.postgres.client import PostgresDatabase
+from hotset.jobs import store as jobs
 from tests.console_browser import PHONE, Visitor, chromium, faults, served
 from tests.postgres_cluster import PASSWORD, WAREHOUSES
 

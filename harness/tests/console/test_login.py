@@ -12,18 +12,12 @@ import pytest
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from hotset.harness.console import passwords
-from hotset.harness.console.app import create
-from hotset.harness.console.sessions import (
-    Attempts,
-    Limits,
-    Sessions,
-    known_browser,
-    mark_browser,
-)
-from hotset.harness.console.web import COOKIE, Settings
-from hotset.harness.jobs import store as jobs
-from hotset.harness.operations.base import remote
+from hotset.console import passwords
+from hotset.console.app import create
+from hotset.console.sessions import Attempts, Limits, Sessions, known_browser, mark_browser
+from hotset.console.web import COOKIE, Settings
+from hotset.jobs import store as jobs
+from hotset.operations.base import remote
 
 PASSWORD = "correct horse battery"  # noqa: S105 - of a test
 HERE = "http://localhost"

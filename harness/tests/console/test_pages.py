@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from hotset.harness.archive import Archive
-from hotset.harness.jobs import store as jobs
+from hotset.jobs import store as jobs
+from hotset.reports.archive import Archive
 from tests import documents
 from tests.cli_server import XDG
 from tests.console_browser import PASSWORD, PHONE, Served, Visitor, chromium, faults, served

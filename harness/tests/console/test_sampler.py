@@ -11,17 +11,17 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts.base import PrerequisiteMissingError
-from hotset.cachelayer.provisioning.cache_device import Disk
-from hotset.cachelayer.testbed import connect
-from hotset.cachelayer.tiers.base import Counters, TierSpec
-from hotset.harness.console import sampler
-from hotset.harness.console.pages.overview import frame
-from hotset.harness.console.sampler import DiskSample, Reader, Sample, Sampler
-from hotset.harness.monitoring import tier_metrics
-from hotset.harness.monitoring.tier_metrics import Measured
-from hotset.harness.monitoring.watch import Line
+from hotset.console import sampler
+from hotset.console.pages.overview import frame
+from hotset.console.sampler import DiskSample, Reader, Sample, Sampler
+from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.units import Blocks, Bytes
+from hotset.disk.cache_device import Disk
+from hotset.monitoring import tier_metrics
+from hotset.monitoring.tier_metrics import Measured
+from hotset.monitoring.watch import Line
+from hotset.operations import connect
+from hotset.tier.base import Counters, TierSpec
 
 SPEC = TierSpec("writeback", "smq", Bytes(65536), *(Bytes(n << 20) for n in (5, 64, 16)))
 DISK = Disk("shop", "dm-cache", "oltp", PurePosixPath("/dev/disk/by-id/slow"), SPEC, (), ())

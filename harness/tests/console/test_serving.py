@@ -6,7 +6,7 @@ import asyncio
 
 from starlette.types import Message, Receive, Scope, Send
 
-from hotset.harness.console.serving import EndsWithServer
+from hotset.console.serving import EndsWithServer
 
 LONG_S = 600
 

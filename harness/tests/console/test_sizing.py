@@ -12,15 +12,15 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from rich.console import Console
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.stats.heat import Grid
-from hotset.harness.archive import Archive
-from hotset.harness.console import web
-from hotset.harness.console.filters import rate
-from hotset.harness.console.pages import sizing
-from hotset.harness.operations.whatif import models
-from hotset.harness.whatif.doubt import doubt_of, in_words
-from hotset.harness.whatif.flash import needs
+from hotset.console import web
+from hotset.console.filters import rate
+from hotset.console.pages import sizing
+from hotset.core.units import Bytes
+from hotset.hitratio.heat import Grid
+from hotset.operations.whatif import models
+from hotset.reports.archive import Archive
+from hotset.whatif.doubt import doubt_of, in_words
+from hotset.whatif.flash import needs
 from tests.console_browser import Visitor, chromium, faults, served
 from tests.whatif.published import published
 

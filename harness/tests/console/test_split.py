@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotset.cachelayer.block import devicemapper
-from hotset.cachelayer.block.devicemapper import RESERVED, UNIT
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.provisioning import cache_device as cards
-from hotset.cachelayer.provisioning.cache_device import Card, Disk
-from hotset.cachelayer.provisioning.sizing import DatabaseKind, KernelKind
-from hotset.harness.console.split import split
+from hotset.block import devicemapper
+from hotset.block.devicemapper import RESERVED, UNIT
+from hotset.console.split import split
+from hotset.core.units import Bytes
+from hotset.disk import cache_device as cards
+from hotset.disk.cache_device import Card, Disk
+from hotset.disk.sizing import DatabaseKind, KernelKind
 
 GIB = 1024**3
 sizes = st.integers(256 * 2**20, 20 * 2**40).map(Bytes)

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from hotset.harness.databases.postgres import copies
-from hotset.harness.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres import copies
+from hotset.databases.postgres.client import PostgresDatabase
 from tests.postgres_cluster import PASSWORD, Cluster
 
 pytestmark = pytest.mark.database

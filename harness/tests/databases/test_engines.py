@@ -9,8 +9,8 @@ from importlib.resources import files
 import pytest
 import sqlglot
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.harness.databases.base import (
+from hotset.core.units import Bytes
+from hotset.databases.base import (
     Change,
     Counter,
     FileIo,
@@ -20,8 +20,8 @@ from hotset.harness.databases.base import (
     difference,
     sql,
 )
-from hotset.harness.databases.postgres.admin import PostgresEngine
-from hotset.harness.databases.sqlserver.admin import SqlServerEngine
+from hotset.databases.postgres.admin import PostgresEngine
+from hotset.databases.sqlserver.admin import SqlServerEngine
 from hotset.tpcc.database import Aborted, Row
 
 GIB = 1024**3
@@ -292,7 +292,7 @@ def test_a_restart_between_readings_counts_from_zero_and_gauges_stay() -> None:
 # The statements
 
 
-FOLDER = files("hotset.harness.databases") / "sql"
+FOLDER = files("hotset.databases") / "sql"
 ALL = [
     (dialect, file.name, file.read_text())
     for dialect, folder in (("tsql", "sqlserver"), ("postgres", "postgres"))

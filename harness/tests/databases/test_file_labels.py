@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hotset.harness.databases import file_labels
-from hotset.harness.databases.base import Unavailable
-from hotset.harness.databases.file_labels import LOG, OTHERS, SERVER
-from hotset.harness.databases.postgres.admin import PostgresEngine
+from hotset.databases import file_labels
+from hotset.databases.base import Unavailable
+from hotset.databases.file_labels import LOG, OTHERS, SERVER
+from hotset.databases.postgres.admin import PostgresEngine
 from tests.databases.test_engines import FILES, sqlserver
 from tests.postgres_cluster import Cluster
 

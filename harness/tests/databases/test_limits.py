@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from hotset.harness.databases.postgres.client import PostgresDatabase
-from hotset.harness.databases.postgres.tpch import PostgresTpch
+from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.tpch import PostgresTpch
 from hotset.tpcc.database import Aborted
 from hotset.tpch.database import Refused, TimedOut
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from hotset.cachelayer.common.errors import PrerequisiteError
-from hotset.harness.databases import connect
-from hotset.harness.databases.base import sql
-from hotset.harness.databases.postgres.client import PostgresDatabase, meaning
+from hotset.core.errors import PrerequisiteError
+from hotset.databases import connect
+from hotset.databases.base import sql
+from hotset.databases.postgres.client import PostgresDatabase, meaning
 from hotset.tpcc.database import Aborted, CannotConnect, DatabaseError, IntendedRollback, ServerGone
 from tests.postgres_cluster import PASSWORD, Cluster
 

@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import CommandError, PrerequisiteMissingError
-from hotset.harness.databases.postgres.server import (
+from hotset.core.machines.base import CommandError, PrerequisiteMissingError
+from hotset.core.units import Bytes
+from hotset.databases.postgres.server import (
     Place,
     PostgresServer,
     load_settings,

@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from hotset.harness.databases import server_io
-from hotset.harness.databases.postgres.client import PostgresDatabase
-from hotset.harness.databases.server_io import PostgresIo, SqlServerIo, between
-from hotset.harness.databases.time_use import TimeSampler, readings
+from hotset.databases import server_io
+from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.server_io import PostgresIo, SqlServerIo, between
+from hotset.databases.time_use import TimeSampler, readings
 from hotset.reports.model.windows import ServerIo
 from hotset.tpcc.database import Aborted, Row
 

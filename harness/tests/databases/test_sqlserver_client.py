@@ -16,18 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotset.cachelayer.hosts.base import PrerequisiteMissingError
-from hotset.harness.databases import connect
-from hotset.harness.databases.sqlserver import dsn, odbc
-from hotset.harness.databases.sqlserver.client import (
-    SqlServerDatabase,
-    SqlServerSession,
-    _bound,
-    meaning,
-)
-from hotset.harness.databases.sqlserver.statements import SqlServerStatements
-from hotset.harness.databases.sqlserver.tpch import SqlServerTpch, _lines
-from hotset.harness.databases.sqlserver.tpch import _meaning as _tpch_meaning
+from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.databases import connect
+from hotset.databases.sqlserver import dsn, odbc
+from hotset.databases.sqlserver.client import SqlServerDatabase, SqlServerSession, _bound, meaning
+from hotset.databases.sqlserver.statements import SqlServerStatements
+from hotset.databases.sqlserver.tpch import SqlServerTpch, _lines
+from hotset.databases.sqlserver.tpch import _meaning as _tpch_meaning
 from hotset.tpcc.database import (
     Aborted,
     CannotConnect,

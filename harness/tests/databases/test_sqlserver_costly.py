@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hotset.cachelayer.common.errors import RequestError
-from hotset.cachelayer.hosts.base import PrerequisiteMissingError
-from hotset.harness.benchmarks.sql import script, suggest
-from hotset.harness.databases.costly import Column, Costly
-from hotset.harness.databases.sqlserver import costly as sqlserver
-from hotset.harness.databases.sqlserver.client import SqlServerDatabase
-from hotset.harness.databases.sqlserver.costly import SqlServerCatalog
+from hotset.bench.sql import script, suggest
+from hotset.core.errors import RequestError
+from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.databases.costly import Column, Costly
+from hotset.databases.sqlserver import costly as sqlserver
+from hotset.databases.sqlserver.client import SqlServerDatabase
+from hotset.databases.sqlserver.costly import SqlServerCatalog
 from hotset.tpcc.database import Aborted, Row
 
 SEEK = """<ShowPlanXML xmlns="http://schemas.microsoft.com/sqlserver/2004/07/showplan">

@@ -10,8 +10,8 @@ from decimal import Decimal
 
 import pytest
 
-from hotset.harness.databases import connect
-from hotset.harness.databases.statements import Client, Protocols
+from hotset.databases import connect
+from hotset.databases.statements import Client, Protocols
 from hotset.tpcc.database import Aborted, Value
 from tests.postgres_cluster import Cluster
 

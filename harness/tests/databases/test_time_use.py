@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.harness.databases.postgres.client import PostgresDatabase
-from hotset.harness.databases.server_io import SqlServerIo
-from hotset.harness.databases.time_use import (
+from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.server_io import SqlServerIo
+from hotset.databases.time_use import (
     CLASSES,
     PostgresReadings,
     Reading,

@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.hosts.base import Command, CommandError, Result
-from hotset.harness.experiment.site import context
+from hotset.core.machines.base import Command, CommandError, Result
+from hotset.experiment.site import context
 from tests.fake_machine import FakeMachine
 
 AT = PurePosixPath("/run/hotset/data")

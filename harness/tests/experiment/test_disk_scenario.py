@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hotset.cachelayer.block.flashdev import RefusedError
-from hotset.cachelayer.common.paths import repository_file
-from hotset.harness.archive import REPORT, Archive
-from hotset.harness.benchmarks.disks.mounted_model import RootError
-from hotset.harness.experiment import disk_plan, disk_scenario
-from hotset.harness.experiment.file.disk_spec import DiskSpec
-from hotset.harness.experiment.file.spec import SpecError, read, read_any
-from hotset.harness.experiment.journal import Journal
-from hotset.harness.terminal.progress import Reporter
+from hotset.bench.disks.mounted_model import RootError
+from hotset.block.flashdev import RefusedError
+from hotset.core.paths import repository_file
+from hotset.experiment import disk_plan, disk_scenario
+from hotset.experiment.file.disk_spec import DiskSpec
+from hotset.experiment.file.spec import SpecError, read, read_any
+from hotset.experiment.journal import Journal
 from hotset.reports.analysis import disks
+from hotset.reports.archive import REPORT, Archive
 from hotset.reports.render import html, markdown, tables, terminal
+from hotset.terminal.progress import Reporter
 
 REREAD = repository_file("experiments/hybrid-disk-reread.toml")
 ARRAYS = repository_file("experiments/flash-arrays.toml")

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from hotset.cachelayer.common.paths import repository_file
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import PrerequisiteMissingError
-from hotset.cachelayer.stats.sampler import Cpu, Sample, Window
-from hotset.harness.experiment import timed
-from hotset.harness.experiment.file.spec import Spec, SpecError, read
-from hotset.harness.experiment.measure import Measured, repeat_record
-from hotset.harness.experiment.site import base_image
-from hotset.harness.hammerdb import settings
-from hotset.harness.terminal.progress import Reporter
+from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.paths import repository_file
+from hotset.core.units import Bytes
+from hotset.experiment import timed
+from hotset.experiment.file.spec import Spec, SpecError, read
+from hotset.experiment.measure import Measured, repeat_record
+from hotset.experiment.site import base_image
+from hotset.hammerdb import settings
+from hotset.hitratio.sampler import Cpu, Sample, Window
 from hotset.reports.analysis import stats
 from hotset.reports.model.document import Arm
+from hotset.terminal.progress import Reporter
 from tests.hammerdb.test_runs import Connection
 
 DEMO = repository_file("experiments/demo.toml")

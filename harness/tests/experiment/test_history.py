@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hotset.cachelayer.common.errors import PrerequisiteError
-from hotset.harness.archive import Archive
-from hotset.harness.experiment import history
+from hotset.core.errors import PrerequisiteError
+from hotset.experiment import history
+from hotset.reports.archive import Archive
 from hotset.reports.model.document import RunDocument
 from tests import documents
 from tests.cli_server import CommandLine

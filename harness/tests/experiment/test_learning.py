@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from hotset.cachelayer.block.extents import Run
-from hotset.cachelayer.common.paths import repository_file
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.stats.heat import Grid, Reading, Tally
-from hotset.harness.experiment import learning
-from hotset.harness.experiment.file.spec import read
-from hotset.harness.terminal.progress import Reporter
+from hotset.block.extents import Run
+from hotset.core.paths import repository_file
+from hotset.core.units import Blocks, Bytes
+from hotset.experiment import learning
+from hotset.experiment.file.spec import read
+from hotset.hitratio.heat import Grid, Reading, Tally
+from hotset.terminal.progress import Reporter
 
 if TYPE_CHECKING:
-    from hotset.harness.experiment.site.context import Site
+    from hotset.experiment.site.context import Site
 
 BLOCK = Bytes(64 * 1024)
 GRID = Grid(Bytes(64 * BLOCK), Bytes(2 * BLOCK))

@@ -12,23 +12,23 @@ from typing import Any
 
 import pytest
 
-from hotset.cachelayer.common.paths import repository_file
-from hotset.cachelayer.hosts.base import Command, Result
-from hotset.cachelayer.hosts.local import Local
-from hotset.harness.archive import Archive
-from hotset.harness.databases.postgres.server import Place, PostgresServer
-from hotset.harness.experiment import history, plan, runner, sequence, timed, verdicts
-from hotset.harness.experiment.file import sql_load
-from hotset.harness.experiment.file.spec import Spec, SpecError, read
-from hotset.harness.experiment.file.workload_tables import SqlTable
-from hotset.harness.experiment.journal import Journal
-from hotset.harness.experiment.measure import rate_record
-from hotset.harness.experiment.recorded import Recorded
-from hotset.harness.experiment.sequence import Turn
-from hotset.harness.experiment.site import base_image
-from hotset.harness.experiment.site.context import SavedDatabase, SavedImage
-from hotset.harness.operations.base.remote import NotPermittedError, require_files
+from hotset.core.machines.base import Command, Result
+from hotset.core.machines.local import Local
+from hotset.core.paths import repository_file
+from hotset.databases.postgres.server import Place, PostgresServer
+from hotset.experiment import history, plan, runner, sequence, timed, verdicts
+from hotset.experiment.file import sql_load
+from hotset.experiment.file.spec import Spec, SpecError, read
+from hotset.experiment.file.workload_tables import SqlTable
+from hotset.experiment.journal import Journal
+from hotset.experiment.measure import rate_record
+from hotset.experiment.recorded import Recorded
+from hotset.experiment.sequence import Turn
+from hotset.experiment.site import base_image
+from hotset.experiment.site.context import SavedDatabase, SavedImage
+from hotset.operations.base.remote import NotPermittedError, require_files
 from hotset.reports.analysis import answer, caveats
+from hotset.reports.archive import Archive
 from hotset.reports.render import charts
 from hotset.tpcc.data.record import LoadFailed
 from hotset.tpcc.window.latency import NO_LATENCY

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from hotset.cachelayer.common.paths import repository_file
-from hotset.cachelayer.hosts.programs import PROGRAMS
-from hotset.cachelayer.testbed.machines import chroot
-from hotset.harness.experiment import plan as experiment_plan
-from hotset.harness.experiment import sequence
-from hotset.harness.experiment.file.spec import read
-from hotset.harness.experiment.sequence import Turn, order
+from hotset.core.machines.programs import PROGRAMS
+from hotset.core.paths import repository_file
+from hotset.experiment import plan as experiment_plan
+from hotset.experiment import sequence
+from hotset.experiment.file.spec import read
+from hotset.experiment.sequence import Turn, order
+from hotset.lab.machines import chroot
 from hotset.reports.model.base import ArmName
 from tests.cli_server import XDG, CommandLine, plain_environment
 

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from hotset.cachelayer.block.io_counters import KernelDevice
-from hotset.cachelayer.common.paths import repository_file
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.stats.sampler import Window
-from hotset.harness.databases.postgres.client import PostgresDatabase
-from hotset.harness.experiment import timed
-from hotset.harness.experiment.file.spec import Spec, SpecError, read
-from hotset.harness.experiment.preparation import OnProbe, Second, is_level, prepare, sessions_ended
-from hotset.harness.terminal.progress import Reporter
+from hotset.block.io_counters import KernelDevice
+from hotset.core.machines.local import Local
+from hotset.core.paths import repository_file
+from hotset.databases.postgres.client import PostgresDatabase
+from hotset.experiment import timed
+from hotset.experiment.file.spec import Spec, SpecError, read
+from hotset.experiment.preparation import OnProbe, Second, is_level, prepare, sessions_ended
+from hotset.hitratio.sampler import Window
 from hotset.reports.model.windows import Preparation
+from hotset.terminal.progress import Reporter
 from hotset.tpcc.window.record import RunFailed
 from hotset.tpcc.window.steady import LEVEL_LEAST, LEVEL_MOST
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hotset.cachelayer.block.devices import DeviceRefusedError
-from hotset.harness.errors import USAGE, code_of
-from hotset.harness.experiment.file.spec import Spec, read
-from hotset.harness.experiment.site import real_disks
+from hotset.block.devices import DeviceRefusedError
+from hotset.core.errors import USAGE, code_of
+from hotset.experiment.file.spec import Spec, read
+from hotset.experiment.site import real_disks
 from tests.experiment.test_spec import GOOD
 from tests.fake_machine import Answer, FakeMachine
 

@@ -15,21 +15,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.cachelayer.common.paths import repository_file
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import Command, PrerequisiteMissingError, Result
-from hotset.cachelayer.hosts.local import Local
-from hotset.harness.archive import Archive
-from hotset.harness.experiment import recorded, sequence
-from hotset.harness.experiment.file.spec import Spec, read
-from hotset.harness.experiment.journal import Journal, ThresholdMissedError
-from hotset.harness.experiment.recorded import Recorded
-from hotset.harness.experiment.sequence import Turn, order
-from hotset.harness.experiment.site import base_image
-from hotset.harness.experiment.site.calibrate import Line
-from hotset.harness.terminal.progress import Reporter
+from hotset.core.machines.base import Command, PrerequisiteMissingError, Result
+from hotset.core.machines.local import Local
+from hotset.core.paths import repository_file
+from hotset.core.units import Bytes
+from hotset.experiment import recorded, sequence
+from hotset.experiment.file.spec import Spec, read
+from hotset.experiment.journal import Journal, ThresholdMissedError
+from hotset.experiment.recorded import Recorded
+from hotset.experiment.sequence import Turn, order
+from hotset.experiment.site import base_image
+from hotset.experiment.site.calibrate import Line
+from hotset.reports.archive import Archive
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.windows import Preparation, Repeat
+from hotset.terminal.progress import Reporter
 from hotset.tpcc.data.consistency import ConditionResult, Violated
 from hotset.tpcc.data.record import LoadFailed
 from hotset.tpcc.window.record import WindowOptions
@@ -289,8 +289,8 @@ def test_an_image_with_lost_writes_is_none(tmp_path: Path) -> None:
 LOADING = """
 import sys
 from pathlib import Path
-from hotset.cachelayer.common.units import Bytes
-from hotset.harness.experiment.site import base_image as saved
+from hotset.core.units import Bytes
+from hotset.experiment.site import base_image as saved
 
 building = saved.new_file(Path(sys.argv[1]), Bytes(4096))
 assert building.stat().st_size == 4096

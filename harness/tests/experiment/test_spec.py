@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hotset.cachelayer.common.paths import repository_file
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.tiers import policies
-from hotset.harness.experiment.file.spec import Spec, SpecError, read, read_any
+from hotset.core.paths import repository_file
+from hotset.core.units import Bytes
+from hotset.experiment.file.spec import Spec, SpecError, read, read_any
 from hotset.reports.model import document
+from hotset.tier import policies
 
 MIB = 2**20
 GOOD = """\

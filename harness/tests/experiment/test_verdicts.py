@@ -7,15 +7,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hotset.cachelayer.common.paths import repository_file
-from hotset.harness.archive import Archive
-from hotset.harness.errors import code_of
-from hotset.harness.experiment import verdicts
-from hotset.harness.experiment.file.spec import SpecError, read
-from hotset.harness.experiment.journal import Journal
-from hotset.harness.operations.benchmarks.experiment import Measured, _junit
-from hotset.harness.thresholds import ThresholdFormError
+from hotset.bench.thresholds import ThresholdFormError
+from hotset.core.errors import code_of
+from hotset.core.paths import repository_file
+from hotset.experiment import verdicts
+from hotset.experiment.file.spec import SpecError, read
+from hotset.experiment.journal import Journal
+from hotset.operations.benchmarks.experiment import Measured, _junit
 from hotset.reports.analysis import answer
+from hotset.reports.archive import Archive
 from tests import documents
 
 DEMO = repository_file("experiments/demo.toml")

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from hotset.harness.benchmarks.tpcc import HAMMERDB_KEEPS
-from hotset.harness.databases.postgres.client import PostgresDatabase
-from hotset.harness.hammerdb import batch, release, settings, tpcc
-from hotset.harness.hammerdb.process import output
-from hotset.harness.hammerdb.process.failures import HammerdbFailed
+from hotset.bench.tpcc import HAMMERDB_KEEPS
+from hotset.databases.postgres.client import PostgresDatabase
+from hotset.hammerdb import batch, release, settings, tpcc
+from hotset.hammerdb.process import output
+from hotset.hammerdb.process.failures import HammerdbFailed
 from hotset.tpcc.data.consistency import check
 from hotset.tpcc.window.record import RunOptions
 from tests.hammerdb.test_settings import SqlServer

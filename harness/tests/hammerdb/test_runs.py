@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from hotset.harness import doctor
-from hotset.harness.errors import FAILED, LACKS, USAGE, code_of
-from hotset.harness.hammerdb import batch, jobs, kept, release, settings, tpcc, tpch
-from hotset.harness.hammerdb.process import output
-from hotset.harness.hammerdb.process.failures import HammerdbFailed, HammerdbRefused
-from hotset.harness.terminal.progress import Reporter
+from hotset.core.errors import FAILED, LACKS, USAGE, code_of
+from hotset.doctor import examination as doctor
+from hotset.hammerdb import batch, jobs, kept, release, settings, tpcc, tpch
+from hotset.hammerdb.process import output
+from hotset.hammerdb.process.failures import HammerdbFailed, HammerdbRefused
+from hotset.terminal.progress import Reporter
 from hotset.tpcc.database import Aborted, Row
 from hotset.tpcc.window.record import RunOptions, ServerErrors
 
@@ -306,7 +306,7 @@ RUN = """
 import sys
 from pathlib import Path
 from tests.hammerdb.test_runs import Connection, OPTIONS
-from hotset.harness.hammerdb import release, tpcc
+from hotset.hammerdb import release, tpcc
 tpcc.run(Connection(), OPTIONS, Path(sys.argv[2]), release=release.Release(Path(sys.argv[1])),
          observe=lambda line: print(line, flush=True))
 """

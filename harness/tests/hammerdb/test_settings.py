@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.cachelayer.hosts.base import PrerequisiteMissingError
-from hotset.harness.databases.postgres.client import PostgresDatabase
-from hotset.harness.hammerdb import release, script, settings, tables
-from hotset.harness.hammerdb.process import output, watch
-from hotset.harness.hammerdb.process.failures import HammerdbFailed, HammerdbRefused
-from hotset.harness.hammerdb.process.output import Counter, Message, User, parse
-from hotset.harness.hammerdb.tpcc import whole_minutes
-from hotset.harness.wording import of_command_line
+from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.wording import of_command_line
+from hotset.databases.postgres.client import PostgresDatabase
+from hotset.hammerdb import release, script, settings, tables
+from hotset.hammerdb.process import output, watch
+from hotset.hammerdb.process.failures import HammerdbFailed, HammerdbRefused
+from hotset.hammerdb.process.output import Counter, Message, User, parse
+from hotset.hammerdb.tpcc import whole_minutes
 from hotset.tpcc.database import Session
 
 PASSWORD = "never-to-be-seen"  # noqa: S105 - of no server

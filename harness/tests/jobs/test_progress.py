@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from hotset.cachelayer.block.transfer import Progress
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.harness.jobs import events
-from hotset.harness.terminal.progress import FlushWatch, Reporter
+from hotset.block.transfer import Progress
+from hotset.core.units import Blocks, Bytes
+from hotset.jobs import events
+from hotset.terminal.progress import FlushWatch, Reporter
 from hotset.tpcc.data.record import LoadProgress
 from hotset.tpcc.window.record import Tick
 from hotset.tpch import record as tpch

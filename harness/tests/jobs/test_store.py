@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from hotset.cachelayer.common.errors import RequestError
-from hotset.cachelayer.common.paths import data_dir, repository_file
-from hotset.harness.databases.postgres.client import PostgresDatabase
-from hotset.harness.jobs import lock
-from hotset.harness.jobs import store as jobs
-from hotset.harness.jobs.events import Event
-from hotset.harness.jobs.store import Job, JobConflictError, NoSuchJobError
-from hotset.harness.operations.base import registry, run
+from hotset.core.errors import RequestError
+from hotset.core.paths import data_dir, repository_file
+from hotset.databases.postgres.client import PostgresDatabase
+from hotset.jobs import lock
+from hotset.jobs import store as jobs
+from hotset.jobs.events import Event
+from hotset.jobs.store import Job, JobConflictError, NoSuchJobError
+from hotset.operations.base import registry, run
 from tests.cli_server import CommandLine
 from tests.silent_server import silent_server
 
@@ -124,7 +124,7 @@ def test_old_jobs_and_those_beyond_the_most_are_forgotten_but_never_running_ones
     monkeypatch.setattr(run, "PROGRAM", "tests.no_job")
     monkeypatch.setattr(jobs, "KEPT", 3)
     old = ended(run.start("lab down", {}))
-    monkeypatch.setattr(run, "PROGRAM", "hotset.harness.operations.base.child")
+    monkeypatch.setattr(run, "PROGRAM", "hotset.operations.base.child")
     busy = run.start(CHECK, {"dsn": waits})
     monkeypatch.setattr(run, "PROGRAM", "tests.no_job")
     for job in (old, busy):
@@ -323,7 +323,7 @@ def test_jobs_on_the_command_line(hotset: CommandLine, waits: str) -> None:
 
 STARTS = """
 import os, signal, sys
-from hotset.harness.operations.base import run
+from hotset.operations.base import run
 
 print(run.start("tpcc build", {"dsn": sys.argv[1], "warehouses": 1,
                                "password": sys.argv[2]}).id, flush=True)

@@ -17,14 +17,14 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from hotset.cachelayer.block import devices
-from hotset.cachelayer.block.devices import Device
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import Machine
-from hotset.cachelayer.provisioning import cache_device as cards
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
-from hotset.cachelayer.warmup import pins
-from hotset.harness.operations.base import remote
+from hotset.block import devices
+from hotset.block.devices import Device
+from hotset.core.machines.base import Machine
+from hotset.core.units import Bytes
+from hotset.disk import cache_device as cards
+from hotset.lab.lab import Lab, LabSpec
+from hotset.operations.base import remote
+from hotset.tier import pins
 from tests.console_browser import PHONE, Served, Visitor, chromium, faults, served
 from tests.own_lab import own_lab
 from tests.pseudo_terminal import HOTSET, Terminal

@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 
-from hotset.cachelayer.block.extents import Run, count, intersection
-from hotset.cachelayer.common.errors import RequestError
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts.base import Machine
-from hotset.cachelayer.provisioning import cache_device as cards
-from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning import lifecycle
-from hotset.cachelayer.provisioning.create import CreateRequest
-from hotset.cachelayer.testbed import connect
-from hotset.cachelayer.tiers.base import TierFailedError
-from hotset.cachelayer.tiers.engine import Division
-from hotset.cachelayer.tiers.userspace import Userspace
-from hotset.cachelayer.warmup.targets import TargetError
-from hotset.harness.operations.base.context import Context
-from hotset.harness.operations.tiers import pins, tier, warmup
+from hotset.block.extents import Run, count, intersection
+from hotset.core.errors import RequestError
+from hotset.core.machines.base import Machine
+from hotset.core.units import Blocks, Bytes
+from hotset.disk import cache_device as cards
+from hotset.disk import create as creation
+from hotset.disk import lifecycle
+from hotset.disk.create import CreateRequest
+from hotset.operations import connect
+from hotset.operations.base.context import Context
+from hotset.operations.tiers import pins, tier, warmup
+from hotset.tier.base import TierFailedError
+from hotset.tier.engine.control import Division
+from hotset.tier.engine.tier import Userspace
+from hotset.warmup.resolve import TargetError
 from tests.enclosed import enclosed
 
 pytestmark = [
@@ -83,7 +83,7 @@ class Disk:
 
     def cached_of(self, name: str) -> int:
         """Bytes."""
-        from hotset.cachelayer.block import extents
+        from hotset.block import extents
 
         found = extents.of_files(self.machine, [self.path(name)])
         runs = extents.whole_runs(found, Bytes(BLOCK))

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from hotset.cachelayer.common.waiting import wait_until
-from hotset.cachelayer.hosts.cleanup import read_journal, start_time
+from hotset.core.machines.cleanup import read_journal, start_time
+from hotset.core.waiting import wait_until
 from hotset.reports.model.schema import SCHEMA_VERSION
 from tests.console_browser import Visitor, chromium, served
 

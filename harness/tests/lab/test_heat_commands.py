@@ -13,19 +13,19 @@ import pytest
 from playwright.sync_api import expect
 from typer.testing import CliRunner
 
-from hotset.cachelayer.block import devicemapper
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import Machine
-from hotset.cachelayer.provisioning import cache_device, lifecycle
-from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning.create import CreateRequest
-from hotset.cachelayer.provisioning.sizing import KernelKind
-from hotset.cachelayer.testbed import connect
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.lab import Lab
-from hotset.cachelayer.warmup import pins
-from hotset.harness import cli
-from hotset.harness.warmup.targets import parse
+from hotset import cli
+from hotset.block import devicemapper
+from hotset.core.machines.base import Machine
+from hotset.core.units import Bytes
+from hotset.disk import cache_device, lifecycle
+from hotset.disk import create as creation
+from hotset.disk.create import CreateRequest
+from hotset.disk.sizing import KernelKind
+from hotset.lab import lab as labs
+from hotset.lab.lab import Lab
+from hotset.operations import connect
+from hotset.tier import pins
+from hotset.warmup.targets import parse
 from tests.console_browser import Visitor, chromium, served
 
 pytestmark = pytest.mark.lab

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from hotset.cachelayer.hosts.cleanup import read_journal
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.provisioning import cache_device as cards
-from hotset.cachelayer.provisioning import lifecycle
-from hotset.cachelayer.testbed.lab import lab_folder
-from hotset.harness.databases import connect
-from hotset.harness.lab import live
-from hotset.harness.terminal.progress import Reporter
+from hotset.core.machines.cleanup import read_journal
+from hotset.core.machines.local import Local
+from hotset.databases import connect
+from hotset.disk import cache_device as cards
+from hotset.disk import lifecycle
+from hotset.experiment.site import live
+from hotset.lab.lab import lab_folder
+from hotset.terminal.progress import Reporter
 from tests.one_lab import one_lab
 
 pytestmark = [

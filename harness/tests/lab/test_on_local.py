@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import Machine, Result
+from hotset.core.machines.base import Machine, Result
+from hotset.core.units import Bytes
 from hotset.reports.model.document import RunDocument
 from tests.inside_guest import THERE, hotset, lab_with_hotset, remove_slow_disk, slow_disk
 

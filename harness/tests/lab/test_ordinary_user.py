@@ -12,12 +12,12 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.local import lacks_device
-from hotset.cachelayer.provisioning import cache_device as cards
-from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning import lifecycle
-from hotset.cachelayer.provisioning.create import CreateRequest
+from hotset.core.machines.local import lacks_device
+from hotset.core.units import Bytes
+from hotset.disk import cache_device as cards
+from hotset.disk import create as creation
+from hotset.disk import lifecycle
+from hotset.disk.create import CreateRequest
 from tests.enclosed import Enclosed, enclosed
 
 pytestmark = [
@@ -123,7 +123,7 @@ def test_a_device_that_is_there_and_not_this_users_is_not_called_missing(tmp_pat
     node = tmp_path / "fuse"
     node.touch(mode=0o600)
     tmp_path.chmod(0o755)
-    script = "import sys; from hotset.cachelayer.hosts.local import lacks_device as l;"
+    script = "import sys; from hotset.core.machines.local import lacks_device as l;"
     argv = [*AS_USER, sys.executable, "-c", f"{script} print(l(sys.argv[1], 'fuse'))", str(node)]
     said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     assert said == (

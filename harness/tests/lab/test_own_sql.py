@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from hotset.cachelayer.common.paths import cache_dir
-from hotset.cachelayer.hosts.cleanup import read_journal
+from hotset.core.machines.cleanup import read_journal
+from hotset.core.paths import cache_dir
 from tests.postgres_cluster import PASSWORD, Cluster
 
 pytestmark = [pytest.mark.lab, pytest.mark.database]

@@ -17,14 +17,14 @@ from pathlib import Path, PurePosixPath
 import httpx
 import pytest
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts import locks
-from hotset.cachelayer.hosts.base import Machine, Result, put_text
-from hotset.cachelayer.provisioning import cache_device as cards
-from hotset.cachelayer.testbed import image
-from hotset.cachelayer.testbed import lab as labs
-from hotset.harness.api import tokens
-from hotset.harness.operations.base.rights import Right
+from hotset.api import tokens
+from hotset.core.machines import locks
+from hotset.core.machines.base import Machine, Result, put_text
+from hotset.core.units import Bytes
+from hotset.disk import cache_device as cards
+from hotset.lab import image
+from hotset.lab import lab as labs
+from hotset.operations.base.rights import Right
 from tests.console_browser import served
 from tests.inside_guest import hotset, lab_with_hotset, remove_slow_disk, slow_disk
 

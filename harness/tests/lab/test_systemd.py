@@ -13,16 +13,16 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.block import label
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.common.waiting import wait_until
-from hotset.cachelayer.hosts.base import put_text
-from hotset.cachelayer.provisioning import cache_device, lifecycle
-from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning.cache_device import Card, Disk
-from hotset.cachelayer.provisioning.create import CreateRequest
-from hotset.cachelayer.tiers.base import TierKind, hits_between
-from hotset.cachelayer.tiers.userspace import Userspace
+from hotset.block import label
+from hotset.core.machines.base import put_text
+from hotset.core.units import Bytes
+from hotset.core.waiting import wait_until
+from hotset.disk import cache_device, lifecycle
+from hotset.disk import create as creation
+from hotset.disk.cache_device import Card, Disk
+from hotset.disk.create import CreateRequest
+from hotset.tier.base import TierKind, hits_between
+from hotset.tier.engine.tier import Userspace
 from tests.systemd_server import FLASH_MIB, MIB, Server, server
 
 # Its machine and disks take longest: all on one worker.

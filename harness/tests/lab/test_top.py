@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.cleanup import Cleanup
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.testbed.backend import ModelledBackend
-from hotset.cachelayer.tiers.base import TierSpec
+from hotset.core.machines.cleanup import Cleanup
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.lab import lab as labs
+from hotset.lab.backend import ModelledBackend
+from hotset.tier.base import TierSpec
 from tests.postgres_cluster import Cluster
 from tests.pseudo_terminal import HOTSET, Terminal
 

@@ -8,26 +8,26 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.block import devices
-from hotset.cachelayer.block.extents import Run, count, difference, intersection
-from hotset.cachelayer.block.usage import InUseError
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import Machine
-from hotset.cachelayer.provisioning import cache_device as cards
-from hotset.cachelayer.provisioning import create as creation
-from hotset.cachelayer.provisioning import lifecycle
-from hotset.cachelayer.provisioning.cache_device import Card, Disk
-from hotset.cachelayer.provisioning.create import CreateRequest
-from hotset.cachelayer.testbed.lab import Lab, LabSpec
-from hotset.cachelayer.tiers.base import TierKind, hits_between
-from hotset.cachelayer.tiers.bcache import Bcache
-from hotset.cachelayer.warmup import pins
-from hotset.cachelayer.warmup.pins import Preferences
-from hotset.cachelayer.warmup.targets import TargetError
-from hotset.harness.terminal.progress import Reporter
-from hotset.harness.warmup import plan_store, planning
-from hotset.harness.warmup.plan_store import Method, SavedPlan
-from hotset.harness.warmup.planning import Planned, Request
+from hotset.block import devices
+from hotset.block.extents import Run, count, difference, intersection
+from hotset.block.usage import InUseError
+from hotset.core.machines.base import Machine
+from hotset.core.units import Bytes
+from hotset.disk import cache_device as cards
+from hotset.disk import create as creation
+from hotset.disk import lifecycle
+from hotset.disk.cache_device import Card, Disk
+from hotset.disk.create import CreateRequest
+from hotset.lab.lab import Lab, LabSpec
+from hotset.terminal.progress import Reporter
+from hotset.tier import pins
+from hotset.tier.base import TierKind, hits_between
+from hotset.tier.bcache.tier import Bcache
+from hotset.tier.pins import Preferences
+from hotset.warmup import plan_store, planning
+from hotset.warmup.plan_store import Method, SavedPlan
+from hotset.warmup.planning import Planned, Request
+from hotset.warmup.resolve import TargetError
 from tests.own_lab import own_lab
 
 pytestmark = pytest.mark.lab

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.harness.terminal import progress
-from hotset.harness.terminal.progress import FlushWatch, Reporter
+from hotset.core.units import Blocks, Bytes
+from hotset.terminal import progress
+from hotset.terminal.progress import FlushWatch, Reporter
 
 BLOCK = Bytes(64 * 1024)
 

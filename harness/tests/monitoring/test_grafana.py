@@ -6,9 +6,9 @@ import json
 import re
 from typing import Any
 
-from hotset.cachelayer.common.paths import repository_file
-from hotset.harness.monitoring import tier_metrics
-from hotset.harness.monitoring.tier_metrics import Measured
+from hotset.core.paths import repository_file
+from hotset.monitoring import tier_metrics
+from hotset.monitoring.tier_metrics import Measured
 from hotset.reports.render import metrics
 from tests.monitoring.test_hit_report import DISK, counters
 

@@ -9,23 +9,23 @@ from typing import ClassVar
 
 import pytest
 
-from hotset.cachelayer.block import extents
-from hotset.cachelayer.block.extents import Extent, Run
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.provisioning import cache_device
-from hotset.cachelayer.provisioning.cache_device import Card, Disk
-from hotset.cachelayer.stats import attribution, region_counters
-from hotset.cachelayer.stats.attribution import FILE_SYSTEM, SHARED, UNOWNED, Owner
-from hotset.cachelayer.stats.heat import Grid, Reading, Tally
-from hotset.cachelayer.stats.tracepoints import NotCountedError
-from hotset.cachelayer.tiers.base import Counters, TierSpec
-from hotset.cachelayer.tiers.dm_tier import Contents
-from hotset.cachelayer.warmup import pins
-from hotset.cachelayer.warmup.pins import Preferences
-from hotset.harness.monitoring import explain, heat_view
-from hotset.harness.monitoring.explain import NoSuchOwnerError
-from hotset.harness.monitoring.hit_report import Target
+from hotset.block import extents
+from hotset.block.extents import Extent, Run
+from hotset.core.machines.local import Local
+from hotset.core.units import Blocks, Bytes
+from hotset.disk import cache_device
+from hotset.disk.cache_device import Card, Disk
+from hotset.hitratio import attribution, region_counters
+from hotset.hitratio.attribution import FILE_SYSTEM, SHARED, UNOWNED, Owner
+from hotset.hitratio.heat import Grid, Reading, Tally
+from hotset.hitratio.tracepoints import NotCountedError
+from hotset.monitoring import explain, heat_view
+from hotset.monitoring.explain import NoSuchOwnerError
+from hotset.monitoring.hit_report import Target
+from hotset.tier import pins
+from hotset.tier.base import Counters, TierSpec
+from hotset.tier.dm_tier import Contents
+from hotset.tier.pins import Preferences
 
 MIB = 1024**2
 GRID = Grid(Bytes(10 * MIB), Bytes(MIB))

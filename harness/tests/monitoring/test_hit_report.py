@@ -10,26 +10,20 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from hotset.cachelayer.block.devicemapper import Part
-from hotset.cachelayer.block.extents import Extent
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.provisioning import cache_device
-from hotset.cachelayer.provisioning.cache_device import Card, Disk
-from hotset.cachelayer.stats import attribution, region_counters
-from hotset.cachelayer.stats.attribution import FILE_SYSTEM, UNOWNED, Owner
-from hotset.cachelayer.stats.heat import Grid, Reading, Tally
-from hotset.cachelayer.tiers.base import Counters, TierSpec, hits_over
-from hotset.harness.monitoring import tier_metrics, watch
-from hotset.harness.monitoring.hit_report import (
-    Target,
-    of_card,
-    of_disk,
-    of_parts,
-    parse_since,
-)
-from hotset.harness.monitoring.tier_metrics import Measured
+from hotset.block.devicemapper import Part
+from hotset.block.extents import Extent
+from hotset.core.machines.local import Local
+from hotset.core.units import Blocks, Bytes
+from hotset.disk import cache_device
+from hotset.disk.cache_device import Card, Disk
+from hotset.hitratio import attribution, region_counters
+from hotset.hitratio.attribution import FILE_SYSTEM, UNOWNED, Owner
+from hotset.hitratio.heat import Grid, Reading, Tally
+from hotset.monitoring import tier_metrics, watch
+from hotset.monitoring.hit_report import Target, of_card, of_disk, of_parts, parse_since
+from hotset.monitoring.tier_metrics import Measured
 from hotset.reports.render import hits, metrics
+from hotset.tier.base import Counters, TierSpec, hits_over
 
 MIB = 1024**2
 SPEC = TierSpec("writeback", "smq", Bytes(65536), Bytes(MIB), Bytes(64 * MIB), Bytes(MIB))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.tiers.base import Counters, TierKind, TierSpec
-from hotset.harness.monitoring import policy_outlook
+from hotset.core.units import Blocks, Bytes
+from hotset.monitoring import policy_outlook
+from hotset.tier.base import Counters, TierKind, TierSpec
 
 SPEC = TierSpec("writeback", "smq", Bytes(65536), Bytes(1), Bytes(1), Bytes(0))
 ROOM = Counters(0, 0, 0, 0, 0, 0, Blocks(0), Blocks(5), Blocks(10))

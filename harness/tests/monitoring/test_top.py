@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from hotset.cachelayer.common.units import Blocks, Bytes
-from hotset.cachelayer.hosts.cleanup import Cleanup, exclusive
-from hotset.cachelayer.hosts.local import Local
-from hotset.cachelayer.testbed import lab as labs
-from hotset.cachelayer.tiers.base import Counters
-from hotset.harness.archive import Archive
-from hotset.harness.databases.base import Counter, FileIo, Unavailable, Wait
-from hotset.harness.databases.report import Reading
-from hotset.harness.jobs import store as jobs
-from hotset.harness.monitoring import top, top_view, watch
-from hotset.harness.monitoring.top import DiskReading, DiskView, Load, Picture
-from hotset.harness.operations.base import run
-from hotset.harness.operations.computer import activity
+from hotset.core.machines.cleanup import Cleanup, exclusive
+from hotset.core.machines.local import Local
+from hotset.core.units import Blocks, Bytes
+from hotset.databases.base import Counter, FileIo, Unavailable, Wait
+from hotset.databases.report import Reading
+from hotset.jobs import store as jobs
+from hotset.lab import lab as labs
+from hotset.monitoring import top, top_view, watch
+from hotset.monitoring.top import DiskReading, DiskView, Load, Picture
+from hotset.operations.base import run
+from hotset.operations.computer import activity
+from hotset.reports.archive import Archive
+from hotset.tier.base import Counters
 from tests import documents
 from tests.cli_server import CommandLine
 from tests.silent_server import silent_server

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from hotset.harness.errors import ForbiddenError
-from hotset.harness.jobs import store
-from hotset.harness.operations.base import audit, registry, run, strangers
-from hotset.harness.operations.base.audit import ITSELF, Caller
-from hotset.harness.operations.base.rights import Right
+from hotset.core.errors import ForbiddenError
+from hotset.jobs import store
+from hotset.operations.base import audit, registry, run, strangers
+from hotset.operations.base.audit import ITSELF, Caller
+from hotset.operations.base.rights import Right
 
 OPERATOR = Caller("token nightly", Right.OPERATE, "192.0.2.7")
 

@@ -15,19 +15,19 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from hotset.cachelayer.common.errors import HotsetError
-from hotset.harness import cli
-from hotset.harness.api import app as api
-from hotset.harness.api import tokens
-from hotset.harness.archive import Archive
-from hotset.harness.console import passwords
-from hotset.harness.console.app import create
-from hotset.harness.console.web import Settings
-from hotset.harness.jobs import store
-from hotset.harness.operations.base import audit, registry, run
-from hotset.harness.operations.base.kinds import FieldKind
-from hotset.harness.operations.base.registry import Kind, Operation
-from hotset.harness.operations.base.rights import Right
+from hotset import cli
+from hotset.api import app as api
+from hotset.api import tokens
+from hotset.console import passwords
+from hotset.console.app import create
+from hotset.console.web import Settings
+from hotset.core.errors import HotsetError
+from hotset.jobs import store
+from hotset.operations.base import audit, registry, run
+from hotset.operations.base.kinds import FieldKind
+from hotset.operations.base.registry import Kind, Operation
+from hotset.operations.base.rights import Right
+from hotset.reports.archive import Archive
 from tests import documents
 from tests.console.test_login import HERE, PASSWORD, token_of, try_password
 from tests.operations.test_remote import NEEDED, allow

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from hotset.cachelayer.hosts.dry_run import only_reads
-from hotset.cachelayer.hosts.locks import MachineBusyError
-from hotset.cachelayer.testbed import connect
-from hotset.harness.operations.base import registry
-from hotset.harness.operations.base.context import Context
-from hotset.harness.operations.base.rights import Right
-from tests.provisioning.test_cache_device import Keeping
-from tests.provisioning.test_create import FLASH, ORIGIN, with_card
+from hotset.core.machines.dry_run import only_reads
+from hotset.core.machines.locks import MachineBusyError
+from hotset.operations import connect
+from hotset.operations.base import registry
+from hotset.operations.base.context import Context
+from hotset.operations.base.rights import Right
+from tests.disk.test_cache_device import Keeping
+from tests.disk.test_create import FLASH, ORIGIN, with_card
 
 HOLDER = "`hotset tier flush oltp` (process 1 on db1)"
 DISK = {"disk": "oltp"}

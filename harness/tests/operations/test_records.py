@@ -9,48 +9,48 @@ from typing import Any
 import jsonschema
 import pytest
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.testbed.lab import Status
-from hotset.cachelayer.testbed.served_model import DeviceState, Member
-from hotset.cachelayer.warmup.pins import Preferences, Share
-from hotset.harness import doctor as examination
-from hotset.harness.api import app
-from hotset.harness.archive import Archive
-from hotset.harness.benchmarks.disks import raffle
-from hotset.harness.benchmarks.disks.arrays import Arrays, Cut, Failure
-from hotset.harness.benchmarks.disks.arrays import Line as ArrayLine
-from hotset.harness.benchmarks.disks.disk_bench import Cell, DiskBench, Sample
-from hotset.harness.benchmarks.disks.disk_models import ModelLine
-from hotset.harness.benchmarks.disks.fidelity import Cell as FidelityCell
-from hotset.harness.benchmarks.disks.reread import Reread
-from hotset.harness.benchmarks.disks.search import ArraySearch, Heat
-from hotset.harness.benchmarks.disks.search_engine import Searched
-from hotset.harness.experiment.site.calibrate import Line
-from hotset.harness.lab.live import Live
-from hotset.harness.monitoring.explain import Explanation
-from hotset.harness.monitoring.heat_view import Cell as Stretch
-from hotset.harness.monitoring.heat_view import Hot
-from hotset.harness.operations.base import registry, run
-from hotset.harness.operations.base.result import Lines, Result
-from hotset.harness.operations.benchmarks import arrays, disk, fidelity, reread
-from hotset.harness.operations.computer import doctor, lab
-from hotset.harness.operations.tiers import heat, hit_ratio, pins, schedule, tier_views
-from hotset.harness.operations.whatif import advice as whatif_advice
-from hotset.harness.operations.whatif import caches as whatif_caches
-from hotset.harness.operations.whatif import check as whatif_check
-from hotset.harness.operations.whatif import models as whatif
-from hotset.harness.operations.whatif import traces as whatif_traces
-from hotset.harness.warmup.schedule import Row
-from hotset.harness.whatif.advice import Size, Wear
-from hotset.harness.whatif.caches import Cache as SimulatedCache
-from hotset.harness.whatif.caches import Curve, CurvePoint, Outcome, TraceFigures
-from hotset.harness.whatif.demands import Demands
-from hotset.harness.whatif.doubt import doubt_of
-from hotset.harness.whatif.flash import Need
-from hotset.harness.whatif.prediction import Ceiling, Prediction
-from hotset.harness.whatif.prediction import Line as PredictedLine
+from hotset.api import app
+from hotset.bench.disks import raffle
+from hotset.bench.disks.arrays import Arrays, Cut, Failure
+from hotset.bench.disks.arrays import Line as ArrayLine
+from hotset.bench.disks.disk_bench import Cell, DiskBench, Sample
+from hotset.bench.disks.disk_models import ModelLine
+from hotset.bench.disks.fidelity import Cell as FidelityCell
+from hotset.bench.disks.reread import Reread
+from hotset.bench.disks.search import ArraySearch, Heat
+from hotset.bench.disks.search_engine import Searched
+from hotset.core.units import Bytes
+from hotset.doctor import examination
+from hotset.experiment.site.calibrate import Line
+from hotset.experiment.site.live import Live
+from hotset.lab.lab import Status
+from hotset.lab.served_model import DeviceState, Member
+from hotset.monitoring.explain import Explanation
+from hotset.monitoring.heat_view import Cell as Stretch
+from hotset.monitoring.heat_view import Hot
+from hotset.operations.base import registry, run
+from hotset.operations.base.result import Lines, Result
+from hotset.operations.benchmarks import arrays, disk, fidelity, reread
+from hotset.operations.computer import doctor, lab
+from hotset.operations.tiers import heat, hit_ratio, pins, schedule, tier_views
+from hotset.operations.whatif import advice as whatif_advice
+from hotset.operations.whatif import caches as whatif_caches
+from hotset.operations.whatif import check as whatif_check
+from hotset.operations.whatif import models as whatif
+from hotset.operations.whatif import traces as whatif_traces
+from hotset.reports.archive import Archive
 from hotset.reports.model.document import PredictedArm, Predictions
 from hotset.reports.render.hits import HitReport, HitRow
+from hotset.tier.pins import Preferences, Share
+from hotset.warmup.schedule import Row
+from hotset.whatif.advice import Size, Wear
+from hotset.whatif.caches import Cache as SimulatedCache
+from hotset.whatif.caches import Curve, CurvePoint, Outcome, TraceFigures
+from hotset.whatif.demands import Demands
+from hotset.whatif.doubt import doubt_of
+from hotset.whatif.flash import Need
+from hotset.whatif.prediction import Ceiling, Prediction
+from hotset.whatif.prediction import Line as PredictedLine
 from tests import documents
 
 DESCRIPTION: dict[str, Any] = app.create().openapi()

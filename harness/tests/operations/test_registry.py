@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 import typer.main
 
-from hotset.cachelayer.common.errors import HotsetError, NotFoundError, RequestError
-from hotset.harness import cli
-from hotset.harness.cli import generate
-from hotset.harness.operations.base import audit, registry, run
-from hotset.harness.operations.base.audit import Caller
-from hotset.harness.operations.base.kinds import FieldKind
-from hotset.harness.operations.base.registry import Kind, Operation
-from hotset.harness.operations.base.remote import Names
-from hotset.harness.operations.base.result import Lines
-from hotset.harness.operations.base.rights import Needs, Right
+from hotset import cli
+from hotset.cli import generate
+from hotset.core.errors import HotsetError, NotFoundError, RequestError
+from hotset.operations.base import audit, registry, run
+from hotset.operations.base.audit import Caller
+from hotset.operations.base.kinds import FieldKind
+from hotset.operations.base.registry import Kind, Operation
+from hotset.operations.base.remote import Names
+from hotset.operations.base.result import Lines
+from hotset.operations.base.rights import Needs, Right
 
 OPERATIONS = list(registry.every())
 SECRET = "open-sesame"  # noqa: S105

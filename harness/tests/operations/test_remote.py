@@ -14,17 +14,17 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
-from hotset.cachelayer.common.paths import data_dir
-from hotset.cachelayer.common.units import Bytes
-from hotset.harness.databases import dsn_rules
-from hotset.harness.errors import ForbiddenError
-from hotset.harness.jobs import store
-from hotset.harness.jobs.lock import Lock
-from hotset.harness.operations.base import audit, registry, remote, run
-from hotset.harness.operations.base.kinds import FieldKind
-from hotset.harness.operations.base.registry import Kind, Operation
-from hotset.harness.operations.base.remote import Names
-from hotset.harness.warmup import plan_store
+from hotset.core.errors import ForbiddenError
+from hotset.core.paths import data_dir
+from hotset.core.units import Bytes
+from hotset.databases import dsn_rules
+from hotset.jobs import store
+from hotset.jobs.lock import Lock
+from hotset.operations.base import audit, registry, remote, run
+from hotset.operations.base.kinds import FieldKind
+from hotset.operations.base.registry import Kind, Operation
+from hotset.operations.base.remote import Names
+from hotset.warmup import plan_store
 
 DSN = "host=127.0.0.1 port=1 user=tester dbname=shop"
 OPERATIONS = list(registry.every())

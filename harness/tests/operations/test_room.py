@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from pydantic import BeforeValidator
 
-from hotset.cachelayer.common.paths import repository_file
-from hotset.harness.experiment.file import spec
-from hotset.harness.jobs import store
-from hotset.harness.lab import live
-from hotset.harness.operations.base import fields, registry, room, run
-from hotset.harness.operations.base.context import Context
-from hotset.harness.operations.base.kinds import FieldKind
-from hotset.harness.operations.base.registry import Kind
-from hotset.harness.operations.base.rights import Right
-from hotset.harness.operations.computer import lab
+from hotset.core.paths import repository_file
+from hotset.experiment.file import spec
+from hotset.experiment.site import live
+from hotset.jobs import store
+from hotset.operations.base import fields, registry, room, run
+from hotset.operations.base.context import Context
+from hotset.operations.base.kinds import FieldKind
+from hotset.operations.base.registry import Kind
+from hotset.operations.base.rights import Right
+from hotset.operations.computer import lab
 from hotset.tpch.data import text_bytes
 from tests.operations.test_remote import FakeJob, allow, wait
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from hotset.harness.benchmarks import tpcc as workload
-from hotset.harness.benchmarks import tpcc_metrics
-from hotset.harness.benchmarks.tpcc import Outcome
-from hotset.harness.benchmarks.window import Warned
-from hotset.harness.operations.benchmarks.tpcc import RunOutcome
-from hotset.harness.terminal.progress import Reporter
+from hotset.bench import tpcc as workload
+from hotset.bench import tpcc_metrics
+from hotset.bench.tpcc import Outcome
+from hotset.bench.window import Warned
+from hotset.operations.benchmarks.tpcc import RunOutcome
+from hotset.terminal.progress import Reporter
 from hotset.tpcc.window.plans import Flip
 from hotset.tpcc.window.record import KindResult, Latency, RunOptions, RunResult
 from hotset.tpcc.window.steady import Steadiness

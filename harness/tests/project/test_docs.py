@@ -24,10 +24,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from hotset.cachelayer.common.units import SIZE_PATTERN, Bytes
-from hotset.harness import cli, errors
-from hotset.harness.console import web
-from hotset.harness.experiment.file import disk_spec, spec
+from hotset import cli
+from hotset.console import web
+from hotset.core import errors
+from hotset.core.units import SIZE_PATTERN, Bytes
+from hotset.experiment.file import disk_spec, spec
 
 ROOT = Path(__file__).parents[3]
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))

@@ -9,7 +9,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from hotset.harness.cli.groups import GROUPS
+from hotset.cli.groups import GROUPS
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("cache-layer", "tpcc", "tpch", "reports", "harness")

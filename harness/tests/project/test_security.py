@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from hotset.cachelayer.common.paths import repository_file
+from hotset.core.paths import repository_file
 
 NAMED = sorted(
     set(re.findall(r"`([\w/]+\.py)::(\w+)`", repository_file("SECURITY.md").read_text()))

@@ -14,13 +14,13 @@ from math import fsum
 from statistics import mean
 from typing import Any
 
-from hotset.harness.whatif.checking import Devices, check
-from hotset.harness.whatif.demands import SetUp
-from hotset.harness.whatif.doubt import HeldOut, Kind
-from hotset.harness.whatif.prediction import Prediction, predict, predict_by, rates, teach, windows
-from hotset.harness.whatif.traffic import CacheKind
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import RunDocument
+from hotset.whatif.checking import Devices, check
+from hotset.whatif.demands import SetUp
+from hotset.whatif.doubt import HeldOut, Kind
+from hotset.whatif.prediction import Prediction, predict, predict_by, rates, teach, windows
+from hotset.whatif.traffic import CacheKind
 
 from .published import CARD, FOLDER, NAS, of_users, published
 

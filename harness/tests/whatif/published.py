@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hotset.harness.whatif.demands import FlashPromise
-from hotset.harness.whatif.prediction import windows
 from hotset.reports.model.document import RunDocument
+from hotset.whatif.demands import FlashPromise
+from hotset.whatif.prediction import windows
 
 FOLDER = Path(__file__).resolve().parents[3] / "reports/published"
 NAS = {1: 118.15, 4: 366.3, 16: 808.8, 32: 1086.2}

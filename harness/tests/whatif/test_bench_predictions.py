@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from hotset.harness.experiment.file.spec import read
-from hotset.harness.whatif.traffic import simulated
+from hotset.experiment.file.spec import read
+from hotset.whatif.traffic import simulated
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "scripts/bench_predictions.py"

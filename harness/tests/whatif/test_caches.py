@@ -14,21 +14,21 @@ import duckdb
 import pytest
 from rich.console import Console
 
-from hotset.cachelayer.block.flashdev import RefusedError
-from hotset.cachelayer.common.errors import RequestError
-from hotset.cachelayer.common.paths import state_dir
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.hosts.base import CommandError
-from hotset.cachelayer.hosts.local import Local
-from hotset.harness.archive import Archive
-from hotset.harness.operations.base import registry
-from hotset.harness.operations.base.context import Context
-from hotset.harness.operations.base.result import Result
-from hotset.harness.operations.whatif import models
-from hotset.harness.whatif import caches, workers
-from hotset.harness.whatif.caches import Cache, Outcome
-from hotset.harness.whatif.traffic import CacheKind
+from hotset.block.flashdev import RefusedError
+from hotset.core.errors import RequestError
+from hotset.core.machines.base import CommandError
+from hotset.core.machines.local import Local
+from hotset.core.paths import state_dir
+from hotset.core.units import Bytes
+from hotset.operations.base import registry
+from hotset.operations.base.context import Context
+from hotset.operations.base.result import Result
+from hotset.operations.whatif import models
+from hotset.reports.archive import Archive
 from hotset.reports.model.document import RunDocument
+from hotset.whatif import caches, workers
+from hotset.whatif.caches import Cache, Outcome
+from hotset.whatif.traffic import CacheKind
 
 BLOCK = 8192
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,13 +8,13 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from hotset.cachelayer.common.errors import RequestError
-from hotset.harness.archive import Archive
-from hotset.harness.operations.base import registry
-from hotset.harness.operations.base.context import Context
-from hotset.harness.whatif.checking import Devices, check, of_an_earlier_run
+from hotset.core.errors import RequestError
+from hotset.operations.base import registry
+from hotset.operations.base.context import Context
+from hotset.reports.archive import Archive
 from hotset.reports.model.document import RunDocument
 from hotset.reports.render import html, markdown, terminal
+from hotset.whatif.checking import Devices, check, of_an_earlier_run
 
 from .published import CARD, published
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.cachelayer.common.units import Bytes
-from hotset.cachelayer.stats.heat import Grid
-from hotset.harness.whatif.flash import needs
+from hotset.core.units import Bytes
+from hotset.hitratio.heat import Grid
+from hotset.whatif.flash import needs
 
 REGION = 1024
 HEATS = st.dictionaries(st.integers(0, 31), st.floats(0.001, 1000), min_size=1)

@@ -13,10 +13,10 @@ from statistics import mean
 
 import pytest
 
-from hotset.harness.whatif import doubt, traffic
-from hotset.harness.whatif.checking import Devices, check
-from hotset.harness.whatif.doubt import HeldOut, doubt_of, held_out, together
-from hotset.harness.whatif.prediction import predict
+from hotset.whatif import doubt, traffic
+from hotset.whatif.checking import Devices, check
+from hotset.whatif.doubt import HeldOut, doubt_of, held_out, together
+from hotset.whatif.prediction import predict
 
 from . import held
 from .published import CARD, NAS, published

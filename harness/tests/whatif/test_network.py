@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.harness.whatif.network import Station, solve
+from hotset.whatif.network import Station, solve
 
 RATES = st.floats(0.01, 1000)
 STATIONS = st.lists(st.lists(RATES, min_size=1, max_size=6).map(tuple), min_size=1, max_size=3).map(

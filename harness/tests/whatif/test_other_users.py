@@ -11,11 +11,11 @@ from statistics import mean
 
 import pytest
 
-from hotset.harness.whatif.checking import Devices, check
-from hotset.harness.whatif.demands import FLASH, LOCKS, Demands, SetUp, active_users, solved
-from hotset.harness.whatif.doubt import doubt_of
-from hotset.harness.whatif.prediction import predict, rates
 from hotset.reports.model.document import PredictedArm
+from hotset.whatif.checking import Devices, check
+from hotset.whatif.demands import FLASH, LOCKS, Demands, SetUp, active_users, solved
+from hotset.whatif.doubt import doubt_of
+from hotset.whatif.prediction import predict, rates
 
 from .published import CARD, NAS, of_users, published
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from hotset.cachelayer.common.errors import RequestError
-from hotset.harness.whatif.demands import Demands, SetUp, solved
-from hotset.harness.whatif.prediction import parsed_iops, predict
+from hotset.core.errors import RequestError
 from hotset.reports.model.document import RunDocument
 from hotset.reports.model.windows import Repeat
+from hotset.whatif.demands import Demands, SetUp, solved
+from hotset.whatif.prediction import parsed_iops, predict
 
 from .published import CARD, NAS, published
 

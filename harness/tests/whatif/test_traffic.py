@@ -6,17 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from hotset.harness.whatif.demands import (
-    ORIGIN,
-    Demands,
-    SetUp,
-    background,
-    solved,
-    throughput_of,
-)
-from hotset.harness.whatif.prediction import rates
-from hotset.harness.whatif.traffic import CacheKind, Moved, Traffic, assumed, counted
 from hotset.reports.model.windows import Counters, DeviceUse, DirectionUse, Repeat
+from hotset.whatif.demands import ORIGIN, Demands, SetUp, background, solved, throughput_of
+from hotset.whatif.prediction import rates
+from hotset.whatif.traffic import CacheKind, Moved, Traffic, assumed, counted
 
 from .held import HOTSET, SMQ
 from .published import NAS, published

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hotset.cachelayer.common.errors import PrerequisiteError, RequestError
-from hotset.cachelayer.common.paths import state_dir
-from hotset.cachelayer.hosts.local import Local, free_port
-from hotset.harness.whatif import caches, workers
-from hotset.harness.whatif.caches import Cache, Outcome
-from hotset.harness.whatif.workers import Cluster, Cores
+from hotset.core.errors import PrerequisiteError, RequestError
+from hotset.core.machines.local import Local, free_port
+from hotset.core.paths import state_dir
+from hotset.whatif import caches, workers
+from hotset.whatif.caches import Cache, Outcome
+from hotset.whatif.workers import Cluster, Cores
 from tests.cli_server import CommandLine
 
 BLOCK = 8192

@@ -14,14 +14,7 @@ from .data.nurand import Constants
 from .database import Aborted, Database, LibpqDatabase, Row, ServerGone, Session
 from .native import NativeCrew, settings
 from .processes import Crew, WorkerDied
-from .schema import (
-    DISTRICTS,
-    FIRST_ORDER,
-    SetupError,
-    has_statement,
-    require_finished,
-    statement,
-)
+from .schema import DISTRICTS, FIRST_ORDER, SetupError, has_statement, require_finished, statement
 from .transactions import hottest_fifth
 from .window.record import (
     DRAIN_S,

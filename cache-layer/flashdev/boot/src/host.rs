@@ -52,7 +52,7 @@ pub fn reservation_key(id: &str, hardware: &str) -> String {
 mod tests {
     use super::*;
 
-    /// As `tests/provisioning/test_reservation.py` has them.
+    /// As `tests/disk/test_reservation.py` has them.
     #[test]
     fn clones_have_different_keys_where_the_firmware_tells_them_apart() {
         let id = "0123456789abcdef0123456789abcdef";

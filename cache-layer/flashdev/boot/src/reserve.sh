@@ -1,6 +1,6 @@
 # $1: take or give-back; $2: the key; $3: the origin, a disk or a multipath device of disks; $4: the key that
 # clones of this machine have, too: that of earlier versions, or $2 where the firmware tells nothing.
-# As provisioning/identity/reservation.py.
+# As disk/identity/reservation.py.
 set -u
 mine=$2 former=$4 keys=$2 type=--prout-type=5
 [ "$former" = "$mine" ] || keys="$mine $former"

@@ -11,14 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from ..model import words
-from ..model.document import (
-    CACHED_ARMS,
-    CPU_BOUND_SHARE,
-    Arm,
-    Caveat,
-    RunDocument,
-    WarmUpFigures,
-)
+from ..model.document import CACHED_ARMS, CPU_BOUND_SHARE, Arm, Caveat, RunDocument, WarmUpFigures
 from ..model.setup import Calibration, Machine
 from ..model.windows import Repeat, Steadiness, Window
 from . import answer, power, same_state

@@ -34,7 +34,7 @@ use super::refill::RefillStatus;
 use crate::real_time::meter::DeviceCounters;
 
 /// Goes up when an answer loses a field, or a field gets another meaning. `PROTOCOL` in hotset's
-/// `cachelayer/tiers/engine.py` is the version that is read there.
+/// `hotset/tier/engine/control.py` is the version that is read there.
 pub(super) const PROTOCOL: u32 = 2;
 
 /// An answer as it is sent.

@@ -1,0 +1,81 @@
+"""What is proven of a cache in user space whose metadata is damaged, as ``flashdev salvage`` tells.
+
+The cache is only read. A block is *dirty* or *clean* where that is proven; of an *unknown* one
+nothing is: it may hold, of any block, what the origin lacks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hotset.core.units import Bytes
+
+from .extents import Extent
+
+COMPLETE, INCOMPLETE = 0, 5
+"""Exit codes of ``flashdev salvage``: nothing is unknown; something is, or cannot be read."""
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Salvage:
+    """What was found, and done.
+
+    :ivar dirty: blocks that hold what the origin lacks, and how many bytes that is.
+    :ivar unknown: blocks that may hold it, and their size.
+    :ivar clean: blocks that do not.
+    :ivar is_identified: a superblock says that the cache is this origin's.
+    :ivar last_seen: what was last seen in the unknown blocks.
+    :ivar may_be_lost: where the origin may lack its newest data.
+    :ivar unreadable: what it lacks still, as the flash cannot be read.
+    """
+
+    dirty: int
+    dirty_size: Bytes
+    unknown: int
+    unknown_size: Bytes
+    clean: int
+    is_identified: bool
+    last_seen: tuple[Extent, ...]
+    may_be_lost: tuple[Extent, ...]
+    unreadable: tuple[Extent, ...]
+
+
+def parse(text: str) -> Salvage:
+    """What ``flashdev salvage --json`` prints.
+
+    >>> count = {"slots": 2, "bytes": 8192}
+    >>> lists = dict.fromkeys(("last_seen", "may_be_lost", "unreadable"), [])
+    >>> told = {"dirty": count, "unknown": count, "clean": count, "is_identified": True, **lists}
+    >>> parse(json.dumps(told)).dirty_size
+    Bytes(8192)
+    """
+    told = json.loads(text)
+    return Salvage(
+        told["dirty"]["slots"],
+        Bytes(told["dirty"]["bytes"]),
+        told["unknown"]["slots"],
+        Bytes(told["unknown"]["bytes"]),
+        told["clean"]["slots"],
+        told["is_identified"],
+        *(_extents(told[name]) for name in ("last_seen", "may_be_lost", "unreadable")),
+    )
+
+
+def _extents(stretches: Sequence[dict[str, Any]]) -> tuple[Extent, ...]:
+    return tuple(Extent(Bytes(one["offset"]), Bytes(one["bytes"])) for one in stretches)
+
+
+def in_words(extents: Sequence[Extent]) -> str:
+    """The first of them, as byte ranges of the origin.
+
+    >>> in_words([Extent(Bytes(0), Bytes(4096))])
+    'bytes 0 to 4095'
+    """
+    ranges = ((int(one.start), int(one.start + one.length) - 1) for one in extents[:_SHOWN])
+    shown = ", ".join(f"{first} to {last}" for first, last in ranges)
+    more = len(extents) - _SHOWN
+    return f"bytes {shown}" + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,57 @@
+"""Secrets of the environment: who gets them, and who does not.
+
+A password that a user put there for hotset is for the process that opens the database, and no
+program that it starts. A server, whose callers are others than who started it, and its jobs have
+none of that user's at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+from collections.abc import Mapping
+
+from .errors import RequestError
+
+PASSWORD = "HOTSET_PASSWORD"  # noqa: S105 - a variable's name
+# What of libpq's own variables says how, and not where to or as whom: TLS.
+_OF_TLS = re.compile(r"PGSSL(?!CERT$|KEY$)|PG(SSL)?(MIN|MAX)PROTOCOLVERSION$")
+# libpq would look into the home of who started the server (~/.pgpass, ~/.postgresql). A file that
+# cannot be there is none for it. Nor may it use that user's Kerberos tickets.
+_INSTEAD = {
+    "PGPASSFILE": f"{os.devnull}/none",
+    "PGSSLCERT": f"{os.devnull}/none",
+    "PGGSSENCMODE": "disable",
+    "PGREQUIREAUTH": "!gss,!sspi",
+}
+_kept: dict[str, str] = {}
+
+
+def hide_password() -> None:
+    """Take the password out of the environment, which every child inherits, and write no memory of
+    this process to a core file."""
+    if PASSWORD in os.environ:
+        _kept[PASSWORD] = os.environ.pop(PASSWORD)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def password() -> str:
+    """What HOTSET_PASSWORD says, hidden or not; empty where it says nothing.
+
+    :raises RequestError: it is no text.
+    """
+    found = os.environ.get(PASSWORD, _kept.get(PASSWORD, ""))
+    if any("\ud800" <= sign <= "\udfff" for sign in found):
+        raise RequestError(f"{PASSWORD} is not valid UTF-8: set it in a UTF-8 locale")
+    return found
+
+
+def of_server(inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a server or a job: without what lets its user in somewhere, or says where
+    a database is that a caller has not named."""
+    return {
+        name: text
+        for name, text in inherited.items()
+        if name != PASSWORD and (not name.startswith("PG") or _OF_TLS.match(name))
+    } | _INSTEAD

@@ -1,0 +1,89 @@
+"""How an error is told: the same failure in the words of the command line and of the HTTP API."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+
+from .errors import Remedy, field_of, remedies_of
+
+# Arguments without a name: the messages about them say what they are.
+_ARGUMENTS = frozenset(("card", "disk", "file", "job", "name", "run", "runs", "targets"))
+
+
+def of_command_line(error: BaseException) -> str:
+    """As `hotset` prints it: the field as an option, what helps as a command."""
+    field = field_of(error)
+    text = _with_remedies(error, command)
+    if field is None or field in _ARGUMENTS:
+        return text
+    # One with a point is a key of an experiment file.
+    return f"{field if '.' in field else option(field)}: {text}"
+
+
+def of_api(error: BaseException) -> str:
+    """As a problem's ``detail``: the field by its name, what helps as a request."""
+    field = field_of(error)
+    text = _with_remedies(error, request)
+    return text if field is None or text.startswith(f"{field}:") else f"{field}: {text}"
+
+
+def command(remedy: Remedy) -> str:
+    """
+    >>> command(Remedy("write it back", "tier flush", {"disk": "shop"}))
+    '`hotset tier flush shop`'
+    >>> command(Remedy("overwrite it", parameters={"yes": True}))
+    'add --yes'
+    """
+    if "password" in remedy.parameters:
+        return "set HOTSET_PASSWORD or add --password-file FILE"
+    if remedy.operation is None:
+        return f"add {shlex.join(_all_words(remedy.parameters))}"
+    return f"`{command_line(remedy.operation, remedy.parameters)}`"
+
+
+def command_line(operation: str, parameters: Mapping[str, object]) -> str:
+    """What to type for an operation.
+
+    >>> command_line("tier detach", {"disk": "shop", "flash_is_dead": True})
+    'hotset tier detach shop --flash-is-dead'
+    """
+    return shlex.join(["hotset", *operation.split(), *_all_words(parameters)])
+
+
+def request(remedy: Remedy) -> str:
+    """
+    >>> request(Remedy("write it back", "tier flush", {"disk": "shop"}))
+    'tier flush with disk=shop'
+    """
+    given = ", ".join(f"{name}={_plain(value)}" for name, value in remedy.parameters.items())
+    if remedy.operation is None:
+        return f"add {given}"
+    return f"{remedy.operation} with {given}" if given else remedy.operation
+
+
+def option(field: str) -> str:
+    """
+    >>> option("flash_is_dead")
+    '--flash-is-dead'
+    """
+    return "--" + field.replace("_", "-")
+
+
+def _with_remedies(error: BaseException, worded: Callable[[Remedy], str]) -> str:
+    parts = [f"to {one.purpose}: {worded(one)}" for one in remedies_of(error)]
+    return "; ".join((str(error), *parts))
+
+
+def _all_words(parameters: Mapping[str, object]) -> list[str]:
+    return [word for name, value in parameters.items() for word in _words(name, value)]
+
+
+def _words(name: str, value: object) -> list[str]:
+    if value is True:
+        return [option(name)]
+    return [str(value)] if name in _ARGUMENTS else [option(name), str(value)]
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

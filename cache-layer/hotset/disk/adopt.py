@@ -1,0 +1,190 @@
+"""``hotset tier scan`` and ``tier import``: flash devices by their labels, whatever /etc knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from hotset.block import devicemapper, devices
+from hotset.block.devicemapper import PREFIX
+from hotset.block.devices import Confirm, Device, DeviceRefusedError
+from hotset.core.errors import Remedy
+from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
+
+from . import abandoned, prerequisites
+from . import cache_device as cards
+from .boot import startup, udev
+from .cache_device import Card, CardError, Disk
+from .identity import origin
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A flash device with a label. ``known_as``: this machine's name for the card, if it has it."""
+
+    flash: PurePosixPath
+    card: Card
+    ours: bool
+    known_as: str | None
+
+
+def scan(machine: Machine) -> tuple[list[Found], list[str]]:
+    """Every flash device with a label that the machine can see, and what could not be read.
+
+    :raises PrerequisiteMissingError: hotset is not root, and can read none.
+    """
+    cards.need_root(machine)
+    known = {card.uuid: card.name for card in cards.known_cards(machine) if card.uuid}
+    found, problems = list[Found](), list[str]()
+    for device in devices.every(machine):
+        try:
+            card = cards.labelled(machine, device.node)
+        except (CardError, CommandError, CommandTimeoutError) as error:
+            problems.append(f"{device.path}: {error}")
+            continue
+        if card is not None:
+            found.append(
+                Found(device.path, card, cards.is_ours(machine, card), known.get(card.uuid))
+            )
+    return found, problems
+
+
+def adopt(
+    machine: Machine,
+    flash: PurePosixPath,
+    take_over: bool,
+    say: Say,
+    confirm: Confirm | None = None,
+) -> Card:
+    """Make a labelled flash device known to this machine; returns its card.
+
+    :param take_over: it belongs to another machine, which does not use it any more.
+    :param confirm: asked before that, with the device and whose it was until now.
+    :raises DeviceRefusedError: no such device, or not named by id.
+    :raises CardError: it has no label, is another machine's, has names that are taken here, or is a
+        copy of a flash device that is in use or answers.
+    """
+    device = devices.inspect(machine, flash)
+    devices.named_by_id(device, "flash", take_over)
+    card = cards.labelled(machine, device.node)
+    if card is None:
+        raise CardError(
+            f"{flash} has no label of hotset's",
+            Remedy("see all labels", "tier scan"),
+            field="flash",
+        )
+    _require_original(machine, card, device)
+    if not cards.is_ours(machine, card):
+        if not take_over:
+            raise CardError(
+                f"{flash} belongs to {cards.owner_in_words(machine, card)}; used by two servers,"
+                " its data is destroyed",
+                Remedy(
+                    "make it this server's, once no other uses it",
+                    parameters={"take_over": True},
+                ),
+                field="flash",
+            )
+        if device.uses:
+            raise DeviceRefusedError(f"{flash} is in use: {'; '.join(device.uses)}")
+        if confirm is not None:
+            confirm(flash.name, f"the owner of {_owned(device, card)}")
+        say(f"taken over from {card.host_name}: never connect it there again")
+    there = [one for one in cards.known_cards(machine) if one.uuid != card.uuid]
+    taken = {disk.name for one in there for disk in one.disks}
+    clash = [disk.name for disk in card.disks if disk.name in taken]
+    if clash:
+        raise CardError(f"this machine has disks of these names already: {', '.join(clash)}")
+    card = _without_abandoned(machine, card, say)
+    card = cards.save(machine, _named(machine, card, flash), take_over=True)
+    for disk in card.disks:
+        _look_at_origin(machine, disk, say)
+    for kind in dict.fromkeys(disk.kind for disk in card.disks):
+        lacks = "; ".join(prerequisites.lacking(machine, kind))
+        if lacks:
+            say(f"{machine.kind} lacks what a cache of kind {kind} needs: {lacks}")
+    return card
+
+
+def _require_original(machine: Machine, card: Card, device: Device) -> None:
+    """:raises CardError: the label is that of another device as well, so one is a copy of the other
+    (a mirror, or of dd's): what they hold differs with the first write."""
+    known = next((one for one in cards.known_cards(machine) if one.uuid == card.uuid), None)
+    if known is not None and origin.same(machine, known.flash, device.path):
+        return
+    up = [
+        disk.name
+        for disk in (known or card).disks
+        if cards.tier_for(machine, known or card, disk).is_active()
+    ]
+    if up and not any(PREFIX in use for use in device.uses):
+        raise CardError(
+            f"{', '.join(up)} {'is' if len(up) == 1 else 'are'} active, on another flash device"
+            f" than {device.path}, which is a copy of it: deactivate first, and disconnect the one"
+            " that is not to count any more",
+            field="flash",
+        )
+    if known is not None and _answers_as(machine, known):
+        raise CardError(
+            f"{known.flash} answers with the same label, so {device.path} is a copy of it, or it of"
+            " that. To go on with the copy, disconnect the other, and what was written to it since"
+            " is lost; to go on as before, disconnect the copy",
+            field="flash",
+        )
+
+
+def _answers_as(machine: Machine, card: Card) -> bool:
+    """Whether a card's flash device has the card's label."""
+    try:
+        found = cards.labelled(machine, card.flash)
+    except (CardError, CommandError, CommandTimeoutError):
+        return False
+    return found is not None and found.uuid == card.uuid
+
+
+def _owned(device: Device, card: Card) -> str:
+    disks = ", ".join(f"{one.name} over {one.origin}" for one in card.disks) or "none"
+    return f"{device.known_as}: it is card {card.name} of {card.host_name}, disks: {disks}"
+
+
+def _named(machine: Machine, card: Card, flash: PurePosixPath) -> Card:
+    """The card under the name it has here, or one that is free."""
+    same = [one.name for one in cards.known_cards(machine) if one.uuid == card.uuid]
+    others = {one.name for one in cards.known_cards(machine) if one.uuid != card.uuid}
+    name = card.name if card.name not in others else cards.new_name(machine)
+    return replace(card, name=same[0] if same else name, flash=flash)
+
+
+def _without_abandoned(machine: Machine, card: Card, say: Say) -> Card:
+    """The card without disks that were detached while the flash could not be asked."""
+    for disk in card.disks:
+        if abandoned.has(machine, card, disk):
+            if cards.tier_for(machine, card, disk).is_active():
+                raise CardError(
+                    f"disk {disk.name} is active, although it was about to be given up",
+                    Remedy("end that", "tier detach", {"disk": disk.name, "flash_is_dead": True}),
+                )
+            say(
+                f"disk {disk.name} is left out: it was detached as one whose flash is dead, and"
+                f" {disk.origin} has gone on without what this flash holds of it"
+            )
+            devicemapper.wipe(machine, card.flash, disk.metadata)
+            card = card.without(disk.name)
+    return card
+
+
+def _look_at_origin(machine: Machine, disk: Disk, say: Say) -> None:
+    """Have nobody mount the origin, which may lack what the flash holds; say what has to be done
+    before the disk can be activated."""
+    if disk.origin_id is None:
+        return
+    try:
+        origin.require_same(machine, disk.name, disk.origin, disk.origin_id)
+    except DeviceRefusedError as error:
+        say(str(error))
+        return
+    udev.hide_origin(machine, disk)
+    startup.warn(machine, disk, say)

@@ -1,0 +1,152 @@
+"""/etc/fstab as mount(8) and systemd read it, and the change that mounts a tier for its origin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from hotset.block.usage import unescaped
+from hotset.core.machines.base import Machine
+
+from ..cache_device import CardError, Disk
+from ..identity import origin as identity
+
+PATH = PurePosixPath("/etc/fstab")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line that mounts something; ``number`` counts from 1. ``options`` may be empty."""
+
+    number: int
+    line: str
+    spec: str
+    folder: PurePosixPath
+    options: str
+
+    @property
+    def mounts_a_part(self) -> bool:
+        """Whether it mounts a stretch of a file."""
+        return bool(re.search(r"(^|,)(offset|sizelimit)=", self.options))
+
+    @property
+    def is_early(self) -> bool:
+        """Whether the initrd mounts it, which knows no unit of the root disk's."""
+        return "x-initrd.mount" in self.options.split(",")
+
+    def through(self, device: PurePosixPath, unit: str, remote: bool) -> str:
+        """The line that mounts the tier instead, once its unit has made it.
+
+        :param remote: the unit waits for the network; a mount that does not would be in its way.
+        """
+        there = [one for one in self.options.split(",") if not re.fullmatch(r"loop(=.*)?|", one)]
+        wanted = [f"x-systemd.requires={unit}", *["_netdev"] * remote]
+        words = re.split(r"(\s+)", self.line.strip())
+        words += [" ", "auto"] * (len(words) < 5)
+        words += [" ", ""] * (len(words) < 7)
+        words[0] = str(device)
+        words[6] = ",".join((*there, *(one for one in wanted if one not in there)))
+        return "".join(words)
+
+
+def entries(text: str) -> list[Entry]:
+    """The lines of an fstab(5), those with two and three fields among them: libmount takes three,
+    systemd two.
+
+    >>> entries("# x\\nUUID=7 /srv ext4\\n")[0].spec
+    'UUID=7'
+    """
+    found = []
+    for number, line in enumerate(text.split("\n"), 1):
+        words = line.split()
+        if len(words) >= 2 and not words[0].startswith("#"):
+            spec, folder, *_ = map(unescaped, words)
+            options = words[3] if len(words) > 3 else ""
+            found.append(Entry(number, line, spec, PurePosixPath(folder), options))
+    return found
+
+
+def read(machine: Machine) -> str:
+    return machine.run(["cat", str(PATH)], check=False).stdout
+
+
+def folders(machine: Machine, device: PurePosixPath) -> list[PurePosixPath]:
+    """Where an accelerated device or a card's volume is mounted by its name."""
+    return [one.folder for one in entries(read(machine)) if one.spec == str(device)]
+
+
+def require_writable(machine: Machine) -> None:
+    """:raises CardError: /etc/fstab cannot be changed, or nobody could take the change back."""
+    path = _target(machine)
+    for one in (path, path.parent):
+        if machine.run(["test", "-w", str(one)], check=False).rc:
+            raise CardError(
+                f"{PATH} mounts the origin, and cannot be changed ({one} is read-only): change it"
+                " where it comes from first",
+                field="origin",
+            )
+
+
+def rewrite(machine: Machine, disk: Disk, found: Sequence[Entry], unit: str) -> list[str]:
+    """Have entries of a disk's origin mount its tier; returns the new lines.
+
+    The old line stays above as a comment, for :func:`restore`.
+    """
+    lines = read(machine).split("\n")
+    changed, remote = list[str](), identity.is_remote(machine, disk.origin)
+    for entry in reversed(found):
+        if lines[entry.number - 1] != entry.line:
+            raise CardError(f"{PATH} has just been changed by somebody else: try again")
+        new = entry.through(disk.device, unit, remote)
+        lines[entry.number - 1 : entry.number] = [f"{_mark(disk)}{entry.line}", new]
+        changed.insert(0, new)
+    if changed:
+        _write(machine, lines)
+    return changed
+
+
+def restore(machine: Machine, disk: Disk) -> list[str]:
+    """Take back what :func:`rewrite` did; returns the lines as they are again."""
+    lines = read(machine).split("\n")
+    found, kept = list[str](), list[str]()
+    at = 0
+    while at < len(lines):
+        if lines[at].startswith(_mark(disk)):
+            old = lines[at].removeprefix(_mark(disk))
+            kept.append(old)
+            found.append(old)
+            following = lines[at + 1].split() if at + 1 < len(lines) else []
+            at += 2 if following[:1] == [str(disk.device)] else 1
+            continue
+        kept.append(lines[at])
+        at += 1
+    if found:
+        _write(machine, kept)
+    return found
+
+
+def _write(machine: Machine, lines: list[str]) -> None:
+    # Where it is a symbolic link, that stays.
+    machine.replace("\n".join(lines), _target(machine))
+
+
+def _target(machine: Machine) -> PurePosixPath:
+    said = machine.run(["readlink", "-f", str(PATH)], check=False).stdout.strip()
+    return PurePosixPath(said or PATH)
+
+
+def advice(found: Sequence[Entry], device: PurePosixPath, unit: str, remote: bool) -> str:
+    """What is wrong with entries, and how they have to read; ``remote`` as of
+    :meth:`Entry.through`."""
+    shown = "; ".join(
+        f"line {one.number}, `{one.line.strip()}`, should read"
+        f" `{one.through(device, unit, remote)}`"
+        for one in found
+    )
+    return f"{PATH} mounts the origin, which has old data while the tier is down: {shown}"
+
+
+def _mark(disk: Disk) -> str:
+    return f"# hotset {disk.name}: "

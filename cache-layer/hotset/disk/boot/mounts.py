@@ -1,0 +1,239 @@
+"""What would mount an origin past its tier: /etc/fstab, units of systemd, autofs, crypttab, the
+kernel's command line.
+
+Origin and tier have one file system and so one UUID and label: what mounts by those takes whichever
+is there, and while the tier is down that is the origin with old data. Names are taken as
+libmount(3), systemd.mount(5), autofs(5) and crypttab(5) take them, all of them at once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from hotset.block.devicemapper import PREFIX
+from hotset.core.machines.base import Machine
+
+from ..identity import origin as identity
+from . import fstab
+
+Leads = Literal["origin", "inside"]
+"""To the very bytes of an origin, or to something that lies on it, such as a partition."""
+
+_UNITS = tuple(
+    f"{root}/systemd/system" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
+)
+_AUTOFS = ("/etc/auto.master", "/etc/auto.master.d", "/etc/autofs")
+_LINKS = {
+    "by-uuid": "UUID",
+    "by-label": "LABEL",
+    "by-partuuid": "PARTUUID",
+    "by-partlabel": "PARTLABEL",
+}
+_PROBED = {"PART_ENTRY_UUID": "PARTUUID", "PART_ENTRY_NAME": "PARTLABEL"}
+"""What blkid calls otherwise than mount."""
+_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Mounting:
+    """What would mount an origin past its tier.
+
+    :ivar entries: lines of /etc/fstab that can mount the tier instead.
+    :ivar others: what hotset does not change, in words.
+    :ivar unread: where nobody but autofs can look, in words.
+    """
+
+    entries: tuple[fstab.Entry, ...] = ()
+    others: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+def of(machine: Machine, origin: PurePosixPath) -> Mounting:
+    """What would mount an origin, by whatever name."""
+    lines = fstab.entries(fstab.read(machine))
+    elsewhere = [*_in_units(machine), *_in_crypttab(machine), *_on_command_line(machine)]
+    unread = list[str]()
+    for where, spec in _in_autofs(machine):
+        if spec is None:
+            unread.append(where)
+        else:
+            elsewhere.append((where, spec))
+    specs = {one.spec for one in lines} | {spec for _, spec in elsewhere}
+    leads = leading(machine, origin, specs)
+    mine = [one for one in lines if one.spec in leads]
+    whole = [one for one in mine if leads[one.spec] == "origin" and not one.mounts_a_part]
+    can = [one for one in whole if not one.is_early]
+    cannot = [
+        f"{fstab.PATH}, line {one.number}, `{one.line.strip()}`, mounts"
+        f" {'it before any unit runs' if one in whole else 'what lies on it'}"
+        for one in mine
+        if one not in can
+    ]
+    uses = [f"{where} uses {spec}" for where, spec in elsewhere if spec in leads]
+    return Mounting(tuple(can), (*cannot, *dict.fromkeys(uses)), tuple(unread))
+
+
+def _in_units(machine: Machine) -> Iterator[tuple[str, str]]:
+    """Units that mount something, with what they do; drop-ins of theirs, too."""
+    kinds = [f"--include=*.{kind}" for kind in ("mount", "swap", "conf")]
+    argv = ["grep", "-RsE", *kinds, r"^[[:space:]]*What[[:space:]]*=", *_UNITS]
+    for line in machine.run(argv, check=False).stdout.splitlines():
+        path, _, setting = line.partition(":")
+        spec = setting.partition("=")[2].strip()
+        if spec:
+            yield path, spec.replace("%%", "%")
+
+
+def _on_command_line(machine: Machine) -> Iterator[tuple[str, str]]:
+    """What systemd-fstab-generator(8) mounts beside fstab, and what the initrd does."""
+    words = machine.run(["cat", "/proc/cmdline"], check=False).stdout.split()
+    for word in words:
+        name, _, value = word.strip('"').partition("=")
+        name = name.removeprefix("rd.")
+        if name in ("systemd.mount-extra", "systemd.swap-extra"):
+            yield "the kernel's command line", value.partition(":")[0]
+        elif name in ("mount.usr", "resume"):
+            yield "the kernel's command line", value
+
+
+def _in_crypttab(machine: Machine) -> Iterator[tuple[str, str]]:
+    for line in machine.run(["cat", "/etc/crypttab"], check=False).stdout.splitlines():
+        words = line.split()
+        if len(words) >= 2 and not words[0].startswith("#"):
+            yield "/etc/crypttab", words[1]
+
+
+def _in_autofs(machine: Machine) -> Iterator[tuple[str, str | None]]:
+    """What maps of autofs mount of this computer's own; None for a map that is no file."""
+    argv = ["grep", "-RsE", "^[[:space:]]*[^#[:space:]]", *_AUTOFS]
+    maps = list[str]()
+    for line in machine.run(argv, check=False).stdout.splitlines():
+        path, _, entry = line.partition(":")
+        words = entry.split()
+        if entry.startswith("+") or len(words) < 2:
+            continue
+        name = words[1].removeprefix("file:")
+        if name.startswith("/"):
+            maps.append(name)
+        elif not name.startswith("-"):
+            yield f"{path}: {entry.strip()}", None
+    if not maps:
+        return
+    found = machine.run(["grep", "-sHE", r"[[:space:]]:[^[:space:]]", *maps], check=False).stdout
+    for line in found.splitlines():
+        path, _, entry = line.partition(":")
+        yield from ((path, spec) for spec in re.findall(r"\s:(\S+)", entry))
+
+
+def leading(machine: Machine, origin: PurePosixPath, specs: Iterable[str]) -> dict[str, Leads]:
+    """Which of these names lead to an origin, or to something on it."""
+    named = {spec: _named(spec) for spec in specs}
+    if not named:
+        return {}
+    own, inside = _tags(machine, origin), _inside(machine, origin)
+    paths = {name for name in named.values() if isinstance(name, PurePosixPath)}
+    by_path = _leading_paths(machine, origin, paths, {one.get("MAJ:MIN") for one in inside})
+    found = dict[str, Leads]()
+    for spec, name in named.items():
+        if isinstance(name, PurePosixPath):
+            if name in by_path:
+                found[spec] = by_path[name]
+        elif name is not None and _has(own, *name):
+            found[spec] = "origin"
+        elif name is not None and any(_has(one, *name) for one in inside):
+            found[spec] = "inside"
+    return found
+
+
+def _named(spec: str) -> tuple[str, str] | PurePosixPath | None:
+    """A tag with its value, or a path; None of what is no device and no file.
+
+    >>> _named('LABEL="my data"'), _named("/dev/disk/by-label/my\\\\x20data")
+    (('LABEL', 'my data'), ('LABEL', 'my data'))
+    >>> _named("ID=wwn-0x5"), _named("tmpfs")
+    (PurePosixPath('/dev/disk/by-id/wwn-0x5'), None)
+    """
+    spec = spec.strip("\"'")
+    tag, is_tag, value = spec.partition("=")
+    value = value.strip("\"'")
+    if is_tag and tag == "ID":
+        return PurePosixPath("/dev/disk/by-id") / value
+    if is_tag and tag in _LINKS.values():
+        return tag, value
+    path = PurePosixPath(spec)
+    if path.parent.parent == PurePosixPath("/dev/disk") and path.parent.name in _LINKS:
+        # As udev writes what may not be in a file's name.
+        raw = re.sub(r"\\x([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), path.name)
+        return _LINKS[path.parent.name], raw.encode("latin-1", "replace").decode(errors="replace")
+    return path if path.is_absolute() else None
+
+
+def _has(tags: Mapping[str, Any], tag: str, value: str) -> bool:
+    mine = str(tags.get(tag) or "")
+    if tag in ("UUID", "PARTUUID"):
+        return mine.lower() == value.lower() != ""
+    return mine == value != ""
+
+
+def _tags(machine: Machine, device: PurePosixPath) -> dict[str, str]:
+    """By what a device can be named, as it says itself: udev hides it while its tier is down."""
+    argv = ["blkid", "--probe", "--output", "export", str(device)]
+    lines = machine.run(argv, check=False).stdout.splitlines()
+    pairs = (line.split("=", 1) for line in lines if "=" in line)
+    return {_PROBED.get(tag, tag): re.sub(r"\\(.)", r"\1", value) for tag, value in pairs}
+
+
+def _inside(machine: Machine, origin: PurePosixPath) -> list[dict[str, Any]]:
+    """What lies on an origin, and is a device already, with its tags; without its tier."""
+    if not origin.is_relative_to("/dev"):
+        return []
+    columns = "NAME,MAJ:MIN,UUID,LABEL,PARTUUID,PARTLABEL"
+    said = machine.run(["lsblk", "--json", "--output", columns, str(origin)], check=False).stdout
+    left = list[dict[str, Any]](json.loads(said or "{}").get("blockdevices", ()))
+    found = list[dict[str, Any]]()
+    while left:
+        children = left.pop().get("children", ())
+        children = [one for one in children if not str(one.get("name")).startswith(PREFIX)]
+        found += [{name.upper(): value for name, value in one.items()} for one in children]
+        left += children
+    return found
+
+
+def _leading_paths(
+    machine: Machine,
+    origin: PurePosixPath,
+    paths: Iterable[PurePosixPath],
+    inside: Iterable[str | None],
+) -> dict[PurePosixPath, Leads]:
+    there = _there(machine, {origin, *paths})
+    found: dict[PurePosixPath, Leads] = {
+        one: "origin" for one in paths if one == origin or there.get(one) == there.get(origin, "")
+    }
+    devices = [one for one in paths if one not in found and there.get(one, "").startswith("b")]
+    shown = identity.shown(machine, origin) if devices else None
+    for one in devices:
+        other = identity.shown(machine, one)
+        if shown is None or other is None:
+            continue
+        if shown.is_same(other):
+            found[one] = "origin"
+        elif other.number in inside:
+            found[one] = "inside"
+    return found
+
+
+def _there(machine: Machine, paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, str]:
+    """What these names lead to, of those that lead anywhere: its type, file system and inode."""
+    wanted, found = sorted(map(str, paths)), dict[PurePosixPath, str]()
+    for first in range(0, len(wanted), _AT_ONCE):
+        some = wanted[first : first + _AT_ONCE]
+        argv = ["find", "-H", *some, "-maxdepth", "0", "-printf", r"%y %D:%i %p\n"]
+        for line in machine.run(argv, check=False).stdout.splitlines():
+            type_, at, path = line.split(" ", 2)
+            found[PurePosixPath(path)] = f"{type_} {at}"
+    return found

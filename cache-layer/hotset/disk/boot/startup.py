@@ -1,0 +1,100 @@
+"""What a boot does for a disk: its unit makes the tier, and /etc/fstab mounts that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePosixPath
+
+from hotset.core.errors import Remedy
+from hotset.core.machines.base import Machine
+from hotset.tier.base import TierKind
+
+from ..cache_device import Card, CardError, Disk, device_of
+from ..identity import origin as origins
+from . import fstab, mounts, proof, systemd_unit
+from .mounts import Mounting
+
+Say = Callable[[str], None]
+
+
+def check(
+    machine: Machine,
+    disk: str,
+    kind: TierKind,
+    origin: PurePosixPath,
+    yes: bool,
+    say: Say,
+    unit: bool = False,
+    recorded: origins.OriginId | None = None,
+) -> tuple[fstab.Entry, ...]:
+    """What of /etc/fstab :func:`set_up` will change.
+
+    :param say: told what a dry run cannot check.
+    :param unit: the disk gets one in any case, not only where an entry is to require it.
+    :param recorded: what is on record of the origin; None: what it shows now will be.
+    :raises DeviceRefusedError: a unit would not know the origin after a reboot.
+    :raises CardError: an entry would mount the origin past the tier, and ``yes`` is not or it
+        cannot be changed; or something else would, which hotset does not change.
+    """
+    found = mounts.of(machine, origin)
+    if found.others:
+        raise CardError(_of_others(found, device_of(kind, disk)), field="origin")
+    if found.entries and not yes:
+        raise CardError(
+            _advice(machine, found, disk, kind, origin),
+            Remedy("change that", parameters={"yes": True}),
+            field="origin",
+        )
+    if found.entries:
+        fstab.require_writable(machine)
+    if found.entries or unit:
+        wanted = "a unit that activates it at boot"
+        proof.require(machine, origin, wanted, "origin", say, recorded=recorded)
+    return found.entries
+
+
+def warn(machine: Machine, disk: Disk, say: Say) -> None:
+    """Say what would mount the origin past the tier, and where no boot will know it."""
+    proof.warn(machine, disk, say)
+    found = mounts.of(machine, disk.origin)
+    if found.entries:
+        advice = _advice(machine, found, disk.name, disk.kind, disk.origin)
+        say(f"{advice}; `hotset tier activate {disk.name} --unit --yes` changes that")
+    if found.others:
+        say(_of_others(found, disk.device))
+    for one in found.unread:
+        say(
+            f"hotset cannot read what autofs mounts by `{one}`: see yourself that it is not"
+            f" {disk.origin}"
+        )
+
+
+def set_up(machine: Machine, card: Card, disk: Disk, say: Say) -> PurePosixPath:
+    """Install the unit of an active disk, and have the origin's entries mount its tier; returns the
+    unit's path."""
+    unit = systemd_unit.install(machine, card, disk)
+    found = mounts.of(machine, disk.origin)
+    for line in fstab.rewrite(machine, disk, found.entries, unit.name):
+        say(f"{fstab.PATH}: {line}")
+    if not systemd_unit.runs(machine):
+        say(
+            "systemd does not run this machine, so nothing makes the tier at its start, and"
+            f" nothing can mount it before `hotset tier activate {disk.name}`"
+        )
+    systemd_unit.reload(machine)
+    return unit
+
+
+def _of_others(found: Mounting, device: PurePosixPath) -> str:
+    return (
+        "the origin, which has old data while the tier is down, would be used past the tier:"
+        f" {'; '.join(found.others)}. hotset does not change that: have it use {device}, or remove"
+        " it"
+    )
+
+
+def _advice(
+    machine: Machine, found: Mounting, disk: str, kind: TierKind, origin: PurePosixPath
+) -> str:
+    remote, unit = origins.is_remote(machine, origin), systemd_unit.name_of(disk)
+    return fstab.advice(found.entries, device_of(kind, disk), unit, remote)

@@ -1,0 +1,261 @@
+"""A systemd unit that makes a disk's devices at boot, or fails and so stops what mounts them.
+
+It calls ``hotset-boot`` (:mod:`.program`), so hotset itself need not be installed on the server.
+Nothing of the disk but its name and its flash is in it: all else is read from the flash's label.
+Beside it a unit that waits for no device puts down every start of the machine.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Literal
+
+from hotset.core.machines import locks
+from hotset.core.machines.base import Machine
+
+from ..cache_device import Card, Disk, Inventory
+from ..identity import origin
+from . import program
+
+FOLDER = PurePosixPath("/etc/systemd/system")
+BOOTS = FOLDER / "hotset-boots.service"
+"""Puts down every start; ``hotset-boot`` counts them only if systemd is told to do that."""
+_COUNTED = PurePosixPath("/etc/hotset/boots")
+_SCRIPTS = PurePosixPath("/etc/hotset/boot")
+"""What versions before 2 of the card's description had the unit call."""
+
+_START_LIMIT_S, _STOP_LIMIT_S = 900, 300
+"""The start reads the metadata of a large cache, and the origin's fingerprint; the stop writes the
+metadata."""
+
+
+def name_of(disk: str) -> str:
+    """The unit of a disk's name."""
+    return f"hotset-tier-{disk}.service"
+
+
+def path_of(disk: Disk) -> PurePosixPath:
+    return FOLDER / name_of(disk.name)
+
+
+def install(machine: Machine, card: Card, disk: Disk) -> PurePosixPath:
+    """Write the unit of an active disk, switch it on and start it, so that the next shutdown takes
+    the tier down in good order; returns its path.
+
+    :raises CommandError: systemd does not take it.
+    """
+    _write(machine, card, disk)
+    machine.run(["rm", "-f", str(_removing(disk))])
+    if runs(machine):
+        # Which has it read its files anew, too.
+        machine.run(["systemctl", "enable", path_of(disk).name])
+        machine.run(["systemctl", "start", path_of(disk).name])
+    return path_of(disk)
+
+
+def renew(machine: Machine, card: Card, disk: Disk) -> None:
+    """Have the unit fit the disk and this version of hotset, if it has one."""
+    if installed(machine, disk) and _write(machine, card, disk):
+        reload(machine)
+
+
+def count_starts(machine: Machine) -> None:
+    """Have systemd put down every start of the machine, for as long as it has a disk: after a crash
+    only the very next start knows that nobody wrote to an origin meanwhile."""
+    lines = _boots_text(program.on(machine))
+    if not runs(machine) or machine.run(["cat", str(BOOTS)], check=False).stdout == lines:
+        return
+    machine.replace(lines, BOOTS)
+    machine.run(["systemctl", "enable", "--now", BOOTS.name])
+
+
+def forget_starts(machine: Machine, inventory: Inventory) -> None:
+    """Nobody needs to know of starts any more, once the machine has no disk."""
+    if inventory.problems or any(card.disks for card in inventory.cards):
+        return
+    if machine.run(["test", "-e", str(BOOTS)], check=False).rc == 0:
+        if runs(machine):
+            # Stopped, too: systemd would hold it to be at work until the next boot.
+            machine.run(["systemctl", "disable", "--now", BOOTS.name], check=False)
+        machine.run(["rm", "-f", str(BOOTS), str(_COUNTED)])
+
+
+def _write(machine: Machine, card: Card, disk: Disk) -> bool:
+    """Write the units; returns whether that changes something."""
+    remote, called = origin.is_remote(machine, disk.origin), program.on(machine)
+    files = {
+        path_of(disk): text(disk, card, remote, called, apart=_is_apart(machine, called)),
+        **_waits(card, disk),
+    }
+    changed = False
+    for path, lines in files.items():
+        if machine.run(["cat", str(path)], check=False).stdout != lines:
+            machine.replace(lines, path)
+            changed = True
+    machine.run(["rm", "-f", str(_script_of(disk))])
+    return changed
+
+
+def _is_apart(machine: Machine, called: str) -> bool:
+    """Whether a program is on another file system than the root, which a boot mounts later."""
+    argv = ["findmnt", "--noheadings", "--output", "TARGET", "--target", called]
+    return machine.run(argv, check=False).stdout.strip() not in ("", "/")
+
+
+def _script_of(disk: Disk) -> PurePosixPath:
+    return _SCRIPTS / f"{disk.name}.sh"
+
+
+def installed(machine: Machine, disk: Disk) -> bool:
+    """Whether a boot activates the disk without hotset being asked."""
+    return machine.run(["test", "-e", str(path_of(disk))], check=False).rc == 0
+
+
+def remove(machine: Machine, card: Card, disk: Disk, answers: bool = True) -> None:
+    """Take the unit away, if there is one; :func:`reload` ends it.
+
+    :param answers: the flash does. Where it does not, nobody waits for the unit's stop.
+    """
+    path = path_of(disk)
+    if not installed(machine, disk):
+        return
+    if runs(machine):
+        machine.run(["systemctl", "disable", path.name], check=False)
+        # Its stop would wait for the lock of whoever is here, and has nothing to do.
+        machine.replace("", _removing(disk))
+        # Stopped, too: systemd would otherwise hold it to be at work until the next boot.
+        machine.run(["systemctl", "stop", *["--no-block"] * (not answers), path.name], check=False)
+    waits = list(_waits(card, disk))
+    machine.run(["rm", "-f", *map(str, waits)])
+    folders = [str(one.parent) for one in waits]
+    machine.run(["rmdir", "--ignore-fail-on-non-empty", *folders], check=False)
+    # Last: by the unit's file the next removal knows that something is left.
+    machine.run(["rm", "-f", str(_script_of(disk)), str(path)])
+
+
+def _removing(disk: Disk) -> PurePosixPath:
+    """Tells the unit's stop that there is nothing for it to do."""
+    return locks.RUNTIME / f"removing-{disk.name}"
+
+
+def reload(machine: Machine) -> None:
+    """Have systemd read its files and /etc/fstab anew: what is mounted by an entry of before goes
+    down without a thought of the unit."""
+    if runs(machine):
+        machine.run(["systemctl", "daemon-reload"])
+
+
+def runs(machine: Machine) -> bool:
+    """Whether systemd is what runs the machine (sd_booted(3))."""
+    return machine.run(["test", "-d", "/run/systemd/system"], check=False).rc == 0
+
+
+def text(disk: Disk, card: Card, remote: bool, called: str, *, apart: bool = False) -> str:
+    """The unit's file.
+
+    :param remote: the origin comes over the network, so it is ready after that.
+    :param called: ``hotset-boot`` on the machine.
+    :param apart: that is on a file system of its own, such as /usr/local.
+    """
+    after = "network-online.target iscsi.service" if remote else "systemd-udevd.service"
+    wanted = "remote-fs.target" if remote else "local-fs.target"
+    below = (card.flash, disk.origin)
+    devices = " ".join(device_unit(one) for one in below if one.is_relative_to("/dev"))
+    needed = [*below, *[PurePosixPath(called)] * apart]
+    files = " ".join(_quoted(one) for one in needed if not one.is_relative_to("/dev"))
+    # Mounts come after local-fs-pre.target, and so would the one that such a file lies on.
+    words = f"--flash {_quoted(card.flash).replace('$', '$$')} {disk.name}"
+    before = wanted if files else wanted.replace("fs.target", "fs-pre.target")
+    return f"""\
+# Written by hotset; `hotset tier activate {disk.name} --unit` writes it anew.
+[Unit]
+Description=hotset tier {disk.name} ({disk.kind})
+DefaultDependencies=no
+{f"Requires={devices}{chr(10)}" if devices else ""}\
+{f"RequiresMountsFor={files}{chr(10)}" if files else ""}\
+After={f"{devices} {after}".strip()}
+Before={before} shutdown.target
+{"" if files else f"Wants={before}{chr(10)}"}\
+Conflicts=shutdown.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+# Else a flash that hangs holds the boot for ever.
+TimeoutStartSec={_START_LIMIT_S}
+TimeoutStopSec={_STOP_LIMIT_S}
+ExecStart={called} start {words}
+ExecStop={called} stop {words}
+
+[Install]
+WantedBy={wanted}
+"""
+
+
+def _boots_text(called: str) -> str:
+    return f"""\
+# Written by hotset.
+[Unit]
+Description=hotset: this start of the machine
+DefaultDependencies=no
+After=systemd-remount-fs.service
+# Else a start would not be counted where the program is on a file system of its own.
+RequiresMountsFor={called}
+Conflicts=shutdown.target
+Before=shutdown.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart={called} boot
+
+[Install]
+WantedBy=sysinit.target
+"""
+
+
+def _waits(card: Card, disk: Disk) -> dict[PurePosixPath, str]:
+    """What systemd is to know of the devices that the unit makes: a mount's 90 s for its device
+    begin once that has ended, and nobody waits for a device when it has failed."""
+    unit, volume = name_of(disk.name), card.volume_slice.path
+    head = f"# Written by hotset.\n[Unit]\nAfter={unit}\n"
+    waits = {disk.device: f"{head}Requires={unit}\n"}
+    if card.volume:
+        # Another disk of the card makes it as well.
+        waits[volume] = head
+    return {
+        FOLDER / f"{device_unit(device)}.d" / f"hotset-{disk.name}.conf": lines
+        for device, lines in waits.items()
+    }
+
+
+def _quoted(path: PurePosixPath) -> str:
+    """A path as a unit's file takes it (systemd.syntax(7), systemd.unit(5) on specifiers).
+
+    >>> _quoted(PurePosixPath("/srv/100% \\"flash\\""))
+    '"/srv/100%% \\\\"flash\\\\""'
+    """
+    text = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{text}"'
+
+
+def device_unit(path: PurePosixPath) -> str:
+    """The name of a device's unit."""
+    return unit_of(path, "device")
+
+
+def unit_of(path: PurePosixPath, kind: Literal["device", "mount"]) -> str:
+    """The name of a path's unit (systemd-escape --path --suffix=KIND).
+
+    >>> unit_of(PurePosixPath("/dev/disk/by-id/wwn-0x5"), "device")
+    'dev-disk-by\\\\x2did-wwn\\\\x2d0x5.device'
+    """
+    escaped = "".join(
+        one
+        if one.isascii() and (one.isalnum() or one in "_.")
+        else "-"
+        if one == "/"
+        else "".join(f"\\x{byte:02x}" for byte in one.encode())
+        for one in str(path).strip("/")
+    )
+    return f"{escaped}.{kind}"

@@ -1,0 +1,201 @@
+"""Rules that keep others off what is hotset's own: the inner devices, and an origin's file system
+while its tier is down. And one that has systemd know the devices of tiers in user space.
+
+Inner devices have a device-mapper UUID with a prefix of ours, as LVM's and Stratis' have one of
+theirs; the flags are those that the device mapper's own rules (lvm2) look at. Without a rule the
+first cache block, which may hold the origin's superblock, is a second file system with its UUID.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import PurePosixPath
+
+from hotset.block import loop
+from hotset.block.devicemapper import PRIVATE
+from hotset.core.machines import locks
+from hotset.core.machines.base import Machine, PrerequisiteMissingError
+
+from ..cache_device import Disk, Inventory
+from ..identity import origin as identity
+from ..identity import reservation
+from ..identity.origin import Shown
+
+FOLDER = PurePosixPath("/etc/udev/rules.d")
+_INNER = (FOLDER / "11-dm-hotset.rules", FOLDER / "56-dm-hotset.rules")
+"""Between 10-dm.rules and 13-dm-disk.rules, and between 55-dm.rules and
+60-persistent-storage-dm.rules, as Debian calls them."""
+_INNER_RULES = f"""\
+# Written by hotset: the parts of its tiers are nobody else's to look at.
+SUBSYSTEM=="block", ATTR{{dm/uuid}}=="{PRIVATE}*", ENV{{DM_UDEV_DISABLE_DISK_RULES_FLAG}}="1", \
+ENV{{DM_UDEV_DISABLE_SUBSYSTEM_RULES_FLAG}}="1", ENV{{DM_UDEV_DISABLE_OTHER_RULES_FLAG}}="1", \
+ENV{{ID_FS_TYPE}}="hotset", ENV{{SYSTEMD_READY}}="0", ENV{{UDISKS_IGNORE}}="1"
+"""
+
+_LOOPS = FOLDER / "99-hotset.rules"
+_LOOP_RULES = f"""\
+# Written by hotset: what it calls a loop device is a device to systemd, for which a mount can wait.
+SUBSYSTEM=="block", KERNEL=="loop[0-9]*", TEST=="{loop.FOLDER}", \
+PROGRAM=="/usr/bin/find {loop.FOLDER} -lname $devnode", RESULT=="?*", ENV{{SYSTEMD_ALIAS}}+="%c"
+"""
+
+AWAY = locks.RUNTIME / "away"
+"""A folder in it for each disk whose origin went away since the machine started: what the kernel
+has counted of writes to it begins anew when it comes back (``hotset-boot``)."""
+
+_HIDE = (
+    'SYMLINK-="disk/by-uuid/$env{ID_FS_UUID_ENC}", SYMLINK-="disk/by-label/$env{ID_FS_LABEL_ENC}",'
+    ' ENV{UDISKS_IGNORE}="1"'
+)
+_NO_LVM = 'ENV{ID_FS_TYPE}=="LVM2_member", ENV{ID_FS_TYPE}="hotset"'
+"""Else LVM makes a volume group's devices of an origin whose tier is down (69-lvm.rules)."""
+
+
+def prepare(machine: Machine, disk: Disk) -> None:
+    """Have the rules for a disk's own devices; before the first of them is made."""
+    if not _is_here(machine):
+        return
+    if disk.kind == "userspace":
+        _write(machine, _LOOPS, _LOOP_RULES)
+        return
+    for path in _INNER:
+        _write(machine, path, _INNER_RULES)
+
+
+def hide_origin(machine: Machine, disk: Disk) -> None:
+    """Take the origin's file-system UUID and label from it and from every path to it, whether a
+    multipath device has that path or not: they are to lead to the accelerated device, or nowhere
+    while that is down.
+
+    :raises CommandError: udev does not come to an end, so that nobody knows what it still links.
+    """
+    if not disk.origin.is_relative_to("/dev") or not _is_here(machine):
+        return  # a file, which udev does not know
+    shown = identity.shown(machine, disk.origin)
+    paths = _paths(shown)
+    matches = [*_named(machine, disk.origin), *paths]
+    rules = "".join(
+        f'SUBSYSTEM=="block", {match}, {what}\n' for match in matches for what in (_HIDE, _NO_LVM)
+    )
+    join = reservation.for_new_path(machine, disk.origin) if disk.reserve else None
+    if join:
+        # Before udev tells multipathd of the path.
+        run = f"RUN+=\"/bin/sh -c '{join.replace('$', '$$')}' hotset-path $devnode\""
+        rules += "".join(f'ACTION=="add", SUBSYSTEM=="block", {match}, {run}\n' for match in paths)
+    note = f'RUN+="/bin/mkdir -p {AWAY / disk.name}"'
+    rules += "".join(
+        f'ACTION=="remove", SUBSYSTEM=="block", {match}, {note}\n'
+        for match in _whole(shown) or matches
+    )
+    head = f"# Written by hotset: {disk.origin} is used through {disk.device} alone.\n"
+    _write(machine, origin_rules(disk.name), head + rules)
+    # Of before: LVM had looked at it by then.
+    machine.run(["rm", "-f", str(FOLDER / f"99-hotset-{disk.name}.rules")])
+    # Rules that were there already are applied as well: whoever wrote them may have been cut short
+    # here. A path that udev is just looking at still gets the links of before, and is found only
+    # once that has ended.
+    _settle(machine, check=True)
+    _again(machine, disk, shown)
+    _settle(machine, check=True)
+
+
+def _named(machine: Machine, origin: PurePosixPath) -> list[str]:
+    """What matches the origin by the name that the user gave it. The kernel's own may be another
+    disk's after a boot, so its file system is looked at as well."""
+    name = str(origin)
+    patterns = "|".join((name, f"{name} *", f"* {name}", f"* {name} *"))
+    argv = ["blkid", "--probe", "--output", "udev", name]
+    lines = machine.run(argv, check=False).stdout.splitlines()
+    uuid = next((one for one in lines if one.startswith("ID_FS_UUID_ENC=")), "").partition("=")[2]
+    by_node = [f'ENV{{DEVNAME}}=="{name}", ENV{{ID_FS_UUID_ENC}}=="{uuid}"'] if uuid else []
+    return [f'ENV{{DEVLINKS}}=="{patterns}"', *by_node]
+
+
+def _paths(origin: Shown | None) -> list[str]:
+    """What matches every path to it: by its World Wide Name, and its partition's UUID."""
+    if origin is None or origin.partition == origin.number:
+        return []
+    partition = f'ENV{{ID_PART_ENTRY_UUID}}=="{origin.partition}"'
+    return [f"{one}, {partition}" for wwn in sorted(origin.wwns) for one in _by_wwn(wwn)]
+
+
+def _whole(origin: Shown | None) -> list[str]:
+    """What matches every path to the disk that an origin is a partition of, as far as that has a
+    World Wide Name: a partition itself goes and comes whenever the table is read anew, and its
+    disk's count of writes goes on."""
+    if origin is None or not origin.partition:
+        return []
+    is_disk = 'ENV{DEVTYPE}=="disk"'
+    return [f"{is_disk}, {one}" for wwn in sorted(origin.wwns) for one in _by_wwn(wwn)]
+
+
+def _by_wwn(wwn: str) -> tuple[str, str]:
+    return (
+        f'ENV{{ID_WWN_WITH_EXTENSION}}=="{wwn}"',
+        f'ENV{{ID_WWN_WITH_EXTENSION}}=="", ENV{{ID_WWN}}=="{wwn}"',
+    )
+
+
+def show_origin(machine: Machine, disk: Disk) -> None:
+    """The origin is a plain disk again."""
+    if machine.run(["test", "-e", str(origin_rules(disk.name))], check=False).rc == 0:
+        machine.run(["rm", "-f", str(origin_rules(disk.name))])
+        _udevadm(machine, "control", "--reload")
+        _again(machine, disk, identity.shown(machine, disk.origin))
+        _settle(machine)
+
+
+def forget(machine: Machine, inventory: Inventory) -> None:
+    """Take away the rules that none of the machine's cards needs any more."""
+    if inventory.problems:
+        return  # a card that cannot be read may need them
+    needed = {
+        path
+        for card in inventory.cards
+        for path in ([_LOOPS] if card.devices == "loop" else _INNER if card.disks else [])
+    }
+    rules = [path for path in (_LOOPS, *_INNER) if path not in needed]
+    there = [
+        str(one) for one in rules if machine.run(["test", "-e", str(one)], check=False).rc == 0
+    ]
+    if there:
+        machine.run(["rm", "-f", *there])
+        _udevadm(machine, "control", "--reload")
+
+
+def origin_rules(disk: str) -> PurePosixPath:
+    """The file of the rule that hides the origin of a disk of this name: after those that look what
+    is on it, before those that make something of it."""
+    return FOLDER / f"65-hotset-{disk}.rules"
+
+
+def _is_here(machine: Machine) -> bool:
+    """Without udev there is nobody to keep away."""
+    return machine.run(["test", "-d", str(FOLDER)], check=False).rc == 0
+
+
+def _write(machine: Machine, path: PurePosixPath, text: str) -> None:
+    if machine.run(["cat", str(path)], check=False).stdout != text:
+        machine.replace(text, path)
+        _udevadm(machine, "control", "--reload")
+
+
+def _again(machine: Machine, disk: Disk, origin: Shown | None) -> None:
+    """Have the rules applied to the origin now, and to every path to it."""
+    trigger = ("trigger", "--action=change")
+    _udevadm(machine, *trigger, str(disk.origin))
+    for wwn in sorted(origin.wwns) if origin else ():
+        keys = ("ID_WWN_WITH_EXTENSION", "ID_WWN")
+        names = [f"--property-match={key}={wwn}" for key in keys]
+        _udevadm(machine, *trigger, "--subsystem-match=block", *names)
+
+
+def _settle(machine: Machine, check: bool = False) -> None:
+    """Wait until udev has looked at all that came and changed."""
+    _udevadm(machine, "settle", "--timeout=60", check=check)
+
+
+def _udevadm(machine: Machine, *words: str, check: bool = False) -> None:
+    # Where it is not installed nobody makes links by UUID either.
+    with suppress(PrerequisiteMissingError):
+        machine.run(["udevadm", *words], check=check)

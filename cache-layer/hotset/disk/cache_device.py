@@ -1,0 +1,564 @@
+"""The card: one flash device, cut into METADATA and CACHE for each accelerated disk and one VOLUME.
+
+What was cut how is kept as JSON in the flash device's own label, with a copy on the machine's root
+disk. The kernel's own state (which devices are active, what is dirty) is never kept there: that is
+asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from hotset.block import devicemapper, devices, loop
+from hotset.block import label as labels
+from hotset.block.devicemapper import PREFIX, RESERVED, UNIT, Part, Place, Slice, mapper_path, total
+from hotset.block.label import Label, LabelError
+from hotset.core.errors import Remedy, RequestError
+from hotset.core.machines.base import (
+    CommandError,
+    CommandTimeoutError,
+    Machine,
+    PrerequisiteMissingError,
+)
+from hotset.core.units import Bytes
+from hotset.tier.base import TierKind, TierSpec
+from hotset.tier.bcache.tier import Bcache
+from hotset.tier.dmcache.tier import DmCache
+from hotset.tier.engine.tier import Userspace
+
+from .identity import owner
+from .identity.origin import OriginId
+from .sizing import DatabaseKind
+
+FOLDER = PurePosixPath("/etc/hotset/cards")
+"""Copies of the labels, for those who look without the flash; rebuilt by ``tier import``."""
+SCHEMA_VERSION = 2
+"""History: 1 was the first, in /etc/hotset/cards alone; 2 has the label's fields, and for each disk
+what its origin is known by, where its record lies and its phase."""
+
+_FIRST_NAME = "main"
+
+
+class CardError(RequestError):
+    """What is asked for does not fit what the machine's cards say; the message names the remedy."""
+
+
+class NotSetUpError(CardError):
+    """There is no such card or disk."""
+
+    http_status = 404
+
+
+Phase = Literal["creating", "ready", "detaching"]
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """An accelerated disk: its origin, how its tier behaves and which parts of the flash it has.
+
+    ``identity`` names it for good; bcache's cache set has it for its UUID (empty: a dm-cache of
+    before there were labels).
+    ``phase`` is ``creating`` from before the first command of its creation until after the last,
+    and ``detaching`` from when all of it is on the origin until nothing of it is left. ``record``
+    is the number of its record on the flash (:mod:`.state`). ``origin_id``: None for a disk of
+    before there were labels, until its next change. ``reserve``: whether other hosts are kept from
+    writing to the origin (:mod:`.reservation`).
+    """
+
+    name: str
+    kind: TierKind
+    database: DatabaseKind
+    origin: PurePosixPath
+    spec: TierSpec
+    metadata: tuple[Part, ...]
+    cache: tuple[Part, ...]
+    identity: str = ""
+    phase: Phase = "ready"
+    record: int = 0
+    origin_id: OriginId | None = None
+    reserve: bool = True
+
+    @property
+    def made(self) -> bool:
+        """Whether its creation came to its end."""
+        return self.phase != "creating"
+
+    @property
+    def device(self) -> PurePosixPath:
+        """The accelerated device."""
+        return device_of(self.kind, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A flash device and what it was cut into. ``size`` is the device's.
+
+    ``uuid`` names it for good, ``host`` and ``hardware`` the machine it belongs to
+    (:mod:`.owner`), ``host_name`` is what people call that. All are empty for a card that has no
+    label yet, ``hardware`` also where the firmware does not tell, and of labels of before.
+    ``devices``: what its volume is made by, and which kinds of tier it may have: the kernel's, or
+    those in user space. ``new``: its first disk is still being created; cut short, nothing of the
+    card stays.
+    """
+
+    name: str
+    flash: PurePosixPath
+    size: Bytes
+    volume: tuple[Part, ...]
+    disks: tuple[Disk, ...] = ()
+    uuid: str = ""
+    host: str = ""
+    host_name: str = ""
+    generation: int = 0
+    devices: Literal["mapper", "loop"] = "mapper"
+    new: bool = False
+    hardware: str = ""
+
+    @property
+    def volume_slice(self) -> Slice:
+        """The VOLUME's device: ``/dev/mapper/hotset-volume`` or ``/dev/hotset/volume``, with the
+        card's name behind it for a second."""
+        suffix = "" if self.name == _FIRST_NAME else f"-{self.name}"
+        if self.devices == "loop":
+            return Slice(f"volume{suffix}", self.volume, loop.FOLDER)
+        return Slice(f"{PREFIX}volume{suffix}", self.volume)
+
+    def free(self) -> tuple[Part, ...]:
+        """What nothing was cut from yet, in order, in whole units."""
+        used = [*self.volume, *(part for disk in self.disks for part in disk.metadata + disk.cache)]
+        return gaps(used, RESERVED, self.size.align_down(UNIT))
+
+    def free_record(self) -> int:
+        """The number of a record that no disk has.
+
+        :raises CardError: the flash has no more room for disks.
+        """
+        taken = {disk.record for disk in self.disks}
+        free = next((one for one in range(labels.RECORDS) if one not in taken), None)
+        if free is None:
+            raise CardError(
+                f"{self.flash} has {labels.RECORDS} disks: no more fit one flash device"
+            )
+        return free
+
+    def place(self, disk: Disk) -> Place:
+        """Where a disk's tier lies."""
+        return Place(
+            disk.name, self.flash, disk.origin, disk.metadata, disk.cache, self.volume_slice
+        )
+
+    def with_disk(self, disk: Disk) -> Card:
+        """The card with this disk, in the place of one of the same name."""
+        names = [one.name for one in self.disks]
+        if disk.name not in names:
+            return replace(self, disks=(*self.disks, disk))
+        return replace(
+            self, disks=tuple(disk if one.name == disk.name else one for one in self.disks)
+        )
+
+    def without(self, name: str) -> Card:
+        return replace(self, disks=tuple(one for one in self.disks if one.name != name))
+
+
+_JSON = TypeAdapter(Card)
+
+
+def device_of(kind: TierKind, disk: str) -> PurePosixPath:
+    """The accelerated device of a disk's name."""
+    return loop.FOLDER / disk if kind == "userspace" else mapper_path(f"{PREFIX}{disk}")
+
+
+def volume_is_active(machine: Machine, card: Card) -> bool:
+    """Whether the card's volume is there."""
+    volume = card.volume_slice
+    if card.devices == "loop":
+        return any(
+            loop.is_attached(machine, volume.path, card.flash, part.start) for part in volume.parts
+        )
+    return volume.name in devicemapper.active_names(machine)
+
+
+def remove_volume(machine: Machine, card: Card) -> None:
+    """Remove the volume's device; what is on it stays on the flash.
+
+    :raises CardError: it is in use. (A loop device would let itself be detached all the same.)
+    """
+    uses = devices.mounts(machine, card.volume_slice.path)
+    if uses:
+        raise CardError(f"{card.volume_slice.path} is in use: {'; '.join(uses)}: unmount it first")
+    if card.devices == "loop":
+        for part in card.volume_slice.parts:
+            loop.detach(machine, card.volume_slice.path, card.flash, part.start)
+    else:
+        devicemapper.remove(machine, [card.volume_slice.name])
+
+
+def gaps(used: Iterable[Part], start: Bytes, end: Bytes) -> tuple[Part, ...]:
+    """What lies between the used parts.
+
+    >>> gaps([Part(Bytes(4), Bytes(2)), Part(Bytes(1), Bytes(1))], Bytes(0), Bytes(8))
+    (Part(start=Bytes(0), size=Bytes(1)), Part(start=Bytes(2), size=Bytes(2)), \
+Part(start=Bytes(6), size=Bytes(2)))
+    """
+    found, at = [], start
+    for part in sorted(used, key=lambda one: one.start):
+        if part.start > at:
+            found.append(Part(at, Bytes(part.start - at)))
+        at = max(at, part.end)
+    if end > at:
+        found.append(Part(at, Bytes(end - at)))
+    return tuple(found)
+
+
+def take(
+    free: Iterable[Part], size: Bytes, what: str, field: str | None = None
+) -> tuple[Part, ...]:
+    """The first free parts that make up a size.
+
+    :param field: the request's field that asks for it.
+    :raises CardError: there is not as much; names what it was for, both sizes and the remedy.
+
+    >>> take([Part(Bytes(0), Bytes(1)), Part(Bytes(2), Bytes(5))], Bytes(3), "CACHE")
+    (Part(start=Bytes(0), size=Bytes(1)), Part(start=Bytes(2), size=Bytes(2)))
+    """
+    free = tuple(free)
+    if total(free) < size:
+        raise CardError(
+            f"{what} of {size} does not fit: {total(free)} of the flash is free; ask for less, or"
+            " make room",
+            Remedy("make another disk's cache smaller", "tier resize"),
+            Remedy("give another disk back", "tier detach"),
+            field=field,
+        )
+    taken, left = [], int(size)
+    for part in free:
+        if left:
+            taken.append(Part(part.start, Bytes(min(left, part.size))))
+            left -= taken[-1].size
+    return tuple(taken)
+
+
+def names() -> Iterator[str]:
+    """Names for cards: ``main``, ``card2``, ``card3`` …"""
+    yield _FIRST_NAME
+    yield from (f"card{number}" for number in count(2))
+
+
+def new_name(machine: Machine) -> str:
+    """A name that no card has, a card that cannot be read neither."""
+    listed = machine.run(["ls", str(FOLDER)], check=False).stdout.split()
+    return next(one for one in names() if f"{one}.json" not in listed)
+
+
+def path_of(name: str) -> PurePosixPath:
+    """The file of a card on its machine."""
+    return FOLDER / f"{name}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The machine's cards in the order of their names, and what is wrong with some, in words."""
+
+    cards: tuple[Card, ...]
+    problems: tuple[str, ...] = ()
+
+
+def need_root(machine: Machine) -> None:
+    """:raises PrerequisiteMissingError: hotset is not root there; says what works all the same."""
+    if machine.run(["id", "-u"]).stdout.strip() not in ("0", ""):
+        raise PrerequisiteMissingError(
+            "only root can inspect and change accelerated disks, and hotset is not root on this"
+            f" machine ({machine.kind}): use sudo, or ssh as root. What needs no root: the lab,"
+            " experiments, TPC-C and TPC-H on a database, what-if"
+        )
+
+
+def inventory(machine: Machine) -> Inventory:
+    """Every card that this machine knows, each as its flash has it, where that can be read.
+
+    A card that cannot be read hinders no other: it is named among the problems.
+
+    :raises PrerequisiteMissingError: there are cards, and hotset is not root, to whom flash,
+        device mapper and engines would not answer: a disk in use would look like a failed one.
+    """
+    kept, unread = _copies(machine)
+    if kept or unread:
+        need_root(machine)
+    cards, problems = list[Card](), [f"{one} on {machine.kind}" for one in unread]
+    for path, text in kept:
+        try:
+            card = parse(text)
+        except CardError as error:
+            problems.append(f"{path} on {machine.kind}: {error}")
+            continue
+        newest, problem = _as_labelled(machine, card)
+        cards.append(newest)
+        problems += [problem] if problem else []
+    return Inventory(tuple(cards), tuple(problems))
+
+
+def _copies(machine: Machine) -> tuple[list[tuple[PurePosixPath, str]], list[str]]:
+    """The files in :data:`FOLDER` with their texts, all read by one command; and what hindered
+    that for others, in the machine's words."""
+    files = ["find", str(FOLDER), "-maxdepth", "1", "-name", "*.json"]
+    result = machine.run([*files, "-exec", "tail", "-v", "-n", "+1", "{}", "+"], check=False)
+    _, *found = re.split(r"^==> (.*) <==\n", result.stdout, flags=re.MULTILINE)
+    copies = zip(map(PurePosixPath, found[::2]), found[1::2], strict=True)
+    # What is not there is no card: the folder, or a file that went meanwhile.
+    gone = "No such file or directory"
+    return sorted(copies), [line for line in result.stderr.splitlines() if gone not in line]
+
+
+def known_cards(machine: Machine) -> list[Card]:
+    """The machine's cards, in the order of their names."""
+    return list(inventory(machine).cards)
+
+
+def labelled(machine: Machine, device: PurePosixPath) -> Card | None:
+    """The card that a flash device's label describes; None if it has no label.
+
+    :raises CardError: a label of another version of hotset, a damaged one, or not a card.
+    :raises CommandError: the device cannot be read.
+    """
+    try:
+        label = labels.read(machine, device)
+        if label is None:
+            return None
+        return replace(parse(label.body), generation=label.generation)
+    except (CardError, LabelError) as error:
+        raise CardError(f"the label of {device}: {error}") from None
+
+
+def _as_labelled(machine: Machine, card: Card) -> tuple[Card, str | None]:
+    """A card as its flash has it, and what is wrong with that, in words."""
+    try:
+        found = labelled(machine, card.flash)
+    except (CommandError, CommandTimeoutError):
+        return card, None  # whoever looks at the flash finds that out
+    except CardError as error:
+        return card, str(error)
+    if not card.uuid and found is None:
+        return card, None  # of before there were labels
+    problem = None
+    if found is None:
+        problem = "has lost its label: it was overwritten, or is another device"
+    elif card.uuid and found.uuid != card.uuid:
+        problem = f"is another flash device now ({found.name} of {found.host_name})"
+    if problem or found is None:
+        return card, (
+            f"card {card.name}: {card.flash} {problem}. Nothing on it is to be trusted; a scan for"
+            " labels finds the right one"
+        )
+    # The copy is newer if the card was changed while the flash did not answer.
+    is_newer = found.generation >= card.generation
+    return (replace(found, name=card.name, flash=card.flash) if is_newer else card), None
+
+
+def is_ours(machine: Machine, card: Card) -> bool:
+    """Whether a card belongs to this machine, and to no clone of it. Of a label of before that is
+    not known: it counts as the machine's, which its next activation or change says."""
+    if card.host and card.host != owner.host_id(machine):
+        return False
+    return card.hardware in ("", owner.hardware_id(machine))
+
+
+def owner_in_words(machine: Machine, card: Card) -> str:
+    """Whose a card is that is not this machine's."""
+    if card.host != owner.host_id(machine):
+        return f"{card.host_name} by its label"
+    return (
+        f"{card.host_name} by its label, as it was on other hardware: this machine is a clone of"
+        " it, or has another mainboard or hypervisor now"
+    )
+
+
+def require_ours(machine: Machine, card: Card) -> Card:
+    """See that the flash is the card's and the card this machine's, before anything changes;
+    returns the card as its label has it, or as it is if it is newer.
+
+    :raises CardError: it is not; says how to take it over.
+    """
+    newest, problem = _as_labelled(machine, card)
+    if problem:
+        raise CardError(problem, Remedy("see all labels", "tier scan"))
+    if not is_ours(machine, newest):
+        raise CardError(
+            f"card {card.name}: {card.flash} belongs to {owner_in_words(machine, newest)}; used by"
+            " two servers, its data is destroyed",
+            Remedy(
+                "make it this server's, once no other uses it",
+                "tier import",
+                {"flash": str(card.flash), "take_over": True},
+            ),
+        )
+    return newest
+
+
+def save(machine: Machine, card: Card, *, take_over: bool = False) -> Card:
+    """Write a card's label and its copy in /etc/hotset; returns it as it is then.
+
+    A card without disks and volume has neither.
+
+    :param take_over: the label may name another machine until now.
+    :raises CardError: the flash is not the card's, or belongs to another machine.
+    """
+    path = path_of(card.name)
+    known: Label | Card | None
+    known = labels.read(machine, card.flash) if take_over else require_ours(machine, card)
+    if not card.disks and not card.volume:
+        labels.erase(machine, card.flash)
+        forget(machine, card)
+        return card
+    card = replace(
+        card,
+        uuid=card.uuid or str(uuid.uuid4()),
+        host=owner.host_id(machine),
+        host_name=owner.host_name(machine),
+        hardware=owner.hardware_id(machine),
+        generation=max(card.generation, known.generation if known else 0) + 1,
+    )
+    text = render(card)
+    labels.write(machine, card.flash, Label(card.generation, text))
+    machine.replace(f"{text}\n", path, 0o600)
+    return card
+
+
+def forget(machine: Machine, card: Card) -> None:
+    """Remove this machine's copy of a card; the flash stays as it is."""
+    machine.run(["rm", "-f", str(path_of(card.name))])
+
+
+def save_without_flash(machine: Machine, card: Card) -> Card:
+    """Write only the copy: the flash is gone or does not answer."""
+    if not card.disks:
+        forget(machine, card)
+        return card
+    # Newer than the label, should the flash come back.
+    card = replace(card, generation=card.generation + 1)
+    machine.replace(f"{render(card)}\n", path_of(card.name), 0o600)
+    return card
+
+
+def render(card: Card) -> str:
+    """A card as JSON, as :func:`parse` reads it."""
+    return f'{{"schema_version": {SCHEMA_VERSION},{_JSON.dump_json(card).decode()[1:]}'
+
+
+def pairs(machine: Machine) -> list[tuple[Card, Disk]]:
+    """Every accelerated disk with its card."""
+    return [(card, disk) for card in known_cards(machine) for disk in card.disks]
+
+
+def find(machine: Machine, disk_name: str | None) -> tuple[Card, Disk]:
+    """A disk and its card.
+
+    :param disk_name: None takes the only one there is.
+    :raises CardError: there is none of that name, or more than one to choose from; names them.
+    """
+    known = inventory(machine)
+    there = [(card, disk) for card in known.cards for disk in card.disks]
+    listed, troubles = ", ".join(disk.name for _, disk in there), _troubles(known)
+    if not there:
+        raise NotSetUpError(
+            f"disk {disk_name!r} is not accelerated: no disk is, on this machine ({machine.kind})"
+            if disk_name
+            else f"no disk is accelerated on this machine ({machine.kind}){troubles}",
+            Remedy("accelerate one", "tier create"),
+            field="disk",
+        )
+    if disk_name is None and len(there) > 1:
+        raise CardError(f"several disks are accelerated, name one of: {listed}", field="disk")
+    found = [pair for pair in there if disk_name in (None, pair[1].name)]
+    if not found:
+        raise NotSetUpError(
+            f"disk {disk_name!r} is not accelerated here; accelerated: {listed}{troubles}",
+            field="disk",
+        )
+    return found[0]
+
+
+def find_card(machine: Machine, name: str | None) -> Card:
+    """A card by its own name or by that of a disk on it.
+
+    :param name: None takes the only one there is.
+    :raises CardError: there is none of that name, or more than one to choose from; names them.
+    """
+    known = inventory(machine)
+    there = known.cards
+    listed, troubles = ", ".join(card.name for card in there), _troubles(known)
+    if not there:
+        raise NotSetUpError(
+            f"no cache device is set up on this machine ({machine.kind}){troubles}",
+            Remedy("set one up", "tier create"),
+            field="card",
+        )
+    if name is None and len(there) > 1:
+        raise CardError(f"there are several cards, name one of: {listed}", field="card")
+    found = [card for card in there if name in (None, card.name)] or [
+        card for card in there if name in {disk.name for disk in card.disks}
+    ]
+    if not found:
+        raise NotSetUpError(
+            f"{name!r} is neither a card nor a disk on one; cards: {listed}{troubles}",
+            field="card",
+        )
+    return found[0]
+
+
+KernelTier = DmCache | Bcache | Userspace
+"""The kinds that a card's disk may have. Beside the verbs of :class:`Tier` they are activated and
+deactivated, they report, and they follow an origin that has grown."""
+
+
+def tier_for(machine: Machine, card: Card, disk: Disk) -> KernelTier:
+    """The tier of a disk of a card."""
+    if disk.kind == "bcache":
+        return Bcache(machine, disk.spec, card.place(disk), disk.identity)
+    if disk.kind == "userspace":
+        return Userspace(machine, disk.spec, card.place(disk), disk.identity)
+    return DmCache(machine, disk.spec, card.place(disk))
+
+
+def _troubles(known: Inventory) -> str:
+    return "".join(f"; {problem}" for problem in known.problems)
+
+
+def parse(text: str) -> Card:
+    """A card out of its file's text.
+
+    :raises CardError: not a card, or of another version of hotset; names the field.
+    """
+    try:
+        fields = json.loads(text)
+        version = fields.pop("schema_version")
+    except (ValueError, AttributeError, KeyError):
+        raise CardError("not the description of a card") from None
+    if version == 1:
+        fields = _from_1(fields)
+    elif version != SCHEMA_VERSION:
+        raise CardError(f"schema_version is {version!r}: this hotset reads {SCHEMA_VERSION}")
+    try:
+        return _JSON.validate_python(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(step) for step in first["loc"])
+        raise CardError(f"{field}: {first['msg']}, not {first['input']!r}") from None
+
+
+def _from_1(fields: dict[str, Any]) -> dict[str, Any]:
+    """A card of before there were labels. Its ``clean`` is not taken over: whether somebody wrote
+    to the origin since was not kept."""
+    for number, disk in enumerate(fields.get("disks", ())):
+        disk.pop("clean", None)
+        disk["phase"] = "ready" if disk.pop("made", True) else "creating"
+        disk["record"] = number
+    return fields

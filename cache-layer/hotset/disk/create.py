@@ -1,0 +1,475 @@
+"""``hotset tier create``: a tier over an origin whose data stay where they are.
+
+Everything is looked at before anything is written; then the card's file comes first, so that what
+a killed creation left is known to the next one, which starts over.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Literal
+
+from hotset.block import devicemapper as flash
+from hotset.block import devices
+from hotset.block.devicemapper import RESERVED, UNIT
+from hotset.block.devices import Confirm, Device, DeviceRefusedError
+from hotset.core.errors import Remedy
+from hotset.core.machines.base import Machine
+from hotset.core.units import Bytes
+from hotset.tier.base import TierKind, TierSpec, WriteMode
+from hotset.tier.engine import tier as userspace
+
+from . import cache_device as cards
+from . import prerequisites, room, sizing
+from .boot import fstab, program, proof, startup, systemd_unit, udev
+from .cache_device import Card, CardError, Disk
+from .identity import origin as origins
+from .identity import reservation
+from .sizing import Choice, DatabaseKind
+
+Say = Callable[[str], None]
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
+_TAKEN = re.compile(r"volume(-.*)?|flat|.*-(meta|cache|backing)")
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRequest:
+    """What the user asks for; None leaves it to the kind of database (``volume``: to the card).
+
+    ``reserve``: keep other hosts from writing to the origin, where the storage can do that;
+    ``break_reservation``: also if another host holds that right now.
+    """
+
+    disk: str
+    flash: PurePosixPath
+    origin: PurePosixPath
+    kind: TierKind
+    database: DatabaseKind
+    cache: Bytes
+    volume: Bytes | None = None
+    mode: WriteMode | None = None
+    block: Bytes | None = None
+    reserve: bool = True
+    break_reservation: bool = False
+    policy: str | None = None
+
+
+def create(
+    machine: Machine, wanted: CreateRequest, yes: bool, say: Say, confirm: Confirm | None = None
+) -> Disk:
+    """Make the tier; returns its disk. Idempotent: one that stands as asked for is left alone.
+
+    :param yes: overwrite what lies on the flash, take devices without a name by id, and change
+        /etc/fstab where it would mount the origin.
+    :param say: told what was chosen and why.
+    :param confirm: asked before something is overwritten, with the device and what lies on it.
+    :raises DeviceRefusedError: a device is in use, not empty, or misnamed.
+    :raises CardError: the card has no room, or something else under that name.
+    """
+    cards.need_root(machine)
+    _check_name(wanted.disk)
+    origin, device = _inspect(machine, wanted)
+    card = _card_of(machine, device)
+    _check_kind(card, wanted)
+    there = _existing(machine, card, wanted)
+    if there is not None and card is not None:
+        _mount_if_active(machine, card, there, wanted, yes, say)
+        _say_nothing_changed(machine, card, there, say)
+        return there
+    if card is not None:
+        cards.require_ours(machine, card)
+        left = next((one for one in card.disks if one.name == wanted.disk), None)
+        if left is not None:
+            if _finished(machine, card, left, say):
+                left = replace(left, phase="ready")
+                return _mount_if_active(machine, card, left, wanted, yes, say)
+            card = _taken_back(machine, card, left)
+            # What was left is gone now.
+            origin, device = _inspect(machine, wanted)
+    _check_means(machine, wanted.kind, card, device, origin, yes, say)
+    chosen = _choose(wanted, card, device, origin)
+    _explain(chosen, origin, say)
+    entries = _entries(machine, wanted, yes, say)
+    new = card is None
+    card, disk = _allocated(machine, card, wanted, chosen, device, say)
+    # Reservations are of disks.
+    disk = replace(disk, reserve=wanted.reserve and not origin.is_file)
+    if new:
+        device = _agreed(machine, device, yes, say, confirm)
+    _reserve_room(machine, card, disk, device, yes, say)
+    with _reserved(machine, card, disk, wanted, say):
+        if new:
+            _empty(machine, device)
+        _make(machine, card, disk, say)
+    if entries:
+        startup.set_up(machine, *cards.find(machine, disk.name), say)
+    return disk
+
+
+def _entries(
+    machine: Machine, wanted: CreateRequest, yes: bool, say: Say
+) -> tuple[fstab.Entry, ...]:
+    return startup.check(machine, wanted.disk, wanted.kind, wanted.origin, yes, say)
+
+
+def _inspect(machine: Machine, wanted: CreateRequest) -> tuple[Device, Device]:
+    """The origin and the flash device.
+
+    :raises DeviceRefusedError: they are one.
+    """
+    origin, flash = (devices.inspect(machine, one) for one in (wanted.origin, wanted.flash))
+    if origin.node == flash.node:
+        raise DeviceRefusedError(
+            f"flash and origin are the same device: {origin.node}", field="flash"
+        )
+    return origin, flash
+
+
+def _say_nothing_changed(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
+    if cards.tier_for(machine, card, disk).is_active():
+        say(f"{disk.device} is active as requested: nothing changed")
+    else:
+        say(
+            f"disk {disk.name} is set up as requested, but not active: activate it; nothing changed"
+        )
+
+
+def _mount_if_active(
+    machine: Machine, card: Card, disk: Disk, wanted: CreateRequest, yes: bool, say: Say
+) -> Disk:
+    """The last step of a creation, which may have been cut short before it: /etc/fstab would still
+    mount the origin."""
+    if cards.tier_for(machine, card, disk).is_active() and _entries(machine, wanted, yes, say):
+        startup.set_up(machine, card, disk, say)
+    return disk
+
+
+def _check_kind(card: Card | None, wanted: CreateRequest) -> None:
+    """:raises CardError: the card has tiers that are made by other means."""
+    if card is None or (wanted.kind == "userspace") == (card.devices == "loop"):
+        return
+    others = "caches in user space" if card.devices == "loop" else "caches of the kernel's"
+    raise CardError(
+        f"{card.flash} (card {card.name}) has {others}, and a flash device has either those or the"
+        " others: use the same kind, or another flash device",
+        field="kind",
+    )
+
+
+def _explain(chosen: Choice, origin: Device, say: Say) -> None:
+    for reason in chosen.reasons:
+        say(reason)
+    if chosen.spec.cache > origin.size:
+        say(
+            f"the cache ({chosen.spec.cache}) is larger than {origin.path} ({origin.size}): what is"
+            " more stays empty"
+        )
+    if "LVM2_member" in origin.signatures:
+        say(
+            f"{origin.path} is a physical volume: udev no longer hands it to LVM, but LVM's own"
+            f' commands look at every disk. Put `global_filter = [ "r|^{origin.path}$|" ]` into'
+            " /etc/lvm/lvm.conf: `vgchange -a y` would use old data while the tier is down"
+        )
+
+
+def _check_means(
+    machine: Machine,
+    kind: TierKind,
+    card: Card | None,
+    device: Device,
+    origin: Device,
+    yes: bool,
+    say: Say,
+) -> None:
+    """:raises RequestError: the devices do not fit the kind, or each other, or may not be used.
+    :raises PrerequisiteMissingError: the machine cannot have a tier of that kind.
+    """
+    _check_files(kind, origin, device)
+    prerequisites.require(machine, kind)
+    _check_devices(machine, card, device, origin, yes)
+    room.check(machine, kind, device, origin, yes, say)
+
+
+def _reserve_room(
+    machine: Machine, card: Card, disk: Disk, device: Device, yes: bool, say: Say
+) -> None:
+    """Have the room of all that the disk writes on the flash."""
+    parts = (flash.Part(Bytes(0), RESERVED), *card.volume, *disk.metadata, *disk.cache)
+    room.reserve(machine, device.node, parts, yes, say)
+
+
+def _check_files(kind: TierKind, origin: Device, device: Device) -> None:
+    """:raises DeviceRefusedError: a file in the place of a device, and the kernel wants one."""
+    for field, one in (("origin", origin), ("flash", device)):
+        if one.is_file and kind != "userspace":
+            raise DeviceRefusedError(
+                f"{one.path} is a file, and {kind} works on block devices: show it as one (losetup"
+                " --find --show FILE)",
+                Remedy("cache a file in user space", parameters={"kind": "userspace"}),
+                field=field,
+            )
+
+
+def _check_devices(
+    machine: Machine, card: Card | None, device: Device, origin: Device, yes: bool
+) -> None:
+    """:raises DeviceRefusedError: one of them may not be used."""
+    devices.check(origin, "origin", yes)
+    if card is not None:
+        if not devices.ours(device):
+            raise DeviceRefusedError(
+                f"{device.path} is in use: {'; '.join(device.uses)}", field="flash"
+            )
+        return
+    found = cards.labelled(machine, device.node)
+    if found is not None:
+        disks = ", ".join(one.name for one in found.disks) or "none"
+        raise DeviceRefusedError(
+            f"{device.path} has a label of hotset's: card {found.name} of {found.host_name},"
+            f" disks: {disks}; it may hold writes that their origins lack",
+            Remedy("make it known here", "tier import", {"flash": str(device.path)}),
+            Remedy("use it anew after that", "tier destroy"),
+            field="flash",
+        )
+    devices.check(device, "flash", yes)
+
+
+@contextmanager
+def _reserved(
+    machine: Machine, card: Card, disk: Disk, wanted: CreateRequest, say: Say
+) -> Iterator[None]:
+    """The origin is this machine's alone, unless what is done meanwhile makes no tier."""
+    if disk.reserve:
+        say(reservation.describe(machine, disk.origin, by_force=wanted.break_reservation))
+    try:
+        yield
+    except BaseException as error:
+        try:
+            if not cards.tier_for(machine, card, disk).is_active():
+                reservation.give_back(machine, disk.origin)
+        except Exception as other:
+            error.add_note(f"{disk.origin} is still reserved: {other}")
+        raise
+
+
+def _make(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
+    udev.prepare(machine, disk)
+    had_volume = cards.volume_is_active(machine, card)
+    card = cards.save(machine, card.with_disk(replace(disk, phase="creating")))
+    systemd_unit.count_starts(machine)
+    program.mark(machine, card, disk, "active")
+    tier = cards.tier_for(machine, card, disk)
+    try:
+        tier.prepare()
+        tier.create()
+    except BaseException as error:
+        try:
+            _taken_back(machine, card, disk, had_volume)
+        except Exception as other:
+            error.add_note(f"clean-up failed as well: {other}; the next create starts over")
+        raise
+    _ready(machine, card, disk)
+    say(
+        f"{disk.device} is active, with the origin's data unchanged: from now on use it instead of"
+        f" {disk.origin}"
+    )
+
+
+def _ready(machine: Machine, card: Card, disk: Disk) -> None:
+    """On record as ready last: cut short before, the next creation ends it."""
+    udev.hide_origin(machine, disk)
+    cards.save(machine, replace(card.with_disk(replace(disk, phase="ready")), new=False))
+
+
+def _finished(machine: Machine, card: Card, left: Disk, say: Say) -> bool:
+    """Whether a creation that was cut short had come so far that the device may be in use."""
+    if left.phase != "creating":
+        raise CardError(
+            f"the detach of disk {left.name} was cut short",
+            Remedy("end it", "tier detach", {"disk": left.name}),
+            field="disk",
+        )
+    if not cards.tier_for(machine, card, left).is_active():
+        return False
+    _ready(machine, card, left)
+    say(f"{left.device} is active: its creation had been cut short at the very end")
+    return True
+
+
+def _taken_back(machine: Machine, card: Card, disk: Disk, had_volume: bool = True) -> Card | None:
+    """The card as it was before the creation of a disk that failed or was cut short; None if it was
+    made for that disk, and so is no more.
+
+    :param had_volume: the volume's device was there before; of a creation that was killed nobody
+        knows, and it does no harm.
+    """
+    tier = cards.tier_for(machine, card, disk)
+    tier.discard()
+    if isinstance(tier, userspace.Userspace):
+        tier.uninstall()
+    card = card.without(disk.name)
+    if card.new or not (had_volume or devices.mounts(machine, card.volume_slice.path)):
+        cards.remove_volume(machine, card)
+    if card.new:
+        card = replace(card, volume=())
+    card = cards.save(machine, card)
+    udev.forget(machine, cards.inventory(machine))
+    return card if card.disks or card.volume else None
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name) or _TAKEN.fullmatch(name):
+        raise CardError(
+            f"{name!r} is not a disk name: up to 32 lower-case letters, digits and dashes, not"
+            " `volume` and not ending in -meta, -cache or -backing",
+            field="disk",
+        )
+
+
+def _card_of(machine: Machine, device: Device) -> Card | None:
+    """The card that this flash device is, if it is one."""
+    for card in cards.known_cards(machine):
+        node = machine.run(["readlink", "-f", str(card.flash)], check=False).stdout.strip()
+        if card.flash == device.path or PurePosixPath(node) == device.node:
+            return card
+    found = cards.labelled(machine, device.node) if device.readable else None
+    if found is None or not cards.is_ours(machine, found):
+        return None
+    # Of a first creation that was cut short before its copy in /etc was written.
+    is_cut_short = all(disk.phase == "creating" for disk in found.disks)
+    return replace(found, flash=device.path) if is_cut_short else None
+
+
+def _existing(machine: Machine, card: Card | None, wanted: CreateRequest) -> Disk | None:
+    """The disk of that name, if it is what is asked for.
+
+    :raises CardError: another disk has the name or the origin.
+    """
+    for other in cards.known_cards(machine):
+        for disk in other.disks:
+            if disk.name == wanted.disk and disk.phase == "ready":
+                cache = wanted.cache.align_up(UNIT)
+                same = (disk.kind, disk.database, disk.spec.cache) == (
+                    wanted.kind,
+                    wanted.database,
+                    cache,
+                ) and origins.same(machine, disk.origin, wanted.origin)
+                if same and card == other and disk.spec.mode == (wanted.mode or disk.spec.mode):
+                    return disk
+                raise CardError(
+                    f"there is a disk {disk.name} already ({disk.kind} over {disk.origin} on"
+                    f" {other.flash}), set up otherwise: take another name",
+                    Remedy("remove that one", "tier detach", {"disk": disk.name}),
+                    field="disk",
+                )
+            if disk.name != wanted.disk and origins.same(machine, wanted.origin, disk.origin):
+                raise CardError(
+                    f"{wanted.origin} is accelerated already, as disk {disk.name} over"
+                    f" {disk.origin}",
+                    field="origin",
+                )
+    return None
+
+
+def _choose(wanted: CreateRequest, card: Card | None, device: Device, origin: Device) -> Choice:
+    size = card.size if card else device.size
+    volume = flash.total(card.volume) if card else (wanted.volume or Bytes(0)).align_up(UNIT)
+    if card and wanted.volume is not None and wanted.volume.align_up(UNIT) != volume:
+        raise CardError(
+            f"a volume of {wanted.volume} is not possible: the card has one of {volume}, for all"
+            " its disks; leave it out",
+            field="volume",
+        )
+    cache = wanted.cache.align_up(UNIT)
+    chosen = sizing.choose(
+        wanted.kind,
+        wanted.database,
+        cache,
+        volume,
+        # Of one that is too small, what the next larger one would need is told.
+        max(size, Bytes(cache + volume)),
+        wanted.mode,
+        wanted.block,
+        wanted.policy,
+    )
+    if origin.size < chosen.spec.block:
+        raise DeviceRefusedError(
+            f"{origin.path} ({origin.size}) is smaller than one block of {chosen.spec.block}",
+            field="origin",
+        )
+    return chosen
+
+
+def _allocated(
+    machine: Machine,
+    card: Card | None,
+    wanted: CreateRequest,
+    chosen: Choice,
+    device: Device,
+    say: Say,
+) -> tuple[Card, Disk]:
+    """The card with the volume, and the disk with its parts of the flash; nothing is written."""
+    spec = chosen.spec
+    if spec.mode == "writeback":
+        through = Remedy("hold no writes back", parameters={"mode": "writethrough"})
+        proof.require(machine, wanted.origin, "write-back", "origin", say, through)
+    if card is None:
+        name = cards.new_name(machine)
+        made_by: Literal["mapper", "loop"] = "loop" if wanted.kind == "userspace" else "mapper"
+        card = Card(name, device.path, device.size, (), devices=made_by, new=True)
+        _check_room(card, spec)
+        card = replace(card, volume=cards.take(card.free(), spec.volume, "a volume", "volume"))
+    metadata = cards.take(card.free(), spec.metadata, "metadata", "cache")
+    disk = Disk(
+        wanted.disk,
+        wanted.kind,
+        wanted.database,
+        wanted.origin,
+        spec,
+        metadata,
+        (),
+        str(uuid.uuid4()),
+        record=card.free_record(),
+        origin_id=origins.identify(machine, wanted.origin),
+    )
+    return card, replace(
+        disk, cache=cards.take(card.with_disk(disk).free(), spec.cache, "a cache", "cache")
+    )
+
+
+def _check_room(card: Card, spec: TierSpec) -> None:
+    """:raises CardError: a flash that is nobody's yet is too small; names what would do."""
+    rest, size = RESERVED + spec.metadata + spec.volume, card.size.align_down(UNIT)
+    if rest + spec.cache <= size:
+        return
+    volume = f", {spec.volume} of volume" if spec.volume else ""
+    left = Bytes(max(0, size - rest))
+    remedy = f"make the cache at most {left}, or name" if left else "name"
+    raise CardError(
+        f"a cache of {spec.cache} does not fit {card.flash} ({card.size}): with {spec.metadata} of"
+        f" metadata{volume} and hotset's label it needs {Bytes(rest + spec.cache)}; {remedy} a"
+        " larger flash device",
+        field="cache" if left else "flash",
+    )
+
+
+def _agreed(
+    machine: Machine, device: Device, yes: bool, say: Say, confirm: Confirm | None
+) -> Device:
+    """A flash device that becomes a card, as it is now; that what is on it goes was agreed to."""
+    # Looked at again: time has passed since.
+    now = devices.inspect(machine, device.path)
+    devices.check(now, "flash", yes)
+    devices.overwrite(now, say, confirm)
+    return now
+
+
+def _empty(machine: Machine, device: Device) -> None:
+    # Without --force: it claims the device (O_EXCL), so whoever took it meanwhile keeps it.
+    machine.run(["wipefs", "--all", str(device.node)])
+    flash.wipe(machine, device.path, [flash.Part(Bytes(0), UNIT)])

@@ -1,0 +1,714 @@
+"""The life of a tier that stands: activated, flushed, taken down, detached, destroyed.
+
+Every verb takes the disk from its card, asks the kernel how things are, says what it does, and can
+be repeated after it was cut short. What can be cut short in between is in the card's label
+(``phase``) and in the disk's record (:mod:`.state`), written before the step that it announces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from hotset.block import devicemapper, devices, label
+from hotset.core.errors import Remedy, RequestError
+from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
+from hotset.core.units import Blocks
+from hotset.hitratio import tracepoints
+from hotset.tier import pins
+from hotset.tier.base import MetadataDamagedError, Report, TierFailedError
+from hotset.tier.engine.tier import Userspace
+
+from . import abandoned, state
+from . import cache_device as cards
+from .boot import fstab, program, startup, systemd_unit, udev
+from .boot.program import Verdict
+from .cache_device import Card, CardError, Disk, KernelTier
+from .identity import origin, owner, reservation
+from .state import Word
+
+Say = Callable[[str], None]
+OnFlush = Callable[[Blocks], None]
+
+
+class TierRefusedError(RequestError):
+    """The verb would lose or hide data; the message says which and what to do."""
+
+
+class OriginChangedError(TierRefusedError):
+    """Somebody wrote to the origin while its tier was down and held writes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskState:
+    """A disk as it is now. ``flash_answers``: whether the flash device can be read."""
+
+    card: Card
+    disk: Disk
+    report: Report
+    flash_answers: bool
+
+
+def inspect(machine: Machine, card: Card, disk: Disk) -> DiskState:
+    """How a disk is now, with what its state means for the data; never raises for a bad tier."""
+    answers = devices.answers(machine, card.flash)
+    report = cards.tier_for(machine, card, disk).report()
+    notes = list(report.notes)
+    state_ = report.state
+    if not answers:
+        state_ = "failed"
+        notes.append(
+            f"the flash {card.flash} is gone or does not answer: detach the disk as one whose flash"
+            " is dead, which gives the origin back"
+        )
+    if disk.phase != "ready":
+        state_ = "failed"
+        notes.append(_unfinished(disk))
+    elif report.state in ("inactive", "restarting") and may_be_dirty(
+        disk, left_of(machine, card, disk, answers)
+    ):
+        notes.append(
+            f"{disk.origin} alone may hold OLD data (writes are held back on the flash): do not"
+            " mount it, activate the disk first"
+        )
+    type_ = devices.type_of(machine, disk.origin)
+    past = _past_the_cache(machine, disk) if type_ == "file" else None
+    if past:
+        state_ = "failed"
+        notes.append(past)
+    if type_ is None:
+        state_ = "failed" if state_ == "inactive" else state_
+        notes.append(
+            f"the origin {disk.origin} is not there: connect it (iSCSI: log in); if it is gone for"
+            f" good, `hotset tier detach {disk.name}` gives the disk up"
+        )
+    if answers and not cards.is_ours(machine, card):
+        state_ = "failed"
+        whose = cards.owner_in_words(machine, card)
+        notes.append(f"the flash belongs to {whose}: import it to take over")
+    return DiskState(card, disk, replace(report, state=state_, notes=tuple(notes)), answers)
+
+
+def _past_the_cache(machine: Machine, disk: Disk) -> str | None:
+    """Who uses an origin that is a file beside its tier, in words. A device would be claimed;
+    nothing claims a file."""
+    uses = devices.uses_of_file(machine, disk.origin)
+    if not uses:
+        return None
+    return (
+        f"{disk.origin} is used past its cache: {'; '.join(uses)}. What is read there may be old,"
+        " and what is written there destroys data: unmount it and run `losetup --detach` on it"
+    )
+
+
+def _unfinished(disk: Disk) -> str:
+    if disk.phase == "creating":
+        return "its creation was cut short: create it again, which starts over"
+    return "its detach was cut short: detach it again, which ends it"
+
+
+def left_of(machine: Machine, card: Card, disk: Disk, answers: bool = True) -> Word | None:
+    """How an inactive disk was left; None if nobody knows."""
+    if not answers:
+        return None
+    try:
+        return state.read(machine, card, disk)
+    except (CommandError, CommandTimeoutError):
+        return None
+
+
+def may_be_dirty(disk: Disk, left: Word | None) -> bool:
+    """Whether an inactive disk's origin may lack writes."""
+    return disk.spec.mode == "writeback" and (left != "clean")
+
+
+def activate(
+    machine: Machine,
+    card: Card,
+    disk: Disk,
+    say: Say,
+    *,
+    break_reservation: bool = False,
+    flash_counts: bool = False,
+) -> None:
+    """Make the devices of a disk again, after a reboot; what was cut short is put right.
+
+    :param break_reservation: take the origin from another host that holds a reservation on it.
+    :param flash_counts: what the flash holds counts, whatever was written to the origin meanwhile
+        (:func:`keep_flash`).
+    :raises OriginReservedError: another host does.
+    :raises MetadataDamagedError: names what is wrong and the way out.
+    :raises OriginChangedError: somebody wrote to the origin, and the flash holds writes too.
+    :raises DeviceRefusedError: the origin's name leads to another disk.
+    """
+    if disk.phase != "ready":
+        raise CardError(f"disk {disk.name}: {_unfinished(disk)}", field="disk")
+    cards.require_ours(machine, card)
+    tier = cards.tier_for(machine, card, disk)
+    udev.prepare(machine, disk)
+    if is_up(tier):
+        mended = tier.settle()
+        _claim(machine, card, disk, say, break_reservation)
+        # As this version of hotset keeps it.
+        program.mark(machine, card, disk, "active")
+        say(f"{disk.device} is active{f'; {mended}' if mended else ': nothing changed'}")
+        return
+    was_restarting = tier.report().state == "restarting"
+    if was_restarting or tier.is_active():
+        # Else two engines would write to one flash; what is left of one that ended is in the way.
+        tier.discard()
+    card, disk = _with_origin(machine, card, disk)
+    past = _past_the_cache(machine, disk)
+    if past:
+        raise TierRefusedError(past, field="disk")
+    # First: nobody writes to it any more once it is looked at.
+    with claimed(machine, card, disk, say, break_reservation):
+        # Both put down what the origin looks like now, which another host may be changing until it
+        # is refused: its writes would be taken for those of before.
+        if flash_counts:
+            keep_flash(machine, card, disk)
+        elif was_restarting:
+            # It was about to be started without a question.
+            program.mark(machine, card, disk, "active")
+        _bring_up(machine, card, disk, tier, say, sure=flash_counts or was_restarting)
+    say(f"{disk.device} is active")
+
+
+@contextmanager
+def claimed(machine: Machine, card: Card, disk: Disk, say: Say, by_force: bool) -> Iterator[None]:
+    """The origin is the tier's alone; what was reserved for a tier that does not come up is given
+    back. Not what was reserved before: since a crash, that keeps others from writing to an origin
+    whose flash holds writes."""
+    was_held = disk.reserve and reservation.is_held(machine, disk.origin)
+    try:
+        _claim(machine, card, disk, say, by_force)
+        yield
+    except BaseException as error:
+        try:
+            if not was_held and not cards.tier_for(machine, card, disk).is_active():
+                reservation.give_back(machine, disk.origin)
+        except Exception as other:
+            error.add_note(f"{disk.origin} is still reserved: {other}")
+        raise
+
+
+@contextmanager
+def removed_unless_up(tier: KernelTier) -> Iterator[None]:
+    """What was made for a tier, or to look into it, does not stay where it does not come up,
+    whatever the reason: it would hold the flash."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            if isinstance(error, MetadataDamagedError) or not tier.is_active():
+                tier.discard()
+        except Exception as other:
+            error.add_note(f"what was made for the tier is still there: {other}")
+        raise
+
+
+def _bring_up(
+    machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say, *, sure: bool
+) -> None:
+    """:param sure: that the flash counts was put down just before this: where the kernel counts no
+    writes, nothing shows that nobody wrote since.
+    """
+    kept = label.read_record(machine, card.flash, disk.record)
+    try:
+        with removed_unless_up(tier):
+            verdict = program.decide(machine, card, disk)
+            if verdict is None:
+                what = f"whether {disk.origin} was written to while the tier was down"
+                say(program.unchecked(what))
+            counts = sure and verdict is not None and verdict.reason == "conflict"
+            why_empty = verdict and not counts and _why_empty(card, disk, tier, verdict)
+            if why_empty:
+                words = tier.empty()
+                say(f"the cache begins empty: {why_empty}")
+                say(words)
+            tier.activate(lambda: program.mark(machine, card, disk, "active"))
+    except MetadataDamagedError as error:
+        if kept is not None:
+            # It was never active: what is known of it still holds. (bcache may refuse what it was
+            # given after that was written.)
+            label.write_record(machine, card.flash, disk.record, kept)
+        old = may_be_dirty(disk, state.parse(disk, kept))
+        stale = f"; {disk.origin} alone may hold OLD data, do not mount it" * old
+        raise MetadataDamagedError(
+            f"{error}{stale}",
+            Remedy("try to mend it", "tier repair", {"disk": disk.name}),
+        ) from None
+
+
+def _claim(machine: Machine, card: Card, disk: Disk, say: Say, by_force: bool) -> None:
+    """Have the origin for the tier alone, as far as others and the next boot go. A creation or a
+    change that was cut short may have told the machine more or less than the card says; one that
+    came with its flash knows nothing of it."""
+    # First what knows the key: a path that comes later, and the next boot if this one ends here.
+    udev.hide_origin(machine, disk)
+    systemd_unit.count_starts(machine)
+    systemd_unit.renew(machine, card, disk)
+    if disk.reserve:
+        say(reservation.describe(machine, disk.origin, by_force=by_force))
+    startup.warn(machine, disk, say)
+
+
+def _with_origin(machine: Machine, card: Card, disk: Disk) -> tuple[Card, Disk]:
+    """The disk, its origin seen to be the very one; of before there were labels, with a label."""
+    if disk.origin_id is not None:
+        origin.require_same(machine, disk.name, disk.origin, disk.origin_id)
+        if card.hardware != owner.hardware_id(machine):
+            card = cards.save(machine, card)
+        return card, disk
+    disk = replace(disk, origin_id=origin.identify(machine, disk.origin))
+    return cards.save(machine, card.with_disk(disk)), disk
+
+
+def _why_empty(card: Card, disk: Disk, tier: KernelTier, verdict: Verdict) -> str | None:
+    """Why what is cached must not be used, in words; None if it may.
+
+    :raises OriginChangedError: it must not, but may hold writes that the origin lacks.
+    :raises TierRefusedError: the disk must stay down for another reason.
+    """
+    if verdict.action == "start":
+        return None
+    _require_that_disk(disk, verdict)
+    # The program does not read a cache's metadata, which may prove that nothing in it is dirty.
+    if verdict.action == "empty" or not tier.may_be_dirty():
+        return f"{disk.origin}: {verdict.why}. Nothing is lost: the flash alone holds no write"
+    name = {"disk": disk.name}
+    raise OriginChangedError(
+        f"{disk.origin}: {verdict.why}; and the flash {card.flash} may hold writes that it lacks."
+        " Both cannot be kept, and nothing was changed",
+        Remedy(
+            "keep the origin as it is, and lose the writes that are on the flash alone",
+            "tier detach",
+            {"disk": disk.name, "flash_is_dead": True, "yes": True},
+        ),
+        Remedy(
+            "keep what the flash holds, which overwrites what was written to the origin meanwhile"
+            " (right if nobody mounted it or wrote to it)",
+            "tier activate",
+            {"disk": disk.name, "keep_flash": True},
+        ),
+        Remedy("mend the flash's metadata, if that finds them damaged", "tier repair", name),
+    )
+
+
+def _require_that_disk(disk: Disk, verdict: Verdict | None) -> None:
+    """:raises TierRefusedError: the origin's name leads to another disk, or it is unfinished."""
+    if verdict and verdict.reason in ("unfinished", "identity"):
+        raise TierRefusedError(f"disk {disk.name}: {disk.origin} {verdict.why}", field="disk")
+
+
+def keep_flash(machine: Machine, card: Card, disk: Disk) -> None:
+    """From now on the flash of a disk that is down counts, whatever was written to the origin
+    meanwhile. Nobody else may write to it any more by then.
+
+    :raises CardError: its creation or its end was cut short.
+    :raises DeviceRefusedError: the origin's name leads to another disk by its numbers.
+    :raises TierRefusedError: it does by what lies on it. That is on record, and so is what is seen
+        now once the flash counts: nothing would tell the disks apart any more.
+    """
+    cards.require_ours(machine, card)
+    if disk.phase != "ready":
+        raise CardError(f"disk {disk.name}: {_unfinished(disk)}", field="disk")
+    if cards.tier_for(machine, card, disk).is_active():
+        return
+    if disk.origin_id is not None:
+        origin.require_same(machine, disk.name, disk.origin, disk.origin_id)
+    _require_that_disk(disk, program.decide(machine, card, disk))
+    program.mark(machine, card, disk, "active")
+
+
+def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
+    """Remove the devices; what is cached stays, what is dirty too."""
+    cards.require_ours(machine, card)
+    tier = cards.tier_for(machine, card, disk)
+    if not is_up(tier):
+        if tier.is_active():
+            _unused(machine, disk)
+        _stay_down(machine, card, disk, tier, say)
+        return
+    _unused(machine, disk)
+    clean = _taken_down(machine, card, disk, tier)
+    reservation.give_back(machine, disk.origin)
+    say(f"{disk.device} is down; its cache stays as it is on the flash")
+    if not clean:
+        say(f"{disk.origin} alone may hold OLD data now: do not mount it")
+
+
+def _stay_down(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say) -> None:
+    """An engine that ended is not started again; nothing changes for a disk that was down."""
+    was = "ended" if tier.is_active() else tier.report().state
+    tier.discard()
+    given_back = reservation.give_back(machine, disk.origin)
+    if was not in ("restarting", "ended"):
+        rest = f"{disk.origin} was still reserved, and is no longer" if given_back else ""
+        say(f"{disk.device} is not active: {rest or 'nothing changed'}")
+        return
+    if was == "restarting":
+        # Nobody has it since its engine ended, seconds ago.
+        program.mark(machine, card, disk, "dirty")
+    say(f"{disk.device} is down: its cache engine had ended, and is not started again")
+    if may_be_dirty(disk, left_of(machine, card, disk)):
+        say(f"{disk.origin} alone may hold OLD data now: do not mount it")
+
+
+def _taken_down(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> bool:
+    """Take an active tier down, and keep how it was left and what its origin looks like; returns
+    whether all that was written is on the origin, for good."""
+    if isinstance(tier, Userspace):
+        # An engine says what is dirty as long as it runs.
+        tier.hold()
+    program.stop(machine, card, disk)
+    try:
+        clean = not tier.may_be_dirty()
+    except TierFailedError:
+        clean = False
+    finally:
+        tier.discard()
+    try:
+        tier.make_durable()
+    except (CommandError, CommandTimeoutError):
+        # It is gone, or fails: nobody knows what it has.
+        clean = False
+    program.mark(machine, card, disk, "clean" if clean else "dirty")
+    return clean
+
+
+@dataclass(frozen=True, slots=True)
+class FillRecords:
+    """How a tier is left while an off-line fill has it down (:mod:`hotset.warmup.offline`)."""
+
+    machine: Machine
+    card: Card
+    disk: Disk
+
+    def down(self) -> None:
+        program.mark(self.machine, self.card, self.disk, "clean")
+
+    def up(self) -> None:
+        program.mark(self.machine, self.card, self.disk, "active")
+
+
+def flush(
+    machine: Machine, card: Card, disk: Disk, progress: OnFlush, say: Say = lambda _: None
+) -> int:
+    """Write everything back and go on as before; returns how many blocks were dirty.
+
+    :raises FlushStalledError: nothing more is written back; says why and what helps.
+    """
+    tier = active(machine, card, disk)
+    return tier.flush(progress, warn=say)
+
+
+def detach(
+    machine: Machine, card: Card, disk: Disk, dead: bool, yes: bool, progress: OnFlush, say: Say
+) -> Card:
+    """Give the origin back as a plain disk; returns the card as it is then.
+
+    :param dead: the flash is gone or fails: nothing is written back, the loss is said.
+    :param yes: with ``dead``, also if the flash does answer; without, also if the origin is gone,
+        and with it what was to be written back.
+    :raises TierRefusedError: it is in use, or the flash is not as ``dead`` says, or the origin is
+        gone.
+    """
+    _unused(machine, disk)
+    answers = devices.answers(machine, card.flash)
+    if not dead and not answers:
+        raise TierRefusedError(
+            f"{card.flash} is gone or does not answer, so nothing can be written back",
+            Remedy("detach without writing back", parameters={"flash_is_dead": True}),
+        )
+    if dead:
+        return _detach_dead(machine, card, disk, answers, yes, say)
+    cards.require_ours(machine, card)
+    tier = cards.tier_for(machine, card, disk)
+    card, disk = _as_ready_if_used(machine, card, disk, tier)
+    is_gone = _is_gone(machine, disk)
+    if disk.phase == "ready":
+        if is_gone:
+            _give_up_with_origin(tier, disk, left_of(machine, card, disk), yes, say)
+        else:
+            _write_back(machine, card, disk, tier, progress, say)
+            tier.make_durable()
+        # From here on nothing of the flash is needed, whenever this is cut short.
+        disk = replace(disk, phase="detaching")
+        card = cards.save(machine, card.with_disk(disk))
+    tier.discard()
+    _forget_counting(machine, tier, disk)
+    # So that no old superblock is found there by what comes next.
+    devicemapper.wipe(machine, card.flash, disk.metadata)
+    devicemapper.wipe(machine, card.flash, disk.cache)
+    _forget(machine, card, disk, say)
+    reservation.give_back(machine, disk.origin)
+    card = cards.save(machine, card.without(disk.name))
+    _forget_machine(machine)
+    say(_farewell(disk, is_gone))
+    return card
+
+
+def _as_ready_if_used(
+    machine: Machine, card: Card, disk: Disk, tier: KernelTier
+) -> tuple[Card, Disk]:
+    """A disk whose detach or creation was cut short, but that came up again: it is like any other
+    since, with writes that are on its flash alone."""
+    if disk.phase == "ready":
+        return card, disk
+    # Made again by a boot of an earlier hotset's script, which may have taken it down since, too.
+    was_used = disk.phase == "detaching" and may_be_dirty(disk, left_of(machine, card, disk))
+    if not (tier.is_active() or was_used):
+        return card, disk
+    disk = replace(disk, phase="ready")
+    return cards.save(machine, card.with_disk(disk)), disk
+
+
+def _is_gone(machine: Machine, disk: Disk) -> bool:
+    """Whether the origin is not there, or a device that does not answer."""
+    type_ = devices.type_of(machine, disk.origin)
+    return type_ is None or (type_ == "device" and not devices.answers(machine, disk.origin))
+
+
+def _farewell(disk: Disk, is_gone: bool) -> str:
+    if is_gone:
+        return f"disk {disk.name} is given up; its origin, {disk.origin}, is not there"
+    return f"{disk.origin} is a plain disk again: mount it instead of {disk.device}"
+
+
+def _give_up_with_origin(
+    tier: KernelTier, disk: Disk, left: Word | None, yes: bool, say: Say
+) -> None:
+    """Say what is lost with an origin that is gone.
+
+    :raises TierRefusedError: something is, and ``yes`` is not.
+    """
+    lost = _only_on_flash(tier, disk, left)
+    if lost is None:
+        say(f"{disk.origin} is not there. The flash holds nothing that it lacks")
+    elif yes:
+        say(f"LOST: {lost} that were only on the flash, since {disk.origin} is not there")
+    else:
+        raise TierRefusedError(
+            f"{disk.origin} is not there or does not answer, so {lost} that are only on the flash"
+            " cannot be written back to it: connect it (iSCSI: log in), then detach again",
+            Remedy("lose them, if it is gone for good", parameters={"yes": True}),
+            field="disk",
+        )
+
+
+def _detach_dead(
+    machine: Machine, card: Card, disk: Disk, answers: bool, yes: bool, say: Say
+) -> Card:
+    tier = cards.tier_for(machine, card, disk)
+    if answers:
+        cards.require_ours(machine, card)
+    left = left_of(machine, card, disk, answers)
+    _drop(tier, disk, left, answers and not yes, say)
+    # First of all: whenever this flash is seen again, its writes are older than the origin's.
+    abandoned.add(machine, card, disk)
+    _forget(machine, card, disk, say, waits=False)
+    reservation.give_back(machine, disk.origin)
+    card = card.without(disk.name)
+    stuck = None
+    try:
+        tier.discard()
+        _forget_counting(machine, tier, disk)
+        if answers:
+            devicemapper.wipe(machine, card.flash, disk.metadata)
+            devicemapper.wipe(machine, card.flash, disk.cache)
+            card = cards.save(machine, card)
+    except (CommandError, CommandTimeoutError, TierFailedError) as error:
+        stuck = error
+    if stuck or not answers:
+        card = cards.save_without_flash(machine, card)
+    if stuck is None:
+        _forget_machine(machine)
+        say(_farewell(disk, _is_gone(machine, disk)))
+        return card
+    raise TierRefusedError(
+        f"disk {disk.name} is given up, and no boot makes it again; but the kernel still waits for"
+        f" the flash and does not let go of {disk.origin} ({stuck}). Restart the machine:"
+        f" {disk.origin} is a plain disk then"
+    )
+
+
+def _forget_machine(machine: Machine) -> None:
+    """What none of the machine's disks needs any more."""
+    known = cards.inventory(machine)
+    udev.forget(machine, known)
+    systemd_unit.forget_starts(machine, known)
+
+
+def _forget_counting(machine: Machine, tier: KernelTier, disk: Disk) -> None:
+    """What works for a disk beside its tier."""
+    if isinstance(tier, Userspace):
+        tier.uninstall()
+    else:
+        tracepoints.end(machine, disk.name)
+
+
+def _forget(machine: Machine, card: Card, disk: Disk, say: Say, *, waits: bool = True) -> None:
+    """What the machine was told of a disk that is no more.
+
+    :param waits: for the unit's stop: not where the flash may hang, or the tier is still active,
+        since that would wait for the lock of whoever is here.
+    """
+    pins.forget(machine, disk.name)
+    systemd_unit.remove(machine, card, disk, waits)
+    udev.show_origin(machine, disk)
+    try:
+        for line in fstab.restore(machine, disk):
+            say(f"{fstab.PATH}: {line}")
+    except CommandError as error:
+        # Whoever made it read-only can do that; the disk is not held back for it.
+        say(
+            f"{fstab.PATH} cannot be changed ({error}): put the lines after `# hotset {disk.name}:`"
+            f" in the place of those that mount {disk.device}"
+        )
+    if [one.name for one in card.disks] == [disk.name]:
+        volume = card.volume_slice.path
+        for folder in fstab.folders(machine, volume):
+            say(
+                f"/etc/fstab mounts {volume} on {folder}, and no disk is left whose unit makes it"
+                " at boot: remove that line, or the next boot waits for it, and without `nofail`"
+                " ends in emergency mode"
+            )
+    # Always: a removal before this one may have been cut short just before it.
+    systemd_unit.reload(machine)
+
+
+def _write_back(
+    machine: Machine, card: Card, disk: Disk, tier: KernelTier, progress: OnFlush, say: Say
+) -> None:
+    """Write everything back and take the tier down; see that nothing was left."""
+    if not is_up(tier):
+        if not may_be_dirty(disk, left_of(machine, card, disk)):
+            return
+        activate(machine, card, disk, say)
+    tier.flush(progress, final=True, warn=say)
+    if not _taken_down(machine, card, disk, tier):
+        raise TierRefusedError(
+            f"{disk.device} was written to while it was taken down: detach it again"
+        )
+
+
+def _only_on_flash(tier: KernelTier, disk: Disk, left: Word | None) -> str | None:
+    """What the flash holds that the origin lacks, in words; None if that is nothing."""
+    is_active = tier.is_active()
+    if disk.spec.mode == "writethrough" or (not is_active and not may_be_dirty(disk, left)):
+        return None
+    try:
+        dirty: Blocks | None = tier.counters().dirty if is_active else None
+    except (TierFailedError, CommandError, CommandTimeoutError):
+        dirty = None
+    if dirty is None:
+        return "an unknown number of blocks"
+    return f"{int(dirty)} blocks ({dirty.bytes(disk.spec.block)})" if dirty else None
+
+
+def _drop(tier: KernelTier, disk: Disk, left: Word | None, refuse: bool, say: Say) -> None:
+    """Say what is lost with the flash."""
+    lost = _only_on_flash(tier, disk, left)
+    if lost is None:
+        say("nothing is lost: every write is on the origin")
+        return
+    if refuse:
+        raise TierRefusedError(
+            "the flash is not dead, it answers: detach normally, which writes back what is dirty",
+            Remedy("discard what is dirty all the same", parameters={"yes": True}),
+            field="flash_is_dead",
+        )
+    say(
+        f"LOST: {lost} that were only on the flash. {disk.origin} is older than the database"
+        " believes: check the file system and restore or recover the database"
+    )
+
+
+def destroy(
+    machine: Machine, card: Card, yes: bool, progress: Callable[[Disk], OnFlush], say: Say
+) -> None:
+    """Detach all disks of a card and give up its volume and the card itself.
+
+    :param progress: what a disk's flush is told to.
+    :param yes: also several disks, a volume that is not empty, and with a flash or an origin that
+        is gone what was only on the flash; the loss is said.
+    :raises TierRefusedError: something is in use, or would need ``yes``.
+    """
+    if len(card.disks) > 1 and not yes:
+        names = ", ".join(disk.name for disk in card.disks)
+        raise TierRefusedError(
+            f"the card {card.name} has several disks ({names})",
+            Remedy("detach all of them", parameters={"yes": True}),
+            Remedy("detach one", "tier detach"),
+        )
+    volume = card.volume_slice
+    is_dead = not devices.answers(machine, card.flash)
+    if is_dead and card.disks and not yes:
+        raise TierRefusedError(
+            f"{card.flash} is gone or does not answer, so nothing can be written back",
+            Remedy("give its disks up without that", parameters={"yes": True}),
+        )
+    _given_up(machine, card, yes)
+    for disk in card.disks:
+        card = detach(machine, card, disk, is_dead, yes, progress(disk), say)
+    if cards.volume_is_active(machine, card) and not is_dead:
+        machine.run(["wipefs", "--all", str(volume.path)])
+    cards.remove_volume(machine, card)
+    bare = replace(card, volume=())
+    if not card.volume:
+        pass  # a card without a volume went with its last disk
+    elif devices.answers(machine, card.flash):
+        cards.save(machine, bare)
+    else:
+        cards.forget(machine, bare)
+    _forget_machine(machine)
+    say(f"the card {card.name} is gone: {card.flash} is free")
+
+
+def _given_up(machine: Machine, card: Card, yes: bool) -> None:
+    """:raises TierRefusedError: the card's volume is in use, or may hold something and ``yes`` is
+    not."""
+    volume = card.volume_slice
+    uses = devices.mounts(machine, volume.path)
+    if uses:
+        raise TierRefusedError(f"{volume.path} is in use: {'; '.join(uses)}: unmount it first")
+    if yes or not card.volume:
+        return
+    if not cards.volume_is_active(machine, card):
+        raise TierRefusedError(
+            f"{volume.path} is not active, so nobody sees what is on it: activate a disk of the"
+            f" card {card.name} first",
+            Remedy("discard it unseen", parameters={"yes": True}),
+        )
+    found = devices.inspect(machine, volume.path).signatures
+    if found:
+        raise TierRefusedError(
+            f"{volume.path} is not empty: {', '.join(found)} on it", devices.OVERWRITE
+        )
+
+
+def active(machine: Machine, card: Card, disk: Disk) -> KernelTier:
+    """:raises TierRefusedError: it is not."""
+    tier = cards.tier_for(machine, card, disk)
+    if not is_up(tier):
+        raise not_active(disk)
+    return tier
+
+
+def not_active(disk: Disk) -> TierRefusedError:
+    """What everybody says whose work wants an active disk."""
+    activate_it = Remedy("activate it", "tier activate", {"disk": disk.name})
+    return TierRefusedError(f"{disk.device} is not active", activate_it)
+
+
+def is_up(tier: KernelTier) -> bool:
+    """Whether it is active, and what serves it at work."""
+    return tier.is_active() and not (isinstance(tier, Userspace) and tier.has_ended())
+
+
+def _unused(machine: Machine, disk: Disk) -> None:
+    uses = devices.mounts(machine, disk.device)
+    if uses:
+        raise TierRefusedError(f"{disk.device} is in use: {'; '.join(uses)}: unmount it first")

@@ -1,0 +1,167 @@
+"""A tier whose metadata is damaged: mended where its tools can do that, else what a cache in user
+space provably holds is written back, or nothing is lost and the cache begins empty."""
+
+from __future__ import annotations
+
+from hotset.block import salvage
+from hotset.core.errors import Remedy
+from hotset.core.machines.base import Machine
+from hotset.tier.base import MetadataDamagedError, TierFailedError
+from hotset.tier.bcache.tier import Bcache
+from hotset.tier.dmcache.tier import DmCache
+from hotset.tier.engine import service as userspace_service
+from hotset.tier.engine.tier import Userspace
+
+from . import cache_device as cards
+from .boot import program
+from .cache_device import Card, Disk, KernelTier
+from .lifecycle import (
+    Say,
+    TierRefusedError,
+    activate,
+    claimed,
+    left_of,
+    may_be_dirty,
+    removed_unless_up,
+)
+
+
+def repair(machine: Machine, card: Card, disk: Disk, say: Say, yes: bool = False) -> None:
+    """Mend what activation found damaged, then activate.
+
+    :param yes: of a cache in user space, what is certain is written back and the rest given up.
+    :raises TierRefusedError: it cannot be mended and writes would be lost; says how to go on.
+    """
+    tier = cards.tier_for(machine, card, disk)
+    if tier.is_active():
+        raise TierRefusedError(f"{disk.device} is active: deactivate it before a repair")
+    left = left_of(machine, card, disk)
+    try:
+        activate(machine, card, disk, say)
+        say("nothing is damaged; the tier was activated")
+        return
+    except MetadataDamagedError as error:
+        say(str(error))
+    if not may_be_dirty(disk, left):
+        # A cache is worth less than the certainty that it holds what the origin does.
+        _begin_empty(machine, card, disk, tier)
+        say("nothing is lost, all writes are on the origin: the cache begins empty")
+        return
+    if isinstance(tier, Userspace):
+        _salvage(machine, card, disk, tier, yes, say)
+        return
+    try:
+        words = _mend(machine, card, disk, tier)
+    except MetadataDamagedError as lost:
+        raise TierRefusedError(
+            f"{lost}. Writes that were only on the flash are lost, how many is not known: restore"
+            " the database from a backup or check it",
+            _as_it_is(disk),
+        ) from None
+    say(words)
+    say(
+        f"mended: {int(tier.counters().used)} blocks are cached again, all of them taken for dirty."
+        " What could not be read is not among them: check the file system and the database before"
+        " they are used"
+    )
+
+
+def _mend(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> str:
+    """Activate it with what can be read of its metadata; returns what was found.
+
+    :raises MetadataDamagedError: it cannot be mended.
+    """
+    if not isinstance(tier, DmCache):
+        raise MetadataDamagedError(f"{disk.kind} has no repair of its own")
+    with removed_unless_up(tier):
+        words = tier.repair()
+        tier.activate(lambda: program.mark(machine, card, disk, "active"))
+    return words
+
+
+def _salvage(
+    machine: Machine, card: Card, disk: Disk, tier: Userspace, yes: bool, say: Say
+) -> None:
+    """Write back what a damaged cache provably holds and begin an empty one. The flash is emptied
+    only once all of that is on the origin, so until then this can be repeated."""
+    found = tier.salvage(write=False)
+    if not found.is_identified:
+        raise TierRefusedError(
+            "no superblock is left that says whose cache it is, and another disk's would destroy"
+            f" {disk.origin}: nothing was changed. If you know that it is this one's, `flashdev"
+            " salvage --write --unidentified` writes back what is certain, with the options from"
+            f" --origin to --block in {userspace_service.script_of(disk.name)}",
+            _as_it_is(disk),
+        )
+    if not yes:
+        raise _to_be_asked(disk, found)
+    with claimed(machine, card, disk, say, by_force=False):
+        found = _written_back(machine, card, disk, tier)
+        if found.unreadable:
+            raise TierRefusedError(
+                f"{found.dirty} blocks are dirty, and of those {card.flash} cannot be read for"
+                f" {salvage.in_words(found.unreadable)} of {disk.origin}. The others are on it now;"
+                " the cache was left as it is: repair it again once the flash can be read",
+                _as_it_is(disk),
+            )
+        _begin_empty(machine, card, disk, tier)
+    say(f"{found.dirty} blocks ({found.dirty_size}) were certain, and are on {disk.origin} now")
+    if found.unknown:
+        likely = f", most likely in {salvage.in_words(found.last_seen)}" if found.last_seen else ""
+        say(
+            f"{found.unknown} blocks ({found.unknown_size}) were uncertain and given up: the newest"
+            f" data may be lost in {salvage.in_words(found.may_be_lost)} of the disk{likely}."
+            " Restore the database from a backup, or check it and its file system"
+        )
+    say("the cache begins empty")
+
+
+def _written_back(machine: Machine, card: Card, disk: Disk, tier: Userspace) -> salvage.Salvage:
+    """What is certain is on the origin; it is on record that its own cache wrote that, also where
+    it came half the way."""
+    try:
+        found = tier.salvage(write=True)
+    except TierFailedError:
+        program.mark(machine, card, disk, "dirty")
+        raise
+    program.mark(machine, card, disk, "dirty")
+    return found
+
+
+def _to_be_asked(disk: Disk, found: salvage.Salvage) -> TierRefusedError:
+    """What repair would do, and what each way out loses."""
+    lost = f"whatever the {found.unknown} unknown blocks hold is lost" if found.unknown else ""
+    return TierRefusedError(
+        f"of the cache of {disk.name} these are certain: {found.dirty} blocks hold"
+        f" {found.dirty_size} that {disk.origin} lacks, {found.clean} hold nothing that it lacks."
+        f" Uncertain: {found.unknown} blocks ({found.unknown_size}), which may hold some."
+        " Nothing was changed",
+        Remedy(
+            f"write the {found.dirty_size} back and begin with an empty cache;"
+            f" {lost or 'nothing is lost'}",
+            "tier repair",
+            {"disk": disk.name, "yes": True},
+        ),
+        _as_it_is(disk),
+    )
+
+
+def _as_it_is(disk: Disk) -> Remedy:
+    return Remedy(
+        f"get {disk.origin} back as it is, and lose all that is only on the flash",
+        "tier detach",
+        {"disk": disk.name, "flash_is_dead": True, "yes": True},
+    )
+
+
+def _begin_empty(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> None:
+    """On record as active only once its metadata are usable: cut short before, it is still known
+    that nothing was lost."""
+    with removed_unless_up(tier):
+        if isinstance(tier, Bcache):
+            tier.prepare()
+            tier.create(lambda: program.mark(machine, card, disk, "active"))
+        else:
+            tier.empty()
+            program.mark(machine, card, disk, "active")
+            tier.create()

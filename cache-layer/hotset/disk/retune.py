@@ -1,0 +1,75 @@
+"""``hotset tier set``: another policy or write mode, while the disk is in use.
+
+What a crash in between leaves must be on the safe side. So a card says write-back before the first
+write is held back, and write-through only after the last one was written to the origin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hotset.core.errors import Remedy
+from hotset.core.machines.base import Machine
+from hotset.tier.base import WriteMode
+from hotset.tier.policies import POLICIES
+
+from . import cache_device as cards
+from .boot import proof, systemd_unit
+from .cache_device import Card, CardError, Disk
+from .lifecycle import OnFlush, Say, active
+
+
+def retune(
+    machine: Machine,
+    card: Card,
+    disk: Disk,
+    policy: str | None,
+    mode: WriteMode | None,
+    progress: OnFlush,
+    say: Say,
+) -> Disk:
+    """Change what is named; returns the disk as it is then.
+
+    :raises CardError: the kind of tier has no such policy.
+    :raises FlushStalledError: what is dirty cannot be written back, so it stays in write-back.
+    """
+    tier = active(machine, card, disk)
+    cards.require_ours(machine, card)
+    wanted = replace(disk.spec, policy=policy or disk.spec.policy, mode=mode or disk.spec.mode)
+    _check_policy(disk, wanted.policy)
+    if wanted == disk.spec:
+        # The change may have been cut short just before this.
+        systemd_unit.renew(machine, card, disk)
+        say(f"{disk.device} has policy {wanted.policy} and mode {wanted.mode}: nothing changed")
+        return disk
+    if mode == "writeback" != disk.spec.mode:
+        proof.require(machine, disk.origin, "write-back", "mode", say, recorded=disk.origin_id)
+    before, disk = disk, replace(disk, spec=wanted)
+    changed = card.with_disk(disk)
+    # Wherever it is cut short, what a boot does fits writes that are on the flash alone.
+    if wanted.mode == "writeback":
+        systemd_unit.renew(machine, changed, disk)
+        cards.save(machine, changed)
+    elif before.spec.mode == "writeback":
+        flushed = tier.flush(progress, final=False, warn=say)
+        say(f"{flushed} blocks were dirty and have been written back")
+    tier = cards.tier_for(machine, changed, disk)
+    tier.retune()
+    if wanted.mode != "writeback":
+        # After a crash a write-through cache begins empty: nothing may be on the flash alone.
+        tier.make_durable()
+        systemd_unit.renew(machine, changed, disk)
+        cards.save(machine, changed)
+    say(f"{disk.device}: policy {wanted.policy}, mode {wanted.mode}")
+    return disk
+
+
+def _check_policy(disk: Disk, policy: str) -> None:
+    known = POLICIES if disk.kind == "userspace" else (disk.spec.policy,)
+    if policy not in known:
+        remedies = [Remedy("have a choice of policies", "tier create", {"kind": "userspace"})]
+        raise CardError(
+            f"{disk.kind} has no policy {policy!r}: give {' or '.join(known)}",
+            *(remedies if disk.kind != "userspace" else []),
+            field="policy",
+        )

@@ -1,0 +1,55 @@
+"""How a disk's tier was left: one line on the flash, which ``hotset-boot`` writes
+(:mod:`.boot.program`).
+
+``active`` is written before the tier can take its first write, ``clean`` or ``dirty`` after it was
+taken down in good order, with what its origin looked like then. So whoever finds ``active`` on a
+tier that is down knows that it ended by a crash.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Literal, get_args
+
+from hotset.block import label
+from hotset.core.machines.base import Machine
+
+from .cache_device import Card, Disk
+
+Word = Literal["active", "dirty", "clean"]
+
+
+def key(disk: Disk) -> str:
+    """Tells a disk's record from one that an earlier disk left there."""
+    return disk.identity or disk.name
+
+
+def parse(disk: Disk, text: str | None) -> Word | None:
+    """None if it is another disk's, or none."""
+    words = (text or "").split(" ")
+    if len(words) < 5 or words[0] != key(disk) or words[1] not in get_args(Word):
+        return None
+    word: Word = words[1]  # type: ignore[assignment]
+    return word
+
+
+def content(machine: Machine, card: Card, disk: Disk) -> str:
+    """The UUID of what lay on the origin when the record was written; empty: not known.
+
+    :raises CommandError: the flash cannot be read.
+    """
+    text = label.read_record(machine, card.flash, disk.record)
+    if parse(disk, text) is None or text is None:
+        return ""
+    with suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(text.split(" ", 5)[5])["seen"]["content"])
+    return ""
+
+
+def read(machine: Machine, card: Card, disk: Disk) -> Word | None:
+    """None: nothing was ever written, or not to the end; nobody knows then how it was left.
+
+    :raises CommandError: the flash cannot be read.
+    """
+    return parse(disk, label.read_record(machine, card.flash, disk.record))

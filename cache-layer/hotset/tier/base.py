@@ -1,0 +1,320 @@
+"""Tier: flash in front of an origin, split into CACHE and VOLUME.
+
+The verbs are the same for every kind; each is idempotent and says what it changed. Counters of
+every kind become the same record, and a hit ratio always comes from the difference of two of them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import Literal, Protocol, runtime_checkable
+
+from hotset.block.extents import Run, count, nth_blocks
+from hotset.block.io_counters import Readings
+from hotset.block.transfer import Progress
+from hotset.core.errors import HotsetError
+from hotset.core.machines.base import Machine
+from hotset.core.units import Blocks, Bytes, mb_per_s
+
+TierKind = Literal["dm-cache", "bcache", "userspace"]
+WarmupMethod = Literal["offline", "insert", "read"]
+WriteMode = Literal["writeback", "writethrough"]
+State = Literal["active", "inactive", "restarting", "degraded", "failed"]
+
+
+class TierFailedError(HotsetError):
+    """The tier itself reports that it failed; it has no numbers to misread."""
+
+
+@dataclass(frozen=True, slots=True)
+class TierSpec:
+    """How the flash is split and how the cache behaves.
+
+    ``block`` is the unit that plans and counters count in: dm-cache's own, and for bcache, which
+    caches whatever length was asked for, 4 KiB. ``bypass``: sequential reads and writes longer
+    than this go past the cache (None: none does; dm-cache cannot).
+    """
+
+    mode: WriteMode
+    policy: str
+    block: Bytes
+    metadata: Bytes
+    cache: Bytes
+    volume: Bytes
+    bypass: Bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """A tier's counters at one moment, in I/O requests (bios) since the cache was made.
+
+    ``used``, ``total`` and ``dirty`` are cache blocks at that moment; ``bypassed`` are requests
+    that the tier sent to the origin without looking. What a kind does not count is None, never 0:
+    dm-cache has no bypass; bcache counts reads alone (``bch_mark_cache_accounting`` is called for
+    reads, drivers/md/bcache/request.c) and neither promotions nor demotions, and where it is to
+    bypass nothing, what it does bypass counts as missed.
+    """
+
+    read_hits: int
+    read_misses: int
+    write_hits: int | None
+    write_misses: int | None
+    promotions: int | None
+    demotions: int | None
+    dirty: Blocks
+    used: Blocks
+    total: Blocks
+    bypassed: int | None = None
+
+    @property
+    def reads(self) -> int:
+        """Those that are counted as hit or missed."""
+        return self.read_hits + self.read_misses
+
+    @property
+    def hits(self) -> Hits:
+        """Since the counters began, when all were 0."""
+        return Hits(
+            self.read_hits,
+            self.read_misses,
+            self.write_hits,
+            self.write_misses,
+            self.promotions,
+            self.demotions,
+            self.bypassed,
+        )
+
+
+class MetadataDamagedError(TierFailedError):
+    """The cache's metadata cannot be used; the message shows what its checker says."""
+
+
+class FlushStalledError(TierFailedError):
+    """A flush writes nothing back; the message says why, and what helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a tier is now.
+
+    ``active``: it works. ``inactive``: its devices are not there. ``restarting``: they are not, and
+    its engine, which ended by itself, is being restarted. ``degraded``: it answers, but not as it
+    was asked for (read-only metadata, no cache behind it). ``failed``: it has no figures.
+    ``counters`` is None unless the tier answers; ``tunables`` are what the kernel says they are;
+    ``notes`` are whole sentences that say what is wrong and what to do.
+    """
+
+    state: State
+    counters: Counters | None
+    tunables: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Warmup:
+    """What a warm-up did. ``seconds`` are those of the copy; ``total_seconds`` count metadata and
+    activation as well; ``origin_mb_per_s`` was measured just before the copy.
+
+    ``method``: ``offline`` wrote the cache and its metadata while the tier was down, ``insert``
+    had the running tier fetch the blocks, ``read`` read them through the tier until its policy
+    promoted them.
+    """
+
+    method: WarmupMethod
+    bytes: Bytes
+    seconds: float
+    total_seconds: float
+    origin_mb_per_s: float
+    sampled_blocks: int
+    differing_blocks: int
+
+    @property
+    def mb_per_s(self) -> float:
+        return mb_per_s(self.bytes, self.seconds)
+
+
+class WarmupFailedError(HotsetError):
+    """The fill cannot be trusted; the message says why."""
+
+
+def sample(runs: Sequence[Run], samples: int) -> list[tuple[int, int]]:
+    """Some of the blocks, as (place in the order of the runs, origin block), ends included.
+
+    Chosen by a fixed seed, so that a run can be repeated.
+    """
+    total = int(count(runs))
+    if total == 0:
+        return []
+    chosen = random.Random(total).sample(range(total), min(samples, total))
+    places = sorted({*chosen, 0, total - 1})
+    return list(zip(places, nth_blocks(runs, places), strict=True))
+
+
+class HitRatios:
+    """Hit ratios of counted requests; each names its denominator. None where nothing was
+    requested, or where the kind of tier does not count."""
+
+    __slots__ = ()
+    read_hits: int
+    read_misses: int
+    write_hits: int | None
+    write_misses: int | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Hits / (hits + misses), reads and writes together, of reads alone where writes are not
+        counted."""
+        return hit_share(
+            self.read_hits + (self.write_hits or 0), self.read_misses + (self.write_misses or 0)
+        )
+
+    @property
+    def read_ratio(self) -> float | None:
+        """Read hits / (read hits + read misses)."""
+        return hit_share(self.read_hits, self.read_misses)
+
+    @property
+    def write_ratio(self) -> float | None:
+        """Write hits / (write hits + write misses)."""
+        return hit_share(self.write_hits or 0, self.write_misses or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Hits(HitRatios):
+    """What happened between two readings of the counters. None where the kind of tier does not
+    count."""
+
+    read_hits: int
+    read_misses: int
+    write_hits: int | None
+    write_misses: int | None
+    promotions: int | None
+    demotions: int | None
+    bypassed: int | None = None
+
+
+_EVENTS = tuple(field.name for field in fields(Hits))
+
+
+def hits_between(earlier: Counters, later: Counters, counter_bits: int) -> Hits:
+    """What the counters gained between two readings; as :func:`hits_over`."""
+    return hits_over((earlier, later), counter_bits)
+
+
+def hits_over(readings: Sequence[Counters], counter_bits: int) -> Hits:
+    """What the counters gained from the first reading to the last.
+
+    A counter that fell has wrapped around if it was in the upper half of its range; else it began
+    anew (the cache was made again, the machine was started) and counts from zero. Read hits may
+    fall a little while the reads as a whole rise: a kind that takes them for reads less misses has
+    counted a miss already whose read has not ended.
+
+    :param counter_bits: width of the kind's counters (dm-cache: 32).
+    """
+    sums: list[int | None] = []
+    for name in _EVENTS:
+        gains = [_gain(name, *pair, counter_bits) for pair in pairwise(readings)]
+        sums.append(None if None in gains else sum(filter(None, gains)))
+    return Hits(*sums)  # type: ignore[arg-type]
+
+
+def _gain(name: str, before: Counters, after: Counters, counter_bits: int) -> int | None:
+    was, now = getattr(before, name), getattr(after, name)
+    if was is None or now is None:
+        return None
+    if now >= was:
+        return int(now - was)
+    if name == "read_hits" and after.reads >= before.reads:
+        return 0
+    has_wrapped = was >= 1 << (counter_bits - 1)
+    return int(now - was + (1 << counter_bits) if has_wrapped else now)
+
+
+class Tier(Protocol):
+    """A flash tier on a machine."""
+
+    kind: TierKind
+    counter_bits: int
+
+    @property
+    def machine(self) -> Machine:
+        """Where it is."""
+
+    @property
+    def spec(self) -> TierSpec:
+        """How it was asked for."""
+
+    def prepare(self) -> PurePosixPath:
+        """Make the tier's parts, the cache empty.
+
+        Returns the device on which the origin's files can be looked at (mounted read-only) before
+        the cache is filled or :meth:`create` is called.
+        """
+
+    def create(self) -> PurePosixPath:
+        """Make (or find) the accelerated device and return its path."""
+
+    @property
+    def volume(self) -> PurePosixPath:
+        """The flash VOLUME, for logs and temporary space."""
+
+    def status_argv(self) -> list[str]:
+        """The command, on the machine, that prints the counters as one line."""
+
+    def parse(self, line: str) -> Counters:
+        """Read that line.
+
+        :raises TierFailedError: the tier says that it failed.
+        """
+
+    def counters(self) -> Counters:
+        """The counters now; raises as :meth:`parse` does."""
+
+    def devices(self) -> dict[str, PurePosixPath]:
+        """The block devices below it by what they are (`io_counters.ORIGIN`, …); empty where the
+        tier counts what goes through them."""
+
+    def resident(self) -> list[Run]:
+        """What is cached: runs of origin blocks, in origin order."""
+
+    def flush(self, progress: Callable[[Blocks], None] = ..., *, final: bool = False) -> int:
+        """Write every dirty block back; returns how many there were. None becomes dirty meanwhile.
+
+        :param progress: called now and then with how many are left.
+        :param final: the tier goes away afterwards, so nothing need be as it was before.
+        """
+
+    def discard(self) -> None:
+        """Remove the tier without writing back: for an origin that is restored anyway."""
+
+
+@runtime_checkable
+class MeteringTier(Protocol):
+    """A tier that counts what goes through the devices below it, latencies included."""
+
+    def parse_devices(self, line: str) -> Readings:
+        """Read them from the line of the tier's counters; raises as `Tier.parse` does."""
+
+
+@runtime_checkable
+class InsertingTier(Protocol):
+    """A tier that takes blocks into its cache while it runs."""
+
+    def insert(
+        self, runs: Sequence[Run], samples: int, on_progress: Callable[[Progress], None]
+    ) -> Warmup:
+        """Have the blocks cached; the accelerated device is active afterwards.
+
+        :param runs: in origin order, no more than the cache holds.
+        :param samples: how many blocks to compare with the origin.
+        :raises WarmupFailedError: the fill cannot be trusted.
+        """
+
+
+def hit_share(hits: int, misses: int) -> float | None:
+    """Hits / (hits + misses); None when nothing was asked."""
+    return hits / (hits + misses) if hits + misses else None

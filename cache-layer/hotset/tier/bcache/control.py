@@ -1,0 +1,153 @@
+"""What bcache in the kernel is asked to do by way of sysfs: register, attach, set, stop.
+
+Attributes of drivers/md/bcache/sysfs.c. Names such as ``dm-3`` and ``bcache0`` change from boot to
+boot, so they are asked for each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import PurePosixPath
+
+from hotset.block import devicemapper
+from hotset.core.machines.base import CommandTimeoutError, Machine, PrerequisiteMissingError
+from hotset.core.waiting import wait_until
+
+from ..base import MetadataDamagedError, TierFailedError
+from .sysfs import IN_ATTRIBUTES, Key, parse_key
+
+SYS, _DEBUG = PurePosixPath("/sys/fs/bcache"), PurePosixPath("/sys/kernel/debug")
+_POLL_S = 0.1
+_START_LIMIT_S = 20.0
+_SET_LIMIT_S = 30.0
+"""None takes a second, unless the flash hangs: whoever waits for it has the kernel's lock."""
+_STOP_LIMIT_S = 30.0
+
+_SET = """\
+shift
+for pair; do echo "${pair#*=}" > "${pair%%=*}"; done
+"""
+
+
+class Kernel:
+    """One backing device and its cache set, as the kernel has them."""
+
+    def __init__(self, machine: Machine, backing: str, set_uuid: str) -> None:
+        """:param backing: the backing device's device-mapper name."""
+        self._machine = machine
+        self._backing = backing
+        self._set = SYS / set_uuid
+
+    def register(self, device: PurePosixPath) -> None:
+        """Show bcache a device. udev may have done so, which ``register_quiet`` takes for success;
+        what it refuses shows in what follows."""
+        argv = ["tee", str(SYS / "register_quiet")]
+        self._machine.run(argv, stdin=f"{device}\n", check=False)
+
+    def attach(self) -> None:
+        """Attach the backing device to the cache set, once that is there (udev may be at it).
+
+        :raises MetadataDamagedError: bcache refuses.
+        """
+        argv, said = ["tee", str(self.attributes() / "attach")], ""
+
+        def attached() -> bool:
+            nonlocal said
+            result = self._machine.run(argv, stdin=f"{self._set.name}\n", check=False)
+            said = result.stderr.strip()
+            return result.rc == 0
+
+        try:
+            self.wait(attached, "bcache refuses the cache set")
+        except MetadataDamagedError as error:
+            raise MetadataDamagedError(f"{error} ({said})") from None
+
+    def await_device(self) -> None:
+        """:raises MetadataDamagedError: bcache does not start the backing device."""
+        self.wait(lambda: self.device() is not None, "bcache does not start the device")
+
+    def wait(self, ready: Callable[[], bool], otherwise: str) -> None:
+        """:raises MetadataDamagedError: not within the limit; shows the kernel's last words."""
+        if not wait_until(ready, _START_LIMIT_S, _POLL_S):
+            log = self._machine.run(["dmesg"], check=False).stdout.splitlines()
+            words = [line for line in log if "bcache" in line][-3:]
+            raise MetadataDamagedError(f"{otherwise}; the kernel says: {' / '.join(words)}")
+
+    def device(self) -> PurePosixPath | None:
+        """``/dev/bcacheN``, which bcache gives a running backing device; None while it has none."""
+        link = self.attributes() / "dev"
+        name = PurePosixPath(self._machine.run(["readlink", "-f", str(link)]).stdout.strip()).name
+        return None if name == link.name else PurePosixPath("/dev") / name
+
+    def attributes(self) -> PurePosixPath:
+        """The folder of the backing device's attributes."""
+        argv = ["dmsetup", "info", "--columns", "--noheadings", "-o", "blkdevname", self._backing]
+        return PurePosixPath("/sys/block") / self._machine.run(argv).stdout.strip() / "bcache"
+
+    def set(self, *pairs: tuple[str, str | int]) -> None:
+        """Set attributes of the backing device, in their order."""
+        words = [f"{attribute}={value}" for attribute, value in pairs]
+        argv = ["sh", "-ec", IN_ATTRIBUTES + _SET, "set", self._backing, *words]
+        self._machine.run(argv, timeout_s=_SET_LIMIT_S)
+
+    def get(self, *attributes: str) -> list[str]:
+        """What attributes are; empty where there is none of that name."""
+        folder = self.attributes()
+        argv = ["grep", "-sH", "", *(str(folder / one) for one in attributes)]
+        lines = self._machine.run(argv, check=False, timeout_s=_SET_LIMIT_S).stdout.splitlines()
+        found = {path: value for path, _, value in (line.partition(":") for line in lines)}
+        return [found.get(str(folder / one), "") for one in attributes]
+
+    def shows_keys(self) -> bool:
+        """Whether the kernel shows what is cached: one without debugfs, or in lockdown, does not.
+
+        debugfs is mounted for it where it is not.
+        """
+        keys = _DEBUG / "bcache"
+        if not self._there(keys):
+            self._machine.run(["mount", "-t", "debugfs", "debugfs", str(_DEBUG)], check=False)
+        return self._there(keys)
+
+    def cached_keys(self) -> list[Key]:
+        """All keys of the cache set.
+
+        :raises PrerequisiteMissingError: the kernel does not show them.
+        """
+        if not self.shows_keys():
+            raise PrerequisiteMissingError(
+                "what bcache holds cannot be read: this machine's kernel has no debugfs, or does"
+                " not let it be used (lockdown)"
+            )
+        dump = self._machine.run(
+            ["cat", str(_DEBUG / "bcache" / f"bcache-{self._set.name}")]
+        ).stdout
+        # Written while the cache works: a line may be seen twice, which merging takes care of.
+        return [key for line in dump.splitlines() if (key := parse_key(line)) is not None]
+
+    def stop(self) -> None:
+        """Let go of the backing device, as far as there is one.
+
+        :raises TierFailedError: it is in use.
+        """
+        if self._backing in devicemapper.active_names(self._machine):
+            self._stop(self.attributes())
+
+    def stop_set(self) -> None:
+        """Let go of the cache set; raises as :meth:`stop` does."""
+        self._stop(self._set)
+
+    def _stop(self, folder: PurePosixPath) -> None:
+        if not self._there(folder):
+            return
+        argv = ["tee", str(folder / "stop")]
+        with suppress(CommandTimeoutError):
+            self._machine.run(argv, stdin="1\n", check=False, timeout_s=_STOP_LIMIT_S)
+        if not wait_until(lambda: not self._there(folder), _STOP_LIMIT_S, _POLL_S):
+            raise TierFailedError(
+                f"bcache does not stop: {folder} is still there; is {self._backing} in use?"
+            )
+
+    def _there(self, path: PurePosixPath) -> bool:
+        listed = self._machine.run(["ls", str(path.parent)], check=False).stdout
+        return path.name in listed.split()

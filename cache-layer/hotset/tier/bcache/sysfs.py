@@ -1,0 +1,198 @@
+"""What bcache says in sysfs and debugfs, as records.
+
+Attributes: drivers/md/bcache/sysfs.c and stats.c; keys of the cache: ``bch_extent_to_text`` in
+drivers/md/bcache/extents.c, dumped by debug.c. An unknown word is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hotset.block.extents import Extent, merged
+from hotset.core.units import SECTOR_BYTES, Blocks, Bytes, Sectors
+
+from ..base import Counters, TierFailedError
+
+STATES = frozenset(("no cache", "clean", "dirty", "inconsistent"))
+"""``bch_cache_state`` as sysfs prints it (sysfs.c, ``SHOW(__bch_cached_dev)``)."""
+_UNITS = "kMGTPEZY"
+_SIZE = re.compile(r"^(-?\d+)(?:\.(\d))?([kMGTPEZY]?)$")
+_POINTER = r"(?:check dev|\d+:\d+ gen \d+)"
+_KEY = re.compile(
+    rf"^(\d+):(\d+) len (\d+) -> \[({_POINTER}(?:, {_POINTER})*)?\]( dirty)?( cs\d+ [0-9a-f]+)?$"
+)
+
+IN_ATTRIBUTES = """
+name=$(readlink "/dev/mapper/$1") || exit 1
+cd "/sys/block/${name##*/}/bcache" || exit 1
+"""
+"""Beginning of shell commands: goes to the attributes of a backing device; the argument is its
+device-mapper name."""
+
+STATUS_PROGRAM = (
+    IN_ATTRIBUTES
+    + """\
+# First what the origin served, so that no read is taken for one of its alone.
+for device in .. dev; do
+    read -r reads _ < "$device/stat" || exit 1
+    printf '%s\\t' "$reads"
+done
+for file in stats_total/cache_hits stats_total/cache_misses stats_total/cache_bypass_hits \\
+    stats_total/cache_bypass_misses dirty_data state; do
+    read -r value < "$file" || exit 1
+    printf '%s\\t' "$value"
+done
+if [ -d cache/cache0 ]; then
+    while IFS=: read -r key value; do
+        if [ "$key" = Unused ]; then printf '%s\\n' "$value"; fi
+    done < cache/cache0/priority_stats
+else
+    printf '%s\\n' '100%'
+fi
+"""
+)
+"""Prints one line out of them."""
+
+
+_COUNTS = ("origin_reads", "reads", "hits", "misses", "bypass_hits", "bypass_misses")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What :data:`STATUS_PROGRAM` prints. ``origin_reads`` and ``reads`` are requests that the
+    origin and the accelerated device have served (Documentation/block/stat.rst), up to date;
+    bcache's own statistics are up to 13 s old (``ACCOUNTING_DELAY``, stats.c). ``dirty`` is rounded
+    as the kernel prints it (but 0 is 0); ``unused`` is a share of the buckets, to 1 %."""
+
+    origin_reads: int
+    reads: int
+    hits: int
+    misses: int
+    bypass_hits: int
+    bypass_misses: int
+    dirty: Bytes
+    state: str
+    unused: float
+
+    def counters(self, block: Bytes, total: Blocks, bypass: bool) -> Counters:
+        """Counters in the unit of a :class:`TierSpec`.
+
+        :param bypass: whether long sequential reads go past the cache. Then bcache's own statistics
+            are used, which alone know them; else the block layer's, as what the origin has not
+            served came from the flash.
+        """
+        hits, misses, bypassed = self.reads - self.origin_reads, self.origin_reads, None
+        if bypass:
+            hits, misses, bypassed = self.hits, self.misses, self.bypass_hits + self.bypass_misses
+        return Counters(
+            read_hits=max(0, hits),
+            read_misses=misses,
+            write_hits=None,
+            write_misses=None,
+            promotions=None,
+            demotions=None,
+            dirty=Blocks(-(-self.dirty // block)),
+            used=Blocks(round(total * (1 - self.unused))),
+            total=total,
+            bypassed=bypassed,
+        )
+
+
+def parse_line(text: str) -> Line:
+    """Read the line of :data:`STATUS_PROGRAM`.
+
+    :raises TierFailedError: ``Fail``: bcache has let go of the device.
+    :raises ValueError: an unknown or missing field; names the field and the line.
+
+    >>> parse_line("4\\t11\\t7\\t3\\t0\\t1\\t12.5M\\tdirty\\t\\t75%").dirty
+    Bytes(13107200)
+    """
+    if text.strip() == "Fail":
+        raise TierFailedError(
+            "bcache has no such device any more: it was stopped, by hand or because its flash"
+            " failed; see the kernel's log"
+        )
+    words = [word.strip() for word in text.strip("\n").split("\t") if word.strip()]
+    if len(words) != len(_COUNTS) + 3:
+        raise ValueError(f"bcache: {len(words)} fields, not {len(_COUNTS) + 3}: {text!r}")
+    counts = []
+    for name, word in zip(_COUNTS, words, strict=False):
+        if not (word.isascii() and word.isdigit()):
+            raise ValueError(f"bcache: {name} is {word!r}, not a number: {text!r}")
+        counts.append(int(word))
+    dirty, state, unused = words[len(_COUNTS) :]
+    if state not in STATES:
+        raise ValueError(f"bcache: unknown state {state!r}: {text!r}")
+    if not re.fullmatch(r"\d+%", unused):
+        raise ValueError(f"bcache: Unused is {unused!r}, not a percentage: {text!r}")
+    counted = dict(zip(_COUNTS, counts, strict=True))
+    return Line(**counted, dirty=parse_size(dirty), state=state, unused=int(unused[:-1]) / 100)
+
+
+def parse_size(text: str) -> Bytes:
+    """A size as ``bch_hprint`` (util.c) writes it: one decimal, powers of 1024.
+
+    >>> parse_size("4.0M"), parse_size("0.5k"), parse_size("0")
+    (Bytes(4194304), Bytes(512), Bytes(0))
+    """
+    match = _SIZE.match(text.strip())
+    if match is None or int(match[1]) < 0:
+        raise ValueError(f"bcache: {text!r} is not a size")
+    factor = 1024 ** (_UNITS.index(match[3]) + 1) if match[3] else 1
+    # bch_hprint's decimal is a tenth, rounded down.
+    return Bytes(int(match[1]) * factor + int(match[2] or 0) * factor // 10)
+
+
+def parse_choice(text: str) -> str:
+    """The chosen word of an attribute that lists all.
+
+    >>> parse_choice("writethrough [writeback] writearound none")
+    'writeback'
+    """
+    found = re.findall(r"\[([^\]]*)\]", text)
+    if len(found) != 1:
+        raise ValueError(f"bcache: no single choice in {text!r}")
+    return str(found[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An extent that the cache set holds, in sectors of the BACKING device: bcache adds the data
+    offset before it looks for a sector (``cached_dev_submit_bio``, request.c)."""
+
+    inode: int
+    start: int
+    length: int
+    dirty: bool
+
+
+def parse_key(line: str) -> Key | None:
+    """One line of the debugfs file; None for a key that points nowhere (its data was dropped).
+
+    :raises ValueError: not a key; names the line.
+
+    >>> parse_key("0:2048 len 16 -> [0:69120 gen 1] dirty")
+    Key(inode=0, start=2048, length=16, dirty=True)
+    """
+    match = _KEY.match(line.strip())
+    if match is None:
+        raise ValueError(f"bcache: not a key: {line!r}")
+    if not match[4]:
+        return None
+    return Key(int(match[1]), int(match[2]), int(match[3]), match[5] is not None)
+
+
+def extents_of(keys: Iterable[Key], data_offset: Sectors) -> list[Extent]:
+    """Keys merged into extents in order, in bytes of the accelerated device.
+
+    :param data_offset: where the data begin on the backing device.
+
+    >>> extents_of([Key(0, 2056, 8, False), Key(0, 2048, 8, True)], Sectors(2048))
+    [Extent(start=Bytes(0), length=Bytes(8192))]
+    """
+    return merged(
+        Extent(Bytes((key.start - data_offset) * SECTOR_BYTES), Bytes(key.length * SECTOR_BYTES))
+        for key in keys
+    )

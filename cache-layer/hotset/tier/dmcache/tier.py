@@ -1,0 +1,459 @@
+"""dm-cache: Linux's device-mapper cache target as a tier.
+
+Tables follow Documentation/admin-guide/device-mapper/cache.rst of the kernel; what a resize may do
+follows ``cache_preresume`` of drivers/md/dm-cache-target.c.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from hotset.block import devicemapper, extents
+from hotset.block.devicemapper import Place, device_size, remove
+from hotset.block.extents import Run
+from hotset.core.machines import scratch
+from hotset.core.machines.base import CommandError, put_lines, to_its_end
+from hotset.core.units import Blocks, Bytes
+
+from .. import stalled
+from ..base import (
+    Counters,
+    FlushStalledError,
+    MetadataDamagedError,
+    Report,
+    TierFailedError,
+    TierKind,
+    TierSpec,
+)
+from ..dm_tier import STAYS_COLD, Contents, DeviceMapperTier
+from ..stalled import StallWatch
+from .metadata import Slots
+from .status import MIGRATION_THRESHOLD, CacheStatus, parse_dmsetup_status, stall_reasons
+
+COUNTER_BITS = 32
+BLOCK_STEP = Bytes(32 * 1024)
+BLOCK_MAX = Bytes(1024**3)
+_METADATA_BASE = 4 * 1024**2
+_METADATA_PER_BLOCK = 44
+_METADATA_MAX = 16 * 1024**3
+_FLUSH_POLL_S = 0.5
+_TOOL_TIMEOUT_S = 1800.0
+_STALL_S, _STALL_LIMIT_S = 30.0, 900.0
+_THRESHOLD_BLOCKS = 8
+_FASTER = 2**24
+"""A ``migration_threshold`` (in sectors) that holds no write-back back."""
+_CLEAN_SHUTDOWN = 1
+"""A bit of the superblock's flags (``superblock_flag_bits``, drivers/md/dm-cache-metadata.c): the
+kernel wrote its dirty bits out. Without it they are from an earlier time and mean nothing."""
+_SUPERBLOCK_WORDS, _FLAGS, _FORMAT = 11, 1, 10
+"""Of 32 bits: csum, flags, blocknr, uuid, magic, version (``cache_disk_superblock`` in
+drivers/md/dm-cache-metadata.c)."""
+ARCHIVE = PurePosixPath("/var/lib/hotset/archive")
+_ARCHIVE_KEEP = 5
+_STAMP_GLOB = f"{'[0-9]' * 8}-{'[0-9]' * 6}"
+"""A copy's time and no more: ``oltp-*`` would be copies of disk ``oltp-2`` as well."""
+
+# $1: the device, $2: its metadata, $3: the copy. What is committed is never written over before the
+# next commit, which changes the superblock: while that stays the same, the copy is of one moment.
+_COPY_RUNNING = """
+for try in 1 2 3 4 5; do
+    before=$(dd if="$2" bs=4096 count=1 iflag=direct status=none | sha256sum)
+    dd if="$2" of="$3" bs=1M iflag=direct conv=sparse status=none || exit 1
+    after=$(dd if="$2" bs=4096 count=1 iflag=direct status=none | sha256sum)
+    [ "$before" != "$after" ] || exit 0
+done
+"""
+# The same with the device suspended, so that the levels too are written; it is resumed whatever
+# becomes of the copy and of who asked for it.
+_COPY_SUSPENDED = """
+trap 'dmsetup resume "$1"' EXIT
+trap 'exit 1' HUP INT TERM PIPE
+timeout 60 dmsetup suspend "$1" || exit 1
+timeout 120 dd if="$2" of="$3" bs=1M iflag=direct conv=sparse status=none
+"""
+
+
+def metadata_bytes(cache: Bytes, block: Bytes) -> Bytes:
+    """Room for the metadata: 4 MiB and 44 bytes a block (as LVM reckons; the kernel needs 28)."""
+    needed = _METADATA_BASE + cache // block * _METADATA_PER_BLOCK
+    return Bytes(min(needed, _METADATA_MAX)).align_up(1024**2)
+
+
+def check_block(block: Bytes) -> Bytes:
+    """:raises ValueError: not a block size the kernel takes."""
+    if not BLOCK_STEP <= block <= BLOCK_MAX or block % BLOCK_STEP:
+        raise ValueError(
+            f"{int(block)} bytes: dm-cache takes a multiple of 32 KiB from 32 KiB to 1 GiB"
+            " (64KiB suits OLTP)"
+        )
+    return block
+
+
+def migration_threshold(block: Bytes) -> int:
+    """Sectors that may be moved at a time while the disk is idle; the kernel's own, but at least
+    eight blocks, as LVM has it.
+
+    ``spare_migration_bandwidth`` (drivers/md/dm-cache-target.c) lets a block be cleaned only if it
+    and what is under way do not exceed it: with the kernel's own, 1 MiB, blocks of 1 MiB and more
+    would never be written back in the background.
+    """
+    return max(MIGRATION_THRESHOLD, _THRESHOLD_BLOCKS * int(block.sectors))
+
+
+def table(spec: TierSpec, place: Place, origin_size: Bytes) -> str:
+    """The device-mapper table of the accelerated device. The kernel takes ``migration_threshold``
+    among the policy's arguments, and shows it among its own."""
+    features = f"2 metadata2 {spec.mode}"
+    devices = f"{place.slice('meta').path} {place.slice('cache').path} {place.origin}"
+    policy = f"{spec.policy} 2 migration_threshold {migration_threshold(spec.block)}"
+    block = int(spec.block.sectors)
+    return f"0 {int(origin_size.sectors)} cache {devices} {block} {features} {policy}"
+
+
+class DmCache(DeviceMapperTier):
+    """The kernel's dm-cache over an origin, on any machine that has it."""
+
+    kind: TierKind = "dm-cache"
+    counter_bits = COUNTER_BITS
+
+    @property
+    def cache(self) -> PurePosixPath:
+        """The CACHE slice's own device: only a fill writes to it."""
+        return self.place.slice("cache").path
+
+    @property
+    def metadata(self) -> PurePosixPath:
+        """The METADATA slice's own device."""
+        return self.place.slice("meta").path
+
+    def prepare(self) -> PurePosixPath:
+        """Cut METADATA, CACHE and VOLUME out of the flash, the cache empty; returns the origin."""
+        place = self.place
+        if self.is_active():
+            raise TierFailedError(f"{self.path} is active already: destroy it first")
+        # Old metadata must never be used over an origin that was written since.
+        devicemapper.wipe(self.machine, place.flash, place.metadata)
+        # Not formatted by the kernel: it writes the blocks' hints when the cache is taken down for
+        # the first time, and without them, as after a crash before, cache_dump and cache_repair of
+        # thin-provisioning-tools 1 end with "not a btree node".
+        self.empty()
+        return self.origin
+
+    def create(self) -> PurePosixPath:
+        if not self.is_active():
+            size = device_size(self.machine, self.origin)
+            devicemapper.make(self.machine, self.place.top, table(self.spec, self.place, size))
+        return self.path
+
+    def status_argv(self) -> list[str]:
+        # Otherwise the kernel commits the metadata first, which a flash that hangs never ends.
+        return ["dmsetup", "status", self.place.top, "--noflush"]
+
+    def parse(self, line: str) -> Counters:
+        return parse_dmsetup_status(line).counters()
+
+    def status(self) -> CacheStatus:
+        return parse_dmsetup_status(self._asked(check=True).stdout)
+
+    def counters(self) -> Counters:
+        return self.status().counters()
+
+    def resident(self) -> list[Run]:
+        """Read without holding any I/O back, unless the metadata change faster than they are
+        read."""
+        try:
+            return self._read_active(f"{_COPY_RUNNING}\n{_COPY_SUSPENDED}").runs()
+        except CommandError:
+            # One that an earlier version made and nobody took down since has no hints, without
+            # which the tools cannot read it. To be suspended makes the kernel write them.
+            return self._read_active(_COPY_SUSPENDED).runs()
+
+    def slots(self) -> Slots:
+        """What the cache of an active tier holds, with the levels, which the kernel writes only
+        when the device is suspended: that is done for the moment of the copy."""
+        return self._read_active(_COPY_SUSPENDED)
+
+    def _read_active(self, program: str) -> Slots:
+        with scratch.folder(self.machine, self.place.name) as folder:
+            copy = folder / "metadata"
+            words = [self.place.top, str(self.metadata), str(copy)]
+            argv = to_its_end(["sh", "-c", program, "hotset-copy", *words])
+            self.machine.run(argv, timeout_s=_TOOL_TIMEOUT_S)
+            return self._dumped(copy)
+
+    def slots_at_rest(self) -> Slots:
+        """What the metadata on the flash say while the accelerated device is down. Every block
+        counts as dirty after a crash, and where the tools here do not read which are."""
+        slots = self._dumped(self.metadata)
+        if not self._tells_what_is_dirty():
+            slots.all_dirty()
+        return slots
+
+    def _tells_what_is_dirty(self) -> bool:
+        """Whether the kernel closed the metadata, so that the dirty bits in them are true, and
+        ``cache_dump`` reads them: those of format 2 lie in an array of their own, and before
+        version 1.0 it passes over that and calls every block clean."""
+        at = self.place.metadata[0].start // 4096
+        script = (
+            f"dd if={self.place.flash} bs=4096 skip={at} count=1 iflag=direct status=none"
+            f" | od -An -v -tu4 -N {4 * _SUPERBLOCK_WORDS}"
+        )
+        words = self.machine.run(["sh", "-c", script]).stdout.split()
+        if len(words) != _SUPERBLOCK_WORDS or not int(words[_FLAGS]) & _CLEAN_SHUTDOWN:
+            return False
+        if words[_FORMAT] == "1":
+            return True
+        said = self.machine.run(["cache_dump", "--version"], check=False).stdout.strip()
+        return words[_FORMAT] == "2" and bool(re.match(r"[1-9][0-9]*\.", said))
+
+    def may_be_dirty(self) -> bool:
+        """Whether the flash may hold writes that the origin lacks; the accelerated device is down.
+        It may where its metadata cannot be read, which need not be damaged for that."""
+        if self.spec.mode == "writethrough":
+            return False
+        self._make_slices()
+        try:
+            return bool(self.slots_at_rest().dirty)
+        except CommandError:
+            return True
+
+    def empty(self) -> str:
+        """Forget everything that is cached, while the accelerated device is down;
+        returns what becomes of it, in words."""
+        self._make_slices()
+        self.restore(Slots(self.capacity))
+        return STAYS_COLD
+
+    def restore(self, slots: Slots) -> None:
+        """Write the metadata on the flash anew, while the accelerated device is down."""
+        with scratch.folder(self.machine, self.place.name) as folder:
+            # A file, not standard input: cache_restore wants to know its size.
+            xml = folder / "cache.xml"
+            put_lines(self.machine, slots.xml(self.spec.block, self.spec.policy), xml)
+            argv = ["cache_restore", "--quiet", "-i", str(xml), "-o", str(self.metadata)]
+            self.machine.run(argv, timeout_s=_TOOL_TIMEOUT_S)
+
+    def _dumped(self, metadata: PurePosixPath) -> Slots:
+        argv = ["cache_dump", str(metadata)]
+        return Slots.parse(self.machine.run(argv, timeout_s=_TOOL_TIMEOUT_S).stdout, self.capacity)
+
+    def contents(self) -> Contents:
+        """dm-cache says how many blocks are dirty, not which, while it works."""
+        return Contents(extents.merged(extents.of_runs(self.resident(), self.spec.block)), None)
+
+    def _write_back(
+        self,
+        progress: Callable[[Blocks], None],
+        final: bool,
+        warn: Callable[[str], None],
+    ) -> int:
+        """Under the ``cleaner`` policy in writethrough mode, where no clean block becomes dirty."""
+        first = dirty = int(self.status().dirty)
+        if first == 0:
+            self.settle()
+            return 0
+        watch = StallWatch(_STALL_S, _STALL_LIMIT_S)
+        try:
+            self._reload(replace(self.spec, policy="cleaner", mode="writethrough"))
+            while dirty:
+                progress(Blocks(dirty))
+                time.sleep(_FLUSH_POLL_S)
+                status = self.status()
+                dirty = int(status.dirty)
+                if watch.stalls(dirty):
+                    self._push(status, dirty, watch, warn)
+            progress(Blocks(0))
+        finally:
+            if not final:
+                self._reload(self.spec)
+        return first
+
+    def _push(
+        self, status: CacheStatus, dirty: int, watch: StallWatch, warn: Callable[[str], None]
+    ) -> None:
+        """Say why a flush makes no progress, and lift the kernel's limit on write-back."""
+        release = self.machine.run(["uname", "-r"], check=False).stdout.strip()
+        known = stall_reasons(status, release)
+        why = stalled.reasons(self.machine, self.origin, known)
+        words = f"{dirty} blocks are dirty still, none was written back for {watch.seconds:.0f} s"
+        if watch.is_over():
+            raise FlushStalledError(f"{words}: {why}")
+        argv = ["dmsetup", "message", self.place.top, "0", "migration_threshold", str(_FASTER)]
+        self.machine.run(argv, check=False)
+        warn(f"{words}: {why}")
+
+    def settle(self) -> str | None:
+        """Put right what an operation that was cut short left of an active tier: suspended, in the
+        policy of a flush, or with a table of other sizes. Returns what was put right, in words."""
+        if devicemapper.suspended(self.machine, self.place.top):
+            devicemapper.resume(self.machine, self.place.top)
+        status = self.status()
+        is_as_asked = (status.policy, status.mode) == (self.spec.policy, self.spec.mode)
+        threshold = migration_threshold(self.spec.block)
+        # The kernel's own, of a table without it. Another one is somebody's wish.
+        is_held_back = status.migration_threshold == MIGRATION_THRESHOLD < threshold
+        if not is_as_asked or is_held_back:
+            self._reload(self.spec)
+        cache = self.place.slice("cache")
+        if device_size(self.machine, cache.path) != cache.size:
+            self.follow_cache()
+            return f"the cache has its {cache.size} now: a resize had been cut short"
+        if not is_as_asked:
+            return (
+                f"{status.mode} with policy {status.policy} was left by a flush that was cut short"
+            )
+        if is_held_back:
+            return (
+                f"its migration_threshold is {threshold} sectors now, eight blocks: with"
+                f" {status.migration_threshold} hardly anything was written back while idle"
+            )
+        return None
+
+    def activate(self, on_usable: Callable[[], None] = lambda: None) -> None:
+        """Make the devices again out of what lies on flash and origin.
+
+        :param on_usable: called once the metadata were found to be usable, before anybody can
+            write.
+        :raises MetadataDamagedError: ``cache_check`` finds the metadata damaged; an all-zero
+            superblock counts as damaged too, where the kernel would format an empty cache and
+            forget what was dirty.
+        """
+        if self.is_active():
+            return
+        self._make_slices()
+        # After a needs_check the kernel takes the metadata read-only until the flag is cleared,
+        # which cache_check does only if it finds nothing wrong.
+        argv = ["cache_check", "--clear-needs-check-flag", str(self.metadata)]
+        checked = self.machine.run(argv, check=False, timeout_s=_TOOL_TIMEOUT_S)
+        if checked.rc:
+            raise MetadataDamagedError(
+                f"cache_check {self.metadata}: {(checked.stderr + checked.stdout).strip()[:600]}"
+            )
+        on_usable()
+        self.create()
+
+    def repair(self) -> str:
+        """Rewrite damaged metadata by what ``cache_repair`` still finds in them; returns its words
+        and where the old ones are kept.
+
+        Which blocks are dirty cannot be known any more (``cache_repair`` makes the metadata look
+        closed in good order): in write-back mode all of them are taken for dirty.
+
+        :raises MetadataDamagedError: it finds nothing that can be used.
+        """
+        self._make_slices()
+        kept = self._archived()
+        with scratch.folder(self.machine, self.place.name) as folder:
+            mended = folder / "metadata"
+            self.machine.run(
+                ["truncate", "-s", str(int(self.place.slice("meta").size)), str(mended)]
+            )
+            argv = ["cache_repair", "-i", str(self.metadata), "-o", str(mended)]
+            done = self.machine.run(argv, check=False, timeout_s=_TOOL_TIMEOUT_S)
+            check = ["cache_check", str(mended)]
+            if done.rc or self.machine.run(check, check=False, timeout_s=_TOOL_TIMEOUT_S).rc:
+                raise MetadataDamagedError(
+                    f"cache_repair {self.metadata}: {(done.stderr + done.stdout).strip()[:600]}"
+                )
+            slots = self._dumped(mended)
+        if self.spec.mode == "writeback":
+            slots.all_dirty()
+        self.restore(slots)
+        return f"{(done.stderr + done.stdout).strip()} (the old metadata is kept in {kept})".strip()
+
+    def _archived(self) -> PurePosixPath:
+        """A copy of the metadata as they are, beside the latest few of earlier repairs."""
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+        kept = ARCHIVE / f"{self.place.name}-{stamp}.metadata"
+        script = (
+            'mkdir -p "$1" && dd if="$2" of="$3" bs=1M iflag=direct conv=sparse,fsync status=none'
+            f' && ls -t "$1"/"$4"-{_STAMP_GLOB}.metadata | tail -n +$(($5 + 1)) |'
+            ' while read -r old; do rm -f "$old"; done'
+        )
+        words = [str(ARCHIVE), str(self.metadata), str(kept), self.place.name, str(_ARCHIVE_KEEP)]
+        self.machine.run(["sh", "-c", script, "hotset-archive", *words], timeout_s=_TOOL_TIMEOUT_S)
+        return kept
+
+    def deactivate(self) -> None:
+        """Remove the devices; what is cached, also dirty, stays on the flash and is known as it
+        was (the kernel writes its metadata out when the device goes)."""
+        self.discard()
+
+    def _report(self) -> Report:
+        status = self.status()
+        notes = []
+        if status.metadata_mode == "ro":
+            notes.append("the kernel has its metadata read-only: nothing is promoted")
+        if status.needs_check:
+            notes.append(
+                "the metadata needs a check: deactivate the disk, then activate it, which checks it"
+            )
+        if status.policy == "cleaner" != self.spec.policy:
+            notes.append(
+                "it is set to write everything back and to cache nothing new: a flush is at work,"
+                " or was cut short (activate it, which puts that right)"
+            )
+        tunables = (
+            ("mode", status.mode),
+            ("policy", status.policy),
+            *status.core_args,
+            *status.policy_args,
+        )
+        return Report("degraded" if notes else "active", status.counters(), tunables, tuple(notes))
+
+    def retune(self) -> None:
+        """Take in another mode of the specification; nothing is dirty where it is write-through.
+
+        In between, writes could become dirty again: a second flush ends with none.
+        """
+        self._reload(self.spec)
+        if self.spec.mode == "writethrough":
+            self.flush()
+
+    def follow_origin(self) -> Bytes:
+        """Take in an origin that has grown, without an interruption; returns its size."""
+        self._reload(self.spec)
+        return device_size(self.machine, self.origin)
+
+    def follow_cache(self) -> None:
+        """Take in the CACHE slice as the place has it now, larger or smaller than it was.
+
+        The kernel resizes the metadata when the new table is resumed; blocks that no longer fit
+        are dropped, so a smaller one must have been flushed.
+        """
+        cache = self.place.slice("cache")
+        line = table(self.spec, self.place, device_size(self.machine, self.origin))
+        inner = cache.table(self.place.flash)
+        devicemapper.swap_below(self.machine, self.place.top, line, cache.name, inner)
+
+    def destroy(self) -> None:
+        if self.is_active():
+            self.flush(final=True)
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove the tier's devices without writing back; the card's volume stays."""
+        place = self.place
+        remove(self.machine, (place.top, *(place.slice(what).name for what in _SLICES)))
+
+    def _make_slices(self) -> None:
+        devicemapper.load(self.machine, "dm-cache", "dm-cache-smq")
+        there = devicemapper.active_names(self.machine)
+        slices = (*(self.place.slice(what) for what in _SLICES), self.place.volume)
+        for part in slices:
+            if part.name not in there and part.size:
+                private = part is not self.place.volume
+                table_ = part.table(self.place.flash)
+                devicemapper.make(self.machine, part.name, table_, private=private)
+
+    def _reload(self, spec: TierSpec) -> None:
+        """Switch the active device to another table; I/O waits for a moment."""
+        size = device_size(self.machine, self.origin)
+        devicemapper.swap(self.machine, self.place.top, table(spec, self.place, size))
+
+
+_SLICES = ("meta", "cache")

@@ -1,0 +1,351 @@
+"""The control socket of hotset's own cache engine, ``flashdev tier``.
+
+An engine goes on while hotset is upgraded around it, so it may be of an earlier version than what
+reads its answers here, or of a later one: what is not known is passed over, what is missing named.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from hotset.block import flashdev
+from hotset.block.extents import Run
+from hotset.block.io_counters import ENGINE_NAMES, Readings, parse_engine
+from hotset.core.errors import Remedy
+from hotset.core.machines.base import CommandError, Machine
+from hotset.core.units import Blocks, Bytes
+
+from ..base import Counters, TierFailedError
+
+COUNTER_BITS = 64
+_TIMEOUT_S = 24 * 3600.0
+PROTOCOL = 2
+"""Of the answers as they are read here (``PROTOCOL``, daemon/src/tier/protocol.rs)."""
+_WITHOUT_ONE = 1
+"""That of an engine whose answers carry none."""
+_DEVICES = "devices"
+
+
+@dataclass(frozen=True, slots=True)
+class Refill:
+    """Blocks that were cached before the cache had to begin empty, and are fetched again from the
+    origin. ``state``: ``fetching``, ``done`` or ``stopped``. Of the ``total`` so many are
+    ``seen_to``, and those ``fetched`` among them; the rest of these was cached already, found no
+    room, or could not be read."""
+
+    state: str
+    seen_to: Blocks
+    fetched: Blocks
+    total: Blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What a running engine says of itself. ``state``: ``serving``, ``flushing``, ``stopping``,
+    ``pass-through`` (the flash failed, nothing is cached) or ``read-only`` (a device failed while
+    the flash held what the origin lacks)."""
+
+    counters: Counters
+    block: Bytes
+    policy: str
+    mode: str
+    state: str
+    devices: Readings | None = None
+    """What went through its devices, where that was asked for."""
+    refill: Refill | None = None
+    """None where the cache did not begin empty; also of an engine of an earlier version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """What is cached, in origin order, and what of it is dirty."""
+
+    runs: list[Run]
+    dirty: list[Run]
+
+
+class OtherVersionError(TierFailedError):
+    """An engine of another version of hotset, which does not know what it is asked or to tell."""
+
+    def __init__(self, what: str, protocol: int) -> None:
+        started = "a later" if protocol > PROTOCOL else "an earlier"
+        super().__init__(
+            f"the disk's cache engine was started by {started} version of hotset: {what} (it speaks"
+            f" version {protocol} of the protocol, this hotset version {PROTOCOL}). Deactivate the"
+            " disk and activate it again, which starts this hotset's engine",
+            Remedy("start this hotset's engine, the disk not in use", "tier deactivate"),
+        )
+
+
+class Answer(dict[str, Any]):
+    """An object of an engine's answer; ``protocol`` is the version of the whole answer."""
+
+    protocol = _WITHOUT_ONE
+
+    def __missing__(self, name: str) -> Any:  # noqa: ANN401 - a field's value
+        raise OtherVersionError(f"it does not tell `{name}`", self.protocol)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Blocks of the origin that are pinned or excluded together; ``name`` is what the user called
+    them."""
+
+    name: str
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedOwner(Owner):
+    """Blocks that have a share: others leave it ``guaranteed`` blocks of the cache, and it gets no
+    more than ``most``."""
+
+    guaranteed: Blocks
+    most: Blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Whose the cache is to be. Where two have a block in common, what is excluded comes first,
+    then what is pinned, then the shares in their order."""
+
+    pinned: tuple[Owner, ...] = ()
+    excluded: tuple[Owner, ...] = ()
+    shares: tuple[SharedOwner, ...] = ()
+
+    @property
+    def every(self) -> tuple[Owner, ...]:
+        return (*self.pinned, *self.excluded, *self.shares)
+
+    def runs_of(self, name: str) -> tuple[Run, ...] | None:
+        """Those of an owner; None if there is none of that name."""
+        return next((one.runs for one in self.every if one.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What an owner has: blocks of its own, those of them that are cached, and its limits."""
+
+    name: str
+    blocks: Blocks
+    resident: Blocks
+    guaranteed: Blocks
+    most: Blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How a cache of ``total`` blocks is divided, of which ``available`` can be promised; so many
+    have still ``to_leave`` before it is so."""
+
+    block: Bytes
+    total: Blocks
+    available: Blocks
+    pinned: Part
+    excluded: Part
+    shares: tuple[Part, ...]
+    to_leave: Blocks
+
+
+def counters_argv(program: str, control: PurePosixPath) -> list[str]:
+    """The command that prints the counters as one line, the devices' with them."""
+    return [program, "ask", str(control), '{"counters": {"devices": true}}']
+
+
+def parse_serving(line: str) -> Serving:
+    """The engine's counters.
+
+    :raises TierFailedError: it answered with an error, or not at all, or lacks a field.
+    """
+    reply = parse_reply(line)
+    devices = _named(reply[_DEVICES]) if _DEVICES in reply else None
+    counters = Counters(
+        reply["read_hits"],
+        reply["read_misses"],
+        reply.get("write_hits"),
+        reply.get("write_misses"),
+        reply.get("promotions"),
+        reply.get("demotions"),
+        *(Blocks(reply[name]) for name in ("dirty", "used", "total")),
+    )
+    names = (reply["policy"], reply["mode"], reply["state"])
+    refill = _refill(reply["refill"]) if "refill" in reply else None
+    return Serving(counters, Bytes(reply["block_bytes"]), *names, devices, refill)
+
+
+def _refill(reply: Answer) -> Refill:
+    numbers = (Blocks(reply[key]) for key in ("seen_to", "fetched", "total"))
+    return Refill(reply["state"], *numbers)
+
+
+def parse_devices(line: str) -> Readings:
+    """What went through the engine's devices; raises as :func:`parse_serving` does."""
+    return parse_serving(line).devices or {}
+
+
+def _named(devices: list[dict[str, Any]]) -> Readings:
+    found = parse_engine(devices)
+    return {ENGINE_NAMES[name]: one for name, one in found.items() if name in ENGINE_NAMES}
+
+
+def parse_reply(line: str) -> Answer:
+    """One line of an answer; raises as :func:`parse_serving` does."""
+    if line.strip() == "Fail":
+        raise TierFailedError("the tier's engine does not answer: is it gone?")
+    parts: list[Answer] = []
+
+    def part(fields: dict[str, Any]) -> Answer:
+        parts.append(Answer(fields))
+        return parts[-1]
+
+    try:
+        reply = json.loads(line, object_hook=part)
+    except json.JSONDecodeError:
+        reply = None
+    if not isinstance(reply, Answer):
+        raise TierFailedError(f"not an answer of the tier's engine: {line[:200]!r}")
+    for one in parts:
+        one.protocol = reply.get("protocol", _WITHOUT_ONE)
+    if "error" in reply:
+        raise _complaint(reply)
+    return reply
+
+
+def _complaint(reply: Answer) -> TierFailedError:
+    said = str(reply["error"])
+    # Of serde, which reads the requests.
+    unknown = re.search(r"unknown (?:variant|field) (`[^`]*`)", said)
+    if unknown is None:
+        return TierFailedError(f"the tier's engine says: {said}")
+    return OtherVersionError(f"it does not know {unknown[1]}", reply.protocol)
+
+
+def ask(
+    machine: Machine,
+    control: PurePosixPath,
+    what: dict[str, Any],
+    on_reply: Callable[[Answer], None] = lambda _: None,
+) -> list[Answer]:
+    """Ask an engine; returns all it answers.
+
+    :raises OtherVersionError: it is of another version, and does not know what is asked.
+    :raises TierFailedError: it refuses, or does not answer; the message says why.
+    """
+    replies: list[Answer] = []
+
+    def on_line(line: str) -> None:
+        replies.append(parse_reply(line))
+        on_reply(replies[-1])
+
+    argv = [flashdev.on(machine), "ask", str(control), json.dumps(what)]
+    try:
+        machine.run(argv, timeout_s=_TIMEOUT_S, on_line=on_line)
+    except CommandError as error:
+        said = error.result.stderr.strip().removeprefix("flashdev: ")
+        raise TierFailedError(said or str(error)) from None
+    return replies
+
+
+def serving(machine: Machine, control: PurePosixPath) -> Serving:
+    """The counters now; raises as :func:`ask` does."""
+    return parse_serving(json.dumps(ask(machine, control, {"counters": {}})[-1]))
+
+
+def resident(machine: Machine, control: PurePosixPath) -> Resident:
+    """What is cached now; raises as :func:`ask` does."""
+    reply = ask(machine, control, {"resident": {}})[-1]
+    return Resident(_runs(reply["runs"]), _runs(reply["dirty"]))
+
+
+def by_level(machine: Machine, control: PurePosixPath) -> dict[int, list[Run]]:
+    """What is cached, by its worth to the policy (0 to 63); raises as :func:`ask` does."""
+    levels: dict[int, list[Run]] = {}
+    for first, _, level in ask(machine, control, {"heat": {"extent_blocks": 1}})[-1]["extents"]:
+        runs = levels.setdefault(level, [])
+        if runs and runs[-1].start + runs[-1].count == first:
+            runs[-1] = Run(runs[-1].start, Blocks(runs[-1].count + 1))
+        else:
+            runs.append(Run(Blocks(first), Blocks(1)))
+    return levels
+
+
+def division(machine: Machine, control: PurePosixPath) -> Division:
+    """How the cache is divided; raises as :func:`ask` does."""
+    return _division(ask(machine, control, {"shares": {}})[-1])
+
+
+def owners(machine: Machine, control: PurePosixPath) -> Owners:
+    """What :func:`divide` said last; raises as :func:`ask` does."""
+    reply = ask(machine, control, {"shared": {}})[-1]
+
+    def named(found: list[Answer]) -> tuple[Owner, ...]:
+        return tuple(Owner(one["name"], tuple(_runs(one["runs"]))) for one in found)
+
+    shares = tuple(
+        SharedOwner(
+            one["name"], tuple(_runs(one["runs"])), Blocks(one["guaranteed"]), Blocks(one["most"])
+        )
+        for one in reply["shares"]
+    )
+    return Owners(named(reply["pinned"]), named(reply["excluded"]), shares)
+
+
+def divide(machine: Machine, control: PurePosixPath, wanted: Owners) -> Division:
+    """Divide the cache from now on. What has no place any more leaves by and by.
+
+    :raises TierFailedError: it cannot be so, and all is as it was.
+    """
+
+    def pairs(runs: tuple[Run, ...]) -> list[tuple[int, int]]:
+        return [(int(run.start), int(run.count)) for run in runs]
+
+    fields = {
+        "pinned": [{"name": one.name, "runs": pairs(one.runs)} for one in wanted.pinned],
+        "excluded": [{"name": one.name, "runs": pairs(one.runs)} for one in wanted.excluded],
+        "shares": [
+            {
+                "name": one.name,
+                "runs": pairs(one.runs),
+                "guaranteed": int(one.guaranteed),
+                "most": int(one.most),
+            }
+            for one in wanted.shares
+        ],
+    }
+    return _division(ask(machine, control, {"share": fields})[-1])
+
+
+def _division(reply: Answer) -> Division:
+    def part(of: Answer) -> Part:
+        numbers = (Blocks(of[key]) for key in ("blocks", "resident", "guaranteed", "most"))
+        return Part(of["name"], *numbers)
+
+    return Division(
+        Bytes(reply["block_bytes"]),
+        Blocks(reply["total"]),
+        Blocks(reply["available"]),
+        part(reply["pinned"]),
+        part(reply["excluded"]),
+        tuple(map(part, reply["shares"])),
+        Blocks(reply["to_leave"]),
+    )
+
+
+def flush(machine: Machine, control: PurePosixPath, progress: Callable[[Blocks], None]) -> int:
+    """Write back what is dirty; returns how many blocks were. Raises as :func:`ask` does."""
+
+    def on_reply(reply: Answer) -> None:
+        if "left" in reply:
+            progress(Blocks(reply["left"]))
+
+    flushed: int = ask(machine, control, {"flush": {}}, on_reply)[-1]["flushed"]
+    return flushed
+
+
+def _runs(pairs: list[list[int]]) -> list[Run]:
+    return [Run(Blocks(start), Blocks(count)) for start, count in pairs]

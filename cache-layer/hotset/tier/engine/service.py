@@ -1,0 +1,288 @@
+"""What keeps the cache engine of a disk at work: a shell script on its machine, and a systemd unit
+that calls it where systemd runs the machine; elsewhere the script watches over the engine itself.
+
+The script stays after hotset has ended, and needs nothing of hotset's but ``flashdev``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from hotset.block.loop import FOLDER as DEVICES
+from hotset.block.loop import SEQUENCE, TELL_SYSTEMD
+
+RUNTIME = PurePosixPath("/run/hotset/engine")
+SCRIPTS = PurePosixPath("/etc/hotset/engine")
+GIVEN_UP = PurePosixPath("/etc/hotset/given-up")
+UNITS = PurePosixPath("/etc/systemd/system")
+_START_LIMIT_S = 60
+_RESTART_LIMIT_S = 60
+"""For how long after its end an engine is started again without a question."""
+
+
+def control_of(disk: str) -> PurePosixPath:
+    """The engine's control socket."""
+    return RUNTIME / disk / "control"
+
+
+def log_of(disk: str) -> PurePosixPath:
+    return RUNTIME / disk / "log"
+
+
+def script_of(disk: str) -> PurePosixPath:
+    return SCRIPTS / f"{disk}.sh"
+
+
+def shares_of(disk: str) -> PurePosixPath:
+    """Where the engine keeps what is pinned, excluded and shared."""
+    return SCRIPTS / f"{disk}.shares.json"
+
+
+def refill_of(disk: str) -> PurePosixPath:
+    """Where it is noted which blocks the cache held before it was emptied; the engine fetches them
+    again and removes it."""
+    return SCRIPTS / f"{disk}.refill"
+
+
+def unit_of(disk: str) -> PurePosixPath:
+    return UNITS / f"hotset-engine-{disk}.service"
+
+
+def given_up_of(identity: str) -> PurePosixPath:
+    """What the engine leaves when it gave its cache up; see ``flashdev tier --given-up``."""
+    return GIVEN_UP / identity
+
+
+def script(disk: str, identity: str, engine: Sequence[str]) -> str:
+    """The script.
+
+    :param engine: the engine's command line, mount and control socket left out.
+    """
+    return _SCRIPT.format(
+        disk=disk,
+        engine=shlex.join(engine),
+        folder=RUNTIME / disk,
+        devices=DEVICES,
+        sequence=SEQUENCE,
+        tell_systemd=TELL_SYSTEMD,
+        given_up=given_up_of(identity),
+        given_up_folder=GIVEN_UP,
+        unit=unit_of(disk).name,
+        polls=_START_LIMIT_S * 20,
+        restart_limit=_RESTART_LIMIT_S,
+    )
+
+
+# A loop device whose engine has died answers every request with an error, for as long as somebody
+# has it open: that is what a file system on it is to see. The engine that comes next gets another.
+_SCRIPT = """\
+#!/bin/sh
+# Written by hotset: the cache engine of disk {disk}. `hotset tier activate {disk}` writes it anew.
+set -u
+folder={folder}
+mount=$folder/mount log=$folder/log device={devices}/{disk}
+
+# Whoever starts it has looked whether the origin was written to, or it has only just ended. By
+# systemctl alone nobody has: what the flash holds would overwrite what was written meanwhile.
+may_run() {{
+    [ -d /run/systemd/system ] || return 0
+    ! rm "$folder/may-run" 2> /dev/null || return 0
+    read -r since 2> /dev/null < "$folder/ended-at" || return 1
+    since=$(($(date +%s) - since)); [ $since -ge 0 ] && [ $since -le {restart_limit} ]
+}}
+run() {{
+    # With words: only a look.
+    [ $# -gt 0 ] || may_run || {{
+        echo "flashdev: not started: nobody has looked whether the disk was written to since the" \
+            "engine ended: hotset tier activate {disk}" >&2
+        exit 2
+    }}
+    mkdir -p "$mount" {given_up_folder}
+    # Given up: the origin has all, what is left on the flash is old.
+    [ ! -e {given_up} ] || set -- "$@" --discard
+    exec {engine} --mount "$mount" --control "$folder/control" "$@"
+}}
+{sequence}
+{tell_systemd}
+# Those over what is served, but for those that go when whoever has them open closes them: by the
+# mount's device number as long as it stands, which the kernel no longer tells when the engine is
+# dead, and by what was noted. No path would do, since containers of one kernel see each other's
+# loop devices and may have disks of one name; nor would a mount's number of before, which the next
+# mount of whomever gets.
+loops() {{
+    over=$(findmnt --noheadings --output MAJ:MIN --mountpoint "$mount" | tail -n 1)
+    read -r noted number 2> /dev/null < "$folder/attached" || number=
+    losetup --list --noheadings --output NAME,AUTOCLEAR,BACK-MAJ:MIN |
+        while read -r loop goes behind; do
+            [ "$goes" = 0 ] || continue
+            [ "${{behind:-dead}}" != "$over" ] || {{ echo "$loop"; continue; }}
+            [ -z "$number" ] || [ "$loop" != "$noted" ] ||
+                [ "$(sequence "$loop")" != "$number" ] || echo "$loop"
+        done
+}}
+attached() {{
+    read -r noted number 2> /dev/null < "$folder/attached" || return 1
+    [ "$(readlink "$device") $(sequence "$noted")" = "$noted $number" ]
+}}
+# One that takes its time is at work (124: it did not answer yet).
+works() {{
+    attached || return 1
+    timeout 10 head -c 0 "$mount/data" 2> /dev/null || [ $? = 124 ]
+}}
+attach() {{
+    mkdir -p {devices}
+    loop=$(losetup --find --show --direct-io=on "$mount/data") || return 1
+    echo "$loop $(sequence "$loop")" > "$folder/attached"
+    ln -sfn "$loop" "$device"
+    rm -f "$folder/ended-at"
+    tell_systemd "$loop"
+}}
+detach() {{
+    rm -f "$device"
+    [ -d "$folder" ] || return 0
+    # One at a time: what another has just detached is somebody else's by now.
+    (
+        flock 9
+        for loop in $(loops); do losetup --detach "$loop"; tell_systemd "$loop"; done
+        rm -f "$folder/attached"
+    ) 9> "$folder/detaching"
+}}
+release() {{
+    # Told by systemd, of an engine that is started again.
+    case ${{SERVICE_RESULT:-success}}-${{EXIT_STATUS-}} in
+        # One that refuses is not.
+        success-*|exit-code-2) ;;
+        *) date +%s > "$folder/ended-at" ;;
+    esac
+    detach
+    umount -l "$mount" 2> /dev/null
+    rm -f "$folder/control"
+}}
+# Says how many seconds ago the engine ended, if it is about to be started again.
+restarting() {{
+    read -r since 2> /dev/null < "$folder/ended-at" || return 1
+    if [ -d /run/systemd/system ]; then
+        case $(systemctl is-active {unit}) in activating|deactivating) ;; *) return 1 ;; esac
+    else
+        read -r watching 2> /dev/null < "$folder/supervisor" || return 1
+        grep -qzx supervise "/proc/$watching/cmdline" 2> /dev/null || return 1
+    fi
+    echo $(($(date +%s) - since))
+}}
+check() {{
+    run --check
+}}
+supervise() {{
+    echo $$ > "$folder/supervisor"
+    while :; do
+        release
+        (run) >> "$log" 2>&1 &
+        engine=$! ready=
+        echo "$engine" > "$folder/pid"
+        until [ -e "$mount/data" ] || [ ! -e "/proc/$engine/exe" ]; do sleep 0.05; done
+        [ ! -e "$mount/data" ] || {{ attach >> "$log" 2>&1 && ready=1; }}
+        wait "$engine"
+        ended=$?
+        # 0: it was told to end, 2: it refuses what it was given.
+        case $ended in 0|2) ready= ;; esac
+        [ -z "$ready" ] || date +%s > "$folder/ended-at"
+        release
+        [ -n "$ready" ] || break
+        echo "the engine ended with code $ended: it is started again" >> "$log"
+        sleep 1
+        [ ! -e "$folder/stop" ] || break
+    done
+    rm -f "$folder/pid" "$folder/supervisor" "$folder/ended-at"
+    echo "$ended" > "$folder/ended"
+}}
+start() {{
+    ! works || return 0
+    mkdir -p "$folder"
+    rm -f "$folder/ended" "$folder/stop" "$folder/ended-at"
+    : > "$log"
+    if [ -d /run/systemd/system ]; then
+        systemctl reset-failed {unit} 2> /dev/null
+        : > "$folder/may-run"
+        systemctl start {unit}
+        set -- $?
+        rm -f "$folder/may-run"
+        return $1
+    fi
+    # Without the locks of whoever started it.
+    setsid sh "$0" supervise < /dev/null > /dev/null 2>&1 \\
+        3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- &
+    n=0
+    until works; do
+        [ ! -e "$folder/ended" ] || return 1
+        n=$((n + 1)); [ $n -lt {polls} ] || return 1
+        sleep 0.05
+    done
+}}
+# The engine's child before it is the engine does not count: its number is read anew.
+is_engine() {{
+    tr '\\0' '\\n' 2> /dev/null < "/proc/$1/cmdline" | grep -qxF "$folder/control"
+}}
+# Whether it runs; one that does not answer does.
+alive() {{
+    if [ -d /run/systemd/system ]; then
+        case $(systemctl is-active {unit}) in inactive|failed) return 1 ;; esac
+        return 0
+    fi
+    read -r engine 2> /dev/null < "$folder/pid" && is_engine "$engine"
+}}
+stop() {{
+    if [ -d /run/systemd/system ]; then
+        systemctl stop {unit}
+        return
+    fi
+    detach
+    # Whoever watches over it tidies up, unless that was killed as well, and starts no other.
+    [ ! -d "$folder" ] || : > "$folder/stop"
+    n=0
+    while read -r engine 2> /dev/null < "$folder/pid" && [ $n -lt 40 ]; do
+        ! is_engine "$engine" || kill -TERM "$engine" 2> /dev/null
+        while is_engine "$engine"; do sleep 0.05; done
+        n=$((n + 1)); sleep 0.05
+    done
+    release
+    rm -f "$folder/pid"
+}}
+
+"$1"
+"""
+
+
+def unit(disk: str) -> str:
+    """The systemd unit: not enabled, since what activates the disk at boot looks first whether the
+    cache may be used, and then starts it."""
+    script = f"/bin/sh {script_of(disk)}"
+    return f"""\
+# Written by hotset; `hotset tier activate {disk}` writes it anew.
+[Unit]
+Description=hotset cache engine of disk {disk}
+DefaultDependencies=no
+# While it is down its disk gives errors, so it is given up late: several upgrades in a row may each
+# restart it, and what ends it may pass.
+StartLimitIntervalSec=600
+StartLimitBurst=60
+
+[Service]
+Type=notify
+ExecStartPre=/bin/mkdir -p {RUNTIME / disk}/mount
+ExecStartPre={script} release
+ExecStart={script} run
+ExecStartPost={script} attach
+ExecStop={script} detach
+ExecStopPost={script} release
+Restart=on-failure
+RestartSec=1
+RestartPreventExitStatus=2
+WatchdogSec=60
+TimeoutStartSec=300
+TimeoutStopSec=900
+OOMScoreAdjust=-900
+StandardOutput=append:{log_of(disk)}
+StandardError=inherit
+"""

@@ -1,0 +1,503 @@
+"""hotset's own cache engine as a tier, on any Linux with FUSE and loop devices.
+
+``flashdev tier`` serves the accelerated disk as a file; a loop device shows it to the machine. Its
+metadata and cached blocks lie on the same parts of the flash that a kernel's tier would have, and
+origin and flash may be block devices or files. What keeps the engine at work is in
+:mod:`.userspace_service`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Literal
+
+from hotset.block import extents, flashdev, loop, salvage
+from hotset.block.devicemapper import Part, Place, total
+from hotset.block.extents import Run
+from hotset.core.errors import RequestError
+from hotset.core.machines import needrestart
+from hotset.core.machines.base import Machine, PrerequisiteMissingError, Result
+from hotset.core.machines.local import Local
+from hotset.core.units import Blocks, Bytes
+
+from ..base import MetadataDamagedError, Report, TierFailedError, TierSpec
+from ..dm_tier import Contents, PlacedTier
+from . import control as engine
+from . import service
+from .base import EngineTier
+from .control import Division, Owners
+
+BLOCK_MIN, BLOCK_MAX = Bytes(4096), Bytes(1024**3)
+_START_TIMEOUT_S = 400.0
+_STOP_TIMEOUT_S = 1000.0
+_SALVAGE_TIMEOUT_S = 24 * 3600.0
+_REFUSED = 2
+_DIVIDE_POLL_S = 0.2
+_DIVIDE_PATIENCE_S = 120.0
+_NOTES = {
+    "pass-through": "its flash failed, with nothing on it that is not on the origin too: the cache"
+    " is off, and the origin serves everything. Replace the flash",
+    "read-only": "a device failed while the flash held writes that are not on the origin yet: the"
+    " disk is read-only now. The engine's log says which device",
+}
+_KEEPS_ALL = ("in use by another", "the origin has shrunk", "has format version")
+"""What the engine refuses though nothing on the flash is damaged or lost: once the cause is gone,
+it takes everything up again."""
+_WELL = frozenset(("serving", "flushing", "stopping"))
+_OTHER_SIZE = re.compile(r"with a cache size of (\d+) bytes, not")
+
+
+def check_block(block: Bytes) -> Bytes:
+    """:raises ValueError: not a block size that the engine takes."""
+    if not BLOCK_MIN <= block <= BLOCK_MAX or block & (block - 1):
+        raise ValueError(
+            f"{int(block)} bytes: the engine takes a power of two from 4 KiB to 1 GiB (64KiB suits"
+            " OLTP)"
+        )
+    return block
+
+
+def require(machine: Machine) -> None:
+    """:raises PrerequisiteMissingError: the machine cannot have such a tier."""
+    if not loop.has_device(machine, "/dev/fuse", "fuse"):
+        raise PrerequisiteMissingError(
+            f"{machine.kind} has no FUSE (/dev/fuse), by which a cache in user space is served:"
+            " load the kernel's module (modprobe fuse); a container has to be given the device"
+            " (docker run --device /dev/fuse --cap-add SYS_ADMIN)"
+        )
+    if not loop.may_mount(machine):
+        raise PrerequisiteMissingError(
+            f"a cache in user space is a mount, and on this machine ({machine.kind})"
+            f" {loop.NO_MOUNTS}"
+        )
+    loop.require(machine)
+
+
+class EngineRefusedError(RequestError):
+    """The engine does not take what the card says; the message says why."""
+
+
+class Userspace(PlacedTier, EngineTier):
+    """The tier of one disk, whether its engine runs or not."""
+
+    def __init__(self, machine: Machine, spec: TierSpec, place: Place, identity: str) -> None:
+        """:param identity: the disk's UUID; the engine's metadata remember it."""
+        super().__init__(machine, spec, place)
+        self.identity = identity
+        self.control = service.control_of(place.name)
+        self._dirty: bool | None = None
+
+    @property
+    def path(self) -> PurePosixPath:
+        """The accelerated device."""
+        return loop.FOLDER / self.place.name
+
+    def is_active(self) -> bool:
+        """Whether the accelerated device is there."""
+        return self._script("attached").rc == 0
+
+    def has_ended(self) -> bool:
+        """Whether the engine of a device that is there runs no more and nobody watches over it:
+        nobody knows since when, nor who wrote to the origin meanwhile."""
+        return self._script("alive").rc != 0
+
+    def prepare(self) -> PurePosixPath:
+        """An empty cache; returns the origin."""
+        if self.is_active():
+            raise TierFailedError(f"{self.path} is active already: destroy it first")
+        require(self.machine)
+        self.empty()
+        return self.origin
+
+    def create(self) -> PurePosixPath:
+        self.activate()
+        return self.path
+
+    def empty(self) -> str:
+        """Forget everything that is cached, while the engine does not run. Which blocks those were
+        is noted: the engine fetches them from the origin again. Returns how many, in words."""
+        self.machine.run(["mkdir", "-p", str(service.SCRIPTS)])
+        return self.machine.run(self.format_argv()).stdout.strip()
+
+    def format_argv(self) -> list[str]:
+        """Has the flash say that its cache is empty: only then the engine begins a new one. A flash
+        without superblocks may have been erased, which it refuses."""
+        parts = [word for part in self.place.metadata for word in ("--flash-part", _text(part))]
+        refill = str(service.refill_of(self.place.name))
+        return [
+            flashdev.on(self.machine),
+            "format",
+            *("--flash", str(self.place.flash)),
+            *parts,
+            *("--refill", refill, "--origin-id", self._origin_id()),
+        ]
+
+    def _origin_id(self) -> str:
+        return self.identity.replace("-", "")
+
+    def activate(self, on_usable: Callable[[], None] = lambda: None) -> None:
+        """Start the engine on what lies on flash and origin.
+
+        :param on_usable: called once its metadata were found good, before anybody can write.
+        :raises MetadataDamagedError: its metadata cannot be used.
+        """
+        if self.is_active():
+            return
+        require(self.machine)
+        self.make_volume()
+        spec = self.spec
+        said = self._said_to(spec, "check")
+        other = _OTHER_SIZE.search(said)
+        if other is not None:
+            # A resize was cut short: the engine has the size of before, or the one that was to be.
+            spec = replace(spec, cache=Bytes(int(other[1])))
+            said = self._said_to(spec, "check")
+        if said:
+            raise self._refused(said)
+        on_usable()
+        said = self._said_to(spec, "start")
+        if said:
+            self._stop()
+            raise self._refused(said)
+        if spec != self.spec:
+            self.follow_cache()
+
+    def make_volume(self) -> None:
+        """The card's volume, if it has one and it is not there yet."""
+        volume = self.place.volume
+        for part in volume.parts:
+            loop.attach_part(self.machine, volume.path, self.place.flash, part.start, part.size)
+
+    def install(self, spec: TierSpec) -> PurePosixPath:
+        """Write what starts the engine; returns the script."""
+        name = self.place.name
+        engine = flashdev.installed(self.machine, flashdev.program(Local()))
+        words = [engine, *self.engine_words(spec)]
+        path = service.script_of(name)
+        self.machine.replace(service.script(name, self.identity, words), path, 0o700)
+        if self._has_systemd():
+            unit, there = service.unit(name), ["cat", str(service.unit_of(name))]
+            if self.machine.run(there, check=False).stdout != unit:
+                self.machine.replace(unit, service.unit_of(name))
+                self.machine.run(["systemctl", "daemon-reload"])
+            needrestart.install(self.machine)
+        return path
+
+    def engine_words(self, spec: TierSpec) -> list[str]:
+        """The engine's command, without the program, its mount and its control socket."""
+        return [
+            "tier",
+            *self._cache_words(spec),
+            *("--policy", spec.policy, "--mode", spec.mode),
+            *("--shares", str(service.shares_of(self.place.name))),
+            # Last, as hotset-boot starts an engine of before without it.
+            *("--refill", str(service.refill_of(self.place.name))),
+        ]
+
+    def _cache_words(self, spec: TierSpec) -> list[str]:
+        """Which cache: its flash, how that is cut up, and its origin."""
+        sizes = {"metadata": spec.metadata, "cache": spec.cache, "block": spec.block}
+        parts = (*self.place.metadata, *_first(self.place.cache, spec.cache))
+        return [
+            *("--origin", str(self.origin)),
+            *("--origin-id", self._origin_id()),
+            *("--given-up", str(service.given_up_of(self.identity))),
+            *("--flash", str(self.place.flash)),
+            *(word for part in parts for word in ("--flash-part", _text(part))),
+            *(word for name, size in sizes.items() for word in (f"--{name}", str(int(size)))),
+        ]
+
+    def salvage(self, write: bool) -> salvage.Salvage:
+        """What is proven of a cache that is refused as damaged; with ``write``, what is dirty is on
+        the origin afterwards, for good. The cache is only read, so it can be repeated.
+
+        :raises EngineRefusedError: it is in use, or is another's.
+        :raises TierFailedError: the origin could not be read or written.
+        """
+        words = ["salvage", *self._cache_words(self.spec), "--json", *["--write"] * write]
+        argv = [flashdev.on(self.machine), *words]
+        done = self.machine.run(argv, check=False, timeout_s=_SALVAGE_TIMEOUT_S)
+        if done.rc in (salvage.COMPLETE, salvage.INCOMPLETE):
+            return salvage.parse(done.stdout)
+        said = done.stderr.strip().rpartition("flashdev: ")[2] or f"it ended with code {done.rc}"
+        refused = done.rc == _REFUSED
+        raise (EngineRefusedError if refused else TierFailedError)(f"{self.path}: salvage: {said}")
+
+    def _said_to(self, spec: TierSpec, verb: Literal["check", "start"]) -> str:
+        """Have the engine looked after or started; what it said if it refused."""
+        argv = ["sh", str(self.install(spec)), verb]
+        done = self.machine.run(argv, check=False, timeout_s=_START_TIMEOUT_S)
+        if done.rc == 0:
+            return ""
+        log = ["cat", str(service.log_of(self.place.name))]
+        logged = self.machine.run(log, check=False).stdout if verb == "start" else ""
+        return logged.strip() or done.stderr.strip() or f"the engine did not {verb}"
+
+    def _refused(self, said: str) -> Exception:
+        words = said.splitlines()[-1].removeprefix("flashdev: ")[-600:]
+        if any(one in words for one in _KEEPS_ALL):
+            return EngineRefusedError(f"{self.path}: {words.partition(', or give --discard')[0]}")
+        if "metadata on the flash" in words or "the cache on the flash" in words:
+            return MetadataDamagedError(f"{self.place.flash}: {words}")
+        return TierFailedError(f"{self.path}: the cache engine did not start: {words}")
+
+    def may_be_dirty(self) -> bool:
+        """Whether the flash may hold writes that the origin lacks; the engine does not run."""
+        if self.spec.mode == "writethrough":
+            return False
+        return self._dirty is not False
+
+    def settle(self) -> str | None:
+        """Put right what an operation that was cut short left of an active tier. Returns what was
+        put right, in words."""
+        try:
+            engine.serving(self.machine, self.control)
+        except TierFailedError:
+            # It hangs, so nobody else has had the origin.
+            self._stop()
+            self.activate()
+            return "its engine did not answer, and was started again"
+        if not self._is_another():
+            return None
+        self.reconfigure()
+        return "a change of size, policy or mode had been cut short, and is done now"
+
+    def reconfigure(self) -> None:
+        """Have the running engine be as the specification and the place say, without an
+        interruption; dirty blocks are written back first where that must be.
+
+        :raises TierFailedError: it cannot; it goes on as it was.
+        """
+        parts = [_text(part) for part in (*self.place.metadata, *self.place.cache)]
+        wanted = {
+            "policy": self.spec.policy,
+            "mode": self.spec.mode,
+            "cache_bytes": int(self.spec.cache),
+            "flash_parts": parts,
+        }
+        script = service.script_of(self.place.name)
+        before = self.machine.run(["cat", str(script)]).stdout
+        # First what starts it, should it end meanwhile: the engine tells of another size.
+        self.install(self.spec)
+        try:
+            engine.ask(self.machine, self.control, {"reconfigure": wanted})
+        except TierFailedError:
+            if self._is_another():
+                self.machine.replace(before, script, 0o700)
+            raise
+
+    def _is_another(self) -> bool:
+        """Whether the engine answers, and is not what the specification says."""
+        try:
+            now = engine.serving(self.machine, self.control)
+        except TierFailedError:
+            return False
+        is_as_asked = (now.policy, now.mode) == (self.spec.policy, self.spec.mode)
+        return not is_as_asked or now.counters.total != self.capacity
+
+    def retune(self) -> None:
+        """Take in another policy or mode of the specification."""
+        self.reconfigure()
+
+    def follow_cache(self) -> None:
+        """Take in the CACHE as the place has it now, larger or smaller than it was."""
+        self.reconfigure()
+
+    def follow_origin(self) -> Bytes:
+        """Take in an origin that has grown, without an interruption; returns its size."""
+        done = engine.ask(self.machine, self.control, {"reconfigure": {"follow_origin": True}})[-1]
+        # The kernel asks for a file's size again after a second.
+        time.sleep(1.1)
+        self.machine.run(["stat", str(self.control.parent / "mount/data")])
+        self.machine.run(["losetup", "--set-capacity", str(self._loop())])
+        return Bytes(done["origin_bytes"])
+
+    def _loop(self) -> PurePosixPath:
+        said = self.machine.run(["readlink", "-f", str(self.path)]).stdout
+        return PurePosixPath(said.strip())
+
+    def report(self) -> Report:
+        """How it is now; never raises for a tier that failed."""
+        if not self.is_active():
+            ended = self._report_ended()
+            # It may just have been started again.
+            if ended.state == "restarting" or not self.is_active():
+                return ended
+        try:
+            now = engine.serving(self.machine, self.control)
+            division = self._division_in_words()
+        except (TierFailedError, PrerequisiteMissingError) as error:
+            return Report("failed", None, (), (str(error),))
+        tunables = (
+            ("mode", now.mode),
+            ("policy", now.policy),
+            ("engine", now.state),
+            *_refill_in_words(now.refill),
+            *division,
+        )
+        note = _note(now.state)
+        notes = (note,) if note else ()
+        return Report("degraded" if note else "active", now.counters, tunables, notes)
+
+    def _report_ended(self) -> Report:
+        restarting = self._script("restarting")
+        if restarting.rc:
+            return Report("inactive", None)
+        note = (
+            f"its cache engine ended {restarting.stdout.strip()} s ago and is being restarted."
+            " Programs that had the disk open get errors: once it is active, unmount its file"
+            " system and mount it again"
+        )
+        return Report("restarting", None, (), (note,))
+
+    def _division_in_words(self) -> tuple[tuple[str, str], ...]:
+        """Nothing of an engine that cannot divide its cache."""
+        try:
+            division = self.division()
+        except engine.OtherVersionError:
+            return ()
+        block = division.block
+        words = [
+            (what, f"{part.blocks.bytes(block)} ({part.resident.bytes(block)} cached)")
+            for what, part in (("pinned", division.pinned), ("excluded", division.excluded))
+            if part.blocks
+        ]
+        words += [
+            (
+                f"share of {part.name}",
+                f"{part.resident / division.total:.0%} of the cache (guaranteed"
+                f" {part.guaranteed / division.total:.0%}, limit {part.most / division.total:.0%})",
+            )
+            for part in division.shares
+        ]
+        return tuple(words)
+
+    def by_level(self) -> dict[int, list[Run]]:
+        """What is cached, by its worth to the policy, 0 to 63."""
+        return engine.by_level(self.machine, self.control)
+
+    def division(self) -> Division:
+        """How the cache is divided among what is pinned, excluded and shared."""
+        return engine.division(self.machine, self.control)
+
+    def owners(self) -> Owners:
+        """What :meth:`divide` said last."""
+        return engine.owners(self.machine, self.control)
+
+    def divide(self, owners: Owners, on_left: Callable[[Blocks], None] = lambda _: None) -> None:
+        """Divide the cache, while the disk is in use, and wait until what has no place any more
+        has left.
+
+        :param on_left: called now and then with how many blocks have still to leave.
+        :raises TierFailedError: it cannot be so, and all is as it was; or blocks do not leave.
+        """
+        division = engine.divide(self.machine, self.control, owners)
+        left, since = division.to_leave, time.monotonic()
+        while division.to_leave:
+            on_left(division.to_leave)
+            time.sleep(_DIVIDE_POLL_S)
+            division = self.division()
+            if division.to_leave != left:
+                left, since = division.to_leave, time.monotonic()
+            elif time.monotonic() - since > _DIVIDE_PATIENCE_S:
+                raise TierFailedError(
+                    f"{int(left)} blocks do not leave the cache of {self.path}: look at its state;"
+                    " dirty ones leave once they can be written back to the origin"
+                )
+
+    def contents(self) -> Contents:
+        """The engine says which blocks are dirty."""
+        now = engine.resident(self.machine, self.control)
+        cached, dirty = (
+            extents.merged(extents.of_runs(runs, self.spec.block)) for runs in (now.runs, now.dirty)
+        )
+        return Contents(cached, dirty)
+
+    def deactivate(self) -> None:
+        """End the engine; what is cached, also dirty, stays on the flash and is known as it was."""
+        self.discard()
+
+    def discard(self) -> None:
+        """End the engine without writing back; the card's volume stays."""
+        self.hold()
+        self._stop()
+
+    def hold(self) -> None:
+        """Take an active disk from its users, the engine still at work, and learn from it what is
+        dirty."""
+        if not self.is_active():
+            return
+        # First nobody can write any more: what is dirty then stays so.
+        self._script("detach")
+        try:
+            self._dirty = bool(self.counters().dirty)
+        except TierFailedError:
+            self._dirty = None
+
+    def uninstall(self) -> None:
+        """Remove what starts the engine."""
+        name = self.place.name
+        self.machine.run(["rm", "-f", str(service.script_of(name)), str(service.unit_of(name))])
+        self.machine.run(["rm", "-f", str(service.given_up_of(self.identity))])
+        self.machine.run(["rm", "-f", str(service.shares_of(name)), str(service.refill_of(name))])
+        needrestart.remove(self.machine)
+        if self._has_systemd():
+            self.machine.run(["systemctl", "daemon-reload"])
+
+    def _stop(self) -> None:
+        script = service.script_of(self.place.name)
+        if self.machine.run(["test", "-e", str(script)], check=False).rc == 0:
+            self.machine.run(["sh", str(script), "stop"], timeout_s=_STOP_TIMEOUT_S)
+
+    def _script(self, verb: Literal["alive", "attached", "detach", "restarting"]) -> Result:
+        """Ask what starts the engine; one that was never installed says no."""
+        script = str(service.script_of(self.place.name))
+        return self.machine.run(["sh", script, verb], check=False)
+
+    def _has_systemd(self) -> bool:
+        return self.machine.run(["test", "-d", "/run/systemd/system"], check=False).rc == 0
+
+
+def _note(state: str) -> str | None:
+    """What is wrong in a state of the engine, and what to do."""
+    if state in _WELL:
+        return None
+    unknown = f"its engine says {state!r}, which this version of hotset does not know"
+    return _NOTES.get(state, unknown)
+
+
+def _refill_in_words(refill: engine.Refill | None) -> tuple[tuple[str, str], ...]:
+    """How far it is to fetch again what was cached before the cache had to begin empty.
+
+    >>> _refill_in_words(engine.Refill("fetching", Blocks(30), Blocks(28), Blocks(40)))
+    (('fetched again', '28 of 40 blocks, 10 still to come'),)
+    """
+    if refill is None:
+        return ()
+    rest = int(refill.total - refill.seen_to)
+    to_come = f", {rest} still to come" if refill.state == "fetching" else ""
+    stopped = ", and stopped: the next start goes on" if refill.state == "stopped" else ""
+    words = f"{int(refill.fetched)} of {int(refill.total)} blocks{to_come}{stopped}"
+    return (("fetched again", words),)
+
+
+def _text(part: Part) -> str:
+    return f"{int(part.start)}:{int(part.size)}"
+
+
+def _first(parts: Sequence[Part], size: Bytes) -> tuple[Part, ...]:
+    """The first bytes of the parts; all of them where they are no more.
+
+    >>> _first([Part(Bytes(0), Bytes(2)), Part(Bytes(5), Bytes(4))], Bytes(3))
+    (Part(start=Bytes(0), size=Bytes(2)), Part(start=Bytes(5), size=Bytes(1)))
+    """
+    taken, left = list[Part](), min(int(size), int(total(parts)))
+    for part in parts:
+        if left:
+            taken.append(Part(part.start, Bytes(min(left, part.size))))
+            left -= taken[-1].size
+    return tuple(taken)

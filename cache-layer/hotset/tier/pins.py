@@ -1,0 +1,106 @@
+"""What a disk's cache always keeps (pinned), never takes (excluded), and how it is shared.
+
+hotset's own engine keeps to all of it; with the kernel's tiers only warm-ups do, and they know no
+shares. Kept as JSON on the disk's machine, beside its card, so that any hotset that reaches the
+machine honours it. They are targets as the user wrote them: where a table lies is looked up at each
+plan.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import PurePosixPath
+from typing import Literal
+
+from hotset.core.errors import RequestError
+from hotset.core.machines.base import Machine
+
+FOLDER = PurePosixPath("/etc/hotset/warmup")
+SCHEMA_VERSION = 2
+_READABLE = (1, SCHEMA_VERSION)
+"""1 had no shares."""
+Kind = Literal["pinned", "excluded"]
+
+
+class PreferencesError(RequestError):
+    """A file that is none of hotset's; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A target's part of the cache, as the user wrote it: ``30%`` or ``20GiB``."""
+
+    target: str
+    guarantee: str
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """Targets, in the order in which they were named."""
+
+    pinned: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    shares: tuple[Share, ...] = ()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return (*self.pinned, *self.excluded, *(share.target for share in self.shares))
+
+    def sharing(self, share: Share) -> Preferences:
+        """With a share, and nothing else of that target."""
+        rest = self.without(share.target)
+        return replace(rest, shares=(*rest.shares, share))
+
+    def having(self, kind: Kind, target: str) -> Preferences:
+        """With a target of that kind, and of no other."""
+        rest = self.without(target)
+        if kind == "pinned":
+            return replace(rest, pinned=(*rest.pinned, target))
+        return replace(rest, excluded=(*rest.excluded, target))
+
+    def without(self, target: str) -> Preferences:
+        return Preferences(
+            tuple(one for one in self.pinned if one != target),
+            tuple(one for one in self.excluded if one != target),
+            tuple(one for one in self.shares if one.target != target),
+        )
+
+
+def of(machine: Machine, disk: str) -> Preferences:
+    """:raises PreferencesError: the file is none of hotset's; names it."""
+    path = _path(disk)
+    if machine.run(["test", "-e", str(path)], check=False).rc:
+        return Preferences()
+    try:
+        fields = json.loads(machine.run(["cat", str(path)]).stdout)
+        if fields["schema_version"] not in _READABLE:
+            raise ValueError(f"schema_version {fields['schema_version']!r} is unknown")
+        shares = tuple(Share(**one) for one in fields.get("shares", ()))
+        return Preferences(tuple(fields["pinned"]), tuple(fields["excluded"]), shares)
+    except (ValueError, KeyError, TypeError) as error:
+        raise PreferencesError(
+            f"{path} on {machine.kind} is not a list of pinned targets ({error}): remove it and pin"
+            " again"
+        ) from None
+
+
+def save(machine: Machine, disk: str, wanted: Preferences) -> None:
+    """Save them atomically."""
+    fields = {
+        "schema_version": SCHEMA_VERSION,
+        "pinned": list(wanted.pinned),
+        "excluded": list(wanted.excluded),
+        "shares": [asdict(share) for share in wanted.shares],
+    }
+    machine.replace(json.dumps(fields, indent=1) + "\n", _path(disk))
+
+
+def forget(machine: Machine, disk: str) -> None:
+    """Of a disk that is no more: the next of its name begins without."""
+    machine.run(["rm", "-f", str(_path(disk))])
+
+
+def _path(disk: str) -> PurePosixPath:
+    return FOLDER / f"{disk}.json"

@@ -1,0 +1,184 @@
+"""Pins, exclusions and shares that the cache itself keeps to: hotset's own engine.
+
+Targets are looked up when they are named, at every warm-up of the disk and by ``warmup refresh``: a
+table that has grown lies in more blocks then. What cannot be looked up (the server is down, or not
+named) stays as it was looked up last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from hotset.block.extents import Run, count, difference, intersection, union
+from hotset.core.errors import Remedy, RequestError
+from hotset.core.machines.base import Machine
+from hotset.core.units import Blocks, Bytes
+from hotset.disk.cache_device import Card, Disk, tier_for
+from hotset.terminal.progress import Reporter
+from hotset.tier.engine.control import Division, Owner, Owners, SharedOwner
+from hotset.tier.engine.tier import Userspace
+from hotset.tier.pins import Preferences, Share
+
+from . import planning
+from .planning import Request
+from .resolve import TargetError
+from .targets import parse
+
+_PERCENT = re.compile(r"^(\d{1,3}(?:\.\d+)?)%$")
+
+
+def part_of(text: str, total: Blocks, block: Bytes) -> Blocks:
+    """A part of the cache, in blocks of it.
+
+    >>> part_of("25%", Blocks(1000), Bytes(65536)), part_of("1GiB", Blocks(1000), Bytes(2**20))
+    (Blocks(250), Blocks(1000))
+
+    :raises ValueError: neither a percentage of at most 100 nor a size.
+    """
+    percent = _PERCENT.match(text)
+    if percent is None:
+        try:
+            return Blocks(min(int(total), -(-Bytes.parse(text) // int(block))))
+        except ValueError:
+            raise ValueError(
+                f"{text!r} is no part of a cache: write a percentage such as 30%, or a size such as"
+                " 20GiB"
+            ) from None
+    if float(percent[1]) > 100:
+        raise ValueError(f"{text!r} is more than all of the cache: write at most 100%")
+    return Blocks(int(int(total) * float(percent[1]) / 100))
+
+
+def divide(
+    machine: Machine,
+    card: Card,
+    disk: Disk,
+    wanted: Preferences,
+    request: Request,
+    anew: Collection[str],
+    report: Reporter,
+) -> list[str]:
+    """Have the running engine keep to what is wanted, and wait until it does.
+
+    :param request: where the database server is, and where the disk is mounted.
+    :param anew: the targets that are looked up; one that never was has to be there.
+    :returns: what is worth knowing: targets that could not be looked up.
+    :raises TargetError: a target that is new is not there.
+    :raises RequestError: it does not fit the cache.
+    """
+    tier = _engine(machine, card, disk)
+    notes: list[str] = []
+    before, owners, division = tier.owners(), Owners(), tier.division()
+    if wanted.targets:
+        request = replace(request, targets=wanted.targets)
+        with planning.looking_up(machine, disk, request, notes) as maker:
+            owners = _owners(maker, wanted, before, anew, division, notes)
+    _check_fit(owners, division)
+    if owners != before:
+        tier.divide(owners, lambda left: report.say(f"{int(left)} blocks have still to leave"))
+    return notes
+
+
+def fetch(
+    machine: Machine, card: Card, disk: Disk, report: Reporter, rate: Bytes | None = None
+) -> None:
+    """Bring in what is pinned and not cached.
+
+    :param rate: fetch at most so many bytes a second.
+    """
+    tier = _engine(machine, card, disk)
+    owners = tier.owners()
+    pinned = union(*(one.runs for one in owners.pinned))
+    excluded = union(*(one.runs for one in owners.excluded))
+    missing = difference(difference(pinned, excluded), tier.resident())
+    if missing:
+        with report.task(f"fetching what is pinned on {disk.name}"):
+            tier.insert(missing, 0, report.on_warmup, rate)
+
+
+def _engine(machine: Machine, card: Card, disk: Disk) -> Userspace:
+    tier = tier_for(machine, card, disk)
+    assert isinstance(tier, Userspace)
+    return tier
+
+
+def cached(machine: Machine, card: Card, disk: Disk) -> dict[str, tuple[Bytes, Bytes]]:
+    """How large each pinned, excluded or shared target is, and how much of it is cached; nothing
+    where the cache does not know of targets."""
+    tier = tier_for(machine, card, disk)
+    if not isinstance(tier, Userspace) or not tier.is_active():
+        return {}
+    owners, resident, block = tier.owners(), tier.resident(), disk.spec.block
+    return {
+        one.name: (
+            count(one.runs).bytes(block),
+            count(intersection(one.runs, resident)).bytes(block),
+        )
+        for one in owners.every
+    }
+
+
+def _owners(
+    maker: planning._Maker,
+    wanted: Preferences,
+    before: Owners,
+    anew: Collection[str],
+    division: Division,
+    notes: list[str],
+) -> Owners:
+    """:raises TargetError: a target that is new is not there."""
+
+    def found(text: str, look: Callable[..., list[Run]]) -> tuple[Run, ...] | None:
+        last = before.runs_of(text)
+        if last is not None and text not in anew:
+            return last
+        try:
+            return tuple(look(parse(text)))
+        except TargetError as error:
+            if last is None and text in anew:
+                raise
+            kept = "left out" if last is None else "left as it was looked up last"
+            notes.append(f"{text} is {kept}: {error}")
+            return last
+
+    def named(texts: Collection[str], look: Callable[..., list[Run]]) -> tuple[Owner, ...]:
+        every = ((text, found(text, look)) for text in texts)
+        return tuple(Owner(text, runs) for text, runs in every if runs is not None)
+
+    def limits(one: Share) -> tuple[Blocks, Blocks]:
+        guaranteed, most = (
+            part_of(text, division.total, division.block) for text in (one.guarantee, one.limit)
+        )
+        if guaranteed > most:
+            raise RequestError(
+                f"{one.target}: a guarantee of {one.guarantee} is more than the limit, {one.limit}",
+                field="guarantee",
+            )
+        return guaranteed, most
+
+    shares = [(one, found(one.target, maker.runs)) for one in wanted.shares]
+    return Owners(
+        named(wanted.pinned, maker.runs),
+        named(wanted.excluded, maker.whole_runs),
+        tuple(
+            SharedOwner(one.target, runs, *limits(one)) for one, runs in shares if runs is not None
+        ),
+    )
+
+
+def _check_fit(owners: Owners, division: Division) -> None:
+    """:raises RequestError: more is pinned and guaranteed than there is."""
+    excluded = union(*(one.runs for one in owners.excluded))
+    pinned = count(difference(union(*(one.runs for one in owners.pinned)), excluded))
+    guaranteed = Blocks(sum(int(one.guaranteed) for one in owners.shares))
+    if pinned + guaranteed <= division.available:
+        return
+    block = division.block
+    raise RequestError(
+        f"{pinned.bytes(block)} pinned and {guaranteed.bytes(block)} guaranteed do not fit: of a"
+        f" cache of {division.total.bytes(block)}, {division.available.bytes(block)} can be"
+        " promised. Pin less, lower the guarantees, or make the cache larger",
+        Remedy("make it larger", "tier resize", {"cache": "SIZE"}),
+    )

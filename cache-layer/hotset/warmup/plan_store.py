@@ -1,0 +1,198 @@
+"""Saved plans: what a warm-up is to cache, kept on disk until it is done.
+
+A plan holds what is to be cached as runs of blocks, and how. What of it is done already is never
+kept: the cache itself says so, each time the plan is resumed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from hotset.block import devicemapper, usage
+from hotset.block.extents import Run, count, difference
+from hotset.block.usage import InUseError
+from hotset.core.errors import NotFoundError
+from hotset.core.machines.base import Machine
+from hotset.core.paths import data_dir, write_whole
+from hotset.core.units import Blocks, Bytes
+from hotset.disk import lifecycle
+from hotset.disk.cache_device import Card, Disk, KernelTier, tier_for
+from hotset.terminal.progress import Reporter
+from hotset.tier.base import Warmup, WarmupFailedError
+from hotset.tier.bcache.tier import Bcache
+from hotset.tier.dmcache.tier import DmCache
+from hotset.tier.engine.tier import Userspace
+
+from . import offline, online, reading
+
+SCHEMA_VERSION = 1
+Method = Literal["auto", "offline", "online"]
+State = Literal["planned", "running", "failed", "interrupted", "done"]
+
+
+class NoSuchPlanError(NotFoundError):
+    """No plan of that name; the message names the latest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPlan:
+    """What to have cached on which disk; ``targets`` are only for reading."""
+
+    id: str
+    created: str
+    machine: str
+    disk: str
+    origin: str
+    targets: tuple[str, ...]
+    block: Bytes
+    runs: tuple[Run, ...]
+    method: Method
+    samples: int
+    share: float
+    rate: Bytes | None
+    state: State = "planned"
+    said: str = ""
+
+    @property
+    def bytes(self) -> Bytes:
+        return count(self.runs).bytes(self.block)
+
+
+def new_id(disk: str, now: datetime) -> str:
+    """A name nobody has yet."""
+    base = f"{now:%Y%m%d-%H%M%S}-{disk}"
+    taken = {path.stem for path in _folder().glob("*.json")}
+    return next(
+        name
+        for number in range(1000)
+        if (name := f"{base}-{number}" if number else base) not in taken
+    )
+
+
+def save(plan: SavedPlan) -> None:
+    """Save a plan, atomically."""
+    fields = asdict(plan) | {"runs": [[int(run.start), int(run.count)] for run in plan.runs]}
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **fields}) + "\n"
+    write_whole(_folder() / f"{plan.id}.json", text)
+
+
+def every() -> list[SavedPlan]:
+    """All saved plans, the oldest first."""
+    return [_read(path) for path in sorted(_folder().glob("*.json"))]
+
+
+def find(name: str) -> SavedPlan:
+    """A saved plan by its name; ``last`` is the newest.
+
+    :raises NoSuchPlanError: there is none.
+    """
+    paths = sorted(_folder().glob("*.json"))
+    found = [path for path in paths if path.stem == name] if name != "last" else paths[-1:]
+    if not found:
+        known = ", ".join(path.stem for path in paths[-5:]) or "none"
+        raise NoSuchPlanError(
+            f"there is no saved plan {name!r}; the latest: {known}", field="resume"
+        )
+    return _read(found[0])
+
+
+def perform(machine: Machine, card: Card, disk: Disk, plan: SavedPlan, report: Reporter) -> Warmup:
+    """Carry out a plan, or what is left of it; its state is kept up to date.
+
+    :raises InUseError: off line, and the accelerated device is in use.
+    :raises WarmupFailedError: nothing of it can be trusted, or the disk is another one by now.
+    """
+    tier = tier_for(machine, card, disk)
+    _check(plan, disk, tier)
+    remedy = f"`hotset warmup run --resume {plan.id}` continues with what is missing"
+    save(replace(plan, state="running", said=""))
+    try:
+        done = _done(tier, plan, report, lifecycle.FillRecords(machine, card, disk))
+    except InUseError as error:
+        # Nothing was begun: it waits.
+        save(replace(plan, state="planned", said=str(error)))
+        error.add_note(remedy)
+        raise
+    except BaseException as error:
+        broken = isinstance(error, KeyboardInterrupt)
+        save(replace(plan, state="interrupted" if broken else "failed", said=str(error)))
+        if broken:
+            report.say(remedy)
+        error.add_note(remedy)
+        raise
+    save(replace(plan, state="done", said=""))
+    return done
+
+
+def missing(machine: Machine, card: Card, disk: Disk, runs: Sequence[Run]) -> list[Run]:
+    """Those of the blocks that are not cached now."""
+    return difference(runs, tier_for(machine, card, disk).resident())
+
+
+def _check(plan: SavedPlan, disk: Disk, tier: KernelTier) -> None:
+    if not _may_be_filled(tier):
+        raise lifecycle.not_active(disk)
+    if (str(disk.origin), disk.spec.block) != (plan.origin, plan.block):
+        raise WarmupFailedError(
+            f"plan {plan.id} was made for {plan.origin} in blocks of {plan.block}; disk {disk.name}"
+            f" is {disk.origin} in blocks of {disk.spec.block} now: plan it again"
+        )
+
+
+def _may_be_filled(tier: KernelTier) -> bool:
+    if isinstance(tier, Userspace):
+        return tier.is_active()
+    # A fill that was killed leaves the parts of the flash; after a reboot nothing stands.
+    there = devicemapper.active_names(tier.machine)
+    return bool({tier.path.name, tier.place.slice("cache").name} & there)
+
+
+def _done(tier: KernelTier, plan: SavedPlan, report: Reporter, records: offline.Records) -> Warmup:
+    if isinstance(tier, Bcache):
+        left = difference(plan.runs, tier.resident())
+        return reading.fill_bcache(tier, left, report.on_warmup, plan.rate)
+    if isinstance(tier, Userspace):
+        # All of it: others make way for what is missing, but not what is planned and cached.
+        return tier.insert(plan.runs, plan.samples, report.on_warmup, plan.rate)
+    if _method(tier, plan.method, report) == "online":
+        return online.fill(tier, plan.runs, plan.share, report.on_warmup, plan.rate)
+    return offline.fill(tier, plan.runs, plan.samples, report.on_warmup, plan.rate, records)
+
+
+def _method(tier: DmCache, wanted: Method, report: Reporter) -> Method:
+    """``auto`` is off line while nobody uses the device, else on line."""
+    if wanted != "auto" or not tier.is_active():
+        return "online" if wanted == "online" else "offline"
+    try:
+        usage.require_idle(tier.machine, tier.path)
+    except InUseError:
+        report.say(
+            f"{tier.path} is in use, so it is warmed up on line, as fast as the policy promotes (an"
+            " idle disk is filled off line, at the origin's full rate)"
+        )
+        return "online"
+    return "offline"
+
+
+def _folder() -> Path:
+    folder = data_dir() / "warmups"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _read(path: Path) -> SavedPlan:
+    fields: dict[str, Any] = json.loads(path.read_text())
+    if fields.pop("schema_version", None) != SCHEMA_VERSION:
+        raise NoSuchPlanError(f"{path} is of another version of hotset: remove it and plan again")
+    runs = tuple(Run(Blocks(start), Blocks(number)) for start, number in fields.pop("runs"))
+    rate = fields.pop("rate")
+    return SavedPlan(
+        **{**fields, "targets": tuple(fields["targets"]), "block": Bytes(fields["block"])},
+        runs=runs,
+        rate=None if rate is None else Bytes(rate),
+    )

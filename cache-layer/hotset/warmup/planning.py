@@ -1,0 +1,240 @@
+"""From targets to a plan: pinned first, excluded never, what the file system needs last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+
+from hotset.block import extents, transfer
+from hotset.block.extents import Run, union
+from hotset.core.errors import Remedy
+from hotset.core.machines.base import Machine
+from hotset.databases import connect
+from hotset.databases.connect import EngineName
+from hotset.databases.postgres.client import PostgresDatabase
+from hotset.disk import lifecycle
+from hotset.disk.cache_device import Card, Disk, KernelTier, tier_for
+from hotset.hitratio import attribution, heatstore
+from hotset.tier import pins
+from hotset.tier.bcache.tier import Bcache
+from hotset.tier.dmcache.metadata import HOTTEST
+from hotset.tier.engine.tier import Userspace
+
+from . import planner, snapshot
+from . import resolve as targets
+from .database_blocks import fill_limit
+from .planner import Plan, PlanTarget
+from .resolve import MountedView, TargetError
+from .snapshot import Snapshot, SnapshotError
+from .targets import Server, Target, check_file, parse
+
+_HEAT_LAYERS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a user asked a warm-up for."""
+
+    machine: str
+    targets: tuple[str, ...]
+    pin: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    mount_point: PurePosixPath | None = None
+    engine: EngineName = "postgres"
+    dsn: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(slots=True)
+class Planned:
+    """A plan, and what is worth saying about it."""
+
+    plan: Plan
+    origin_mb_per_s: float
+    notes: list[str] = field(default_factory=list)
+
+
+def planned(
+    machine: Machine, card: Card, disk: Disk, request: Request, origin_mb_per_s: float | None
+) -> Planned:
+    """As :func:`made`, with the rate that its seconds come from.
+
+    :param origin_mb_per_s: None measures it, on the origin's first megabytes.
+    """
+    plan, notes = made(machine, card, disk, request)
+    rate = origin_mb_per_s or transfer.sequential_rate(machine, disk.origin)
+    return Planned(plan, rate, notes)
+
+
+def made(machine: Machine, card: Card, disk: Disk, request: Request) -> tuple[Plan, list[str]]:
+    """The plan of a request against what is cached now, and what is worth saying about it.
+
+    :raises TargetError: a target is not there.
+    :raises TierRefusedError: the disk is not active.
+    """
+    tier = lifecycle.active(machine, card, disk)
+    kept = pins.of(machine, disk.name)
+    notes: list[str] = []
+    with looking_up(machine, disk, request, notes) as maker:
+        inspect = maker.inspect
+        # What is pinned for this once stands against what is excluded for good, and the reverse.
+        pinned = maker.preferred(kept.pinned, request.exclude, "pinned")
+        pinned += [maker.wish(parse(text), pinned=True) for text in request.pin]
+        wishes = [*pinned, *(maker.wish(parse(text)) for text in request.targets), inspect.own()]
+        excluded = maker.preferred(kept.excluded, request.pin, "excluded")
+        excluded += [maker.wish(parse(text)) for text in request.exclude]
+    plan = planner.made(
+        wishes,
+        union(*(layer for wish in excluded for layer in wish.layers)),
+        tier.resident(),
+        disk.spec.block,
+        fill_limit(tier.kind, tier.capacity),
+    )
+    return plan, notes
+
+
+@contextmanager
+def looking_up(
+    machine: Machine, disk: Disk, request: Request, notes: list[str]
+) -> Iterator[_Maker]:
+    """What turns targets into blocks, for the length of a ``with`` block.
+
+    :param notes: takes what is worth knowing beside.
+    """
+    with (
+        _server(request) as server,
+        targets.inspect(machine, disk.device, disk.spec.block, request.mount_point) as inspect,
+    ):
+        yield _Maker(request.machine, disk, inspect, server, notes)
+
+
+def take_snapshot(machine: Machine, card: Card, disk: Disk) -> Snapshot:
+    """What is cached now, with the files it belongs to where the file system is mounted."""
+    tier = tier_for(machine, card, disk)
+    with targets.inspect(machine, disk.device, disk.spec.block, None) as inspect:
+        files = attribution.files(machine, disk.device) if inspect.folder else []
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        return snapshot.taken(disk.name, at, inspect, _levels(tier), files)
+
+
+def _levels(tier: KernelTier) -> dict[int, list[Run]]:
+    """What is cached, by the policy's level; bcache has one."""
+    if isinstance(tier, Bcache):
+        return {HOTTEST: tier.resident()}
+    if isinstance(tier, Userspace):
+        return tier.by_level()
+    return tier.slots().by_level()
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Makes wishes out of targets."""
+
+    machine: str
+    disk: Disk
+    inspect: MountedView
+    server: Callable[[], Server]
+    notes: list[str]
+
+    def wish(self, target: Target, pinned: bool = False) -> PlanTarget:
+        if target.kind == "heat":
+            return self._heat(target, pinned)
+        if target.kind == "snapshot":
+            return self._snapshot(target, pinned)
+        if target.kind == "region":
+            runs = self.inspect.runs([self.inspect.region(target.text)])
+            return PlanTarget(target.text, 1, (runs,), pinned)
+        return self.inspect.wish(target.text, self._paths(target), pinned)
+
+    def runs(self, target: Target) -> list[Run]:
+        """All blocks that have some of it."""
+        return union(*self.wish(target).layers)
+
+    def whole_runs(self, target: Target) -> list[Run]:
+        """The blocks that have nothing else in them: leaving them out harms no neighbour."""
+        if target.kind in ("heat", "snapshot"):
+            return self.runs(target)
+        if target.kind == "region":
+            return extents.whole_runs([self.inspect.region(target.text)], self.inspect.block)
+        found = extents.of_files(self.inspect.machine, self.inspect.files(self._paths(target)))
+        return extents.whole_runs(found, self.inspect.block)
+
+    def _paths(self, target: Target) -> list[str]:
+        if target.of_database:
+            return self.server().paths(self.inspect.machine, target)
+        return [target.name]
+
+    def preferred(self, kept: Sequence[str], but: Sequence[str], what: str) -> list[PlanTarget]:
+        """What is pinned or excluded for good. One that cannot be looked up now (a table while the
+        server is down, a file that was dropped) is left out and told, so that the rest is done."""
+        wishes = []
+        for text in kept:
+            if text in but:
+                continue
+            try:
+                wishes.append(self.wish(parse(text), pinned=what == "pinned"))
+            except TargetError as error:
+                self.notes.append(f"{what}, but left out this time: {error}")
+        return wishes
+
+    def _heat(self, target: Target, pinned: bool) -> PlanTarget:
+        ranked = heatstore.hottest(self.machine, self.disk.name, self.inspect.block)
+        if not ranked:
+            raise TargetError(
+                "nothing was counted on this disk yet, so its heat is not known",
+                Remedy("start counting", "heat start", {"disk": self.disk.name}),
+                field="targets",
+            )
+        size = -(-len(ranked) // _HEAT_LAYERS)
+        layers = tuple(
+            union(run for run, _ in ranked[at : at + size]) for at in range(0, len(ranked), size)
+        )
+        return PlanTarget(target.text, sum(map(len, layers)), layers, pinned)
+
+    def _snapshot(self, target: Target, pinned: bool) -> PlanTarget:
+        try:
+            saved = snapshot.parse(check_file(target).read_text())
+            kept = snapshot.kept(saved, self.inspect)
+        except SnapshotError as error:
+            raise TargetError(f"{target.text}: {error}", field="targets") from None
+        for name in kept.deleted:
+            self.notes.append(f"{name} was deleted since the snapshot: its blocks are skipped")
+        return PlanTarget(target.text, sum(map(len, kept.layers)), kept.layers, pinned)
+
+
+@contextmanager
+def _server(request: Request) -> Iterator[Callable[[], Server]]:
+    """Connects at the first call, and closes at the end."""
+    opened: list[Server] = []
+
+    def server() -> Server:
+        if not opened:
+            opened.append(_connected(request))
+        return opened[0]
+
+    try:
+        yield server
+    finally:
+        for one in opened:
+            with closing(one.engine):
+                if one.connection is not None:
+                    one.connection.close()
+
+
+def _connected(request: Request) -> Server:
+    named: Sequence[str] = [
+        text for text in (*request.targets, *request.pin) if parse(text).of_database
+    ]
+    if request.dsn is None:
+        raise TargetError(
+            f"only the database server knows where {named[0] if named else 'a pinned table'} is:"
+            " name the server",
+            field="dsn",
+        )
+    database = connect.database(request.engine, request.dsn, request.password)
+    engine = connect.engine(database)
+    session = database.session() if isinstance(database, PostgresDatabase) else None
+    return Server(engine, session, database.dbname)

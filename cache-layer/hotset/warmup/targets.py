@@ -1,0 +1,173 @@
+"""Targets as users write them: what they stand for, and the blocks they come to.
+
+``/a/file``, ``/a/folder``, ``table:NAME``, ``index:NAME``, ``database:NAME``,
+``region:OFFSET+LENGTH`` (a part of the disk), ``heat`` (hottest first) and ``snapshot:FILE`` (a
+resident set saved before).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from hotset.core.errors import Remedy
+from hotset.core.machines.base import Machine
+from hotset.databases.base import Connection, Engine, Unavailable, sql
+from hotset.tpcc.database import Aborted
+
+from .resolve import TargetError, region_of
+
+Kind = Literal["path", "table", "index", "database", "region", "heat", "snapshot"]
+_NAMED = re.compile(r"^(table|index|database|region|snapshot):(.+)$")
+_FORMS = (
+    "write a full path such as /srv/pg/base, table:NAME, index:NAME, database:NAME,"
+    " region:OFFSET+LENGTH, heat or snapshot:FILE"
+)
+_INDEXES, _TABLES = "iI", "rmtp"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a user named: its kind, and the name behind the colon (or the path)."""
+
+    text: str
+    kind: Kind
+    name: str
+
+    @property
+    def of_database(self) -> bool:
+        """Only a database server knows where it lies."""
+        return self.kind in ("table", "index", "database")
+
+
+def parse(text: str) -> Target:
+    """:raises TargetError: not a target; shows the forms.
+
+    >>> parse("table:public.orders")
+    Target(text='table:public.orders', kind='table', name='public.orders')
+    """
+    if text == "heat":
+        return Target(text, "heat", "")
+    match = _NAMED.match(text)
+    if match:
+        kind: Kind = match[1]  # type: ignore[assignment] # the pattern's own words
+        if kind == "region":
+            region_of(text)
+        return Target(text, kind, match[2])
+    if not text.startswith("/"):
+        raise TargetError(f"{text!r}: {_FORMS}", field="targets")
+    return Target(text, "path", str(PurePosixPath(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A database server that knows where tables lie; its files are on the disk's machine."""
+
+    engine: Engine
+    connection: Connection | None
+    dbname: str
+
+    def paths(self, machine: Machine, target: Target) -> list[str]:
+        """Files and folders of a table, an index or a database.
+
+        :raises TargetError: there is no such thing in this database, or the server does not say.
+        """
+        if self.connection is None:
+            return self._by_placement(target)
+        if target.kind == "database":
+            return self._folders(target)
+        try:
+            rows = self.connection.query(
+                sql("postgres", "relation_files").format(name=_quoted(target.name))
+            )
+        except Aborted as refused:
+            raise TargetError(
+                f"{target.text}: the server says: {refused.detail or refused.cause}",
+                field="targets",
+            ) from None
+        if not rows:
+            raise TargetError(
+                f"{target.text}: database {self.dbname} has no such {target.kind}; is the schema in"
+                " the search path (table:schema.name), is it this database?",
+                field="targets",
+            )
+        kinds, wanted = str(rows[0][0]), _INDEXES if target.kind == "index" else _TABLES
+        if kinds not in wanted:
+            other = "index" if kinds in _INDEXES else "table" if kinds in _TABLES else None
+            raise TargetError(
+                f"{target.text} is no {target.kind}: "
+                + (f"write {other}:{target.name}" if other else "it has no files of its own"),
+                field="targets",
+            )
+        return segments(machine, [str(path) for _, path in rows if path is not None])
+
+    def _folders(self, target: Target) -> list[str]:
+        assert self.connection is not None
+        statement = sql("postgres", "database_folders").format(name=_quoted(target.name))
+        rows = self.connection.query(statement)
+        if not rows:
+            raise TargetError(
+                f"{target.text}: the server has no such database; it has:"
+                f" {', '.join(self.engine.databases())}",
+                field="targets",
+            )
+        return [str(path) for (path,) in rows]
+
+    def _by_placement(self, target: Target) -> list[str]:
+        """SQL Server: whole database files are what lies at a known place."""
+        if target.kind != "database":
+            raise TargetError(
+                f"{target.text}: SQL Server keeps tables in shared files; warm the database up"
+                f" (database:{self.dbname}) or name a file",
+                field="targets",
+            )
+        placed = self.engine.placement()
+        if isinstance(placed, Unavailable):
+            raise TargetError(f"{target.text}: {placed.reason}", field="targets")
+        paths = [one.path for one in placed if one.database == target.name and one.kind == "data"]
+        if not paths:
+            raise TargetError(
+                f"{target.text}: the server has no such database; it has:"
+                f" {', '.join(self.engine.databases())}",
+                field="targets",
+            )
+        return paths
+
+
+def segments(machine: Machine, bases: Sequence[str]) -> list[str]:
+    """The files of relations: main fork, further segments (``.1``), other forks (``_fsm``).
+
+    Source: PostgreSQL's manual, "Database File Layout".
+    """
+    files: list[str] = []
+    folders: dict[str, set[str]] = {}
+    for base in map(PurePosixPath, bases):
+        folders.setdefault(str(base.parent), set()).add(base.name)
+    for folder, names in folders.items():
+        argv = ["find", folder, "-maxdepth", "1", "-type", "f", "-size", "+0", "-print0"]
+        for path in machine.run(argv).stdout.split("\0"):
+            if re.split(r"[._]", PurePosixPath(path).name)[0] in names:
+                files.append(path)
+    return sorted(files)
+
+
+def check_file(target: Target) -> Path:
+    """A snapshot's file.
+
+    :raises TargetError: it is not there.
+    """
+    path = Path(target.name)
+    if not path.is_file():
+        raise TargetError(
+            f"{target.text}: there is no such file on this computer",
+            Remedy("write one", "warmup snapshot", {"output": "FILE"}),
+            field="targets",
+        )
+    return path
+
+
+def _quoted(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"

@@ -1,0 +1,230 @@
+"""`hotset-boot` itself, on files: it reads what hotset writes, decides by that alone, and makes of
+a disk what hotset makes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from hotset.block import flashdev, label
+from hotset.block.devicemapper import Place
+from hotset.core.machines.base import Result
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.disk import cache_device as cards
+from hotset.disk import state
+from hotset.disk.boot import program
+from hotset.disk.cache_device import Card, Disk
+from hotset.disk.identity.origin import OriginId
+from hotset.tier.base import TierKind, WriteMode
+from hotset.tier.bcache.tier import Bcache
+from hotset.tier.dmcache import tier as dmcache
+from hotset.tier.engine.tier import Userspace
+from tests.disk.test_cache_device import CARD, MIB, disk, part
+from tests.fake_machine import FakeMachine
+
+HERE = Local()
+ORIGIN_BYTES = 64 * MIB
+
+
+class OnFiles:
+    """A disk whose flash and origin are files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.flash, self.origin = folder / "flash", folder / "origin"
+        for path, size in ((self.flash, 256 * MIB), (self.origin, ORIGIN_BYTES)):
+            with path.open("wb") as file:
+                file.truncate(size)
+        self.disk = replace(
+            disk(),
+            kind="userspace",
+            origin=PurePosixPath(self.origin),
+            origin_id=OriginId(Bytes(ORIGIN_BYTES)),
+            identity="11111111-2222-3333-4444-555555555555",
+            record=5,
+        )
+        self.save(self.disk)
+
+    @property
+    def card(self) -> Card:
+        return replace(
+            CARD, flash=PurePosixPath(self.flash), uuid="u", host="h", disks=(self.disk,)
+        )
+
+    def save(self, changed: Disk) -> None:
+        self.disk, before = changed, label.read(HERE, self.card.flash)
+        generation = before.generation + 1 if before else 1
+        text = cards.render(replace(self.card, generation=generation))
+        label.write(HERE, self.card.flash, label.Label(generation, text))
+
+    def run(self, *words: str) -> Result:
+        boot = flashdev.program(HERE).with_name(program.NAME)
+        verb, *rest = words
+        argv = [str(boot), verb, "--flash", str(self.flash), self.disk.name, *rest]
+        return HERE.run(argv, check=False)
+
+    def leave(self, word: state.Word) -> None:
+        assert self.run("mark", word).rc == 0
+        assert state.read(HERE, self.card, self.disk) == word, "both read what one writes"
+
+    def decided(self) -> tuple[str, str, str]:
+        done = self.run("decide")
+        assert done.rc == 0, done.stderr
+        verdict = program.Verdict(**json.loads(done.stdout))
+        return verdict.action, verdict.reason, verdict.origin
+
+    def write_to_the_origin(self, at: int) -> None:
+        with self.origin.open("r+b") as file:
+            file.seek(at)
+            file.write(b"somebody")
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> OnFiles:
+    return OnFiles(tmp_path)
+
+
+def start(there: OnFiles, kind: TierKind, mode: WriteMode) -> None:
+    there.save(replace(there.disk, kind=kind, spec=replace(there.disk.spec, mode=mode)))
+
+
+def test_what_was_left_as_it_is_comes_up(there: OnFiles) -> None:
+    words: tuple[state.Word, ...] = ("clean", "dirty", "active")
+    for word in words:
+        there.leave(word)
+        assert there.decided() == ("start", "none", "same")
+
+
+def test_a_disk_that_is_being_detached_stays_down_at_boot(there: OnFiles) -> None:
+    """It came up again after a power cut, was written to, and the next detach discarded that."""
+    there.leave("clean")
+    for phase, end in (("detaching", "detach it again"), ("creating", "create it again")):
+        there.save(replace(there.disk, phase=phase))  # type: ignore[arg-type]
+        assert there.decided()[:2] == ("refuse", "unfinished")
+        assert end in there.run("decide").stdout
+
+
+BEHIND_THE_HEAD = 32 * MIB
+
+
+def rewritten(there: OnFiles) -> None:
+    there.write_to_the_origin(BEHIND_THE_HEAD)
+
+
+def rewritten_and_dated_back(there: OnFiles) -> None:
+    """As `rsync -t` and `cp -p` of a backup do."""
+    there.write_to_the_origin(BEHIND_THE_HEAD)
+    os.utime(there.origin, (1, 1))
+
+
+def replaced(there: OnFiles) -> None:
+    """By another of the same size and time."""
+    before, other = there.origin.stat(), there.folder / "other"
+    other.write_bytes(there.origin.read_bytes())
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.rename(there.origin)
+
+
+@pytest.mark.parametrize("change", [rewritten, rewritten_and_dated_back, replaced])
+def test_a_change_behind_the_first_mebibyte_is_seen(
+    there: OnFiles, change: Callable[[OnFiles], None]
+) -> None:
+    """Neither an earlier time nor another boot makes it the same."""
+    there.leave("clean")
+    change(there)
+    assert there.decided() == ("empty", "none", "changed")
+    start(there, "userspace", "writeback")
+    there.leave("dirty")
+    change(there)
+    assert there.decided() == ("refuse", "conflict", "changed")
+
+
+def test_a_tier_that_ended_by_a_crash_is_not_laid_over_what_was_written_since(
+    there: OnFiles,
+) -> None:
+    there.leave("active")
+    there.write_to_the_origin(BEHIND_THE_HEAD)
+    assert there.decided() == ("refuse", "conflict", "unknown")
+    there.leave("active")  # what --keep-flash does
+    assert there.decided() == ("start", "none", "same")
+
+
+def test_the_mode_is_the_labels(there: OnFiles) -> None:
+    """A script of before the change dropped what was dirty."""
+    there.leave("active")
+    there.write_to_the_origin(0)
+    start(there, "userspace", "writethrough")
+    assert there.decided() == ("empty", "none", "unknown")
+    start(there, "userspace", "writeback")
+    assert there.decided()[0] == "refuse"
+
+
+def test_a_flash_that_nobody_here_understands_is_left_alone(there: OnFiles) -> None:
+    with there.flash.open("r+b") as file:
+        for at in (256 * 1024, 320 * 1024):
+            file.seek(at)
+            file.write(b"HOTSET-FLASH-LABEL 9 1 2 x\n{}".ljust(4096))
+    done = there.run("decide")
+    assert (done.rc, "version 9" in done.stderr) == (4, True)
+    with pytest.raises(label.LabelError, match="version 9"):
+        label.read(HERE, there.card.flash)
+
+
+def test_names_that_differ_in_case_or_by_an_ending_are_two_disks(there: OnFiles) -> None:
+    other = replace(there.disk, name="data-2", record=6, identity="other")
+    there.leave("clean")
+    text = cards.render(replace(there.card, disks=(other, there.disk), generation=9))
+    label.write(HERE, there.card.flash, label.Label(9, text))
+    assert there.decided() == ("start", "none", "same")
+    there.disk = replace(there.disk, name="DATA")
+    assert "has no disk of that name" in there.run("decide").stderr
+    there.disk = other
+    assert there.decided() == ("refuse", "conflict", "unknown"), "it was never left in any way"
+
+
+KINDS: tuple[TierKind, ...] = ("dm-cache", "bcache", "userspace")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_boot_makes_of_a_disk_what_hotset_makes_of_it(there: OnFiles, kind: TierKind) -> None:
+    parts = {"metadata": (part(17, 2), part(100, 3)), "cache": (part(22, 60), part(110, 4))}
+    spec = replace(there.disk.spec, bypass=Bytes(4 * MIB), block=Bytes(2 * MIB))
+    there.save(replace(there.disk, kind=kind, spec=spec, **parts))
+    said = json.loads(there.run("plan", "--origin-size", str(ORIGIN_BYTES)).stdout)
+    machine = FakeMachine({"blockdev --getsize64": str(ORIGIN_BYTES)})
+    card, one = there.card, there.disk
+    place, tier = card.place(one), cards.tier_for(machine, card, one)
+    volume = card.volume_slice
+    expected = [(volume.name, f"HOTSET-{volume.name}", volume.table(card.flash))]
+    slices = [(name, f"HOTSET-private-{name}", table) for name, table in inner(place)]
+    if isinstance(tier, Userspace):
+        assert said["engine"] == tier.engine_words(one.spec)
+        expected, slices = [], []
+    elif isinstance(tier, Bcache):
+        assert [tuple(pair) for pair in said["settings"]] == list(tier.wanted())
+        slices = [slices[1], (tier.backing, f"HOTSET-private-{tier.backing}", tier.backing_table())]
+    else:
+        table = dmcache.table(one.spec, place, Bytes(ORIGIN_BYTES))
+        slices.append((place.top, f"HOTSET-{place.top}", table))
+    assert [tuple(one) for one in said["devices"]] == [*expected, *slices]
+
+
+def inner(place: Place) -> list[tuple[str, str]]:
+    return [
+        (one.name, one.table(place.flash)) for one in (place.slice("meta"), place.slice("cache"))
+    ]
+
+
+def test_what_lies_on_an_origin_is_known_by_its_uuid(there: OnFiles) -> None:
+    boot = flashdev.program(HERE).with_name(program.NAME)
+    argv = [str(boot), "content", str(there.origin)]
+    assert HERE.run(argv).stdout.strip() == ""
+    uuid = "5f3c9f4e-7a0e-4d8e-9d53-0a1f1c7f4b00"
+    HERE.run(["mke2fs", "-q", "-F", "-t", "ext4", "-U", uuid, str(there.origin)])
+    assert HERE.run(argv).stdout.strip() == uuid.replace("-", "")

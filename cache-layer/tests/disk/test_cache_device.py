@@ -1,0 +1,315 @@
+"""The card's record: cut without overlap, kept on the machine, found by a disk's name."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from hotset.block.devicemapper import RESERVED, Part, total
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.disk import cache_device as cards
+from hotset.disk.cache_device import Card, CardError, Disk, Inventory, take
+from hotset.tier.base import TierSpec
+from tests.fake_machine import FakeMachine
+
+MIB = 2**20
+SPEC = TierSpec("writeback", "smq", Bytes(65536), *(Bytes(n * MIB) for n in (5, 64, 16)))
+
+
+def part(start: int, size: int) -> Part:
+    return Part(Bytes(start * MIB), Bytes(size * MIB))
+
+
+def disk(name: str = "data", at: int = 17) -> Disk:
+    return Disk(
+        name,
+        "dm-cache",
+        "oltp",
+        PurePosixPath(f"/dev/disk/by-id/{name}"),
+        SPEC,
+        (part(at, 5),),
+        (part(at + 5, 64),),
+    )
+
+
+CARD = Card(
+    "main", PurePosixPath("/dev/disk/by-id/flash"), Bytes(256 * MIB), (part(1, 16),), (disk(),)
+)
+
+
+SECOND = replace(
+    CARD, name="card2", flash=PurePosixPath("/dev/disk/by-id/second"), disks=(disk("dwh", 100),)
+)
+
+
+class Keeping(FakeMachine):
+    """A machine that keeps its cards, on their flash and in /etc."""
+
+    def __init__(self) -> None:
+        super().__init__({"cat /etc/machine-id": "this\n"})
+
+    def keep(self, card: Card) -> None:
+        cards.save(self, card)
+
+    def file(self, name: str = "main") -> str:
+        return self.files[f"/etc/hotset/cards/{name}.json"][0]
+
+
+FLASHES = {name: PurePosixPath(f"/dev/disk/by-id/{name}") for name in ("flash", "second", "third")}
+
+
+def kept(*some: Card) -> Keeping:
+    machine = Keeping()
+    for card in some:
+        machine.keep(card)
+    return machine
+
+
+def plain(card: Card) -> Card:
+    """Without what the label adds."""
+    return replace(card, uuid="", host="", host_name="", generation=0)
+
+
+def test_a_card_comes_back_as_it_was_saved() -> None:
+    second = replace(SECOND, volume=())
+    assert [plain(one) for one in cards.known_cards(kept(CARD, second))] == [second, CARD]
+
+
+def test_a_card_is_written_whole_or_not_at_all() -> None:
+    machine = kept(CARD)
+    assert machine.commands[-1] == "replace /etc/hotset/cards/main.json"
+    assert machine.files["/etc/hotset/cards/main.json"][1] == 0o600
+
+
+def test_a_card_with_nothing_on_it_has_neither_label_nor_file() -> None:
+    machine = kept(CARD)
+    (card,) = cards.known_cards(machine)
+    cards.save(machine, replace(card, disks=(), volume=()))
+    assert cards.labelled(machine, CARD.flash) is None
+    assert cards.known_cards(machine) == []
+
+
+def test_no_cards_at_all() -> None:
+    machine = FakeMachine({"test -d": 1})
+    assert cards.known_cards(machine) == []
+    with pytest.raises(CardError, match=r"no disk is accelerated on this machine \(vm\)"):
+        cards.find(machine, None)
+
+
+def test_a_disk_is_found_by_its_name_or_as_the_only_one() -> None:
+    machine = kept(CARD)
+    found = cards.find(machine, None)
+    assert found == cards.find(machine, "data")
+    assert (plain(found[0]), found[1]) == (CARD, disk())
+    with pytest.raises(CardError, match="'dwh' is not accelerated here; accelerated: data"):
+        cards.find(machine, "dwh")
+    two = kept(CARD.with_disk(disk("dwh", 100)))
+    assert cards.find(two, "dwh")[1].name == "dwh"
+    with pytest.raises(CardError, match="name one of: data, dwh"):
+        cards.find(two, None)
+    tier = cards.tier_for(two, *cards.find(two, "dwh"))
+    assert (str(tier.path), str(tier.volume)) == (
+        "/dev/mapper/hotset-dwh",
+        "/dev/mapper/hotset-volume",
+    )
+
+
+def test_a_card_is_found_by_its_name_and_by_a_disk_on_it() -> None:
+    with pytest.raises(CardError, match=r"no cache device is set up on this machine \(vm\)"):
+        cards.find_card(kept(), None)
+    bare = replace(CARD, name="card3", flash=FLASHES["third"], disks=())
+    one, three = kept(bare), kept(CARD, SECOND, bare)
+    assert plain(cards.find_card(one, None)) == bare, "also one that has no disk any more"
+    assert cards.find_card(three, "card2") == cards.find_card(three, "dwh")
+    assert plain(cards.find_card(three, "dwh")) == SECOND
+    with pytest.raises(CardError, match="several cards, name one of: card2, card3, main"):
+        cards.find_card(three, None)
+    with pytest.raises(CardError, match=r"'erp' is neither .*; cards: card2, card3, main"):
+        cards.find_card(three, "erp")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ('"schema_version": 2', '"schema_version": 3', "schema_version is 3: this hotset reads 2"),
+        ('"kind":"dm-cache"', '"kind":"flashcache"', "disks.0.kind: .*'flashcache'"),
+        ('"size":268435456', '"size":"much"', "size: .*'much'"),
+        ('{"schema_version"', '["schema_version"', "not the description of a card"),
+    ],
+)
+def test_a_card_that_cannot_be_read_is_named_and_hinders_no_other(
+    old: str, new: str, named: str
+) -> None:
+    machine = kept(CARD, SECOND)
+    assert old in machine.file()
+    machine.files["/etc/hotset/cards/main.json"] = (machine.file().replace(old, new), 0o600)
+    known = cards.inventory(machine)
+    assert [card.name for card in known.cards] == ["card2"]
+    assert re.search(rf"/etc/hotset/cards/main.json on vm: {named}", known.problems[0])
+    assert cards.find(machine, "dwh")[0].name == "card2"
+    with pytest.raises(CardError, match=rf"'data' is not accelerated here.*main.json.*{named}"):
+        cards.find(machine, "data")
+    assert cards.new_name(machine) == "card3", "its name is not given away"
+
+
+def test_the_label_is_the_truth_and_etc_a_copy() -> None:
+    machine = kept(CARD)
+    old = machine.files["/etc/hotset/cards/main.json"]
+    (card,) = cards.known_cards(machine)
+    cards.save(machine, card.with_disk(disk("dwh", 100)))
+    machine.files["/etc/hotset/cards/main.json"] = old
+    assert [one.name for one in cards.known_cards(machine)[0].disks] == ["data", "dwh"]
+
+
+@pytest.mark.parametrize("torn", [64, 80])
+def test_a_label_is_there_whatever_a_write_leaves_of_one_copy(torn: int) -> None:
+    """The two copies begin at 256 and 320 KiB."""
+    machine = kept(CARD)
+    at = (str(CARD.flash), torn)
+    machine.sectors[at] = machine.sectors[at].replace("dm-cache", "dm-crash")
+    found = cards.labelled(machine, CARD.flash)
+    assert found is not None
+    assert plain(found) == CARD
+    again = cards.save(machine, cards.known_cards(machine)[0])
+    assert again.generation == found.generation + 1
+    assert "dm-crash" not in machine.sectors[at]
+
+
+def test_the_older_copy_is_written_first() -> None:
+    """A write that was cut short left one copy behind; the next one must not tear the good one."""
+    machine = kept(CARD)
+    older = {at: machine.sectors[str(CARD.flash), at] for at in (64, 80)}
+    card = cards.save(machine, cards.known_cards(machine)[0])
+    for stale, expected in ((80, "seek=80"), (64, "seek=64")):
+        newest = dict(machine.sectors)
+        machine.sectors[str(CARD.flash), stale] = older[stale]
+        machine.calls.clear()
+        card = cards.save(machine, card)
+        flash = [line for line in machine.commands if line.startswith(f"dd of={CARD.flash}")]
+        assert expected in flash[0], (stale, flash)
+        reads = [line for line in machine.commands if line.startswith(f"dd if={CARD.flash}")]
+        assert len(reads) == 2, "whose it is, and which copy is older"
+        assert card.generation > 1
+        assert newest
+
+
+def test_a_flash_that_lost_its_label_or_has_anothers_is_not_changed() -> None:
+    machine = kept(CARD, SECOND)
+    mine = {key: text for key, text in machine.sectors.items() if key[0] == str(CARD.flash)}
+    for key in mine:
+        del machine.sectors[key]
+    (card,) = [one for one in cards.known_cards(machine) if one.name == "main"]
+    with pytest.raises(CardError, match=r"by-id/flash has lost its label.*scan for labels"):
+        cards.save(machine, card)
+    for (_, at), text in list(machine.sectors.items()):
+        machine.sectors[str(CARD.flash), at] = text
+    with pytest.raises(CardError, match="is another flash device now"):
+        cards.save(machine, card)
+
+
+def test_a_flash_of_another_machine_is_refused_with_the_way_to_take_it_over() -> None:
+    machine = kept(CARD)
+    (card,) = cards.known_cards(machine)
+    machine.answers["cat /etc/machine-id"] = "another\n"
+    with pytest.raises(CardError, match=r"belongs to vm by its label") as refused:
+        cards.save(machine, card)
+    (remedy,) = refused.value.remedies
+    assert remedy.operation == "tier import"
+    assert remedy.parameters == {"flash": str(CARD.flash), "take_over": True}
+    assert plain(cards.save(machine, card, take_over=True)) == CARD
+    cards.save(machine, cards.known_cards(machine)[0])
+
+
+def test_a_card_of_before_there_were_labels_gets_one_with_its_next_change() -> None:
+    machine = Keeping()
+    old = {
+        "schema_version": 1,
+        "name": "main",
+        "flash": "/dev/disk/by-id/flash",
+        "size": 256 * MIB,
+        "volume": [{"start": MIB, "size": 16 * MIB}],
+        "disks": [
+            {
+                "name": "data",
+                "kind": "dm-cache",
+                "database": "oltp",
+                "origin": "/dev/disk/by-id/data",
+                "spec": json.loads(TypeAdapter(TierSpec).dump_json(SPEC)),
+                "metadata": [{"start": 17 * MIB, "size": 5 * MIB}],
+                "cache": [{"start": 22 * MIB, "size": 64 * MIB}],
+                "identity": "",
+                "made": True,
+                "clean": True,
+            }
+        ],
+    }
+    machine.files["/etc/hotset/cards/main.json"] = (json.dumps(old), 0o600)
+    (card,) = cards.known_cards(machine)
+    assert card == CARD
+    cards.save(machine, card)
+    found = cards.labelled(machine, CARD.flash)
+    assert found is not None
+    assert plain(found) == CARD
+    assert found.uuid
+    assert found.host
+
+
+def test_the_volume_of_a_second_card_has_its_name() -> None:
+    assert CARD.volume_slice.name == "hotset-volume"
+    assert replace(CARD, name="card2").volume_slice.name == "hotset-volume-card2"
+
+
+@given(st.lists(st.integers(1, 40), max_size=6))
+def test_parts_never_overlap_and_never_touch_the_first_mebibyte(sizes: list[int]) -> None:
+    card = replace(CARD, volume=(), disks=())
+    room = int(total(card.free()))
+    for number, size in enumerate(sizes):
+        wanted = Bytes(size * MIB)
+        if wanted > room:
+            with pytest.raises(CardError, match="does not fit"):
+                take(card.free(), wanted, "CACHE")
+            continue
+        room -= wanted
+        parts = take(card.free(), wanted, "CACHE")
+        assert total(parts) == wanted
+        card = card.with_disk(replace(disk(f"d{number}"), metadata=(), cache=parts))
+        # Holes, so that later ones are put together from several parts.
+        if number % 2:
+            room += total(card.disks[0].cache)
+            card = card.without(card.disks[0].name)
+    used = sorted((one for disk in card.disks for one in disk.cache), key=lambda one: one.start)
+    assert all(one.start >= RESERVED and one.end <= card.size for one in used)
+    assert all(one.end <= two.start for one, two in itertools.pairwise(used))
+    assert total(card.free()) == room == card.size - RESERVED - total(used)
+
+
+def test_copies_are_read_in_one_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cards, "FOLDER", PurePosixPath(tmp_path / "cards"))
+    assert cards.inventory(Local()) == Inventory(()), "a folder that is not there has none"
+    for name, text in (("b.json", f"{cards.render(CARD)}\n"), ("a.json", ""), ("c.json.new", "{")):
+        Local().replace(text, cards.FOLDER / name)
+    known = cards.inventory(Local())
+    assert [plain(one) for one in known.cards] == [CARD]
+    (empty,) = known.problems
+    assert empty.startswith(f"{cards.FOLDER}/a.json on local: ")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_a_copy_that_may_not_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cards, "FOLDER", PurePosixPath(tmp_path))
+    Local().replace(f"{cards.render(CARD)}\n", PurePosixPath(tmp_path / "a.json"), 0)
+    (problem,) = cards.inventory(Local()).problems
+    assert f"{tmp_path}/a.json" in problem
+    assert "Permission denied on local" in problem

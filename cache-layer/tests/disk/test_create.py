@@ -1,0 +1,737 @@
+"""Creation: what is chosen, what is refused, what is done in which order, and its rehearsal."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+import pytest
+
+from hotset.block import devices
+from hotset.block.devices import Device, DeviceRefusedError
+from hotset.core.machines.base import CommandError, PrerequisiteMissingError
+from hotset.core.machines.dry_run import DryRun, only_reads
+from hotset.core.units import Bytes
+from hotset.disk import adopt, room, sizing, state
+from hotset.disk import cache_device as cards
+from hotset.disk import create as creation
+from hotset.disk.boot import fstab, mounts, startup
+from hotset.disk.cache_device import CardError
+from hotset.disk.create import CreateRequest
+from hotset.disk.identity import origin, reservation
+from hotset.disk.sizing import Choice, ChoiceError, DatabaseKind, KernelKind
+from tests.disk.test_cache_device import Keeping
+from tests.fake_machine import FakeMachine
+
+MIB, GIB = 2**20, 2**30
+FLASH, ORIGIN = (PurePosixPath(f"/dev/disk/by-id/virtio-{name}") for name in ("flash", "slow"))
+WANTED = CreateRequest("oltp", FLASH, ORIGIN, "dm-cache", "oltp", Bytes(100 * MIB), Bytes(64 * MIB))
+
+
+def server(**more: Any) -> Keeping:  # noqa: ANN401
+    """A server with an empty flash disk of 1 GiB and a slow one with a file system."""
+    there = Keeping()
+
+    def lsblk() -> str:
+        name = "vdb" if "vdb" in there.calls[-1].line else "sda"
+        size = GIB if name == "vdb" else 2 * GIB
+        return json.dumps(
+            {
+                "blockdevices": [
+                    {
+                        "name": name,
+                        "type": "disk",
+                        "size": size,
+                        "mountpoints": [],
+                        "vendor": "ACME    ",
+                        "model": "SSD 9",
+                        "serial": f"S-{name}",
+                    }
+                ]
+            }
+        )
+
+    there.answers = {
+        "id -u": "0\n",
+        "cat /etc/machine-id": "this\n",
+        "test -e": 1,
+        "test -d /run/systemd": 1,
+        "readlink -f /dev/disk/by-id/virtio-flash": "/dev/vdb\n",
+        "readlink -f /dev/disk/by-id/virtio-slow": "/dev/sda\n",
+        "lsblk": lsblk,
+        "find -L": "/dev/disk/by-id/x\n",
+        "wipefs --json /dev/sda": '{"signatures": [{"type": "ext4"}]}',
+        "wipefs --json /dev/vdb": "",
+        "dmsetup ls": "No devices found\n",
+        "blockdev --getsize64 /dev/disk/by-id/virtio-slow": str(2 * GIB),
+        "blockdev --getss": "512\n",
+        **more,
+    }
+    return there
+
+
+def with_card(**more: Any) -> Keeping:  # noqa: ANN401
+    """The same after a first disk was created."""
+    first = server()
+    creation.create(first, WANTED, False, lambda _: None)
+    there = server(**more)
+    there.files, there.sectors = first.files, first.sectors
+    return there
+
+
+def made(there: FakeMachine) -> list[str]:
+    """Commands that change what stays; what the kernel has loaded is not that."""
+    lines = [line for line in there.commands if not only_reads(shlex.split(line))]
+    return [line for line in lines if not line.startswith("modprobe")]
+
+
+def chosen(
+    kind: KernelKind, database: DatabaseKind, cache: int = 10 * GIB, block: int | None = None
+) -> Choice:
+    return sizing.choose(
+        kind,
+        database,
+        Bytes(cache),
+        Bytes(0),
+        Bytes(1000 * GIB),
+        None,
+        Bytes(block) if block else None,
+    )
+
+
+def test_the_kind_of_database_picks_and_says_so() -> None:
+    oltp, warehouse = chosen("dm-cache", "oltp"), chosen("dm-cache", "warehouse")
+    assert (oltp.spec.mode, oltp.spec.block) == ("writeback", 64 * 1024)
+    assert (warehouse.spec.mode, warehouse.spec.block) == ("writethrough", 256 * 1024)
+    assert "no sequential bypass" in oltp.reasons[-1]
+    assert "bcache sends long scans" in warehouse.reasons[-1]
+    assert oltp.spec.bypass is None
+    assert chosen("bcache", "oltp").spec.bypass == 0
+    assert chosen("bcache", "warehouse").spec.bypass == 4 * MIB
+    assert any("lost with the flash" in one for one in oltp.reasons)
+
+
+def test_blocks_grow_with_the_cache() -> None:
+    """The kernel warns above a million of them."""
+    for gib, block in ((64, 64), (65, 128), (600, 1024)):
+        assert chosen("dm-cache", "oltp", gib * GIB).spec.block == block * 1024
+    asked = chosen("dm-cache", "oltp", 600 * GIB, 64 * 1024)
+    assert asked.spec.block == 64 * 1024
+    # As large as the flash may become, since metadata cannot grow later.
+    assert asked.spec.metadata >= 1000 * GIB // (64 * 1024) * 28
+
+
+@pytest.mark.parametrize(
+    ("kind", "cache", "block", "named"),
+    [
+        ("bcache", GIB, 65536, "bcache has no cache blocks"),
+        (
+            "bcache",
+            32 * MIB,
+            None,
+            "32.0 MiB is too small: bcache needs at least 64.0",
+        ),
+        ("dm-cache", GIB, 1000, "1000 bytes: dm-cache takes a multiple"),
+        ("dm-cache", MIB, 2 * MIB, "a cache of 1.0 MiB is smaller than one block of 2.0 MiB"),
+    ],
+)
+def test_sizes_that_cannot_be(kind: KernelKind, cache: int, block: int | None, named: str) -> None:
+    with pytest.raises(ChoiceError, match=named):
+        chosen(kind, "oltp", cache, block)
+
+
+def test_the_card_is_known_before_anything_is_cut() -> None:
+    there, said = server(), list[str]()
+    disk = creation.create(there, WANTED, False, said.append)
+    assert str(disk.device) == "/dev/mapper/hotset-oltp"
+    lines = made(there)
+    saved = [at for at, line in enumerate(lines) if line.startswith("replace /etc/hotset/cards/")]
+    cut = [at for at, line in enumerate(lines) if line.startswith("dmsetup create")]
+    assert saved[0] < cut[0] < cut[-1] < saved[1]
+    text = there.files["/etc/hotset/cards/main.json"][0]
+    assert cards.parse(text).disks == (disk,)
+    assert "writeback (for oltp)" in said[0]
+    assert "instead of /dev/disk/by-id/virtio-slow" in said[-1]
+    writes = [line for line in lines if line.startswith(("dd", "wipefs", "make"))]
+    assert len(writes) > 3
+    assert all("virtio-flash" in line or line.endswith(" /dev/vdb") for line in writes), (
+        "never the origin"
+    )
+
+
+def test_a_new_tier_is_on_record_as_active_before_its_first_write() -> None:
+    """Another disk's record may be there still, which said that nothing was dirty."""
+    there = server()
+    disk = creation.create(there, WANTED, False, lambda _: None)
+    card, _ = cards.find(there, "oltp")
+    assert state.read(there, card, disk) == "active"
+    lines = made(there)
+    written = next(at for at, line in enumerate(lines) if line.endswith(" oltp active"))
+    assert written < next(at for at, line in enumerate(lines) if line.startswith("dmsetup create"))
+
+
+def test_a_second_disk_takes_what_is_left() -> None:
+    there = with_card()
+    wanted = replace(
+        WANTED,
+        disk="dwh",
+        origin=PurePosixPath("/dev/disk/by-id/virtio-other"),
+        database="warehouse",
+        volume=None,
+    )
+    there.answers |= {
+        "readlink -f /dev/disk/by-id/virtio-other": "/dev/sdc\n",
+        "blockdev --getsize64 /dev/disk/by-id/virtio-other": str(GIB),
+    }
+    disk = creation.create(there, wanted, False, lambda _: None)
+    first = cards.parse(there.files["/etc/hotset/cards/main.json"][0]).disks[0]
+    assert disk.metadata[0].start == first.cache[0].end
+    third = replace(wanted, disk="third", origin=PurePosixPath("/dev/disk/by-id/virtio-third"))
+    there.answers["readlink -f /dev/disk/by-id/virtio-third"] = "/dev/sdd\n"
+    with pytest.raises(CardError, match=r"a volume of 10.0 MiB is not possible: .* one of 64.0"):
+        creation.create(there, replace(third, volume=Bytes(10 * MIB)), False, print)
+    with pytest.raises(CardError, match=r"does not fit: .* is free"):
+        creation.create(there, replace(third, cache=Bytes(GIB)), False, print)
+
+
+def test_a_tier_that_stands_as_asked_for_is_left_alone() -> None:
+    there, said = with_card(), list[str]()
+    creation.create(there, WANTED, False, said.append)
+    there.answers["dmsetup ls"] = "hotset-oltp\t(252:3)\n"
+    creation.create(there, WANTED, False, said.append)
+    assert made(there) == []
+    assert "not active: activate it" in said[0]
+    assert "is active as requested: nothing changed" in said[1]
+    with pytest.raises(CardError, match=r"there is a disk oltp already .*set up otherwise"):
+        creation.create(there, replace(WANTED, kind="bcache"), False, print)
+    with pytest.raises(CardError, match="virtio-slow is accelerated already, as disk oltp"):
+        creation.create(there, replace(WANTED, disk="other"), False, print)
+
+
+def cut_short(**more: Any) -> Keeping:  # noqa: ANN401
+    """A server on which a creation was killed."""
+    there = with_card(**more)
+    (card,) = cards.known_cards(there)
+    cards.save(there, card.with_disk(replace(card.disks[0], phase="creating")))
+    return there
+
+
+def test_a_creation_that_was_cut_short_starts_over() -> None:
+    there = cut_short()
+    there.answers["dmsetup ls"] = "hotset-oltp-meta\t(252:0)\nhotset-volume\t(252:2)\n"
+    there.calls.clear()
+    creation.create(there, WANTED, False, lambda _: None)
+    lines = made(there)
+    first = lines.index("dmsetup remove --retry hotset-oltp-meta")
+    assert first < next(at for at, line in enumerate(lines) if line.startswith("replace "))
+    assert cards.find(there, "oltp")[1].phase == "ready"
+
+
+def test_a_device_that_a_killed_creation_made_is_not_thrown_away_with_what_was_written_to_it() -> (
+    None
+):
+    """The kill came after the last device and before the last word about it: it may be mounted."""
+    there = cut_short(**{"dmsetup ls": "hotset-oltp\t(252:3)\n"})
+    there.calls.clear()
+    creation.create(there, WANTED, False, lambda _: None)
+    assert not [line for line in made(there) if "dmsetup remove" in line]
+    assert cards.find(there, "oltp")[1].phase == "ready"
+
+
+@pytest.mark.parametrize("phase", ["creating", "ready"])
+def test_a_creation_that_was_cut_short_before_its_last_step_still_changes_fstab(
+    phase: Literal["creating", "ready"],
+) -> None:
+    """Else the next boot mounts the origin, whose data are old, past the tier."""
+    active = {
+        "dmsetup ls": "hotset-oltp\t(252:3)\n",
+        "blkid --probe --output export": "UUID=1234-abcd\nTYPE=ext4\n",
+    }
+    there = cut_short(**active) if phase == "creating" else with_card(**active)
+    there.files["/etc/fstab"] = (FSTAB, 0o644)
+    seen(there, "/dev/sdz1", {"maj:min": "65:145", "wwn": "0x5000c500ffffffff"})
+    with pytest.raises(CardError, match="line 2"):
+        creation.create(there, WANTED, False, lambda _: None)
+    creation.create(there, WANTED, True, lambda _: None)
+    assert "/dev/mapper/hotset-oltp /srv/db ext4" in there.files["/etc/fstab"][0]
+    assert "/etc/systemd/system/hotset-tier-oltp.service" in there.files
+
+
+@pytest.mark.parametrize(("carried_by", "remote"), [("pcie\n", False), ("tcp\nrdma\n", True)])
+def test_an_nvme_disk_is_remote_if_the_network_carries_it(carried_by: str, remote: bool) -> None:
+    """lsblk calls them all nvme."""
+    there = server(**{"sh -c": carried_by})
+    seen(there, str(ORIGIN), {"name": "nvme1n1", "maj:min": "259:1", "tran": "nvme"})
+    assert origin.is_remote(there, ORIGIN) is remote
+
+
+def test_a_creation_that_was_killed_before_etc_knew_of_it_starts_over() -> None:
+    """Found by the kill campaign: the label was written, and its copy was not."""
+    there = cut_short()
+    there.files.clear()
+    creation.create(there, WANTED, False, lambda _: None)
+    assert cards.find(there, "oltp")[1].phase == "ready"
+
+
+def test_a_flash_with_a_label_is_never_empty() -> None:
+    """The root disk was lost, and with it all that /etc said."""
+    there = with_card()
+    there.files.clear()
+    for yes in (False, True):
+        with pytest.raises(DeviceRefusedError, match=r"card main of .*disks: oltp"):
+            creation.create(there, WANTED, yes, print)
+    there.answers["cat /etc/machine-id"] = "another\n"
+    with pytest.raises(CardError, match=r"belongs to vm by its label; used by two"):
+        adopt.adopt(there, FLASH, False, print)
+    said: list[str] = []
+    card = adopt.adopt(there, FLASH, True, said.append)
+    assert [disk.name for disk in card.disks] == ["oltp"]
+    assert "never connect it there again" in said[0]
+    assert cards.find(there, "oltp")[1].origin == ORIGIN
+    assert "is set up as requested" in _said(there)
+
+
+def _said(there: Keeping) -> str:
+    said: list[str] = []
+    creation.create(there, WANTED, False, said.append)
+    return " ".join(said)
+
+
+LATER = ("HOTSET-FLASH-LABEL 1 ", "HOTSET-FLASH-LABEL 2 ")
+
+
+@pytest.mark.parametrize(
+    ("change", "copies", "how"),
+    [
+        (LATER, 1, "of version 2"),
+        (LATER, 2, "of version 2"),
+        (('"disks"', '"discs"'), 2, "damaged"),
+    ],
+)
+def test_a_label_that_cannot_be_read_is_no_empty_flash(
+    change: tuple[str, str], copies: int, how: str
+) -> None:
+    there = with_card()
+    at = sorted(place for place, text in there.sectors.items() if "FLASH-LABEL" in text)
+    for place in at[-copies:]:
+        there.sectors[place] = there.sectors[place].replace(*change)
+    there.files = {path: kept for path, kept in there.files.items() if "/cards/" not in path}
+    before = dict(there.sectors)
+    with pytest.raises(CardError, match=rf"its label is .*{how}"):
+        creation.create(there, replace(WANTED, disk="other"), True, lambda _: None)
+    assert there.sectors == before
+    assert devices.inspect(there, FLASH).signatures == ("hotset",)
+
+
+def test_one_disk_under_two_names_gets_no_second_tier() -> None:
+    there = with_card()
+    other = PurePosixPath("/dev/disk/by-id/wwn-0x5000")
+    there.answers["readlink -f /dev/disk/by-id/wwn-0x5000"] = "/dev/sda\n"
+    with pytest.raises(CardError, match=r"wwn-0x5000 is accelerated already, as disk oltp over"):
+        creation.create(there, replace(WANTED, disk="second", origin=other), True, print)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        # A partition of the disk.
+        {"name": "sda1", "maj:min": "8:1", "children": [{"name": "sda", "maj:min": "8:0"}]},
+        # A multipath device with the disk as one of its paths.
+        {
+            "name": "mpatha",
+            "type": "mpath",
+            "maj:min": "252:9",
+            "children": [{"name": "sdb", "maj:min": "8:16"}, {"name": "sda", "maj:min": "8:0"}],
+        },
+        # A second path, which the multipath daemon has not taken yet.
+        {"name": "sdb", "maj:min": "8:16", "wwn": "0x5000c500a1b2c3d4"},
+    ],
+    ids=["partition", "multipath", "second path"],
+)
+def test_one_disk_in_two_guises_gets_no_second_tier(other: dict[str, Any]) -> None:
+    name = PurePosixPath("/dev/disk/by-id/another")
+    mine = {"name": "sda", "maj:min": "8:0", "wwn": "0x5000c500a1b2c3d4", "size": 2 * GIB}
+    mine |= {"type": "disk", "mountpoints": []}
+    plain = with_card()
+    looked = plain.answers["lsblk"]
+
+    def lsblk() -> str:
+        line = plain.calls[-1].line
+        if str(name) in line:
+            return json.dumps({"blockdevices": [{"size": 2 * GIB, "mountpoints": [], **other}]})
+        if str(ORIGIN) in line:
+            return json.dumps({"blockdevices": [mine]})
+        assert callable(looked)
+        return looked()
+
+    plain.answers |= {"lsblk": lsblk, f"readlink -f {name}": "/dev/other\n"}
+    plain.calls.clear()
+    with pytest.raises(CardError, match="another is accelerated already, as disk oltp"):
+        creation.create(plain, replace(WANTED, disk="second", origin=name), True, print)
+    assert made(plain) == []
+
+
+def seen(there: Keeping, name: str, device: dict[str, Any]) -> None:
+    """Another device of the machine, as lsblk describes it."""
+    others = there.answers["lsblk"]
+
+    def lsblk() -> str:
+        if there.calls[-1].line.endswith(f" {name}"):
+            return json.dumps({"blockdevices": [device]})
+        return others() if callable(others) else str(others)
+
+    there.answers["lsblk"] = lsblk
+
+
+@pytest.mark.parametrize(
+    ("entry", "device"),
+    [
+        ("/dev/sdb", {"maj:min": "8:16", "wwn": "0x5000c500a1b2c3d4"}),
+        (
+            "/dev/mapper/mpatha",
+            {"type": "mpath", "maj:min": "252:9", "children": [{"maj:min": "8:0"}]},
+        ),
+        (
+            "/dev/mapper/mpathb",
+            {
+                "type": "mpath",
+                "maj:min": "252:9",
+                "children": [{"maj:min": "8:16", "wwn": "0x5000c500a1b2c3d4"}],
+            },
+        ),
+    ],
+    ids=["second path", "multipath over it", "multipath over another path"],
+)
+def test_an_entry_that_names_a_path_to_the_origin_is_found(
+    entry: str, device: dict[str, Any]
+) -> None:
+    there = server()
+    there.files["/etc/fstab"] = (f"{entry} /srv/db ext4 noatime 0 2\n", 0o644)
+    seen(there, str(ORIGIN), {"maj:min": "8:0", "wwn": "0x5000c500a1b2c3d4"})
+    seen(there, entry, device)
+    assert [one.spec for one in mounts.of(there, ORIGIN).entries] == [entry]
+
+
+def test_the_origin_is_looked_at_once_for_all_entries() -> None:
+    there = server()
+    entries = "".join(f"/dev/sd{one} /srv/{one} ext4 noauto 0 2\n" for one in "def")
+    there.files["/etc/fstab"] = (entries, 0o644)
+    there.calls.clear()
+    mounts.of(there, ORIGIN)
+    assert len([line for line in there.commands if line.startswith("lsblk")]) == 2 + 3
+
+
+def test_an_entry_of_another_partition_of_the_disk_is_left_alone() -> None:
+    there = server()
+    there.files["/etc/fstab"] = ("/dev/sda2 /home ext4 defaults 0 2\n", 0o644)
+    disk = {"wwn": "0x5000c500a1b2c3d4", "children": [{"maj:min": "8:0"}]}
+    seen(there, str(ORIGIN), disk | {"maj:min": "8:1", "partuuid": "77-01"})
+    seen(there, "/dev/sda2", disk | {"maj:min": "8:2", "partuuid": "77-02"})
+    assert mounts.of(there, ORIGIN) == mounts.Mounting()
+
+
+FSTAB = "# /etc/fstab\nUUID=1234-abcd /srv/db ext4 noatime 0 2\n/dev/sdz1 /home ext4 defaults 0 2\n"
+
+
+@pytest.mark.parametrize("tran", [None, "fc", "iscsi"])
+def test_what_would_mount_the_origin_at_boot_is_shown_and_with_yes_changed(
+    tran: str | None,
+) -> None:
+    there = server(**{"blkid --probe --output export": "UUID=1234-abcd\nTYPE=ext4\n"})
+    seen(there, "/dev/sdz1", {"maj:min": "65:145", "wwn": "0x5000c500ffffffff"})
+    there.files["/etc/fstab"] = (FSTAB, 0o644)
+    seen(there, str(ORIGIN), {"maj:min": "253:32", "tran": tran})
+    line = (
+        "/dev/mapper/hotset-oltp /srv/db ext4"
+        " noatime,x-systemd.requires=hotset-tier-oltp.service"
+        f"{',_netdev' if tran == 'iscsi' else ''} 0 2"
+    )
+    with pytest.raises(CardError, match=rf"line 2, `UUID=1234-abcd .*should read `{line}`"):
+        creation.create(there, WANTED, False, print)
+    assert made(there) == []
+    creation.create(there, WANTED, True, lambda _: None)
+    text = there.files["/etc/fstab"][0]
+    assert line in text.splitlines()
+    assert "/dev/sdz1 /home ext4 defaults 0 2" in text
+    assert not [one for one in text.splitlines() if one.startswith("UUID=")]
+    unit = there.files["/etc/systemd/system/hotset-tier-oltp.service"][0]
+    # Else systemd finds a circle, and leaves something out: the network is up after local mounts.
+    assert ("network-online.target" in unit) is (tran == "iscsi")
+    fstab.restore(there, cards.find(there, "oltp")[1])
+    assert there.files["/etc/fstab"][0] == FSTAB
+
+
+def test_what_is_overwritten_is_shown_and_asked_for() -> None:
+    there = server(**{"wipefs --json /dev/vdb": '{"signatures": [{"type": "xfs"}]}'})
+    asked: list[tuple[str, str]] = []
+    creation.create(there, WANTED, True, lambda _: None, lambda *words: asked.append(words))
+    assert asked == [("virtio-flash", f"{FLASH} (ACME SSD 9, serial S-vdb, 1.0 GiB): xfs")]
+
+    def refuse(*_: str) -> None:
+        raise KeyboardInterrupt
+
+    there = server(**{"wipefs --json /dev/vdb": '{"signatures": [{"type": "xfs"}]}'})
+    with pytest.raises(KeyboardInterrupt):
+        creation.create(there, WANTED, True, lambda _: None, refuse)
+    assert made(there) == []
+
+
+def test_whoever_took_the_flash_meanwhile_keeps_it() -> None:
+    """Somebody else makes a file system between the first look and the first write."""
+    looks: list[int] = []
+    there = server()
+
+    def signatures() -> str:
+        looks.append(1)
+        return "" if len(looks) == 1 else '{"signatures": [{"type": "xfs"}]}'
+
+    there.answers["wipefs --json /dev/vdb"] = signatures
+    with pytest.raises(DeviceRefusedError, match="not empty: xfs"):
+        creation.create(there, WANTED, False, lambda _: None)
+    assert made(there) == []
+    # In the last moment the kernel refuses (O_EXCL), unless it is told not to look.
+    there = server()
+    creation.create(there, WANTED, False, lambda _: None)
+    (wiped,) = (line for line in made(there) if line.startswith("wipefs"))
+    assert wiped == "wipefs --all /dev/vdb"
+    there = server(**{"wipefs --all": 1})
+    firmware = "4c4c4544-0044-4a10-8054-b7c04f4d3732"
+    there.answers["cat /sys/class/dmi/id/product_uuid"] = firmware
+    reserved = "sg_persist --in --read-reservation"
+    there.answers[reserved] = f"    Key={reservation.key(there)}\n"
+    with pytest.raises(CommandError):
+        creation.create(there, WANTED, False, lambda _: None)
+    changes = [line.partition("/dev/")[0] for line in made(there)]
+    first = changes.index("wipefs --all ")
+    # Nothing is written, and other hosts may use the origin as before.
+    assert all(line.startswith("sg_persist --out") for line in changes[:first])
+    assert ["--release" in changes[first + 1], len(changes) - first] == [True, 3]
+
+
+def test_what_fails_half_way_is_taken_back() -> None:
+    there = server(**{"dmsetup create hotset-oltp-cache": 1})
+    with pytest.raises(CommandError):
+        creation.create(there, WANTED, False, print)
+    changes = [line for line in made(there) if not line.startswith("sg_persist")]
+    assert changes[-1] == "rm -f /etc/hotset/cards/main.json"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error", "named"),
+    [
+        (replace(WANTED, origin=FLASH), DeviceRefusedError, "same device"),
+        (replace(WANTED, disk="volume"), CardError, "'volume' is not a disk name"),
+        (replace(WANTED, disk="a-meta"), CardError, "'a-meta' is not a disk name"),
+        (replace(WANTED, disk="Big One"), CardError, "'Big One' is not a disk name"),
+        (replace(WANTED, cache=Bytes(2 * GIB)), CardError, "a cache of 2.0 GiB does not fit"),
+    ],
+)
+def test_refusals_change_nothing(wanted: CreateRequest, error: type[Exception], named: str) -> None:
+    there = server()
+    with pytest.raises(error, match=named):
+        creation.create(there, wanted, True, lambda _: None)
+    assert made(there) == []
+
+
+def test_root_is_needed() -> None:
+    with pytest.raises(PrerequisiteMissingError, match="root"):
+        creation.create(server(**{"id -u": "1000\n"}), WANTED, False, print)
+
+
+def test_a_kernel_without_dm_cache() -> None:
+    there = server(modprobe=1)
+    with pytest.raises(PrerequisiteMissingError, match="has no dm-cache or dm-cache-smq"):
+        creation.create(there, WANTED, False, lambda _: None)
+
+
+def test_what_a_boot_or_a_repair_will_need_is_asked_for_before_anything_is_written() -> None:
+    lacking = {"sh -c 'for one; do command -v": "cache_check\ncache_dump\nflock\n", "modprobe": 1}
+    there = server(**lacking)
+    with pytest.raises(PrerequisiteMissingError) as refused:
+        creation.create(there, WANTED, True, lambda _: None)
+    said = str(refused.value)
+    assert "cache_check, cache_dump (apt-get install thin-provisioning-tools)" in said
+    assert "flock (apt-get install util-linux)" in said
+    assert "has no dm-cache or dm-cache-smq" in said, "all of it at once"
+    assert [dict(one.parameters) for one in refused.value.remedies] == [{"kind": "userspace"}]
+    assert there.files == {}
+    assert there.sectors == {}
+
+
+@pytest.mark.parametrize("kind", ["dm-cache", "bcache"])
+def test_larger_sectors_of_the_flash_are_refused_with_both_figures(kind: KernelKind) -> None:
+    there = server()
+    there.answers = {"blockdev --getss /dev/vdb": "4096\n", **there.answers}
+    wanted = replace(WANTED, kind=kind)
+    with pytest.raises(DeviceRefusedError, match=r"4096 bytes, .* of 512: ") as refused:
+        creation.create(there, wanted, False, lambda _: None)
+    assert (refused.value.field, made(there)) == ("flash", [])
+    remedies = [dict(one.parameters) for one in refused.value.remedies]
+    assert remedies == [{"kind": "userspace"}, {"yes": True}]
+    there.answers["blockdev --getss /dev/vdb"] = "512\n"
+    creation.create(there, wanted, False, lambda _: None)
+
+
+def test_flash_that_only_promises_room_is_refused() -> None:
+    tables = "vg-pool: 0 9 thin-pool 253:1\nvg-flash: 0 9 thin 253:2 1\nvg-x: 0 9 linear 8:0 0\n"
+    below = {"lsblk --inverse": "vg-flash\nvg-pool\nsda\n", "dmsetup table": tables}
+    there = server(**{"readlink -f /dev/disk/by-id/virtio-flash": "/dev/dm-3\n"})
+    there.answers = {**below, **there.answers}
+    with pytest.raises(DeviceRefusedError, match="lies on vg-flash, a thin volume"):
+        creation.create(there, WANTED, False, lambda _: None)
+    assert made(there) == []
+    there.answers["lsblk --inverse"] = "vg-x\nsda\n"
+    room.check(there, "dm-cache", *_inspected(there), False, print)
+
+
+def _inspected(there: FakeMachine) -> tuple[Device, Device]:
+    return devices.inspect(there, FLASH), devices.inspect(there, ORIGIN)
+
+
+def test_a_cache_larger_than_its_origin_is_said_to_be() -> None:
+    said: list[str] = []
+    there = server()
+    there.answers["wipefs --json /dev/vdb"] = ""
+    wanted = replace(WANTED, cache=Bytes(700 * MIB))
+    small = devices.inspect(there, ORIGIN)
+    creation._explain(
+        sizing.choose("dm-cache", "oltp", wanted.cache, Bytes(0), Bytes(GIB), None, None),
+        replace(small, size=Bytes(8 * MIB)),
+        said.append,
+    )
+    assert "the cache (700.0 MiB) is larger than" in said[-1]
+
+
+@pytest.mark.parametrize("kind", ["dm-cache", "bcache"])
+def test_a_rehearsal_prints_all_that_would_change_and_changes_nothing(kind: KernelKind) -> None:
+    real = server(**{"blockdev --getss": "512\n"})
+    # What would only stand afterwards cannot be asked.
+    real.answers |= {"dmsetup info": 1, "readlink -f /sys": 1, "test -e": 1}
+    shown: list[str] = []
+    wanted = replace(WANTED, kind=kind)
+    creation.create(DryRun(real, shown.append), wanted, False, lambda _: None)
+    assert made(real) == []
+    assert real.files == {}
+    text = "\n".join(shown)
+    wants = ("dmsetup create hotset-oltp ", "write /etc/hotset/cards/main.json")
+    if kind == "bcache":
+        wants = (*wants, "make-bcache -B", "/sys/fs/bcache/register_quiet")
+    for words in wants:
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("line", "reads"),
+    [
+        ("dmsetup ls", True),
+        ("dmsetup status x", True),
+        ("dmsetup remove x", False),
+        ("dmsetup suspend x", False),
+        ("dd if=/dev/x of=/dev/null", True),
+        ("dd if=/dev/zero of=/dev/x", False),
+        ("wipefs --json /dev/x", True),
+        ("wipefs --all /dev/x", False),
+        ("cache_check /dev/x", False),
+        ("tee /sys/x", False),
+        ("blockdev --getsize64 /dev/x", True),
+        ("blockdev --flushbufs /dev/x", False),
+        ("dmsetup", False),
+        ("cat /proc/mounts", True),
+        ("sh -c true", False),
+    ],
+)
+def test_what_only_reads(line: str, reads: bool) -> None:
+    assert only_reads(line.split()) is reads
+
+
+def test_what_keeps_others_off_the_origin_is_there_before_the_disk_is_on_record_as_ready() -> None:
+    there = server(**{"test -e": 1, "test -d /etc/udev": 0, "blkid --probe --output udev": FOUND})
+    creation.create(there, replace(WANTED, reserve=False), False, lambda _: None)
+    lines = there.commands
+    ready = [number for number, one in enumerate(lines) if one.startswith("replace /etc/hotset")]
+    assert lines.index("replace /etc/udev/rules.d/65-hotset-oltp.rules") < ready[-1]
+
+
+FOUND = "ID_FS_TYPE=ext4\nID_FS_UUID=7a\nID_FS_UUID_ENC=7a\n"
+
+
+def test_an_origin_by_the_kernels_name_alone_is_hidden_as_long_as_it_is_the_same() -> None:
+    there = server(**{"test -d /etc/udev": 0, "blkid --probe --output udev": FOUND})
+    creation.create(there, replace(WANTED, reserve=False), False, lambda _: None)
+    rules = there.files["/etc/udev/rules.d/65-hotset-oltp.rules"][0]
+    assert f'ENV{{DEVNAME}}=="{ORIGIN}", ENV{{ID_FS_UUID_ENC}}=="7a", SYMLINK-=' in rules
+
+
+def test_a_tier_that_stands_keeps_its_reservation_whatever_fails_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = list[object]()
+    monkeypatch.setattr(reservation, "give_back", lambda *words: given.append(words))
+    there = server(**{"test -d /etc/udev": 0})
+    up = "hotset-oltp\t(252:3)\nhotset-oltp-meta\t(252:0)\nhotset-oltp-cache\t(252:1)\n"
+
+    def interrupted() -> str:
+        there.answers["dmsetup ls"] = up
+        raise KeyboardInterrupt
+
+    there.answers = {"udevadm control": interrupted, **there.answers}
+    with pytest.raises(KeyboardInterrupt):
+        creation.create(there, WANTED, False, lambda _: None)
+    assert given == [], "its writes may be on the flash alone"
+    there.answers["dmsetup ls"] = "No devices found\n"
+    there.answers["wipefs --all"] = 1
+    with pytest.raises(CommandError):
+        creation.create(there, WANTED, False, lambda _: None)
+    assert given
+
+
+def nameless(content: str) -> Keeping:
+    """A server whose slow disk has no number of its own."""
+    there = server(**{"hotset-boot content": content})
+
+    def lsblk() -> str:
+        size = GIB if "vdb" in there.calls[-1].line else 2 * GIB
+        return json.dumps({"blockdevices": [{"name": "sda", "size": size, "mountpoints": []}]})
+
+    there.answers["lsblk"] = lsblk
+    return there
+
+
+def test_writes_are_not_held_back_from_a_disk_that_no_boot_would_know() -> None:
+    """Another one may have its name then."""
+    there = nameless("\n")
+    with pytest.raises(
+        DeviceRefusedError, match=r"virtio-slow has no World.* write-back"
+    ) as refused:
+        creation.create(there, WANTED, False, lambda _: None)
+    assert refused.value.field == "origin"
+    assert refused.value.remedies[0].parameters == {"mode": "writethrough"}
+    assert not [line for line in made(there) if "dmsetup" in line or "of=/dev/disk" in line]
+    creation.create(there, replace(WANTED, mode="writethrough"), False, lambda _: None)
+    creation.create(nameless("5f3c\n"), WANTED, False, lambda _: None)
+
+
+def test_a_dry_run_says_what_it_cannot_check_before_the_program_is_there() -> None:
+    """It took its own words for the UUID of what lies on the disk."""
+
+    def is_missing() -> str:
+        raise PrerequisiteMissingError("hotset-boot is not there")
+
+    for answer in (127, is_missing):
+        there, said = nameless(""), list[str]()
+        there.answers |= {"hotset-boot content": answer, "test -x /usr/local/lib/hotset": 1}
+        creation.create(DryRun(there, lambda _: None), WANTED, False, said.append)
+        [unchecked] = [one for one in said if one.startswith("not checked")]
+        assert "whether a boot will know /dev/disk/by-id/virtio-slow" in unchecked
+        assert made(there) == []
+
+
+def test_a_unit_is_not_written_for_a_disk_that_no_boot_would_know() -> None:
+    for unit in (True, False):
+        startup.check(nameless("5f3c\n"), "oltp", "dm-cache", ORIGIN, True, print, unit)
+    startup.check(nameless("\n"), "oltp", "dm-cache", ORIGIN, True, print)
+    with pytest.raises(DeviceRefusedError, match="cannot have a unit"):
+        startup.check(nameless("\n"), "oltp", "dm-cache", ORIGIN, True, print, unit=True)

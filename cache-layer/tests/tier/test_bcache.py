@@ -1,0 +1,265 @@
+"""bcache's texts, and its commands in their order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotset.block.devicemapper import Part, Place, Slice
+from hotset.core.machines.base import Command, CommandTimeoutError, Result
+from hotset.core.units import SECTOR_BYTES, Blocks, Bytes, Sectors
+from hotset.tier.base import FlushStalledError, TierFailedError, TierSpec, hits_between
+from hotset.tier.bcache import tier as bcache
+from hotset.tier.bcache.sysfs import (
+    Key,
+    extents_of,
+    parse_choice,
+    parse_key,
+    parse_line,
+    parse_size,
+)
+from hotset.tier.bcache.tier import BLOCK, CACHE_MIN, HEADER, Bcache, bucket_bytes
+from tests.fake_machine import FakeMachine
+
+MIB = 2**20
+LINE = "4\t21\t7\t3\t2\t1\t12.5M\tdirty\t\t75%\n"
+SET = "11111111-2222-3333-4444-555555555555"
+SPEC = TierSpec("writeback", "lru", BLOCK, HEADER, Bytes(96 * MIB), Bytes(16 * MIB), Bytes(0))
+PLACE = Place(
+    "data",
+    PurePosixPath("/dev/flash"),
+    PurePosixPath("/dev/origin"),
+    (Part(Bytes(17 * MIB), Bytes(MIB)),),
+    (Part(Bytes(18 * MIB), Bytes(96 * MIB)),),
+    Slice("hotset-volume", (Part(Bytes(MIB), Bytes(16 * MIB)),)),
+)
+
+
+def machine(standing: str = "No devices found\n") -> FakeMachine:
+    """One on which bcache does as it is told."""
+    return FakeMachine(
+        {
+            "dmsetup ls": standing,
+            "dmsetup info": "dm-3\n",
+            "readlink -f /sys/block/dm-3/bcache/dev": "/sys/devices/virtual/block/bcache0\n",
+            "blockdev --getsize64 /dev/origin": str(256 * MIB),
+            "blockdev --getss": "512\n",
+            "bcache-super-show": "sb.csum\t\t11A261F64A4B484F [match]\n",
+            "sh -c": LINE,
+        }
+    )
+
+
+def tier(there: FakeMachine) -> Bcache:
+    return Bcache(there, SPEC, PLACE, SET)
+
+
+def attributes_set(there: FakeMachine) -> list[str]:
+    """What the kernel was told, in its order."""
+    told = [call.argv for call in there.calls if call.argv[3:5] == ("set", "hotset-data-backing")]
+    return [pair for argv in told for pair in argv[5:]]
+
+
+def test_a_line_of_its_counters() -> None:
+    counters = tier(FakeMachine()).parse(LINE)
+    assert (counters.read_hits, counters.read_misses, counters.bypassed) == (17, 4, None)
+    assert counters.dirty == Blocks(12.5 * MIB / 4096)
+    assert counters.total == 96 * MIB // 4096
+    assert counters.used == counters.total // 4
+    assert counters.write_hits is counters.write_misses is counters.promotions is None
+    later = tier(FakeMachine()).parse(LINE.replace("4\t21", "6\t33"))
+    hits = hits_between(counters, later, bcache.COUNTER_BITS)
+    assert hits.ratio == hits.read_ratio == 10 / 12, "of reads alone"
+    assert hits.write_ratio is None
+    # Two reads that miss have come from the origin, and their readers have not got them yet.
+    later = tier(FakeMachine()).parse(LINE.replace("4\t21", "6\t22"))
+    hits = hits_between(counters, later, bcache.COUNTER_BITS)
+    assert (hits.read_hits, hits.read_misses) == (0, 2)
+
+
+def test_what_goes_past_the_cache_as_asked_is_in_no_ratio() -> None:
+    spec = replace(SPEC, bypass=Bytes(4 * MIB))
+    counters = Bcache(FakeMachine(), spec, PLACE, SET).parse(LINE)
+    assert (counters.read_hits, counters.read_misses, counters.bypassed) == (7, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("\t7\t", "\t", "8 fields, not 9"),
+        ("\t7\t", "\tx\t", "bcache: hits is 'x'"),
+        ("\t3\t", "\t-3\t", "bcache: misses is '-3'"),
+        ("dirty", "wet", "unknown state 'wet'"),
+        ("75%", "75", "Unused is '75'"),
+        ("12.5M", "12.5Q", "'12.5Q' is not a size"),
+        ("12.5M", "-1.0k", "'-1.0k' is not a size"),
+        ("\n", "\tmore\n", "10 fields"),
+    ],
+)
+def test_what_is_not_such_a_line_is_named(old: str, new: str, named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        parse_line(LINE.replace(old, new, 1))
+
+
+def test_a_device_that_bcache_let_go_of_has_no_numbers() -> None:
+    with pytest.raises(TierFailedError, match="stopped"):
+        parse_line("Fail\n")
+    there = machine("hotset-data\t(252:4)\n")
+    there.answers["sh -c"] = 1
+    report = tier(there).report()
+    assert (report.state, report.counters) == ("failed", None)
+
+
+@given(st.integers(0, 2**50))
+def test_a_size_is_read_to_a_tenth_of_its_unit(size: int) -> None:
+    """``bch_hprint``: units of 1024, one decimal, rounded down."""
+    value, unit, tenth = size, "", 0
+    for name in "kMGT":
+        if value < 1024:
+            break
+        value, tenth, unit = value // 1024, value % 1024 * 10 // 1024, name
+    written = f"{value}.{tenth}{unit}" if unit else str(value)
+    factor = 1024 ** (" kMGT".index(unit) if unit else 0)
+    assert 0 <= size - parse_size(written) <= factor / 10 + factor / 1024
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(1, 60), st.booleans()), max_size=30))
+def test_keys_become_the_sectors_that_they_name(found: list[tuple[int, int, bool]]) -> None:
+    lines = [
+        f"0:{2048 + start} len {length} -> [0:69120 gen 1]{' dirty' * dirty}"
+        for start, length, dirty in found
+    ]
+    keys = [parse_key(line) for line in lines]
+    assert keys == [Key(0, 2048 + start, length, dirty) for start, length, dirty in found]
+    extents = extents_of([key for key in keys if key], Sectors(2048))
+    named = {at for start, length, _ in found for at in range(start, start + length)}
+    covered = [
+        at
+        for one in extents
+        for at in range(one.start // SECTOR_BYTES, (one.start + one.length) // SECTOR_BYTES)
+    ]
+    assert covered == sorted(named)
+
+
+@pytest.mark.parametrize(
+    "line", ["", "0:1 len 2", "0:1 len x -> []", "0:1 len 2 -> [0:1 gen 1] wet", "x" * 80]
+)
+def test_what_is_no_key_is_named(line: str) -> None:
+    with pytest.raises(ValueError, match="not a key"):
+        parse_key(line)
+
+
+def test_odd_keys() -> None:
+    assert parse_key("0:8 len 8 -> []") is None
+    assert parse_key("1:8 len 8 -> [check dev] cs1 ab12") == Key(1, 8, 8, False)
+
+
+@pytest.mark.parametrize("text", ["a b", "[a] [b]", ""])
+def test_no_single_choice(text: str) -> None:
+    with pytest.raises(ValueError, match="no single choice"):
+        parse_choice(text)
+
+
+@given(st.integers(int(CACHE_MIN), 2**44))
+def test_buckets_are_enough_and_not_too_many_small_ones(cache: int) -> None:
+    bucket = bucket_bytes(Bytes(cache))
+    # cache_alloc refuses 512 or fewer.
+    assert cache // bucket > 512
+    assert bucket == bcache.BUCKET or cache < 1024 * bcache.BUCKET
+
+
+def test_the_origin_lies_one_to_one_behind_a_header_on_the_flash() -> None:
+    there = machine()
+    made = tier(there)
+    assert str(made.prepare()) == "/dev/origin"
+    assert str(made.create()) == "/dev/mapper/hotset-data"
+    tables = {
+        call.argv[2]: call.stdin for call in there.calls if call.line.startswith("dmsetup create")
+    }
+    assert tables == {
+        "hotset-data-cache": "0 196608 linear /dev/flash 36864",
+        "hotset-volume": "0 32768 linear /dev/flash 2048",
+        "hotset-data-backing": "0 2048 linear /dev/flash 34816\n2048 524288 linear /dev/origin 0",
+        "hotset-data": "0 524288 linear /dev/bcache0 0",
+    }
+    lines = there.commands
+    for blank, shown in ((17, "hotset-data-backing"), (18, "hotset-data-cache")):
+        wiped = next(at for at, line in enumerate(lines) if f"seek={blank} " in line)
+        made_at = next(at for at, line in enumerate(lines) if f"dmsetup create {shown}" in line)
+        assert wiped < made_at, "udev would find the old one"
+    assert (
+        f"make-bcache -C --bucket 65536 --block 512 --cset-uuid {SET} /dev/mapper/hotset-data-cache"
+    ) in lines
+    assert "make-bcache -B --block 512 --data-offset 2048 /dev/mapper/hotset-data-backing" in lines
+    written = {call.argv[1]: call.stdin for call in there.calls if call.argv[0] == "tee"}
+    assert written["/sys/block/dm-3/bcache/attach"] == f"{SET}\n"
+    wanted = {"cache_mode=writeback", "sequential_cutoff=0", "cache/congested_read_threshold_us=0"}
+    assert wanted < set(attributes_set(there))
+
+
+def test_activation_formats_nothing() -> None:
+    there = machine()
+    tier(there).activate()
+    assert not [line for line in there.commands if line.startswith(("make-bcache", "dd "))]
+    assert "dmsetup create hotset-data --uuid HOTSET-hotset-data" in there.commands
+
+
+def test_activation_refuses_what_has_no_superblock() -> None:
+    there = machine()
+    there.answers["bcache-super-show"] = 1
+    with pytest.raises(TierFailedError, match="no valid bcache superblock"):
+        tier(there).activate()
+    assert "dmsetup create hotset-data --uuid HOTSET-hotset-data" not in there.commands
+
+
+def test_a_flush_ends_and_puts_all_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bcache, "_POLL_S", 0)
+    there, left = machine("hotset-data\t(252:4)\n"), ["8.0k", "4.0k", "0.0k", "0.0k"]
+
+    def line() -> str:
+        size = left.pop(0)
+        return LINE.replace("12.5M", size).replace("dirty", "dirty" if left else "clean")
+
+    there.answers["sh -c"] = line
+    seen: list[Blocks] = []
+    assert tier(there).flush(seen.append) == 2
+    assert seen == [2, 1, 0, 0], "until the superblock says so"
+    told = attributes_set(there)
+    modes = [one for one in told if one.startswith("cache_mode=")]
+    assert modes == ["cache_mode=writethrough", "cache_mode=writeback"]
+    percents = [one for one in told if one.startswith("writeback_percent=")]
+    assert percents == ["writeback_percent=0", "writeback_percent=10"]
+
+
+def test_a_flush_that_makes_no_progress_says_why_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("_POLL_S", 0.01), ("_STALL_S", 0.05), ("_STALL_LIMIT_S", 0.2)):
+        monkeypatch.setattr(bcache, name, seconds)
+    there, warned = machine("hotset-data\t(252:4)\n"), list[str]()
+    there.answers["dmesg"] = "[1.0] sdb: ok\n[2.0] I/O error, dev sdb, sector 8\n"
+    with pytest.raises(FlushStalledError, match=r"blocks are dirty still.*I/O error, dev sdb"):
+        tier(there).flush(warn=warned.append)
+    assert warned
+    modes = [one for one in attributes_set(there) if one.startswith("cache_mode=")]
+    assert modes[-1] == "cache_mode=writeback", "goes on as before"
+
+
+def test_whoever_has_the_kernels_lock_makes_a_tier_a_failed_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = machine("hotset-data\t(252:4)\n")
+    run = there.execute
+
+    def execute(command: Command) -> Result:
+        if command.argv[0] == "sh":
+            assert command.timeout_s <= 30
+            raise CommandTimeoutError("vm", command.argv, command.timeout_s)
+        return run(command)
+
+    monkeypatch.setattr(there, "execute", execute)
+    assert tier(there).report().state == "failed"
+    with pytest.raises(CommandTimeoutError):
+        tier(there).flush()

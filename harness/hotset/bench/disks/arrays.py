@@ -1,0 +1,336 @@
+"""The arrays of a published test (Kingston DC500M in a NAS, 2020), modelled: its table beside ours,
+and what becomes of an array when a member fails, or of a drive when the power does."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from hotset.block import flashdev
+from hotset.block.flashdev import Model
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.lab import served_model
+from hotset.terminal.progress import Reporter
+
+from . import disk_bench, search
+from .disk_bench import PROFILES, Direction, Sample
+from .search import ArraySearch, SearchLoad
+
+TOLERANCE = 0.15
+Unit = Literal["MB/s", "IOPS", "us"]
+_SEQUENTIAL, _RANDOM = PROFILES[1], PROFILES[3]
+CELLS: tuple[tuple[str, Direction, Unit], ...] = (
+    (_SEQUENTIAL.name, "read", "MB/s"),
+    (_SEQUENTIAL.name, "write", "MB/s"),
+    (_RANDOM.name, "read", "IOPS"),
+    (_RANDOM.name, "write", "IOPS"),
+    (_RANDOM.name, "read", "us"),
+    (_RANDOM.name, "write", "us"),
+)
+# In the order of the cells; None where the test gives nothing.
+PUBLISHED: dict[str, tuple[float | None, ...]] = {
+    "hdd-raid5-2014": (520, 420, None, None, None, None),
+    "dc500m-raid5": (991.32, 1816.72, 2874.27, 6349.12, 338.99, 149.24),
+    "dc500m-raid6": (1124.01, 1429.50, 2971.19, 6081.30, 328.07, 156.73),
+    "dc500m-raid-f1": (1104.37, 1840.82, 3009.52, 6281.98, 323.34, 150.72),
+    "dc500m-raid0": (None,) * 6,
+}
+_FAILING = ("dc500m-raid5", "dc500m-raid6", "dc500m-raid-f1")
+_DRIVE = "dc500m"
+_BUSY = "no reason known: is the computer busy?"
+FAILED_MEMBER = 1
+_CUT_AFTER_S = 1.0
+_PAGE = 4096
+_BATCH = 64
+CUT_SIZE = Bytes(1024**3)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A value of the published table and ours. ``reason``: of a difference beyond `TOLERANCE`."""
+
+    array: str
+    profile: str
+    direction: Direction
+    unit: Unit
+    published: float | None
+    ours: float
+    reason: str = ""
+
+    @property
+    def off(self) -> float | None:
+        return None if self.published is None else self.ours / self.published - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """4 KiB random reads, 32 at a time: all members there, one failing and being rebuilt on a
+    spare, all there again. ``rebuilt_s``: from the failure on; None if it took longer than the
+    measurement."""
+
+    array: str
+    before_iops: float
+    during_iops: float
+    rebuilt_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A drive's power fails under writes, some of which were flushed. ``said_bytes``: what
+    the model says it lost; ``lost_bytes``: what the file lacks; ``flushed_lost_bytes``: of what
+    was flushed, which must be 0."""
+
+    protected: bool
+    said_bytes: int
+    lost_bytes: int
+    flushed_lost_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """What was measured."""
+
+    lines: tuple[Line, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    cuts: tuple[Cut, ...] = ()
+    searches: tuple[ArraySearch, ...] = ()
+
+    def __add__(self, other: Arrays) -> Arrays:
+        return Arrays(
+            self.lines + other.lines,
+            self.failures + other.failures,
+            self.cuts + other.cuts,
+            self.searches + other.searches,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """With what follows from the fields."""
+        lines = [asdict(one) | {"off": one.off} for one in self.lines]
+        searches = [asdict(one) | {"searches_per_s": one.searches_per_s} for one in self.searches]
+        return asdict(self) | {"lines": lines, "searches": searches}
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How much is measured. ``search`` is None where that is left out."""
+
+    size: Bytes
+    seconds: float
+    repeats: int
+    search: SearchLoad | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is measured on one array."""
+
+    kind: Literal["search", "values", "failure", "power cut"]
+    array: str
+
+    @property
+    def name(self) -> str:
+        """
+        >>> Part("values", "dc500m-raid5").name
+        'values of dc500m-raid5'
+        """
+        return f"{self.kind} of {self.array}"
+
+
+def parts(search_too: bool) -> tuple[Part, ...]:
+    """The whole scenario. The search is first, as it is refused where something is missing."""
+    return (
+        *(Part("search", array) for array in search.ARRAYS if search_too),
+        *(Part("values", array) for array in PUBLISHED),
+        *(Part("failure", array) for array in _FAILING),
+        Part("power cut", _DRIVE),
+    )
+
+
+def require(local: Local, load: Load) -> None:
+    """:raises RootError: not root, whom the search takes.
+    :raises PrerequisiteMissingError: a part of the search is missing.
+    """
+    if load.search is not None:
+        search.require(local)
+
+
+def measure(
+    local: Local, wanted: Sequence[Part], load: Load, report: Reporter
+) -> Generator[Arrays]:
+    """What each of these parts comes to, in their order."""
+    searched = [one.array for one in wanted if one.kind == "search"]
+    searches = search.measure(local, searched, load.search or SearchLoad(), report)
+    with closing(searches):
+        for part in wanted:
+            if part.kind == "search":
+                yield Arrays(searches=(_searched(searches, report),))
+            else:
+                yield _measured(local, part, load, report)
+
+
+def _searched(searches: Iterator[ArraySearch], report: Reporter) -> ArraySearch:
+    found = next(searches)
+    p50, p99 = found.searched.p50_ms, found.searched.p99_ms
+    report.say(f"{found.array}: {found.searches_per_s:,.0f} searches/s, {p50:.1f} ms, {p99:.1f} ms")
+    return found
+
+
+def _measured(local: Local, part: Part, load: Load, report: Reporter) -> Arrays:
+    array = part.array
+    if part.kind == "values":
+        lines = []
+        for one in table(local, array, load.size, load.seconds, load.repeats):
+            lines.append(one)
+            report.say(f"{array} {one.profile} {one.direction}: {one.ours:,.0f} {one.unit}")
+        return Arrays(tuple(lines))
+    if part.kind == "failure":
+        report.say(f"{array}: member {FAILED_MEMBER} fails under load")
+        return Arrays(failures=(member_fails(local, array, load.size, load.seconds),))
+    report.say(f"{array}: the power fails under writes, with protection and without")
+    cuts = (power_fails(local, array, protected, CUT_SIZE) for protected in (True, False))
+    return Arrays(cuts=tuple(cuts))
+
+
+def table(local: Local, array: str, size: Bytes, seconds: float, repeats: int) -> Iterator[Line]:
+    """An array of the published table, measured by fio on its model."""
+    found: dict[tuple[str, Direction], Sample] = {}
+    with served_model.served(local, array, size) as served:
+        for cell in cells(local, served.file, size, seconds, repeats):
+            found[cell.profile, cell.direction] = cell.median
+    for (profile, direction, unit), value in zip(CELLS, PUBLISHED[array], strict=True):
+        sample = found[profile, direction]
+        promised = promise(local, array, size, profile, direction, seconds)
+        yield line(array, profile, direction, unit, value, sample, promised)
+
+
+def cells(
+    local: Local, file: Path, size: Bytes, seconds: float, repeats: int
+) -> Iterator[disk_bench.Cell]:
+    """What fio measures of an array."""
+    directions: tuple[Direction, ...] = ("read", "write")
+    profiles = (_SEQUENTIAL, _RANDOM)
+    return disk_bench.run(local, file, size, seconds, repeats, directions, profiles)
+
+
+def reads(local: Local, file: Path, size: Bytes, seconds: float) -> float:
+    """4 KiB random reads a second, 32 at a time."""
+    return disk_bench.measure(local, file, size, seconds, PROFILES[2], "read").iops
+
+
+@cache
+def promise(
+    local: Local, array: str, size: Bytes, profile: str, direction: Direction, seconds: float
+) -> Sample:
+    """What the model makes of the same load in virtual time."""
+    one = next(known for known in PROFILES if known.name == profile)
+    words = ["--size", str(int(size)), "--load", direction, "--seconds", str(max(1, int(seconds)))]
+    words += ["--block", str(one.block), "--depth", str(one.depth)]
+    found = flashdev.expected(local, array, words if one.random else [*words, "--sequential"])
+    return Sample(found["mb_per_s"], found["iops"], found["latency_us_mean"])
+
+
+def line(
+    array: str,
+    profile: str,
+    direction: Direction,
+    unit: Unit,
+    published: float | None,
+    sample: Sample,
+    promised: Sample,
+) -> Line:
+    """A value with the reason of its difference, if that is large.
+
+    :param promised: by the model, in virtual time.
+    """
+    ours, ideal = _in(unit, sample), _in(unit, promised)
+    found = Line(array, profile, direction, unit, published, ours)
+    if found.off is None or abs(found.off) <= TOLERANCE:
+        return found
+    reason = _BUSY
+    if published and abs(ideal / published - 1) <= TOLERANCE:
+        shown = unit.replace("us", "µs")
+        reason = f"the model makes {ideal:,.0f} {shown}; this computer serves it more slowly"
+    return Line(array, profile, direction, unit, published, ours, reason)
+
+
+def _in(unit: Unit, sample: Sample) -> float:
+    return {"MB/s": sample.mb_per_s, "IOPS": sample.iops, "us": sample.latency_us}[unit]
+
+
+def member_fails(local: Local, array: Model, size: Bytes, seconds: float) -> Failure:
+    """A member fails under load; a spare takes its place."""
+
+    with served_model.served(local, array, size) as served, ThreadPoolExecutor(1) as beside:
+        before = reads(local, served.file, size, seconds)
+        under_load = beside.submit(reads, local, served.file, size, seconds)
+        begun = time.monotonic()
+        served_model.fail(local, served.socket, FAILED_MEMBER)
+        rebuilt = None
+        while rebuilt is None and not under_load.done():
+            time.sleep(0.1)
+            state = served_model.status(local, served.socket)
+            if all(one.state == "active" for one in state.members):
+                rebuilt = time.monotonic() - begun
+        return Failure(str(array), before, under_load.result(), rebuilt)
+
+
+def power_fails(local: Local, drive: Model, protected: bool, size: Bytes) -> Cut:
+    """Write to a drive with or without power-loss protection until its power fails, and compare
+    its file with what was written."""
+    model = flashdev.library_model(local, drive) if isinstance(drive, str) else drive
+    _protect(model["device"], protected)
+    with tempfile.TemporaryDirectory(prefix="hotset-cut-") as folder:
+        backing = Path(folder) / "data"
+        with backing.open("wb") as file:
+            file.truncate(size)
+        with (
+            served_model.served(local, model, size, backing=backing) as served,
+            ThreadPoolExecutor(1) as beside,
+        ):
+            writing = beside.submit(_write, served.file, size)
+            time.sleep(_CUT_AFTER_S)
+            said = served_model.power_cut(local, served.socket)
+            written, flushed = writing.result()
+        stored = backing.read_bytes()
+    lost = [number for number, page in enumerate(written) if not _holds(stored, number, page)]
+    flushed_lost = sum(number < flushed for number in lost)
+    return Cut(protected, int(said), len(lost) * _PAGE, flushed_lost * _PAGE)
+
+
+def _protect(device: dict[str, Any], protected: bool) -> None:
+    """Every flash device of a model's tree."""
+    for kind, fields in device.items():
+        if kind == "ssd":
+            fields["power_loss_protection"] = protected
+        elif isinstance(fields, dict):
+            _protect(fields, protected)
+
+
+def _write(file: Path, size: Bytes) -> tuple[list[bytes], int]:
+    """Pages one after the other, a batch and a flush in turn, until that fails. Returns the pages
+    that were answered, and how many of them were flushed."""
+    written: list[bytes] = []
+    flushed = 0
+    with suppress(OSError), file.open("r+b", buffering=0) as out:
+        for number in range(size // _PAGE):
+            page = os.urandom(_PAGE)
+            out.write(page)
+            written.append(page)
+            if number % _BATCH == _BATCH - 1:
+                os.fsync(out.fileno())
+                flushed = len(written)
+    return written, flushed
+
+
+def _holds(stored: bytes, number: int, page: bytes) -> bool:
+    start = number * _PAGE
+    return stored[start : start + _PAGE] == page

@@ -1,0 +1,240 @@
+"""The CrystalDiskMark profile, by fio: how fast is a file, a device or a model?
+
+CrystalDiskMark 7 runs DiskSpd for five seconds on a test file, five times, and shows the best of
+them. Here the median is shown, which one lucky run cannot move; `DiskBench.runs` has them all.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from hotset.core.errors import RequestError
+from hotset.core.machines.base import Machine
+from hotset.core.units import Bytes
+
+Direction = Literal["read", "write", "mix"]
+DIRECTIONS: tuple[Direction, ...] = ("read", "write", "mix")
+_PATTERNS = {
+    (False, "read"): "read",
+    (False, "write"): "write",
+    (False, "mix"): "rw",
+    (True, "read"): "randread",
+    (True, "write"): "randwrite",
+    (True, "mix"): "randrw",
+}
+_MIX_READ_PERCENT = 70
+_SMALLEST = 16 * 1024**2
+
+
+class BenchError(RequestError):
+    """The benchmark cannot be run as asked; the message says what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One line of the table: ``depth`` requests of ``block`` bytes at a time, by one thread."""
+
+    name: str
+    random: bool
+    block: int
+    depth: int
+
+
+PROFILES = (
+    Profile("SEQ1M Q8T1", False, 1024**2, 8),
+    Profile("SEQ1M Q1T1", False, 1024**2, 1),
+    Profile("RND4K Q32T1", True, 4096, 32),
+    Profile("RND4K Q1T1", True, 4096, 1),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run of fio: MB/s (10^6 bytes), requests a second, mean latency in microseconds."""
+
+    mb_per_s: float
+    iops: float
+    latency_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A profile in one direction: all its runs."""
+
+    profile: str
+    direction: Direction
+    samples: tuple[Sample, ...]
+
+    @property
+    def median(self) -> Sample:
+        """Of each figure on its own."""
+        return Sample(
+            statistics.median(one.mb_per_s for one in self.samples),
+            statistics.median(one.iops for one in self.samples),
+            statistics.median(one.latency_us for one in self.samples),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DiskBench:
+    """What a benchmark found. ``emulated``: the target was a model."""
+
+    target: str
+    emulated: bool
+    size: int
+    seconds: float
+    cells: tuple[Cell, ...]
+
+    def cell(self, profile: str, direction: Direction) -> Cell | None:
+        found = (one for one in self.cells if (one.profile, one.direction) == (profile, direction))
+        return next(found, None)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A cell of two results: how many times as fast the second is."""
+
+    profile: str
+    direction: Direction
+    before: Sample
+    after: Sample
+
+    @property
+    def factor(self) -> float:
+        return self.after.iops / self.before.iops
+
+
+def from_dict(loaded: object) -> DiskBench:
+    """A saved result.
+
+    :raises BenchError: it is none.
+    """
+    try:
+        table = dict(loaded)  # type: ignore[call-overload]
+        cells = tuple(
+            Cell(one["profile"], one["direction"], tuple(Sample(**run) for run in one["samples"]))
+            for one in table["cells"]
+        )
+        return DiskBench(table["target"], table["emulated"], table["size"], table["seconds"], cells)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BenchError(
+            f"not a result of `disk bench --format json`: {type(error).__name__} {error}"
+        ) from None
+
+
+def read(file: Path) -> DiskBench:
+    """:raises BenchError: the file cannot be read or holds no result."""
+    try:
+        return from_dict(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, json.JSONDecodeError) as error:
+        raise BenchError(f"{file}: no result of a benchmark: {error}") from None
+
+
+def compare(before: DiskBench, after: DiskBench) -> list[Change]:
+    """The cells that both have.
+
+    :raises BenchError: they differ in the size of the test file, or have no cell in common.
+    """
+    if before.size != after.size:
+        raise BenchError(
+            f"the results were measured on {Bytes(before.size)} and on {Bytes(after.size)}: caches"
+            " make those two different things; run one again with the other's --size"
+        )
+    changes = []
+    for one in before.cells:
+        other = after.cell(one.profile, one.direction)
+        if other is not None:
+            changes.append(Change(one.profile, one.direction, one.median, other.median))
+    if not changes:
+        raise BenchError("the two results have no line in common")
+    return changes
+
+
+def run(
+    machine: Machine,
+    file: Path,
+    size: Bytes,
+    seconds: float,
+    repeats: int,
+    directions: Iterable[Direction],
+    profiles: Sequence[Profile] = PROFILES,
+) -> Iterator[Cell]:
+    """Measure a file or block device of a machine, cell by cell, without the page cache.
+
+    :param file: must exist and be ``size`` bytes long at least; what is written has no meaning.
+    """
+    if size < _SMALLEST:
+        raise BenchError(f"{size} is too little: take {Bytes(_SMALLEST)} at least", field="size")
+    for direction in directions:
+        for profile in profiles:
+            runs = (
+                measure(machine, file, size, seconds, profile, direction) for _ in range(repeats)
+            )
+            yield Cell(profile.name, direction, tuple(runs))
+
+
+def measure(
+    machine: Machine,
+    file: Path,
+    size: Bytes,
+    seconds: float,
+    profile: Profile,
+    direction: Direction,
+    refill: bool = True,
+) -> Sample:
+    """One run of fio.
+
+    :param refill: new data for each write, which takes processor time; a model needs none.
+    """
+    # A colon separates file names for fio; unescaped, it would make plain files of the parts.
+    name = str(file).replace(":", "\\:")
+    argv = [
+        "fio",
+        "--name=hotset",
+        f"--filename={name}",
+        "--allow_file_create=0",
+        f"--rw={_PATTERNS[profile.random, direction]}",
+        f"--rwmixread={_MIX_READ_PERCENT}",
+        f"--bs={profile.block}",
+        f"--iodepth={profile.depth}",
+        "--ioengine=libaio",
+        "--direct=1",
+        f"--size={int(size)}",
+        "--time_based",
+        f"--runtime={seconds:g}",
+        "--randrepeat=0",
+        "--norandommap",
+        *(["--refill_buffers"] if refill else []),
+        "--output-format=json",
+    ]
+    return sample_of(machine.run(argv, timeout_s=seconds + 90).stdout)
+
+
+def sample_of(text: str) -> Sample:
+    """What fio's JSON says of its one job, reads and writes together.
+
+    >>> sample_of('note {"jobs": [{"read": {"iops": 30.0, "bw_bytes": 3000000, "total_ios": 30,'
+    ...     ' "lat_ns": {"mean": 1000.0}}, "write": {"iops": 10.0, "bw_bytes": 1000000,'
+    ...     ' "total_ios": 10, "lat_ns": {"mean": 5000.0}}}]}')
+    Sample(mb_per_s=4.0, iops=40.0, latency_us=2.0)
+    """
+    # fio may print notes before its JSON.
+    job = json.loads(text[text.index("{") :])["jobs"][0]
+    sides = [job["read"], job["write"]]
+    requests = sum(one["total_ios"] for one in sides)
+    if not requests:
+        raise BenchError("no request was answered in the time: raise --seconds")
+    waited_ns = sum(one["lat_ns"]["mean"] * one["total_ios"] for one in sides)
+    return Sample(
+        sum(one["bw_bytes"] for one in sides) / 1e6,
+        sum(one["iops"] for one in sides),
+        waited_ns / requests / 1e3,
+    )

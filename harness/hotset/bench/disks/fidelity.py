@@ -1,0 +1,385 @@
+"""Is a served device model as fast as it promises? Every model, request size, queue depth and
+direction: fio on the served file, beside the same load on the same model in virtual time.
+
+Each cell begins with a device that has done nothing before, on both sides, so that caches which
+fill in the meantime fill alike. What is off without a known reason is measured twice more and the
+median counts: a computer that others use as well has its hiccups.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from hotset.block import flashdev
+from hotset.block.flashdev import Model
+from hotset.core.errors import RequestError
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.hitratio.sampler import Cpu, parse_cpu
+from hotset.lab import served_model
+from hotset.terminal.progress import Measured, Reporter
+
+from . import disk_bench
+from .disk_bench import DIRECTIONS, Direction, Profile, Sample
+
+DEPTHS = (1, 2, 4, 8, 16, 32, 64)
+BLOCKS = {"4k": 4096, "8k": 8192, "64k": 65536, "1M": 1024**2}
+_SEQUENTIAL = "1M"
+TOLERANCE, TOLERANCE_MB_PER_S = 0.10, 0.05
+_ENOUGH_REQUESTS = 1000
+"""For a mean that does not wander; a fast device makes them in less than the time."""
+_SECONDS_MIN = 2
+_REPEATS = 2
+_NEAR_CEILING = 0.8
+_BUSY = 0.9
+_MEMORY = Path("/dev/shm")  # noqa: S108 - files of our own in a folder of our own
+_PATH_RUNS = 3
+_PATH_LATENCY_US = 500.0
+"""Of the device that the path is measured with: long enough that somebody has to wait for it."""
+Verdict = Literal["within", "explained", "off"]
+
+
+def plain(latency_us: float) -> Model:
+    """A device that does nothing but wait."""
+    sides = {
+        f"{side}_{field}": value
+        for side in ("read", "write")
+        for field, value in (
+            ("latency_us", latency_us),
+            ("iops", 100_000_000),
+            ("mb_per_s", 100_000.0),
+        )
+    }
+    return {"name": "plain", "device": {"ssd": sides}}
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One load on one model: 1 MiB requests one after the other, smaller ones anywhere."""
+
+    model: str
+    block: str
+    depth: int
+    direction: Direction
+
+    @property
+    def name(self) -> str:
+        """
+        >>> Point("dc500m", "4k", 8, "read").name
+        'dc500m 4k QD8 read'
+        """
+        return f"{self.model} {self.block} QD{self.depth} {self.direction}"
+
+    @property
+    def profile(self) -> Profile:
+        return Profile(self.name, self.block != _SEQUENTIAL, BLOCKS[self.block], self.depth)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A point measured.
+
+    :ivar seconds: of each run.
+    :ivar runs: one, and up to two more where it was off for no known reason.
+    :ivar path_us: what serving took of a small request's time on this computer.
+    :ivar busy: the processors' share of time in work while the last one ran.
+    :ivar ceiling: what this computer serves of such a load without a model; only asked for where
+        the cell is off.
+    """
+
+    model: str
+    block: str
+    depth: int
+    direction: Direction
+    seconds: int
+    expected: Sample
+    runs: tuple[Sample, ...]
+    path_us: int
+    busy: float
+    ceiling: Sample | None = None
+
+    @property
+    def point(self) -> Point:
+        return Point(self.model, self.block, self.depth, self.direction)
+
+    @property
+    def measured(self) -> Sample:
+        return Sample(
+            statistics.median(one.mb_per_s for one in self.runs),
+            statistics.median(one.iops for one in self.runs),
+            statistics.median(one.latency_us for one in self.runs),
+        )
+
+    @property
+    def off(self) -> float:
+        """Of the requests a second, which is that of MB/s as well, as a share of the expected."""
+        return self.measured.iops / self.expected.iops - 1
+
+    @property
+    def latency_off(self) -> float:
+        return self.measured.latency_us / self.expected.latency_us - 1
+
+    @property
+    def is_within(self) -> bool:
+        """As near as is asked for: rates of 1 MiB requests nearer than those of small ones."""
+        allowed = TOLERANCE_MB_PER_S if self.block == _SEQUENTIAL else TOLERANCE
+        return abs(self.off) <= allowed and abs(self.latency_off) <= TOLERANCE
+
+    @property
+    def is_at_ceiling(self) -> bool:
+        """Whether it asks for about as much as this computer serves at all, and got about that."""
+        if self.ceiling is None:
+            return False
+        most = _NEAR_CEILING * self.ceiling.iops
+        return self.expected.iops >= most and self.measured.iops >= min(
+            most, _NEAR_CEILING * self.expected.iops
+        )
+
+    @property
+    def reason(self) -> str:
+        """Why it is slower, where that was measured; nothing of that makes it faster."""
+        if self.is_within or self.off > 0:
+            return ""
+        if self.is_at_ceiling:
+            served = self.ceiling.iops if self.ceiling else 0
+            return f"this computer serves {served:,.0f} such requests a second without any model"
+        if self.busy >= _BUSY:
+            return f"the processors were {self.busy:.0%} busy"
+        return ""
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.is_within:
+            return "within"
+        return "explained" if self.reason else "off"
+
+    def as_dict(self) -> dict[str, Any]:
+        """With what was made of it."""
+        return asdict(self) | {
+            "measured": asdict(self.measured),
+            "off": self.off,
+            "latency_off": self.latency_off,
+            "verdict": self.verdict,
+            "reason": self.reason,
+        }
+
+
+def points(models: Sequence[str], only: Sequence[str]) -> list[Point]:
+    """All of these models, or those whose name has every word of one of ``only``.
+
+    :raises RequestError: there is none.
+    """
+    found = [
+        Point(model, block, depth, direction)
+        for model in models
+        for block in BLOCKS
+        for direction in DIRECTIONS
+        for depth in DEPTHS
+    ]
+    wanted = [one for one in found if not only or any(_named(one, words) for words in only)]
+    if not wanted:
+        raise RequestError(
+            f"no cell is named like {' or '.join(only)}: they are named such as {found[0].name}",
+            field="only",
+        )
+    return wanted
+
+
+def _named(point: Point, words: str) -> bool:
+    return set(words.split()) <= set(point.name.split())
+
+
+class Kept:
+    """The cells of earlier calls, in a file, a line of JSON each.
+
+    A cell counts for the program, the model, the size and the seconds that it was measured with.
+    """
+
+    def __init__(self, local: Local, file: Path, size: Bytes, seconds: int) -> None:
+        self._file = file
+        self._stamp = [flashdev.build(local), int(size), seconds]
+        self._cells: dict[Point, Cell] = {}
+        if file.exists():
+            for line in file.read_text(encoding="utf-8").splitlines():
+                self._take(line)
+
+    def _take(self, line: str) -> None:
+        try:
+            loaded = json.loads(line)
+            if loaded["stamp"] == self._stamp:
+                cell = cell_of(loaded["cell"])
+                self._cells[cell.point] = cell
+        except (ValueError, KeyError, TypeError):
+            # The end of a call that was killed while it wrote.
+            return
+
+    def get(self, point: Point) -> Cell | None:
+        return self._cells.get(point)
+
+    def forget(self, points: Sequence[Point]) -> None:
+        """They are to be measured again."""
+        for one in points:
+            self._cells.pop(one, None)
+
+    def add(self, cell: Cell) -> None:
+        self._cells[cell.point] = cell
+        line = json.dumps({"stamp": self._stamp, "cell": asdict(cell)})
+        with self._file.open("a", encoding="utf-8") as out:
+            out.write(f"{line}\n")
+
+
+def cell_of(loaded: dict[str, Any]) -> Cell:
+    """A cell from its JSON.
+
+    :raises KeyError, TypeError: it is none.
+    """
+    fields = {name: loaded[name] for name in Cell.__dataclass_fields__}
+    ceiling = fields["ceiling"]
+    read = {
+        "expected": Sample(**fields["expected"]),
+        "runs": tuple(Sample(**one) for one in fields["runs"]),
+        "ceiling": ceiling and Sample(**ceiling),
+    }
+    return Cell(**fields | read)
+
+
+def measure(
+    local: Local, wanted: Sequence[Point], size: Bytes, seconds: int, kept: Kept, report: Reporter
+) -> Iterator[Cell]:
+    """The cells, those that are kept first of all."""
+    begun, done = time.monotonic(), 0
+    missing = [one for one in wanted if kept.get(one) is None]
+    if len(missing) < len(wanted):
+        report.say(f"{len(wanted) - len(missing)} cells were measured before")
+    yield from (cell for one in wanted if (cell := kept.get(one)) is not None)
+    if not missing:
+        return
+    with _backing(size, report) as backing, report.task(f"{len(missing)} cells"):
+        bench = _Bench(local, backing, size, seconds)
+        report.say(f"serving takes {bench.path_us} us of a small request's time here")
+        for one in missing:
+            cell = bench.measure(one)
+            kept.add(cell)
+            done += 1
+            measured = Measured.of(done, len(missing), "cells", time.monotonic() - begun)
+            report.figure(_progress(cell, measured), measured)
+            if cell.verdict == "off":
+                report.say(f"{one.name}: {cell.off:+.0%}, latency {cell.latency_off:+.0%}")
+            yield cell
+
+
+def _progress(cell: Cell, measured: Measured) -> str:
+    left = "" if measured.eta_s is None else f", ETA {measured.eta_s:.0f} s"
+    return (
+        f"{measured.done:.0f} of {measured.total:.0f} cells: {cell.point.name}"
+        f" {cell.measured.iops:,.0f} of {cell.expected.iops:,.0f} IOPS ({cell.off:+.1%}){left}"
+    )
+
+
+@contextmanager
+def _backing(size: Bytes, report: Reporter) -> Iterator[Path]:
+    """The devices' content: in memory where there is room, so that no disk of this computer's is
+    measured."""
+    room = os.statvfs(_MEMORY) if _MEMORY.is_dir() else None
+    fits = room is not None and room.f_bavail * room.f_frsize > 2 * size
+    if not fits:
+        report.say(
+            f"{_MEMORY} has no room for twice {size}: the devices' content lies on a disk of this"
+            " computer, which is measured as well"
+        )
+    with tempfile.TemporaryDirectory(
+        prefix="hotset-fidelity-", dir=_MEMORY if fits else None
+    ) as name:
+        file = Path(name) / "data"
+        with file.open("wb") as out:
+            os.posix_fallocate(out.fileno(), 0, int(size))
+        yield file
+
+
+class _Bench:
+    """Measures cells, and what this computer serves at all."""
+
+    def __init__(self, local: Local, backing: Path, size: Bytes, seconds: int) -> None:
+        self._local, self._backing = local, backing
+        self._size, self._seconds = size, seconds
+        self._ceilings: dict[Profile, Sample] = {}
+        self._path_us: int | None = None
+
+    @property
+    def path_us(self) -> int:
+        """What serving takes of a small request's time on this computer, measured once: a device
+        is so much faster than its model that both together take the model's time."""
+        if self._path_us is None:
+            self._path_us = 0
+            point = Point("plain", "4k", 1, "read")
+            latencies = [
+                self._run(plain(_PATH_LATENCY_US), point, _SECONDS_MIN)[0].latency_us
+                for _ in range(_PATH_RUNS)
+            ]
+            self._path_us = max(0, round(statistics.median(latencies) - _PATH_LATENCY_US))
+        return self._path_us
+
+    def measure(self, point: Point) -> Cell:
+        seconds = self._seconds
+        expected = self._expected(point, seconds)
+        needed = max(_SECONDS_MIN, -(-_ENOUGH_REQUESTS // max(1, int(expected.iops))))
+        if needed < seconds:
+            seconds, expected = needed, self._expected(point, needed)
+        named = (point.model, point.block, point.depth, point.direction, seconds, expected)
+        sample, busy = self._run(point.model, point, seconds)
+        cell = Cell(*named, (sample,), self.path_us, busy)
+        if cell.is_within:
+            return cell
+        cell = replace(cell, ceiling=self._ceiling(point))
+        if cell.verdict != "off":
+            return cell
+        # All of them, however the first comes out: else chance would be asked until it agrees.
+        more = [self._run(point.model, point, seconds) for _ in range(_REPEATS)]
+        busy = statistics.median([busy, *(one for _, one in more)])
+        return replace(cell, runs=(sample, *(one for one, _ in more)), busy=busy)
+
+    def _expected(self, point: Point, seconds: int) -> Sample:
+        words = ["--size", str(int(self._size)), "--load", point.direction]
+        words += ["--block", str(point.profile.block), "--depth", str(point.depth)]
+        words += ["--seconds", str(seconds)]
+        words += [] if point.profile.random else ["--sequential"]
+        found = flashdev.expected(self._local, point.model, words)
+        return Sample(found["mb_per_s"], found["iops"], found["latency_us_mean"])
+
+    def _run(self, model: Model, point: Point, seconds: int) -> tuple[Sample, float]:
+        """fio's sample, and how busy the processors were."""
+        path_us = self.path_us
+        with served_model.served(
+            self._local, model, self._size, backing=self._backing, path_us=path_us
+        ) as served:
+            before = _cpu()
+            sample = disk_bench.measure(
+                self._local,
+                served.file,
+                self._size,
+                seconds,
+                point.profile,
+                point.direction,
+                refill=False,
+            )
+            after = _cpu()
+        return sample, (after.busy - before.busy) / max(1, after.total - before.total)
+
+    def _ceiling(self, point: Point) -> Sample:
+        alike = Point("plain", point.block, point.depth, point.direction)
+        if alike.profile not in self._ceilings:
+            self._ceilings[alike.profile], _ = self._run(plain(0.0), alike, _SECONDS_MIN)
+        return self._ceilings[alike.profile]
+
+
+def _cpu() -> Cpu:
+    return parse_cpu(Path("/proc/stat").read_text().partition("\n")[0])

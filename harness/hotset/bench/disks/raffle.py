@@ -1,0 +1,270 @@
+"""The raffle: files are read as often as they are drawn; which layer served them?
+
+A hundred tickets name ten files, some more often than others; they are drawn without putting back,
+and the named file is read and timed. A cache makes the often read ones fast on the mean. Which
+cache it was, the times alone do not tell: the page cache shows the same curve over any disk. So
+each read tells the share of its bytes that were in memory before (mincore), the major page
+faults while it was read, and, of a modelled hybrid disk, how much its flash served.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import random
+import resource
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hotset.core.errors import RequestError
+from hotset.core.units import Bytes
+from hotset.lab.served_model import Reads
+from hotset.reports.model.disks import Layer
+
+Counted = Callable[[], Reads | None]
+"""What a device's flash and the disk behind it have served so far; None of other devices."""
+# The tickets of the published test, as far as it names them (a 4, d 10, f 24, j 2); the others
+# fill up to a hundred.
+WEIGHTS = {
+    "a": 4,
+    "b": 8,
+    "c": 12,
+    "d": 10,
+    "e": 14,
+    "f": 24,
+    "g": 6,
+    "h": 9,
+    "i": 11,
+    "j": 2,
+}
+FOLDER = "hotset-raffle"
+_PIECE = 1024**2
+_ALL, _NONE = 0.99, 0.01
+
+
+def nothing_counted() -> None:
+    """Of a device that does not tell what it serves from where."""
+
+
+class RaffleError(RequestError):
+    """The raffle cannot be held as asked; the message says what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One ticket.
+
+    :ivar in_memory: the share of the file that the page cache held before.
+    :ivar from_flash: the share of the device's reads that its flash served; None where the device
+        does not tell, or served nothing.
+    """
+
+    name: str
+    seconds: float
+    bytes: int
+    in_memory: float
+    major_faults: int
+    from_flash: float | None = None
+
+    @property
+    def mb_per_s(self) -> float:
+        return self.bytes / 1e6 / self.seconds
+
+    @property
+    def layer(self) -> Layer:
+        if self.in_memory >= _ALL:
+            return "page cache"
+        if self.in_memory > _NONE:
+            return "both"
+        if self.from_flash is None:
+            return "device"
+        if self.from_flash >= _ALL:
+            return "flash"
+        return "platters" if self.from_flash <= _NONE else "flash and platters"
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """All reads of one file: mean MB/s, as the published test has it, and by which layer:
+    ``from_page_cache`` in reads, ``from_flash`` as the mean share of what the device served."""
+
+    name: str
+    reads: int
+    mb_per_s_mean: float
+    first_mb_per_s: float
+    from_page_cache: int
+    from_flash: float | None
+    major_faults: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One raffle. ``dropped``: the page cache was emptied before it."""
+
+    number: int
+    dropped: bool
+    draws: tuple[Draw, ...]
+
+    @property
+    def files(self) -> tuple[FileResult, ...]:
+        names = sorted({one.name for one in self.draws})
+        return tuple(_result(name, [d for d in self.draws if d.name == name]) for name in names)
+
+    @property
+    def major_faults(self) -> int:
+        return sum(one.major_faults for one in self.draws)
+
+    @property
+    def served_by(self) -> Layer:
+        layers = {one.layer for one in self.draws}
+        if len(layers) == 1:
+            return layers.pop()
+        return "both" if layers & {"page cache", "both"} else "flash and platters"
+
+    def as_dict(self) -> dict[str, Any]:
+        """With who served it."""
+        return asdict(self) | {"served_by": self.served_by}
+
+
+def _result(name: str, draws: Sequence[Draw]) -> FileResult:
+    shares = [one.from_flash for one in draws if one.from_flash is not None]
+    return FileResult(
+        name,
+        len(draws),
+        sum(one.mb_per_s for one in draws) / len(draws),
+        draws[0].mb_per_s,
+        sum(one.layer == "page cache" for one in draws),
+        sum(shares) / len(shares) if shares else None,
+        sum(one.major_faults for one in draws),
+    )
+
+
+def tickets(weights: dict[str, int], seed: int) -> list[str]:
+    """All tickets in the order of the draw.
+
+    >>> sorted(tickets({"a": 2, "b": 1}, seed=1))
+    ['a', 'a', 'b']
+    """
+    if not weights or min(weights.values()) < 1:
+        raise RaffleError(f"weights {weights}: give each file one ticket at least")
+    drawn = [name for name, count in sorted(weights.items()) for _ in range(count)]
+    random.Random(seed).shuffle(drawn)
+    return drawn
+
+
+def prepare(disk: Path, names: Sequence[str], size: Bytes) -> Path:
+    """Write the files with data that nothing compresses, in a folder of their own, which is
+    returned: no file of the user's is touched. Those that are there in their size stay.
+
+    :raises RaffleError: the folder does not exist or has no room.
+    """
+    if not disk.is_dir():
+        raise RaffleError(f"{disk}: no such folder: name one on the disk to be tested")
+    folder = disk / FOLDER
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        file = folder / name
+        if file.exists() and file.stat().st_size == size:
+            continue
+        try:
+            with file.open("wb") as out:
+                left = int(size)
+                while left:
+                    left -= out.write(os.urandom(min(_PIECE, left)))
+                out.flush()
+                os.fsync(out.fileno())
+        except OSError as error:
+            file.unlink(missing_ok=True)
+            raise RaffleError(f"{file}: cannot be written: {error.strerror}") from None
+    return folder
+
+
+def remove(disk: Path) -> None:
+    """Remove what `prepare` made, as far as it came."""
+    shutil.rmtree(disk / FOLDER, ignore_errors=True)
+
+
+def drop(file: Path) -> None:
+    """Take a file out of the page cache; it is all on the disk before.
+
+    ``POSIX_FADV_DONTNEED`` on the files alone: no root, and nobody else's cache is lost.
+    """
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())
+        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def in_memory(file: Path) -> float:
+    """The share of a file that is in the page cache (mincore(2))."""
+    size = file.stat().st_size
+    if size == 0:
+        return 0.0
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), size, mmap.MAP_PRIVATE) as mapped:
+        pages = -(-size // mmap.PAGESIZE)
+        vector = (ctypes.c_ubyte * pages)()
+        start = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+        libc = ctypes.CDLL(None, use_errno=True)
+        code = libc.mincore(ctypes.c_void_p(start), ctypes.c_size_t(size), vector)
+        if code != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(file))
+        return sum(one & 1 for one in vector) / pages
+
+
+def hold(
+    folder: Path,
+    weights: dict[str, int],
+    seed: int,
+    number: int,
+    cold: bool,
+    counted: Counted = nothing_counted,
+) -> Pass:
+    """Draw all tickets once.
+
+    :param cold: the files are taken out of the page cache first, and after each read: what is
+        read again then comes from the device. Else the page cache does its work.
+    :param counted: asked between the reads.
+    """
+    order = tickets(weights, seed + number)
+    if cold:
+        for name in weights:
+            drop(folder / name)
+    return Pass(number, cold, tuple(_draws(folder, order, cold, counted)))
+
+
+def _draws(folder: Path, order: Sequence[str], cold: bool, counted: Counted) -> Iterator[Draw]:
+    before = counted()
+    for name in order:
+        file = folder / name
+        draw, after = _read(file), counted()
+        yield replace(draw, from_flash=_share(before, after))
+        before = after
+        if cold:
+            drop(file)
+
+
+def _share(before: Reads | None, after: Reads | None) -> float | None:
+    if before is None or after is None:
+        return None
+    flash, disk = after.flash - before.flash, after.disk - before.disk
+    return flash / (flash + disk) if flash + disk else None
+
+
+def _read(file: Path) -> Draw:
+    """Read a file through a mapping: what is not in memory comes with a major page fault."""
+    held = in_memory(file)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+    size = file.stat().st_size
+    begun = time.perf_counter()
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), size, prot=mmap.PROT_READ) as mapped:
+        mapped.madvise(mmap.MADV_SEQUENTIAL)
+        for place in range(0, size, mmap.PAGESIZE):
+            mapped[place]
+    seconds = time.perf_counter() - begun
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before
+    return Draw(file.name, seconds, size, held, faults)

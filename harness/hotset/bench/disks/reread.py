@@ -1,0 +1,184 @@
+"""The raffle on modelled disks: what does a disk gain when it is read again, and who gains it?
+
+The same ten files on each disk. First without the page cache's help, so that the disk serves every
+read: what is faster then is faster thanks to the disk. Then with it: the curve that every disk
+shows, and that a published test of hybrid disks warns of.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import tempfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hotset.block.flashdev import Model
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.lab import served_model
+from hotset.terminal.progress import Reporter
+
+from . import mounted_model, raffle
+from .mounted_model import MountedModel
+from .raffle import Counted, Draw, Pass
+
+DISKS = ("wd3200bekt", "hybrid-disk-2014", "sata-ssd-2014")
+"""The plain disk, the hybrid and the SSD of the published test."""
+_VALUES = ("first_mb_per_s", "again_mb_per_s", "gain", "page_cache_mb_per_s", "seeming_gain")
+_GAIN = 1.2
+"""A disk serves repeats faster by itself from here on: less comes from the order of the reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """One disk. ``cold``: passes without the page cache; ``warm``: one with it."""
+
+    disk: str
+    cold: tuple[Pass, ...]
+    warm: Pass
+
+    @property
+    def first_mb_per_s(self) -> float:
+        """Each file's first read, which no cache can help."""
+        return statistics.mean(file.first_mb_per_s for file in self.cold[0].files)
+
+    @property
+    def again_mb_per_s(self) -> float:
+        """All other reads without the page cache."""
+        return _mean(_again(self.cold))
+
+    @property
+    def page_cache_mb_per_s(self) -> float:
+        """The same where the page cache helps."""
+        return _mean(_again((self.warm,)))
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast the disk itself is with what it has read before."""
+        return self.again_mb_per_s / self.first_mb_per_s
+
+    @property
+    def seeming_gain(self) -> float:
+        """The same as somebody finds who leaves the page cache on."""
+        return self.page_cache_mb_per_s / self.first_mb_per_s
+
+    def as_dict(self) -> dict[str, Any]:
+        """With what follows from the draws."""
+        return {
+            "disk": self.disk,
+            **{name: getattr(self, name) for name in _VALUES},
+            "cold": [one.as_dict() for one in self.cold],
+            "warm": self.warm.as_dict(),
+        }
+
+    @property
+    def keeps(self) -> bool:
+        """The disk itself is faster with what it has read before."""
+        return self.gain >= _GAIN
+
+
+@dataclass(frozen=True, slots=True)
+class TenFiles:
+    """Where they are, and what tells who serves them."""
+
+    folder: Path
+    counted: Counted
+
+
+def _again(passes: Sequence[Pass]) -> Iterator[Draw]:
+    """What was read before, in these passes."""
+    seen: set[str] = set()
+    for one in (draw for single in passes for draw in single.draws):
+        if one.name in seen:
+            yield one
+        seen.add(one.name)
+
+
+def _mean(draws: Iterator[Draw]) -> float:
+    return statistics.mean(one.mb_per_s for one in draws)
+
+
+def name_of(model: Model) -> str:
+    """
+    >>> name_of("hdd-7200"), name_of({"name": "mine", "device": {}})
+    ('hdd-7200', 'mine')
+    """
+    return model if isinstance(model, str) else str(model["name"])
+
+
+def hold(
+    local: Local, disks: Sequence[Model], size: Bytes, passes: int, seed: int, report: Reporter
+) -> Generator[Reread]:
+    """Read ten files of ``size`` on each of the modelled disks.
+
+    :param passes: raffles without the page cache.
+    :raises RootError: not root, whom loop devices and mounts take.
+    """
+    mounted_model.require(local)
+    with tempfile.TemporaryDirectory(prefix="hotset-reread-") as name:
+        folder = Path(name)
+        content = folder / "content"
+        with report.task(f"writing ten files of {size}"):
+            _write(local, folder, content, size)
+        for disk in disks:
+            yield _on(local, folder, content, disk, passes, seed, report)
+
+
+@contextmanager
+def on_model(local: Local, model: Model, size: Bytes, report: Reporter) -> Iterator[TenFiles]:
+    """The ten files on one model that has not read any of them.
+
+    :raises RootError: not root, whom loop devices and mounts take.
+    """
+    mounted_model.require(local)
+    with tempfile.TemporaryDirectory(prefix="hotset-raffle-") as name:
+        folder = Path(name)
+        content = folder / "content"
+        with report.task(f"writing ten files of {size}"):
+            _write(local, folder, content, size)
+        with mounted_model.mounted(local, folder, content, model) as mounted:
+            yield _ten_files(local, mounted)
+
+
+def _ten_files(local: Local, mounted: MountedModel) -> TenFiles:
+    def counted() -> served_model.Reads | None:
+        return served_model.status(local, mounted.device.socket).reads
+
+    # A device that has nothing to tell is not asked before each read.
+    tells = counted() is not None
+    return TenFiles(mounted.files / raffle.FOLDER, counted if tells else raffle.nothing_counted)
+
+
+def _write(local: Local, folder: Path, content: Path, size: Bytes) -> None:
+    source = folder / "source"
+    source.mkdir()
+    raffle.prepare(source, tuple(raffle.WEIGHTS), size)
+    mounted_model.make_content(local, content, source, Bytes(len(raffle.WEIGHTS) * size))
+    shutil.rmtree(source)
+
+
+def _on(
+    local: Local,
+    folder: Path,
+    content: Path,
+    disk: Model,
+    passes: int,
+    seed: int,
+    report: Reporter,
+) -> Reread:
+    with mounted_model.mounted(local, folder, content, disk) as mounted:
+        files, found = _ten_files(local, mounted), []
+        for number in range(passes + 1):
+            warm = number == passes
+            report.say(f"{name_of(disk)}: pass {number + 1} of {passes + 1}")
+            # The last one begins without anything in memory, too.
+            for name in raffle.WEIGHTS:
+                raffle.drop(files.folder / name)
+            found.append(
+                raffle.hold(files.folder, raffle.WEIGHTS, seed, number, not warm, files.counted)
+            )
+    return Reread(name_of(disk), tuple(found[:-1]), found[-1])

@@ -1,0 +1,173 @@
+"""The work behind the published arrays: a full-text search over forum posts, whose index takes in
+new posts all the time, on each of them; and where on the array its requests go.
+
+The engine has little memory, as one with 27 million posts would have: what it searches comes from
+the array again and again.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from hotset.block.flashdev import Model
+from hotset.core.machines import memory_limit
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.terminal.progress import Reporter
+
+from . import mounted_model, search_engine
+from .search_engine import Searched
+
+ARRAYS = ("hdd-raid5-2014", "dc500m-raid5", "dc500m-raid6", "dc500m-raid-f1", "dc500m-raid0")
+REGION_BYTES = 1024**2
+STRIPS = 64
+_HOTTEST_SHARE = 0.1
+_INDEX = "index"
+_MEMORY = Bytes(128 * 1024**2)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLoad:
+    """What is searched, by how many, and how many posts a second come in."""
+
+    posts: int = 500_000
+    memory: Bytes = _MEMORY
+    seconds: float = 20.0
+    users: int = 8
+    posts_per_s: int = 200
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """Where an array's requests went.
+
+    :ivar hottest_share: of all requests, what the hottest tenth of the 1 MiB regions got that the
+        index lies in.
+    :ivar read_strips: requests by place, in strips of equal size from the array's start.
+    """
+
+    reads: int
+    read_bytes: int
+    writes: int
+    written_bytes: int
+    hottest_share: float
+    read_strips: tuple[int, ...]
+    write_strips: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySearch:
+    """One array."""
+
+    array: str
+    searched: Searched
+    heat: Heat
+
+    @property
+    def searches_per_s(self) -> float:
+        return self.searched.searches / self.searched.seconds
+
+
+def require(local: Local) -> None:
+    """:raises RootError: not root, whom loop devices and mounts take.
+    :raises PrerequisiteMissingError: the engine is missing.
+    """
+    mounted_model.require(local)
+    search_engine.require()
+
+
+def measure(
+    local: Local, arrays: Sequence[Model], load: SearchLoad, report: Reporter
+) -> Generator[ArraySearch]:
+    """The same index and the same questions on each array.
+
+    :raises RootError: not root, whom loop devices and mounts take.
+    :raises PrerequisiteMissingError: the engine is missing, or memory cannot be limited.
+    """
+    require(local)
+    with tempfile.TemporaryDirectory(prefix="hotset-search-") as name:
+        folder = Path(name)
+        content, own = folder / "content", folder / "own"
+        with report.task(f"indexing {load.posts:,} posts"):
+            index_bytes = _build(local, folder, content, load)
+        for array in arrays:
+            report.say(f"{array}: {load.users} users search {index_bytes} while posts come in")
+            # Each array has its own copy: new posts are written.
+            local.run(["cp", "--sparse=always", str(content), str(own)], timeout_s=600)
+            yield _on(local, folder, own, array, load, index_bytes)
+
+
+def _build(local: Local, folder: Path, content: Path, load: SearchLoad) -> Bytes:
+    """Index the posts; a disk's content with them. Returns the index's size."""
+    source = folder / "source"
+    index = source / _INDEX
+    index.mkdir(parents=True)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        pool.submit(search_engine.build, index, load.posts, load.seed).result()
+    used = Bytes(sum(file.stat().st_size for file in index.iterdir()))
+    # Merging makes new segments before it removes the old ones.
+    mounted_model.make_content(local, content, source, Bytes(3 * used))
+    shutil.rmtree(source)
+    return used
+
+
+def _on(
+    local: Local, folder: Path, content: Path, array: Model, load: SearchLoad, index_bytes: Bytes
+) -> ArraySearch:
+    trace = folder / "trace"
+    with (
+        mounted_model.mounted(local, folder, content, array, False, trace) as mounted,
+        memory_limit.limited(load.memory) as group,
+        ProcessPoolExecutor(
+            1,
+            multiprocessing.get_context("spawn"),
+            initializer=memory_limit.join,
+            initargs=(group,),
+        ) as pool,
+    ):
+        searched = pool.submit(
+            search_engine.run,
+            mounted.files / _INDEX,
+            load.seconds,
+            load.users,
+            load.posts_per_s,
+            load.seed,
+        ).result()
+    size = content.stat().st_size
+    return ArraySearch(str(array), searched, heat_of(trace, size, int(index_bytes)))
+
+
+def heat_of(trace: Path, size: int, index_bytes: int) -> Heat:
+    """Where the requests of a trace went (`SECONDS R|W OFFSET BYTES` a line).
+
+    :param index_bytes: how much of the device the index takes.
+    """
+    requests, moved = Counter[str](), Counter[str]()
+    regions = Counter[int]()
+    strips = {"R": [0] * STRIPS, "W": [0] * STRIPS}
+    with trace.open(encoding="ascii") as lines:
+        for line in lines:
+            _, kind, offset, length = line.split()
+            requests[kind] += 1
+            moved[kind] += int(length)
+            regions[int(offset) // REGION_BYTES] += 1
+            strips[kind][min(STRIPS - 1, int(offset) * STRIPS // size)] += 1
+    hottest = max(1, round(_HOTTEST_SHARE * index_bytes / REGION_BYTES))
+    hot = sum(count for _, count in regions.most_common(hottest))
+    return Heat(
+        requests["R"],
+        moved["R"],
+        requests["W"],
+        moved["W"],
+        hot / max(1, requests.total()),
+        tuple(strips["R"]),
+        tuple(strips["W"]),
+    )

@@ -1,0 +1,87 @@
+"""The database's server while a benchmark runs against it: its CPU, and what goes through the
+devices below its accelerated disks."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hotset.block.io_counters import KernelDevice, Readings, Source
+from hotset.core.errors import HotsetError
+from hotset.core.machines.base import Machine
+from hotset.disk import cache_device
+from hotset.hitratio.sampler import Sampler, Window
+from hotset.tier.base import MeteringTier, Tier
+from hotset.tpcc.window.record import WindowResult
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUse:
+    """Over the window of a run, and second by second."""
+
+    window: Window
+    seconds: tuple[Window | None, ...]
+
+
+Watch: TypeAlias = Callable[[WindowResult], ServerUse | None]
+"""What the server did over a run's window; None where it is not watched."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineDevices:
+    """The devices of a disk whose tier counts what goes through them."""
+
+    tier: Tier
+    prefix: str
+
+    @property
+    def command(self) -> str:
+        return shlex.join(self.tier.status_argv())
+
+    def parse(self, line: str) -> Readings:
+        assert isinstance(self.tier, MeteringTier)
+        return {f"{self.prefix}{name}": one for name, one in self.tier.parse_devices(line).items()}
+
+
+@contextmanager
+def watched(machine: Machine | None, say: Callable[[str], None]) -> Iterator[Watch]:
+    """A server, sampled each second for the length of a ``with`` block.
+
+    :param machine: None: no server is watched.
+    :param say: told why a window was not seen; a run that was measured is a result all the same.
+    """
+    if machine is None:
+        yield lambda _: None
+        return
+
+    def use(result: WindowResult) -> ServerUse | None:
+        start, end = result.window_start, result.window_end
+        try:
+            each = sampler.each_second(start, math.ceil(end - start))
+            return ServerUse(sampler.window(start, end), tuple(each))
+        except (HotsetError, RuntimeError, ValueError) as error:
+            say(f"the server was not sampled: {error}")
+            return None
+
+    with Sampler(machine, None, sources(machine)) as sampler:
+        yield use
+
+
+def sources(machine: Machine) -> list[Source]:
+    """The devices of all its accelerated disks; of several disks, each with its disk's name."""
+    disks = [(card, disk) for card in cache_device.known_cards(machine) for disk in card.disks]
+    found: list[Source] = []
+    for card, disk in disks:
+        prefix = f"{disk.name} " if len(disks) > 1 else ""
+        tier = cache_device.tier_for(machine, card, disk)
+        if not tier.is_active():
+            continue
+        if isinstance(tier, MeteringTier):
+            found.append(EngineDevices(tier, prefix))
+        for name, device in tier.devices().items():
+            found.append(KernelDevice.of(machine, f"{prefix}{name}", device))
+    return found

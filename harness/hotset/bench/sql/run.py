@@ -1,0 +1,73 @@
+"""Runs of SQL scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from hotset.databases.connect import SqlDatabase
+from hotset.reports.model import words
+from hotset.terminal.live import following
+from hotset.terminal.progress import Reporter
+from hotset.tpcc import driver
+from hotset.tpcc.window.record import WindowOptions, WindowResult
+
+from .. import runs, window
+from ..thresholds import Threshold, Values, parse, require_known
+from .users import SqlWorkload
+
+Outcome: TypeAlias = window.Outcome[WindowResult]
+
+
+def options(*, rate: str | None, **named: float) -> WindowOptions:
+    """
+    :param rate: such as ``500/s``.
+    :raises RequestError: one of them makes no run; the message names it.
+    """
+    return window.options(WindowOptions, rate, **named)
+
+
+class Runs(runs.Runs[WindowOptions, Outcome]):
+    """By hotset's own driver."""
+
+    suite = "hotset.sql.run"
+
+    def __init__(self, workload: SqlWorkload, report: Reporter) -> None:
+        super().__init__(window.Outcome, report)
+        self._workload = workload
+
+    def check(self, database: SqlDatabase) -> None:
+        """Also have the server read the scripts."""
+        super().check(database)
+        self._workload.check()
+
+    def drive(self, database: SqlDatabase, options: WindowOptions) -> WindowResult:
+        workload = replace(self._workload, database=database, options=options)
+        title = f"{', '.join(workload.kinds)}, {words.plural(options.users, 'user')}"
+        with following(self._report, options, title) as observe:
+            return driver.run_workload(workload, observe)
+
+    def limits(self, texts: Sequence[str]) -> list[Threshold]:
+        return limits(texts, self._workload.kinds)
+
+    def values(self, result: WindowResult) -> Values:
+        return values(result)
+
+    def rate(self, result: WindowResult) -> str:
+        return f"{result.tpm / 60:,.1f} TPS"
+
+
+def values(result: WindowResult) -> dict[str, float | None]:
+    """What thresholds can name, by metric."""
+    return {"tps": result.tpm / 60, **window.values(result)}
+
+
+def limits(texts: Sequence[str], kinds: Sequence[str]) -> list[Threshold]:
+    """Thresholds of a run.
+
+    :raises ThresholdFormError: one cannot be read or names no metric of these scripts.
+    """
+    found = [parse(text) for text in texts]
+    require_known(found, ("tps", *window.metrics(kinds)))
+    return found

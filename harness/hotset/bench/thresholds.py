@@ -1,0 +1,190 @@
+"""Thresholds: what a run must reach, as ``p95(new_order)<20ms`` or ``nopm>=50000``.
+
+A missed one is exit code 5. Times are given in us, ms (by default) or s, shares as 0.95 or 95%.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from xml.etree import ElementTree
+
+from hotset.core.errors import RequestError, ThresholdError
+
+Values = Mapping[str, float | None]
+"""What was measured, by metric; times in ms, shares from 0 to 1. None: known, but not measured."""
+
+_COMPARE = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_FACTORS = {"": 1.0, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "%": 0.01, "/s": 1.0}
+WHOLE = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9][0-9_]*)"
+"""A whole number; commas are between thousands and nowhere else: half of the world writes decimals
+with them."""
+_FORM = re.compile(
+    r"\s*(?P<metric>[a-z_0-9.]+\s*(\(\s*[a-z_0-9-]+\s*\))?)\s*(?P<sign><=|>=|==|<|>)\s*"
+    rf"(?P<number>{WHOLE}(\.[0-9]+)?(e[+-]?[0-9]+)?)\s*(?P<unit>us|µs|ms|s|%|/s)?\s*",
+    re.IGNORECASE,
+)
+_TIME = re.compile(r"(p[0-9.]+|mean|max|latency|queries|query|geomean|warmup)(\(.*\))?")
+
+
+class ThresholdFormError(RequestError):
+    """A threshold that cannot be read, or names a metric that there is not."""
+
+    def __init__(self, text: str, problem: str) -> None:
+        super().__init__(f"threshold {text!r}: {problem}", field="threshold")
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One of them; ``limit`` is in the metric's own unit."""
+
+    text: str
+    metric: str
+    sign: str
+    limit: float
+
+    def holds(self, value: float) -> bool:
+        return bool(_COMPARE[self.sign](value, self.limit))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A threshold and what was measured; None: nothing was, which counts as missed."""
+
+    threshold: Threshold
+    value: float | None
+
+    @property
+    def met(self) -> bool:
+        return self.value is not None and self.threshold.holds(self.value)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"threshold": self.threshold.text, "measured": self.value, "met": self.met}
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"{self.threshold.text}: {self.threshold.metric} was not measured"
+        verdict = "met" if self.met else "missed"
+        return f"{self.threshold.text}: {verdict}, measured {shown(self.threshold, self.value)}"
+
+
+def parse(text: str) -> Threshold:
+    """
+    >>> parse("p95(new_order) < 20ms")
+    Threshold(text='p95(new_order) < 20ms', metric='p95(new_order)', sign='<', limit=20.0)
+    >>> parse("p99.9<1s").limit, parse("hit_ratio>=50%").limit, parse("nopm>=50,000").limit
+    (1000.0, 0.5, 50000.0)
+
+    :raises ThresholdFormError: it is not of that form, or its unit is not the metric's.
+    """
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise ThresholdFormError(
+            text,
+            "write METRIC, a comparison and a number, such as 'nopm>=50000' or"
+            " 'p95(new_order)<20ms'",
+        )
+    metric = re.sub(r"\s", "", found["metric"]).lower()
+    unit = (found["unit"] or "").lower()
+    is_time = _TIME.fullmatch(metric) is not None
+    if is_time != (unit in ("us", "µs", "ms", "s")) and unit:
+        wanted = "us, ms or s" if is_time else "no unit of time"
+        raise ThresholdFormError(text, f"{metric} takes {wanted}, not {unit!r}")
+    number = float(re.sub("[_,]", "", found["number"])) * _FACTORS[unit]
+    return Threshold(text, metric, found["sign"], number)
+
+
+def require_known(thresholds: Iterable[Threshold], metrics: Iterable[str]) -> None:
+    """
+    :raises ThresholdFormError: one names a metric that there is not; those there are, are listed.
+    """
+    known = list(metrics)
+    for one in thresholds:
+        if one.metric not in known:
+            raise ThresholdFormError(
+                one.text, f"there is no metric {one.metric!r}; there are {', '.join(known)}"
+            )
+
+
+def judge(thresholds: Iterable[Threshold], values: Values) -> list[Verdict]:
+    """A verdict on each.
+
+    :raises ThresholdFormError: see :func:`require_known`.
+    """
+    wanted = list(thresholds)
+    require_known(wanted, values)
+    return [Verdict(one, values[one.metric]) for one in wanted]
+
+
+def require(verdicts: Sequence[Verdict]) -> None:
+    """
+    :raises ThresholdError: with each that was missed, and what was measured.
+    """
+    if (error := missed(verdicts)) is not None:
+        raise error
+
+
+def missed(verdicts: Sequence[Verdict]) -> ThresholdError | None:
+    """Those that were missed, and what was measured; None: none was."""
+    said = [str(verdict) for verdict in verdicts if not verdict.met]
+    return ThresholdError("; ".join(said)) if said else None
+
+
+def shown(threshold: Threshold, value: float) -> str:
+    """A value in the metric's unit.
+
+    >>> shown(parse("p95<1s"), 61.234), shown(parse("nopm>5"), 51234.4)
+    ('61.23 ms', '51,234')
+    >>> shown(parse("queries<1s"), 61234)
+    '61.23 s'
+    """
+    if _TIME.fullmatch(threshold.metric):
+        return f"{value:,.2f} ms" if value < 10_000 else f"{value / 1000:,.2f} s"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A threshold as CI servers show it.
+
+    :ivar about: what it is of: the class of the case.
+    :ivar said: the verdict in words.
+    """
+
+    about: str
+    threshold: str
+    said: str
+    met: bool
+
+    @classmethod
+    def of(cls, about: str, verdict: Verdict) -> Case:
+        return cls(about, verdict.threshold.text, str(verdict), verdict.met)
+
+
+def junit(suite: str, cases: Sequence[Case], seconds: float) -> str:
+    """Thresholds as JUnit XML, a test case each, as CI servers read it."""
+    root = ElementTree.Element(
+        "testsuite",
+        name=suite,
+        tests=str(len(cases)),
+        failures=str(sum(not one.met for one in cases)),
+        errors="0",
+        time=f"{seconds:.3f}",
+    )
+    for one in cases:
+        case = ElementTree.SubElement(root, "testcase", classname=one.about, name=one.threshold)
+        if not one.met:
+            failure = ElementTree.SubElement(case, "failure", message=one.said)
+            failure.text = one.said
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"

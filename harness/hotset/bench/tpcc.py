@@ -1,0 +1,281 @@
+"""TPC-C on a database the user has: build, run, check, drop. What each does, without a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+from hotset.core.errors import Remedy, RequestError
+from hotset.databases.base import number
+from hotset.databases.connect import SqlDatabase
+from hotset.databases.time_use import TimeSampler, readings
+from hotset.hammerdb import kept
+from hotset.hammerdb import tpcc as hammerdb
+from hotset.hammerdb.process.failures import HammerdbRefused
+from hotset.hammerdb.process.progress import observer
+from hotset.terminal.live import following
+from hotset.terminal.progress import Reporter
+from hotset.tpcc import driver, schema
+from hotset.tpcc.data import consistency
+from hotset.tpcc.data.consistency import ConditionResult
+from hotset.tpcc.data.load import LoadResult, load
+from hotset.tpcc.database import Aborted, Database, DatabaseError
+from hotset.tpcc.window import plans
+from hotset.tpcc.window.plans import Flip
+from hotset.tpcc.window.record import NotServed, RunOptions, RunResult
+
+from . import ownership, room, runs, tpcc_metrics, window
+from .thresholds import Threshold, Values
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(window.Outcome[RunResult]):
+    """With the twelve conditions where they were checked, and the plans that changed."""
+
+    conditions: tuple[ConditionResult, ...] | None = None
+    flips: tuple[Flip, ...] = ()
+
+    @property
+    def broken(self) -> list[ConditionResult]:
+        """The conditions that do not hold."""
+        return [one for one in self.conditions or () if not one.holds]
+
+
+def build(
+    database: SqlDatabase, warehouses: int, seed: int, replace_: bool, report: Reporter
+) -> tuple[LoadResult, list[ConditionResult]]:
+    """Load a database and check it.
+
+    :raises AlreadyLoaded: hotset's TPC-C is there already and ``replace_`` is false.
+    :raises NotOurs: something else has one of its names.
+    """
+    found = ownership.holdings(database)
+    ownership.require_free(found, ownership.TPCC, replacing=replace_)
+    room.require(database, schema.estimated_bytes(warehouses), "warehouses")
+    if found.ours(ownership.TPCC):
+        ownership.drop(database, ownership.TPCC)
+    with (
+        ownership.saying_what_stays(database, ownership.TPCC, report.say),
+        report.task(f"loading {warehouses} warehouses"),
+    ):
+        done = load(database, warehouses, seed=seed, observe=report.on_load)
+    report.say(f"loaded {done.rows:,} rows in {done.seconds:.1f} s")
+    return done, check(database, report)
+
+
+HAMMERDB_KEEPS = tuple(number for number in consistency.ALL if number not in (10, 11, 12))
+"""The conditions that hold whoever built and drove the database. HammerDB loads delivered orders
+with amounts, and customers who owe nothing for them (10, 12), and its deliveries never count at the
+customer (11: C_DELIVERY_CNT stands in its CREATE TABLE and its load alone)."""
+
+
+def build_by_hammerdb(
+    database: SqlDatabase, warehouses: int, report: Reporter
+) -> list[ConditionResult]:
+    """Have HammerDB build its schema in an existing, empty database, and check it.
+
+    :raises AlreadyLoaded: hotset's TPC-C is there already.
+    :raises NotOurs: something else has one of its names.
+    """
+    ownership.require_free(ownership.holdings(database), ownership.TPCC, by_hammerdb=True)
+    with (
+        ownership.saying_what_stays(database, ownership.TPCC, report.say),
+        ownership.marking_hammerdbs(database, ownership.TPCC),
+        kept.task(report, "tpcc-build", f"HammerDB builds {warehouses} warehouses") as folder,
+    ):
+        done = hammerdb.build(database, warehouses, folder, observe=observer(report))
+    report.say(f"loaded {sum(done.rows.values()):,} rows in {done.seconds:.1f} s")
+    return check(database, report, HAMMERDB_KEEPS)
+
+
+def options(*, rate: str | None, **named: Any) -> RunOptions:  # noqa: ANN401 - RunOptions checks
+    """Options of a run; see `window.options`."""
+    return window.options(RunOptions, rate, **named)
+
+
+class Runs(runs.Runs[RunOptions, Outcome]):
+    """By hotset's own driver."""
+
+    suite = "hotset.tpcc.run"
+
+    def __init__(
+        self, report: Reporter, *, check: bool = False, numbers: Sequence[int] = consistency.ALL
+    ) -> None:
+        """:param check: check these conditions after a run."""
+        super().__init__(Outcome, report)
+        self._numbers = numbers if check else ()
+
+    def require_options(self, options: RunOptions, *, until_steady: bool, find_rate: bool) -> None:
+        if find_rate and (options.rate_per_s is not None or options.think_time):
+            raise RequestError("a search sets the rate itself: leave rate and think times out")
+        super().require_options(options, until_steady=until_steady, find_rate=find_rate)
+
+    def drive(self, database: Database, options: RunOptions) -> RunResult:
+        title = f"TPC-C, {options.users} users, {options.warehouses} warehouses"
+        with following(self._report, options, title) as observe:
+            return driver.run(database, options, observe)
+
+    def limits(self, texts: Sequence[str]) -> list[Threshold]:
+        return tpcc_metrics.limits(texts)
+
+    def values(self, result: RunResult) -> Values:
+        return tpcc_metrics.values(result)
+
+    def rate(self, result: RunResult) -> str:
+        return f"{result.nopm:,.0f} NOPM"
+
+    def check_afterwards(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
+        """With the conditions that its database has to keep, where they are wanted."""
+        if not self._numbers:
+            return outcome
+        return replace(outcome, conditions=tuple(check(database, self._report, self._numbers)))
+
+    def warned(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
+        """Also of counters that will be full."""
+        narrow = narrow_counters(database)
+        if narrow:
+            outcome = replace(outcome, warned=(window.Warned("NARROW_COUNTERS", narrow),))
+        return super().warned(outcome, database)
+
+    def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
+        """With the plans that changed."""
+        require_driver(database, "hotset")
+        warning = narrow_counters(database)
+        if warning:
+            self._report.say(warning)
+        before = _plans(database)
+        outcome = super().run(database, options)
+        if outcome.result is None or outcome.cause is not None:
+            return outcome
+        flips = plans.flips(before, _plans(database), outcome.result.steadiness)
+        return replace(outcome, flips=tuple(flips))
+
+
+class HammerdbRuns(Runs):
+    """By HammerDB, whose result is whole or none."""
+
+    def __init__(self, report: Reporter, *, check: bool = False) -> None:
+        super().__init__(report, check=check, numbers=HAMMERDB_KEEPS)
+
+    def warned(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
+        """HammerDB's counters are its own."""
+        return super(Runs, self).warned(outcome, database)
+
+    def require_options(self, options: RunOptions, *, until_steady: bool, find_rate: bool) -> None:
+        if until_steady:
+            raise HammerdbRefused(
+                "HammerDB does not tell its run by seconds: use hotset's own driver"
+            )
+        if find_rate or options.rate_per_s is not None:
+            raise HammerdbRefused("HammerDB's users keep to no rate: use hotset's own driver")
+        hammerdb.asked(options)
+
+    def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
+        title = f"HammerDB, {options.users} users, {options.warehouses} warehouses"
+        require_driver(database, "hammerdb")
+        with (
+            kept.task(self._report, "tpcc-run", title) as folder,
+            TimeSampler(readings(database)) as sampler,
+        ):
+            try:
+                result = hammerdb.run(database, options, folder, observe=observer(self._report))
+            except NotServed as failure:
+                return Outcome(cast("RunResult", failure.partial), failure.cause)
+        return Outcome(result, time_use=window.time_use(sampler, result))
+
+
+def require_driver(database: SqlDatabase, name: Literal["hotset", "hammerdb"]) -> None:
+    """
+    :raises RequestError: another driver's procedures are in the database; names which.
+    """
+    try:
+        found = ownership.holdings(database)
+    except (DatabaseError, ownership.NotOurs):
+        return  # the run says that better
+    builder = found.builder()
+    if builder in ("", name):
+        return
+    if builder == "hammerdb":
+        raise RequestError(
+            f"{found.place} has HammerDB's TPC-C, which has other procedures",
+            Remedy("drive it with HammerDB", parameters={"driver": "hammerdb"}),
+            field="driver",
+        )
+    if builder == "hotset":
+        raise RequestError(
+            f"{found.place} has hotset's TPC-C, which has other procedures: drive it with"
+            " hotset's own driver, or build another database with HammerDB",
+            field="driver",
+        )
+    raise RequestError(
+        f"{found.place} has {builder}, without procedures that hotset or HammerDB could call: build"
+        " a database of hotset's own",
+        field="dsn",
+    )
+
+
+def narrow_counters(database: Database) -> str:
+    """When a database that was loaded before its counters were widened is full; empty: it is not
+    one, or does not say."""
+    try:
+        with closing(database.session()) as session:
+            ((narrow, orders),) = session.query(
+                schema.statement(database.engine, "narrow_counters")
+            )
+    except DatabaseError:
+        return ""
+    if not narrow:
+        return ""
+    return (
+        "this database was loaded by an earlier hotset, with narrow counters: after about"
+        f" {schema.NARROW_ORDERS:,} new orders of one warehouse, new-orders begin to fail"
+        " (S_ORDER_CNT is full), after twice as many payments (W_YTD). A warehouse has had up to"
+        f" {number(orders):,}. Build it again before long runs"
+    )
+
+
+def _plans(database: Database) -> dict[plans.Statement, str]:
+    """None where the tables or the server are not there: the run says that better."""
+    try:
+        return plans.shapes(database)
+    except DatabaseError:
+        return {}
+
+
+def require(outcome: Outcome) -> None:
+    """
+    :raises RunFailed: there is no result, or not the whole of it.
+    :raises Violated: a consistency condition does not hold.
+    :raises ThresholdError: a threshold was missed, or no rate held the limits.
+    """
+    if outcome.cause is None:
+        consistency.require(list(outcome.conditions or ()))
+    window.require(outcome)
+
+
+def check(
+    database: SqlDatabase, report: Reporter, numbers: Sequence[int] = consistency.ALL
+) -> list[ConditionResult]:
+    """The twelve conditions, or some of them, with progress.
+
+    :raises SetupError: the tables are not all there, or their load was not finished.
+    """
+
+    def say(result: ConditionResult) -> None:
+        report.figure(f"{result.number} of 12 conditions checked")
+
+    title = f"checking {'the twelve' if len(numbers) == 12 else len(numbers)} conditions"
+    is_ours = ownership.holdings(database).builder() == "hotset"
+    with closing(database.session()) as session, report.task(title):
+        if is_ours:
+            schema.require_finished(database, session)
+        try:
+            return consistency.check(database, session, numbers, observe=say)
+        except Aborted as error:
+            if set(schema.present(session)) != set(schema.TABLES):
+                raise schema.SetupError(
+                    f"not all TPC-C tables are here ({error}): `hotset tpcc build` loads them"
+                ) from None
+            raise

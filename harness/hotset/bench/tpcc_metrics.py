@@ -1,0 +1,32 @@
+"""What of a TPC-C run thresholds can name, and TPC-C's own limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hotset.tpcc.transactions import Kind
+from hotset.tpcc.window.record import RunResult
+from hotset.tpcc.workload import KINDS
+
+from . import window
+from .thresholds import Threshold, parse, require_known
+
+TPCC_LIMITS = tuple(f"p90({kind.label})<={20 if kind is Kind.STOCK_LEVEL else 5}s" for kind in Kind)
+"""Clause 5.2.5.3: 90 % of each kind take at most 5 s, of stock-level 20 s."""
+METRICS = ("nopm", *window.metrics(KINDS))
+
+
+def values(result: RunResult) -> dict[str, float | None]:
+    """By metric."""
+    return {"nopm": result.nopm, **window.values(result)}
+
+
+def limits(texts: Sequence[str]) -> list[Threshold]:
+    """Thresholds of a run; ``tpc-c`` stands for TPC-C's own.
+
+    :raises ThresholdFormError: one cannot be read or names no metric of a TPC-C run.
+    """
+    each = [part for text in texts for part in (TPCC_LIMITS if text == "tpc-c" else (text,))]
+    found = [parse(text) for text in each]
+    require_known(found, METRICS)
+    return found

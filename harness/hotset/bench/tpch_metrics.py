@@ -1,0 +1,50 @@
+"""What of a TPC-H run thresholds can name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hotset.tpch.queries import ALL
+from hotset.tpch.record import PowerResult, ThroughputResult, composite
+
+from .thresholds import Threshold, Values, Verdict, judge, parse, require_known
+
+METRICS = (
+    *("queries", "geomean", "power", "throughput", "composite", "failed"),
+    *(f"query({number})" for number in ALL),
+)
+"""``queries`` is the time that all took together, ``power`` and the next two are TPROC-H's."""
+
+
+def limits(texts: Sequence[str]) -> list[Threshold]:
+    """
+    :raises ThresholdFormError: one cannot be read or names no metric of a TPC-H run.
+    """
+    found = [parse(text) for text in texts]
+    require_known(found, METRICS)
+    return found
+
+
+def judged(
+    limits: Sequence[Threshold], power: PowerResult, throughput: ThroughputResult | None
+) -> list[Verdict]:
+    return judge(limits, values(power, throughput))
+
+
+def values(power: PowerResult, throughput: ThroughputResult | None) -> Values:
+    """By metric, times in ms; a total with a query that did not finish is none."""
+    unfinished = [one for one in power.queries if one.outcome != "ok"]
+    geometric_mean_s = power.geometric_mean_s
+    found: dict[str, float | None] = dict.fromkeys(METRICS)
+    found |= {
+        "queries": None if unfinished or power.cause else power.total_s * 1000,
+        "geomean": None if geometric_mean_s is None else geometric_mean_s * 1000,
+        "power": power.power,
+        "failed": len(unfinished),
+    }
+    if throughput is not None:
+        found["throughput"] = throughput.throughput
+        found["composite"] = composite(power, throughput)
+    return found | {
+        f"query({one.number})": one.seconds * 1000 for one in power.queries if one.outcome == "ok"
+    }

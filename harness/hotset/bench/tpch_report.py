@@ -1,0 +1,148 @@
+"""What `hotset tpch run` and `check` print: a table, JSON or CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
+from hotset.tpch.check import CheckResult
+from hotset.tpch.record import PowerResult, QueryResult, ThroughputResult, composite
+
+from .thresholds import Verdict
+
+_NOTE = "TPROC-H figures, derived from TPC-H: not audited TPC results, not comparable with such."
+
+
+def run_csv(power: PowerResult, throughput: ThroughputResult | None) -> str:
+    """A line for each query of each stream, the power run as stream 0."""
+    header = ("stream", "query", "seconds", "outcome", "rows", "checksum", "cause")
+    rows = (
+        (
+            stream,
+            one.number,
+            f"{one.seconds:.6f}",
+            one.outcome,
+            one.rows,
+            one.checksum,
+            one.cause,
+        )
+        for stream, one in _results(power, throughput)
+    )
+    return csv_text(header, rows)
+
+
+def check_document(found: CheckResult) -> dict[str, Any]:
+    """What a check found, wrong or right."""
+    return {"schema_version": SCHEMA_VERSION, "holds": found.holds, **asdict(found)}
+
+
+def check_csv(found: CheckResult) -> str:
+    """A line for each thing that was checked."""
+    return csv_text(("what", "found", "verdict", "detail"), _check_rows(found))
+
+
+def print_check(console: Console, found: CheckResult) -> None:
+    """As a table, with a last line that sums it up."""
+    rows = list(_check_rows(found))
+    console.print(f"TPC-H at scale {found.scale:g}")
+    table = _table("", "found", "verdict", "")
+    for what, number, verdict, detail in rows:
+        table.add_row(what, f"{number:,}", verdict, detail)
+    console.print(table)
+    wrong = [row for row in rows if row[2] in ("wrong", "different", "failed")]
+    console.print(
+        f"{len(wrong)} of {len(rows)} checks failed" if wrong else f"all {len(rows)} checks hold"
+    )
+
+
+def _results(
+    power: PowerResult, throughput: ThroughputResult | None
+) -> Iterator[tuple[int, QueryResult]]:
+    """Every query of every stream, the power run as stream 0."""
+    yield from ((0, one) for one in power.queries)
+    for stream in throughput.streams if throughput else ():
+        yield from ((stream.number, one) for one in stream.queries)
+
+
+def run_document(
+    power: PowerResult, throughput: ThroughputResult | None, verdicts: Sequence[Verdict] = ()
+) -> dict[str, Any]:
+    """A power run and, if there was one, a throughput run."""
+    document: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "note": _NOTE,
+        "thresholds": [one.as_dict() for one in verdicts],
+        "power": {
+            **asdict(power),
+            "complete": power.complete,
+            "total_s": power.total_s,
+            "geometric_mean_s": power.geometric_mean_s,
+            "tproc_h_power": power.power,
+        },
+    }
+    if throughput is not None:
+        document["throughput"] = {
+            **asdict(throughput),
+            "complete": throughput.complete,
+            "seconds": throughput.seconds,
+            "tproc_h_throughput": throughput.throughput,
+        }
+        document["tproc_h_composite"] = composite(power, throughput)
+    return document
+
+
+def print_run(console: Console, power: PowerResult, throughput: ThroughputResult | None) -> None:
+    """As a table, with what it comes to."""
+    seed = "validation parameters" if power.seed is None else f"seed {power.seed}"
+    console.print(f"TPC-H power run at scale {power.scale:g}, {seed}")
+    table = _table("query", "seconds", "rows", "outcome", "checksum")
+    for one in power.queries:
+        rows = "" if one.rows is None else f"{one.rows:,}"
+        table.add_row(str(one.number), f"{one.seconds:.3f}", rows, one.outcome, one.checksum or "")
+    console.print(table)
+    for line in _figures(power, throughput):
+        console.print(line, soft_wrap=True)
+
+
+def _figures(power: PowerResult, throughput: ThroughputResult | None) -> Iterator[str]:
+    complete = "" if power.complete else " (incomplete: not all 22 queries finished)"
+    yield f"total                {power.total_s:.3f} s{complete}"
+    if power.geometric_mean_s is not None:
+        yield f"geometric mean       {power.geometric_mean_s:.3f} s"
+    if power.refresh_s is not None:
+        yield "RF1, RF2             {:.3f} s, {:.3f} s".format(*power.refresh_s)
+    if power.power is not None:
+        yield f"TPROC-H power        {power.power:,.1f}"
+    if throughput is not None:
+        complete = "" if throughput.complete else " (incomplete)"
+        yield f"{len(throughput.streams):2} streams           {throughput.seconds:.3f} s{complete}"
+        if throughput.throughput is not None:
+            yield f"TPROC-H throughput   {throughput.throughput:,.1f}"
+        if (figure := composite(power, throughput)) is not None:
+            yield f"TPROC-H composite    {figure:,.1f}"
+    yield _NOTE
+
+
+def _check_rows(found: CheckResult) -> Iterator[tuple[str, int, str, str]]:
+    for table in found.tables:
+        detail = "" if table.holds else f"{table.expected:,} expected"
+        yield f"rows of {table.name}", table.rows, "ok" if table.holds else "wrong", detail
+    for one in found.references:
+        yield f"orphans {one.name}", one.orphans, "ok" if one.holds else "wrong", ""
+    for answer in found.answers:
+        comparison = answer.comparison
+        yield f"query {answer.number}", answer.rows, comparison.verdict, comparison.difference
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None)
+    for place, name in enumerate(names):
+        right = name in ("query", "seconds", "rows", "found") and (place > 0 or name == "query")
+        table.add_column(name, justify="right" if right else "left")
+    return table

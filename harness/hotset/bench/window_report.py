@@ -1,0 +1,348 @@
+"""Windows of any workload as text: tables, JSON, CSV, JUnit XML."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hotset.block.io_counters import IoUse
+from hotset.hitratio.sampler import Window
+from hotset.reports.analysis.breakdown import device_use, server_io, time_use
+from hotset.reports.analysis.caveats import unsteadiness
+from hotset.reports.analysis.comparison import curve
+from hotset.reports.model.windows import DeviceUse, Steadiness
+from hotset.reports.model.words import percent, plural
+from hotset.tpcc.window.record import KindResult, Latency, WindowResult
+from hotset.tpcc.window.search import FoundRate
+
+from .server import ServerUse
+from .thresholds import Case, junit
+from .window import Outcome, Result, Warned, WindowTime
+
+_DIGITS = 2
+_OF_STEADINESS = ("NOT_STEADY", "STEADINESS_UNKNOWN")
+COUNTS = ("committed", "rolled back", "retries", "failed")
+_LATENCIES = ("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max")
+
+Points = Sequence[Outcome[Result]]
+"""The runs of a curve, or one."""
+Rate = Callable[[Result], float]
+"""What a curve draws: a throughput."""
+
+
+def empty_table(columns: Sequence[str], numbers: Sequence[str]) -> Table:
+    """:param numbers: the columns that hold some; the others are text, the first in one line."""
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
+    for name in columns:
+        if name in numbers:
+            table.add_column(name, justify="right", overflow="fold")
+        else:
+            table.add_column(name, no_wrap=name == columns[0])
+    return table
+
+
+def curve_document(
+    points: Points[Result], each: Sequence[Mapping[str, Any]], rate: Rate[Result]
+) -> dict[str, Any]:
+    """Each number of users' run; peak and knee as numbers of users, None where there is none."""
+    drawn = _drawn(points, rate)
+    knee = curve.knee(drawn)
+    return {
+        "points": list(each),
+        "peak_users": curve.peak(drawn).users if drawn else None,
+        "knee_users": knee.users if knee else None,
+    }
+
+
+def curve_figures(points: Points[Result], rate: Rate[Result], unit: str) -> dict[str, str]:
+    """The values that one asks for first, and each number of users'."""
+    drawn = _drawn(points, rate)
+    if not drawn:
+        return {}
+    peak, knee = curve.peak(drawn), curve.knee(drawn)
+    return {
+        "peak": f"{peak.rate:,.0f} {unit}, {plural(peak.users, 'user')}",
+        "knee": plural(knee.users, "user") if knee else "none",
+        **{plural(one.users, "user"): f"{one.rate:,.0f} {unit}" for one in drawn},
+    }
+
+
+def curve_table(points: Points[Result], rate: Rate[Result], unit: str) -> RenderableType:
+    """A line for each number of users with a bar of its throughput; peak and knee."""
+    drawn = _drawn(points, rate)
+    if not drawn:
+        return Text("no run of the curve has a result")
+    numbers = ("users", unit, "p50 ms", "p95 ms", "p99 ms", "failed")
+    found = empty_table((*numbers, "throughput", "most time"), numbers)
+    for outcome, bar in zip(_measured(points), curve.text_bars(drawn), strict=True):
+        result = outcome.result
+        assert result is not None
+        latency = result.latency_ms
+        milliseconds = [millisecond(one) for one in (latency.p50, latency.p95, latency.p99)]
+        failed = f"{result.failed:,}"
+        users, shown = f"{result.options.users}", f"{rate(result):,.0f}"
+        found.add_row(users, shown, *milliseconds, failed, bar, _most_time(outcome))
+    return Group(found, Text(curve.sentence(drawn, unit), style="bold"))
+
+
+def curve_warnings(
+    points: Points[Result], warnings: Callable[[Any], Sequence[Warned]]
+) -> list[Text]:
+    """Each number of users', but for steadiness, which the JSON has: a curve's windows are mostly
+    too short to tell."""
+    return [
+        Text(
+            f"{one.code} with {plural(outcome.result.options.users, 'user')}: {one.text}",
+            style="yellow",
+        )
+        for outcome in points
+        if outcome.result is not None
+        for one in warnings(outcome)
+        if one.code not in _OF_STEADINESS
+    ]
+
+
+def curve_verdicts(points: Points[Result]) -> list[Text]:
+    """Each number of users'."""
+    return [
+        Text(f"{plural(outcome.result.options.users, 'user')}: {verdict}")
+        for outcome in points
+        if outcome.result is not None
+        for verdict in outcome.verdicts
+    ]
+
+
+def _most_time(outcome: Outcome[Result]) -> str:
+    use = outcome.time_use.window if outcome.time_use else None
+    return "" if use is None else time_use.most(use)
+
+
+def _measured(points: Points[Result]) -> list[Outcome[Result]]:
+    return [outcome for outcome in points if outcome.result is not None]
+
+
+def _drawn(points: Points[Result], rate: Rate[Result]) -> list[curve.Point]:
+    results = [outcome.result for outcome in points if outcome.result is not None]
+    return [curve.Point(one.options.users, rate(one)) for one in results]
+
+
+def junit_xml(points: Points[Result], suite: str) -> str:
+    """The thresholds as JUnit XML, by number of users."""
+    results = [one.result for one in points if one.result is not None]
+    seconds = sum(one.window_end - one.window_start for one in results)
+    cases = [
+        Case.of(f"{suite}.{outcome.result.options.users}-users", verdict)
+        for outcome in points
+        if outcome.result is not None
+        for verdict in outcome.verdicts
+    ]
+    return junit(suite, cases, seconds)
+
+
+CURVE_COLUMNS = ("p50_ms", "p95_ms", "p99_ms", "cpu_share", "failed")
+
+
+def curve_row(outcome: Outcome[Result]) -> tuple[object, ...]:
+    """Of `CURVE_COLUMNS`."""
+    result, use = outcome.result, outcome.time_use and outcome.time_use.window
+    assert result is not None
+    latency = result.latency_ms
+    return latency.p50, latency.p95, latency.p99, use.cpu if use else None, result.failed
+
+
+def figures(result: WindowResult) -> dict[str, str]:
+    """The values that one asks for first."""
+    p95 = result.latency_ms.p95
+    return {
+        "TPM": f"{result.tpm:,.0f}",
+        "p95": "no commit" if p95 is None else f"{p95:.1f} ms",
+        "failed": f"{result.failed:,}",
+    }
+
+
+def arrived(result: WindowResult) -> list[Text]:
+    """What a run with a rate did with it."""
+    arrived, rate = result.arrived, result.options.rate_per_s
+    if arrived is None or rate is None:
+        return []
+    return [
+        Text(
+            f"{rate:,.1f}/s requested: {arrived.due:,} transactions due, {arrived.late:,} late,"
+            f" {arrived.skipped:,} skipped"
+        )
+    ]
+
+
+def by_kind(
+    result: WindowResult, shown: Callable[[str], str] = str, counts: Sequence[str] = COUNTS
+) -> Table:
+    """What became of each kind's transactions."""
+    table = empty_table(("", *counts), counts)
+    for name, kind in result.kinds.items():
+        table.add_row(shown(name), *_counts([kind], counts))
+    if len(result.kinds) > 1:
+        table.add_row("all", *_counts(result.kinds.values(), counts))
+    return table
+
+
+def latencies(result: WindowResult, shown: Callable[[str], str] = str) -> Table:
+    """Of each kind and all, in milliseconds."""
+    names = [name.replace("_", ".") for name in _LATENCIES]
+    table = empty_table(("latency, ms", *names), names)
+    for name, kind in result.kinds.items():
+        table.add_row(shown(name), *_milliseconds(kind.latency_ms))
+    if len(result.kinds) > 1:
+        table.add_row("all", *_milliseconds(result.latency_ms))
+    return table
+
+
+def warnings(outcome: Outcome[Result]) -> list[Warned]:
+    """What makes its values doubtful: what was not steady or cannot be told to be, and what its
+    database is to be warned of."""
+    named = []
+    if (result := outcome.result) is not None:
+        named += [("NOT_STEADY", one) for one in result.not_steady]
+        named += [("STEADINESS_UNKNOWN", one) for one in result.not_known]
+    steady = [Warned(code, unsteadiness(Steadiness(**asdict(one)))) for code, one in named]
+    return [*steady, *outcome.warned]
+
+
+def warning_lines(warnings: Iterable[Warned]) -> list[Text]:
+    """As people read them."""
+    return [Text(f"{one.code}: {one.text}", style="yellow") for one in warnings]
+
+
+def time_text(time: WindowTime, tpm: float) -> list[Text]:
+    """Where the users' time went, the most first, what the server counted, and what could not be
+    seen."""
+    lines = [Text(server_io.sentence(time.io, tpm))] if time.io else []
+    lines += [Text(f"not seen: {one}") for one in (time.missing, time.io_missing) if one]
+    if time.window is None:
+        return lines
+    shares = {time_use.NAMES[name]: getattr(time.window, name) for name in time_use.CLASSES}
+    most_first = sorted(shares.items(), key=lambda one: -one[1])
+    said = ", ".join(f"{name} {percent(share)}" for name, share in most_first if share >= 0.0005)
+    return [Text(f"the users' time: {said}"), *lines]
+
+
+def server_text(use: ServerUse) -> list[RenderableType]:
+    """CPU and devices of the database's server."""
+    window = use.window
+    cpu = Text(
+        f"the server's CPU: {percent(window.user)} user, {percent(window.system)} system,"
+        f" {percent(window.iowait)} waiting for I/O, {percent(window.steal)} stolen"
+    )
+    if not window.devices:
+        return [cpu]
+    numbers = [name for name in device_use.LINE_COLUMNS if name]
+    table = empty_table(("device", *device_use.LINE_COLUMNS), numbers)
+    for one in window.devices:
+        reads, writes = device_use.two_lines(device_use.cells(device_record(one)))
+        table.add_row(one.name, *reads)
+        table.add_row("", *writes)
+    return [cpu, table]
+
+
+def device_record(use: IoUse) -> DeviceUse:
+    """As the result document has it."""
+    return DeviceUse.model_validate(asdict(use))
+
+
+def server_document(use: ServerUse) -> dict[str, Any]:
+    """As JSON has it."""
+
+    def one(window: Window) -> dict[str, Any]:
+        shares = ("cpu", "user", "system", "iowait", "steal")
+        devices = [device_record(device).model_dump() for device in window.devices]
+        return {**{name: getattr(window, name) for name in shares}, "devices": devices}
+
+    return {"window": one(use.window), "series": [each and one(each) for each in use.seconds]}
+
+
+def time_document(time: WindowTime) -> dict[str, Any]:
+    """As JSON has it."""
+    return {
+        "window": time.window and time.window.model_dump(),
+        "series": [one and one.model_dump() for one in time.series],
+        "missing": time.missing,
+        "server_io": time.io and time.io.model_dump(),
+        "server_io_missing": time.io_missing,
+    }
+
+
+def search(found: FoundRate[Result]) -> list[RenderableType]:
+    """The rates that were tried, and the highest that held."""
+    table = empty_table(("rate", "done", ""), ("rate", "done"))
+    for trial in sorted(found.trials, key=lambda trial: trial.rate_per_s):
+        rates = (f"{trial.rate_per_s:,.1f}/s", f"{trial.reached_per_s:,.1f}/s")
+        table.add_row(*rates, Text(trial.missed or "holds"))
+    highest = f"users without pause get {found.highest_per_s:,.1f}/s done"
+    if found.highest is None:
+        return [table, Text(f"no rate holds; {highest}", style="bold")]
+    text = f"highest rate that holds: {found.highest.rate_per_s:,.1f}/s; {highest}"
+    return [table, Text(text, style="bold")]
+
+
+def search_document(found: FoundRate[Result]) -> dict[str, Any]:
+    """As JSON has it."""
+    return {
+        "rate_per_s": found.highest.rate_per_s if found.highest else None,
+        "highest_per_s": found.highest_per_s,
+        "trials": [
+            {
+                "rate_per_s": one.rate_per_s,
+                "reached_per_s": one.reached_per_s,
+                "seed": one.result.options.seed,
+                "holds": one.holds,
+                "missed": one.missed,
+                "latency_ms": asdict(one.result.latency_ms),
+            }
+            for one in found.trials
+        ],
+    }
+
+
+def _counts(kinds: Iterable[KindResult], counts: Sequence[str]) -> list[str]:
+    totals: Counter[str] = Counter()
+    for kind in kinds:
+        totals["committed"] += kind.committed
+        totals["rolled back"] += kind.rolled_back
+        totals["retries"] += sum(kind.retries.values())
+        totals["failed"] += sum(kind.failed.values())
+    return [f"{totals[name]:,}" for name in counts]
+
+
+def _milliseconds(latency: Latency) -> list[str]:
+    found = [getattr(latency, name) for name in _LATENCIES]
+    return [millisecond(value) for value in found]
+
+
+def millisecond(value: float | None) -> str:
+    """With its digits; a dash for None."""
+    return "-" if value is None else f"{value:.{_DIGITS}f}"
+
+
+def causes(result: WindowResult) -> list[Text]:
+    """Why transactions were repeated or given up, and what never ended."""
+    lines = []
+    if (stuck := result.unfinished) is not None:
+        lines.append(
+            Text(
+                f"not ended long after the window: {plural(stuck.count, 'transaction')}, the oldest"
+                f" under way for {stuck.oldest_s:.1f} s when the window closed"
+            )
+        )
+    for what in ("retries", "failed"):
+        causes: Counter[str] = Counter()
+        for kind in result.kinds.values():
+            causes.update(getattr(kind, what))
+        if causes:
+            listed = ", ".join(f"{cause} {count:,}" for cause, count in causes.most_common())
+            lines.append(Text(f"{what} by cause: {listed}"))
+    return lines

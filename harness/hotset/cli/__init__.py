@@ -1,0 +1,148 @@
+"""The command line: its commands are made from the table of operations.
+
+An operation imports what it works with when it is called: `--help` waits for no chart and no SSH.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from io import TextIOWrapper
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from hotset.core import wording
+from hotset.core.environment import hide_password
+from hotset.core.errors import FAILED, INTERRUPTED, USAGE, foreseen
+from hotset.terminal import structured
+
+from .groups import fill
+
+_COMPLETION = "_HOTSET_COMPLETE"
+
+
+def create(word: str | None = None) -> typer.Typer:
+    """The parser.
+
+    :param word: the first word of the command line: only its commands are made; None: all.
+    """
+    app = typer.Typer(
+        name="hotset",
+        help="Put a flash cache in front of slow storage, fill it, and measure what it"
+        " does for your SQL database. Exit codes: 0 success, 2 wrong usage, 3"
+        " something is missing here, 4 run failed, 5 threshold missed, 130"
+        " interrupted.",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_of_every_command)
+    fill(app, word)
+    return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"hotset {version('hotset')}")
+        raise typer.Exit
+
+
+def _of_every_command(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> NoReturn:
+    """The program's entry: runs a command; every failure becomes one clear line and a code."""
+    # Said explicitly: a shell's background job inherits an ignored SIGINT.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # An 8-bit locale has no bars: better a question mark than no result.
+            stream.reconfigure(errors="replace")
+    hide_password()
+    try:
+        arguments = _with_run(sys.argv[1:])
+        words = (one for one in arguments if not one.startswith("-"))
+        word = None if _COMPLETION in os.environ else next(words, "")
+        code = create(word)(arguments, standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(_interrupted())
+    except Exception as error:
+        sys.exit(_explain(error))
+    # What a command leaves with (typer.Exit) comes back as the value of the call; so does an
+    # interrupt, of which typer says nothing.
+    if code == INTERRUPTED:
+        _interrupted()
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _with_run(arguments: list[str]) -> list[str]:
+    """``hotset report last`` is ``hotset report run last``.
+
+    >>> _with_run(["report", "last"]), _with_run(["report", "--help"])
+    (['report', 'run', 'last'], ['report', '--help'])
+    """
+    match arguments:
+        case ["report", ("run" | "hit-ratio" | "metrics"), *_]:
+            return arguments
+        case ["report", name, *rest] if not name.startswith("-"):
+            return ["report", "run", name, *rest]
+    return arguments
+
+
+def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
+    """SIGTERM ends a run in the same good order as Ctrl-C; a second one does not disturb that."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _interrupted() -> int:
+    _say("interrupted")
+    return INTERRUPTED
+
+
+def _explain(error: Exception) -> int:
+    usage = getattr(error, "show", None)
+    if callable(usage):  # click's own usage errors print themselves
+        if structured.wanted():
+            structured.emit(error=str(error), status=422)
+        else:
+            usage()
+        return int(getattr(error, "exit_code", USAGE))
+    if structured.wanted():
+        return structured.emit_error(error)
+    if isinstance(error, ExceptionGroup):
+        for one in error.exceptions:
+            _say(f"{error.message}: {one}")
+        return FAILED
+    if foreseen(error):
+        _say(wording.of_command_line(error))
+        for note in getattr(error, "__notes__", ()):
+            _say(f"  {note}")
+        return error.exit_code
+    if os.environ.get("HOTSET_DEBUG"):
+        traceback.print_exception(error)
+    _say(f"unexpected {type(error).__name__}: {error} (HOTSET_DEBUG=1 shows where)")
+    return FAILED
+
+
+def _say(text: str) -> None:
+    if structured.wanted():
+        structured.emit(error=text)
+    else:
+        sys.stderr.write(f"hotset: {text}\n")

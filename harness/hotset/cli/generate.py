@@ -1,0 +1,211 @@
+"""Commands of the command line, made from the table of operations."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import typer
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from hotset.core.errors import DECLINED, Remedy, RequestError
+from hotset.core.wording import option
+from hotset.operations.base.context import Context, OutputError
+from hotset.operations.base.kinds import FieldKind
+from hotset.operations.base.registry import Cli, Operation
+from hotset.operations.base.result import Lines, Result
+
+from .options import Format, FormatOption, PasswordFileOption, QuietOption, password_of
+
+_LEAST_COLUMNS = 80
+_PASSWORD_FILE = "password_file"  # noqa: S105 - an option's name
+
+
+def add(app: typer.Typer, found: Operation) -> None:
+    """Add an operation as a command, named by its last word; by its old names, too, but hidden."""
+    app.command(found.words[-1])(command(found))
+    for alias in found.aliases:
+        app.command(alias.rpartition(" ")[2], hidden=True, deprecated=True)(command(found))
+
+
+def command(found: Operation) -> Callable[..., None]:
+    """A function with the signature that typer makes options of."""
+
+    def run(**given: Any) -> None:  # noqa: ANN401 - what typer parsed
+        execute(found, given)
+
+    parameters = list(_parameters(found))
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__doc__ = _plain(found.help)
+    return run
+
+
+def execute(found: Operation, given: dict[str, Any]) -> None:
+    """Run it and print its result.
+
+    :raises HotsetError: as the operation does, or what its result amounts to.
+    """
+    from hotset.operations.base import audit
+    from hotset.terminal.progress import Reporter
+
+    form = given.pop("format_", None)
+    quiet = given.pop("quiet_", False)
+    request = found.parse(values_of(found, given), strict=False)
+    if not _confirmed(found, request):
+        typer.echo("nothing was changed", err=True)
+        raise typer.Exit(DECLINED)
+    context = Context(Reporter(quiet), lambda text: typer.echo(text, err=True), ask_for_name)
+    with audit.doing(audit.on_command_line(), found, request):
+        result = found.function(request, context)
+        try:
+            show(result, form or Format.TABLE)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(Path("standard output"), error) from None
+        context.outcome(result)
+
+
+def _confirmed(found: Operation, request: Any) -> bool:  # noqa: ANN401 - its own request
+    """
+    :raises RequestError: the question has no answer, as in a script.
+    """
+    if found.question is None or not found.asked(request) or getattr(request, "yes", False):
+        return True
+    question = found.question(request)
+    if question is None:
+        return True
+    typer.echo(f"{question} [y/N]: ", nl=False, err=True)
+    answer = sys.stdin.readline()
+    if not answer:
+        typer.echo(err=True)
+        raise RequestError(
+            "nothing was changed: the question had no answer",
+            Remedy("do it without asking", parameters={"yes": True}),
+        )
+    return answer.strip().lower() in ("y", "yes")
+
+
+def ask_for_name(name: str, what: str) -> None:
+    """On a terminal, have the name typed of what is about to be overwritten.
+
+    :raises typer.Exit: another name, or none, was typed.
+    """
+    if not sys.stdin.isatty():
+        return
+    typer.echo(f"to be overwritten: {what}", err=True)
+    typer.echo(f"type {name} to go on: ", nl=False, err=True)
+    if sys.stdin.readline().strip() != name:
+        typer.echo("nothing was changed", err=True)
+        raise typer.Exit(DECLINED)
+
+
+def show(result: Result, form: Format) -> None:
+    """Print a result to standard output."""
+    import json
+
+    from rich.console import Console
+
+    from hotset.terminal.progress import to_stdout
+
+    if form is Format.JSON:
+        to_stdout(json.dumps(result.document(), indent=1))
+    elif form is Format.CSV:
+        to_stdout(result.csv())
+    else:
+        console = Console(highlight=False)
+        # Below this, tables cut numbers off; lines that are too long merely wrap.
+        console.width = max(console.width, _LEAST_COLUMNS)
+        result.show(console)
+
+
+def values_of(found: Operation, given: dict[str, Any]) -> dict[str, Any]:
+    """What was given, by the request's fields; what was left out stays out."""
+    values = dict(given)
+    for name, field in found.request.model_fields.items():
+        for alias in marks(field).aliases:
+            old = values.pop(_alias(alias), None)
+            if old not in (None, [], False):
+                values[name] = old
+        if FieldKind.of(field).secret:
+            values[name] = password_of(values.pop(_PASSWORD_FILE, None))
+    known = found.request.model_fields
+    return {name: values[name] for name in known if values.get(name) is not None}
+
+
+def _parameters(found: Operation) -> Iterator[inspect.Parameter]:
+    for name, field in found.request.model_fields.items():
+        if FieldKind.of(field).secret:
+            yield _parameter(_PASSWORD_FILE, PasswordFileOption, None)
+            continue
+        kind = FieldKind.of(field)
+        info = _info(name, field, kind)
+        yield _parameter(name, Annotated[_annotation(kind), info], _default(field))
+        for alias in marks(field).aliases:
+            hidden = typer.Option(alias, hidden=True)
+            yield _parameter(_alias(alias), Annotated[_or_none(_annotation(kind)), hidden], None)
+    if not issubclass(found.result, Lines) and "format" not in found.request.model_fields:
+        yield _parameter("format_", FormatOption, Format.TABLE)
+    if found.progress:
+        yield _parameter("quiet_", QuietOption, False)
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:  # noqa: ANN401
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+
+def _info(name: str, field: FieldInfo, kind: FieldKind) -> Any:  # noqa: ANN401 - typer's own
+    own = marks(field)
+    metavar = own.metavar
+    if metavar is None and kind.is_list and get_origin(kind.base) is Literal:
+        metavar = f"[{'|'.join(get_args(kind.base))}]"
+    common: dict[str, Any] = {"help": _plain(field.description or ""), "metavar": metavar}
+    if kind.base in (int, float):
+        common |= {"min": kind.limit("ge"), "max": kind.limit("le")}
+    if own.argument:
+        return typer.Argument(**common)
+    flag = option(name)
+    names = [f"{flag}/{own.off}" if own.off else flag]
+    if own.short:
+        names.append(own.short)
+    return typer.Option(*names, envvar=own.variable, **common)
+
+
+def _plain(text: str) -> str:
+    """As it is: typer takes what stands in brackets for a style, and leaves it out."""
+    return text.replace("[", r"\[")
+
+
+def _default(field: FieldInfo) -> Any:  # noqa: ANN401 - of the field's type
+    if field.is_required():
+        return inspect.Parameter.empty
+    default = field.get_default(call_default_factory=True)
+    return None if default is PydanticUndefined else default
+
+
+def _annotation(kind: FieldKind) -> Any:  # noqa: ANN401 - a type
+    # typer takes no lists of choices; the request checks them.
+    base = str if kind.is_list and get_origin(kind.base) is Literal else kind.base
+    found = list[base] if kind.is_list else base  # type: ignore[valid-type]
+    return _or_none(found) if kind.optional else found
+
+
+def _or_none(annotation: Any) -> Any:  # noqa: ANN401 - a type
+    return Union[annotation, None]  # noqa: UP007 - made at run time
+
+
+def marks(field: FieldInfo) -> Cli:
+    """How the command line takes a field."""
+    return next((one for one in field.metadata if isinstance(one, Cli)), Cli())
+
+
+def _alias(name: str) -> str:
+    return f"old{name.replace('-', '_')}"

@@ -1,0 +1,101 @@
+"""The commands by their first word. Those that operations make are made when they are called for:
+`hotset --help` waits for no model of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import typer
+
+from . import console, jobs, shell, top, watch
+
+Command = Callable[..., None]
+GROUPS: Mapping[str, str] = {
+    "experiment": "Run experiments: each is one TOML file, from baseline to report.",
+    "runs": "List, show, compare and delete finished runs.",
+    "tpcc": "Run TPC-C on your own database (results are TPROC-C, not audited TPC results).",
+    "sql": "Run SQL scripts of your own as a benchmark, on your own database.",
+    "heat": "See which parts of a disk are accessed most: access counts per region,"
+    " decayed over time. The kernel counts from `heat start` until `heat stop` or"
+    " a reboot.",
+    "report": "Show the report of a run (`hotset report RUN`), and hit ratios and metrics"
+    " of accelerated disks.",
+    "tier": "Set up, inspect, change and remove the flash cache of a server's disks.",
+    "warmup": "Fill a disk's cache before its users arrive. TARGETs, most important first: the"
+    " full path of a file or folder, table:NAME, index:NAME, database:NAME (--dsn),"
+    " region:OFFSET+LENGTH, heat, snapshot:FILE.",
+    "lab": "Try things out in the lab: a machine with a slow disk and a flash disk.",
+    "disk": "Benchmark disks, and work with models of devices.",
+    "tpch": "Run TPC-H on your own database: load it, run the 22 queries and the refresh"
+    " functions, check the answers. Results are TPROC-H values, derived from TPC-H; they are not"
+    " audited TPC results.",
+    "whatif": "Predict how much flash a disk needs, how caches would do on a recorded trace, and"
+    " what other hit ratios, users, cores or storage would change.",
+    "database": "Inspect and tune a database server: its files, memory and counters. Without --yes"
+    " nothing is changed.",
+}
+"""Whose commands are operations, but for those of :data:`OTHERS`."""
+SUBGROUPS: Mapping[str, str] = {
+    "warmup schedule": "Schedule warm-ups with systemd: at set times, at boot, at shutdown.",
+    "whatif trace": "Generate, convert and inspect traces: the requests that a disk got, and when.",
+}
+SINGLE: Mapping[str, str] = {
+    "demo": "Run the demonstration that comes with hotset (experiments/demo.toml).",
+    "doctor": "Check what hotset needs on this computer, and say what installs it (exit code 3:"
+    " something is missing).",
+    "audit": "Show who changed what, when, from where, and the outcome; newest first.",
+}
+"""Operations of one word."""
+OTHERS: Mapping[str, Mapping[str, Command]] = {
+    "tier": {"watch": watch.watch},
+    "lab": {"shell": shell.shell},
+}
+"""What is no operation, as it needs a terminal or never ends."""
+
+
+def fill(app: typer.Typer, word: str | None) -> None:
+    """Add all commands.
+
+    :param word: the first word of the command line: only its operations are needed; None: all.
+    """
+    for name, text in SINGLE.items():
+        app.command(name, help=text)(_single(name) if word in (None, name) else _nothing)
+    for name, text in GROUPS.items():
+        group = typer.Typer(help=text, no_args_is_help=True)
+        if word in (None, name):
+            _fill(group, name)
+        app.add_typer(group, name=name)
+    app.add_typer(console.app, name="console")
+    app.add_typer(jobs.app, name="jobs")
+    app.command("top")(top.top)
+
+
+def _fill(group: typer.Typer, word: str) -> None:
+    from hotset.operations.base import registry
+
+    from .generate import add
+
+    below: dict[str, typer.Typer] = {}
+    for found in registry.group(word):
+        parent = " ".join(found.words[:-1])
+        if parent == word:
+            add(group, found)
+            continue
+        if parent not in below:
+            below[parent] = typer.Typer(help=SUBGROUPS[parent], no_args_is_help=True)
+            group.add_typer(below[parent], name=found.words[-2])
+        add(below[parent], found)
+    for name, command in OTHERS.get(word, {}).items():
+        group.command(name)(command)
+
+
+def _single(name: str) -> Command:
+    from hotset.operations.base import registry
+
+    from .generate import command
+
+    return command(registry.find(name))
+
+
+def _nothing() -> None:
+    """Stands in for a command that is not the one that is called."""

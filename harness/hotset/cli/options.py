@@ -1,0 +1,67 @@
+"""Options of the commands that are no operations."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from hotset.core.errors import RequestError
+
+
+class Format(StrEnum):
+    """How a result is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="Output format.")]
+HostOption = Annotated[
+    str,
+    typer.Option(
+        "--machine",
+        envvar="HOTSET_MACHINE",
+        metavar="local|vm|ssh://[USER@]HOST[:PORT]",
+        help="Where the disks are: this computer, the lab that `hotset lab up` started, or"
+        " a server (its host key in ~/.ssh/known_hosts; HOTSET_SSH_KEY names a key"
+        " file).",
+    ),
+]
+ServerOption = Annotated[
+    Literal["postgres", "sqlserver"], typer.Option("--engine", help="The database product.")
+]
+OptionalDsn = Annotated[
+    str | None,
+    typer.Option(
+        "--dsn",
+        envvar="HOTSET_DSN",
+        help="The database, to find tables and databases by their files. No password.",
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only errors.")]
+PasswordFileOption = Annotated[
+    Path | None, typer.Option("--password-file", help="A file that holds the password.")
+]
+
+
+def password_of(file: Path | None) -> str | None:
+    """The password of a file; None: none is named.
+
+    :raises RequestError: it cannot be read.
+    """
+    if file is None:
+        return None
+    try:
+        password = file.read_text(encoding="utf-8-sig").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file in UTF-8"
+        raise RequestError(f"{file} cannot be read: {reason}", field="password_file") from None
+    if not password.isprintable() and len(password.splitlines()) > 1:
+        raise RequestError(
+            f"{file} has more than one line: the password is one", field="password_file"
+        )
+    return password

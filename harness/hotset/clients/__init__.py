@@ -1,0 +1,33 @@
+"""What the clients of the HTTP API take from the table of operations: the cmdlets of the PowerShell
+module and the commands of the bash script.
+
+`make docs` writes the files that :func:`files` names; everything else in `scripts/` is written by
+hand.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from . import bash, cmdlets, manifest, page, powershell, views
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+MODULE = SCRIPTS / "Hotset"
+PAGE = SCRIPTS.parent / "docs/reference/powershell.md"
+
+
+def files() -> dict[Path, str]:
+    """Every generated file, with the text it has to have."""
+    every = cmdlets.every()
+    return {
+        MODULE / "Public/Generated.ps1": powershell.functions(every),
+        MODULE / "Private/Operations.ps1": powershell.table(every),
+        MODULE / "Hotset.Generated.format.ps1xml": views.xml(every),
+        MODULE / "Hotset.psd1": manifest.with_exports(
+            (MODULE / "Hotset.psd1").read_text(encoding="ascii"), MODULE / "Public", every
+        ),
+        PAGE: page.markdown(every),
+        SCRIPTS / "hotset-api.sh": bash.with_commands(
+            (SCRIPTS / "hotset-api.sh").read_text(encoding="utf-8"), every
+        ),
+    }

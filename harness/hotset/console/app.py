@@ -1,0 +1,108 @@
+"""The console as one application: its pages, and the HTTP API beside them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from hotset.api import app as api
+from hotset.jobs.store import JobConflictError, NoSuchJobError
+from hotset.reports.archive import NoSuchRunError
+
+from .backend import BackendError
+from .hosts import KnownHosts
+from .pages import (
+    audit,
+    benchmarks,
+    card,
+    disks,
+    heat,
+    hits,
+    jobs,
+    lab,
+    login,
+    overview,
+    runs,
+    sizing,
+    warmup,
+)
+from .sampler import Reader, Sampler
+from .sessions import Attempts, Sessions
+from .web import STATIC, Console, SecureHeaders, Settings, problem
+
+
+def create(settings: Settings) -> Starlette:
+    """The application for one machine; it holds no state but who is logged in."""
+    reader = Reader(settings.machine)
+    app = Starlette(
+        routes=[
+            Mount("/api/v1", api.create()),
+            api.metrics_route(),
+            Mount("/static", _Static(directory=STATIC)),
+            *login.ROUTES,
+            *overview.ROUTES,
+            *card.ROUTES,
+            *disks.ROUTES,
+            *warmup.ROUTES,
+            *hits.ROUTES,
+            *heat.ROUTES,
+            *lab.ROUTES,
+            *benchmarks.ROUTES,
+            *jobs.ROUTES,
+            *runs.ROUTES,
+            *sizing.ROUTES,
+            *audit.ROUTES,
+        ],
+        middleware=[
+            Middleware(SecureHeaders, tls=settings.tls),
+            Middleware(KnownHosts, public_name=settings.public_name),
+            Middleware(GZipMiddleware, minimum_size=1024),
+        ],
+        exception_handlers={
+            HTTPException: _refused,
+            NoSuchRunError: _no_such,
+            NoSuchJobError: _no_such,
+            JobConflictError: _conflict,
+            BackendError: _conflict,
+        },
+    )
+    app.state.console = Console(
+        settings,
+        Sessions(settings.limits),
+        Attempts(settings.limits),
+        Sampler(reader.read, reader.close, partial(overview.frame, machine=settings.machine)),
+    )
+    return app
+
+
+class _Static(StaticFiles):
+    """Files that a browser may keep for an hour; then it asks whether they changed."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "public, max-age=3600"
+        return response
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return problem(request, 404, "There is no such page", "The links above lead to all.")
+    return problem(request, error.status_code, "That cannot be done so", error.detail)
+
+
+async def _no_such(request: Request, error: Exception) -> Response:
+    return problem(request, 404, "There is no such thing", str(error))
+
+
+async def _conflict(request: Request, error: Exception) -> Response:
+    return problem(request, 409, "That does not work now", str(error))

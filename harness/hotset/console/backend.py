@@ -1,0 +1,87 @@
+"""What the pages show of the machine's cards, disks and block devices; nothing is changed here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from starlette.concurrency import run_in_threadpool
+
+from hotset.block import devices
+from hotset.block.devices import Device
+from hotset.core.errors import PrerequisiteError, code_of
+from hotset.core.machines.base import Machine
+from hotset.disk import cache_device as cards
+from hotset.disk import lifecycle
+from hotset.disk.cache_device import Card
+from hotset.monitoring import tier_status
+from hotset.monitoring.tier_status import DiskStatus
+from hotset.operations import connect
+
+T = TypeVar("T")
+
+
+class BackendError(PrerequisiteError):
+    """The machine cannot be looked at; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """The cards that stand on a machine, and its block devices."""
+
+    cards: tuple[Card, ...]
+    devices: tuple[Device, ...]
+
+    def card_on(self, path: str) -> Card | None:
+        """The card that this device is, if it is one."""
+        device = self.device(path)
+        names = {path} if device is None else {path, *map(str, (device.node, *device.by_id))}
+        return next((card for card in self.cards if str(card.flash) in names), None)
+
+    def device(self, path: str) -> Device | None:
+        """A device by any of its names."""
+        return next(
+            (one for one in self.devices if path in map(str, (one.path, one.node, *one.by_id))),
+            None,
+        )
+
+
+async def backend(machine: str) -> Backend:
+    """:raises BackendError: as the message says."""
+    return await _there(
+        machine, lambda there: Backend(tuple(cards.known_cards(there)), tuple(devices.every(there)))
+    )
+
+
+async def known_cards(machine: str) -> list[Card]:
+    """The machine's cards. Raises BackendError."""
+    return await _there(machine, cards.known_cards)
+
+
+async def disk_names(machine: str) -> list[str]:
+    """The machine's accelerated disks. Raises BackendError."""
+    return [disk.name for card in await known_cards(machine) for disk in card.disks]
+
+
+async def disks(machine: str) -> list[DiskStatus]:
+    """The accelerated disks as ``hotset tier status`` has them. Raises BackendError."""
+    return await _there(
+        machine,
+        lambda there: [
+            tier_status.status_row(lifecycle.inspect(there, *pair)) for pair in cards.pairs(there)
+        ],
+    )
+
+
+async def _there(machine: str, inspect: Callable[[Machine], T]) -> T:
+    def inspected() -> T:
+        with connect.opened(machine) as there:
+            return inspect(there)
+
+    try:
+        return await run_in_threadpool(inspected)
+    except Exception as error:
+        if code_of(error) is None:
+            raise
+        raise BackendError(str(error)) from None

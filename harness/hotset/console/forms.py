@@ -1,0 +1,91 @@
+"""Forms that run an operation: their fields are named as the request's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hotset.core import wording
+from hotset.core.errors import HotsetError, RequestError, foreseen, remedies_of
+from hotset.jobs.store import JobConflictError
+from hotset.operations.base import registry, run
+from hotset.operations.base.kinds import FieldKind
+
+from . import lab_database
+from .web import caller, problem, see
+
+
+def values_of(form: FormData | QueryParams, operation: str, **fixed: object) -> dict[str, object]:
+    """What a form says to an operation: fields that are filled in, a list's lines one by one.
+
+    Fields that the request does not have are left out: one form may serve several operations.
+
+    :param fixed: what is not the form's to say.
+    """
+    found: dict[str, object] = {}
+    for name, field in registry.find(operation).fields.items():
+        text, kind = str(form.get(name, "")), FieldKind.of(field)
+        if kind.is_list:
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            found |= {name: lines} if lines else {}
+        elif text.strip():
+            found[name] = text if kind.secret else text.strip()
+    return {**found, **fixed}
+
+
+async def start(request: Request, operation: str, values: Mapping[str, object]) -> Response:
+    """Start a job and go to its page; or say why not."""
+    values = await run_in_threadpool(lab_database.with_password, operation, values)
+    try:
+        job = await run_in_threadpool(run.start, operation, values, False, caller(request))
+    except JobConflictError as error:
+        return problem(request, 409, "Not now", wording.of_api(error))
+    except HotsetError as error:
+        return problem(request, 422, "That is refused", wording.of_api(error))
+    return see(request, f"/jobs/{job.id}")
+
+
+async def answered(
+    request: Request, operation: str, values: Mapping[str, object]
+) -> tuple[Any, Response | None]:
+    """What a query answers, as JSON has it, or what the page says instead."""
+    found, refusal = await asked(request, operation, values)
+    if refusal is None:
+        return found, None
+    return None, problem(request, refusal.status, refusal.title, refusal.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a query has no answer.
+
+    :ivar remedies: the operations that help.
+    """
+
+    status: int
+    title: str
+    detail: str
+    remedies: tuple[str, ...] = ()
+
+
+async def asked(
+    request: Request, operation: str, values: Mapping[str, object]
+) -> tuple[Any, Refusal | None]:
+    """As :func:`answered`, for a page that shows more than this one answer."""
+    values = await run_in_threadpool(lab_database.with_password, operation, values)
+    try:
+        result = await run_in_threadpool(run.answer, operation, values, False, caller(request))
+        return await run_in_threadpool(result.document), None
+    except RequestError as error:
+        return None, Refusal(422, "That is refused", wording.of_api(error))
+    except Exception as error:
+        if not foreseen(error):
+            raise
+        helps = tuple(one.operation for one in remedies_of(error) if one.operation)
+        return None, Refusal(409, "That did not work", wording.of_api(error), helps)

@@ -1,0 +1,28 @@
+"""Who did what."""
+
+from __future__ import annotations
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hotset.operations.base import audit
+from hotset.operations.computer.audit_view import said, unknown
+
+from ..web import page, render
+
+_SHOWN, _STRANGERS = 200, 20
+
+
+async def _audit(request: Request) -> Response:
+    entries = await run_in_threadpool(audit.entries, _SHOWN)
+    strangers = await run_in_threadpool(unknown, _STRANGERS)
+    return render(
+        request,
+        "audit.html",
+        entries=[(one, said(one)) for one in entries],
+        strangers=[(one, said(one)) for one in strangers],
+    )
+
+
+ROUTES = [page("/audit", _audit)]

@@ -1,0 +1,188 @@
+"""Card: the split of the flash into cache and volume, shown before anything is written."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.datastructures import FormData, QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hotset.core.wording import command_line
+from hotset.disk.sizing import DatabaseKind
+from hotset.operations.base import registry
+from hotset.tier.base import TierKind, WriteMode
+
+from .. import actions
+from .. import backend as backends
+from ..backend import Backend
+from ..forms import start, values_of
+from ..split import Split, split
+from ..web import action, console_of, page, problem, render
+
+_CREATE = "tier create"
+_FRESH_S = 60.0
+_seen: dict[str, tuple[float, Backend]] = {}
+"""Machines as they were looked at last: the slider asks many times a second."""
+Percent = Annotated[int, Field(ge=0, le=100)]
+
+
+class FormState(BaseModel):
+    """Where the form stands."""
+
+    model_config = ConfigDict(extra="ignore")
+    flash: str = Field(min_length=1)
+    origin: str = ""
+    disk: str = ""
+    database: DatabaseKind = "oltp"
+    kind: TierKind = "dm-cache"
+    mode: WriteMode | Literal[""] = ""
+    cache_percent: Percent = 80
+    kept_percent: Percent = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What the form asks for, and what comes of it."""
+
+    wanted: FormState
+    split: Split
+
+
+async def _card(request: Request) -> Response:
+    return render(request, "card.html")
+
+
+async def _list(request: Request) -> Response:
+    found = await backends.known_cards(console_of(request).settings.machine)
+    return render(request, "card_list.html", cards=found)
+
+
+async def _form(request: Request) -> Response:
+    found = await _looked(request, anew=True)
+    return render(request, "card_form.html", backend=found)
+
+
+async def _split(request: Request) -> Response:
+    try:
+        proposal = await _proposal(request, request.query_params)
+    except ValueError as error:
+        return problem(request, 200, "It cannot be split so", _said(error))
+    return render(request, "card_split.html", wanted=proposal.wanted, split=proposal.split)
+
+
+async def _review(request: Request) -> Response:
+    """The last page before something is written; it names what will be, to the byte."""
+    query = request.query_params
+    try:
+        proposal = await _proposal(request, query)
+        values = _values(request, proposal)
+        registry.find(_CREATE).parse_remote(values)
+    except ValueError as error:
+        return problem(request, 422, "It cannot be split so", _said(error))
+    found = await _looked(request)
+    device, card = found.device(str(values["flash"])), found.card_on(str(values["flash"]))
+    return render(
+        request,
+        "card_review.html",
+        wanted=proposal.wanted,
+        split=proposal.split,
+        values=values,
+        command=command_line(_CREATE, values),
+        device=device,
+        card=card,
+        typed=PurePosixPath(str(values["flash"])).name,
+    )
+
+
+async def _create(request: Request, form: FormData) -> Response:
+    machine = console_of(request).settings.machine
+    values = values_of(form, _CREATE, machine=machine)
+    name = PurePosixPath(str(values.get("flash", ""))).name
+    if form.get("dry_run") != "true" and str(form.get("typed", "")).strip() != name:
+        return problem(
+            request,
+            422,
+            "That is not the flash's name",
+            f"Type {name} to have it written to; nothing was done.",
+        )
+    _seen.pop(machine, None)
+    return await start(request, _CREATE, values)
+
+
+async def _confirm(request: Request) -> Response:
+    return actions.confirm(request, "card")
+
+
+async def _do(request: Request, form: FormData) -> Response:
+    _seen.pop(console_of(request).settings.machine, None)
+    return await actions.do(request, form, "card")
+
+
+def _values(request: Request, proposal: Proposal) -> dict[str, object]:
+    """Of `hotset tier create`. The volume of a card that stands is not asked for again."""
+    wanted, cut = proposal.wanted, proposal.split
+    volume = {"volume": str(int(cut.volume))} if cut.volume_new and cut.volume else {}
+    mode = {"mode": wanted.mode} if wanted.mode else {}
+    return {
+        "disk": wanted.disk,
+        "flash": wanted.flash,
+        "origin": wanted.origin,
+        "database": wanted.database,
+        "kind": wanted.kind,
+        "cache": str(int(cut.spec.cache)),
+        **mode,
+        **volume,
+        "machine": console_of(request).settings.machine,
+    }
+
+
+async def _proposal(request: Request, query: QueryParams) -> Proposal:
+    """:raises ValueError: the form cannot be understood, or the flash is not there."""
+    wanted = FormState.model_validate(dict(query))
+    found = await _looked(request)
+    device = found.device(wanted.flash)
+    if device is None:
+        raise ValueError(f"flash {wanted.flash!r}: there is no such device; load the page anew")
+    cut = split(
+        device.size,
+        found.card_on(wanted.flash),
+        wanted.kind,
+        wanted.database,
+        wanted.mode or None,
+        wanted.cache_percent,
+        wanted.kept_percent,
+    )
+    return Proposal(wanted, cut)
+
+
+async def _looked(request: Request, anew: bool = False) -> Backend:
+    machine = console_of(request).settings.machine
+    at, found = _seen.get(machine, (0.0, None))
+    if found is None or anew or time.monotonic() - at > _FRESH_S:
+        found = await backends.backend(machine)
+        _seen[machine] = (time.monotonic(), found)
+    return found
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error)
+
+
+ROUTES = [
+    page("/card", _card),
+    page("/card/list", _list),
+    page("/card/form", _form),
+    page("/card/split", _split),
+    page("/card/review", _review),
+    action("/card/create", _create),
+    page("/card/{name}/{action}", _confirm),
+    action("/card/{name}/{action}", _do),
+]

@@ -1,0 +1,124 @@
+"""A job: watched while it runs, and what it came to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+
+from hotset.jobs import store as jobs
+from hotset.jobs.store import Job
+from hotset.operations.base import audit
+from hotset.operations.base.audit import Caller
+
+from .. import passwords
+from ..web import COOKIE, Console, action, caller, console_of, page, render, see
+from .overview import event
+from .runs import REPORT_HEADERS
+
+BACK = {"warmup": "/warmup", "tier": "/disks", "lab": "/lab"}
+"""Where a job's verb belongs; others: to the benchmarks."""
+WITH_PAGE = ("disk reread", "disk arrays")
+"""Operations whose result is a page, too."""
+_RESULT_MAX = 200_000
+
+
+async def _job(request: Request) -> Response:
+    job = await run_in_threadpool(jobs.find, request.path_params["job"])
+    result = await run_in_threadpool(jobs.result, job)
+    return render(
+        request,
+        "job.html",
+        job=job,
+        back=BACK.get(job.words[0], "/benchmarks"),
+        figures=job.figures,
+        lines=_lines(result),
+        report=_report_of(job, result),
+        text=json.dumps(result, indent=1)[:_RESULT_MAX] if result else "",
+        values=[(name, _shown(value)) for name, value in job.values.items()],
+    )
+
+
+async def _report(request: Request) -> Response:
+    """The page of a scenario on modelled disks; a run's is at the run."""
+    job = await run_in_threadpool(jobs.find, request.path_params["job"])
+    result = await run_in_threadpool(jobs.result, job)
+    if not _has_page(job, result):
+        raise HTTPException(404)
+    text = await run_in_threadpool(_rendered, job, result)
+    return HTMLResponse(text, headers=REPORT_HEADERS)
+
+
+def _rendered(job: Job, result: Any) -> str:  # noqa: ANN401 - what a verb prints
+    from hotset.reports.render import disk_pages, html
+
+    return html.render_disks(disk_pages.PAGES[job.verb](result))
+
+
+def _has_page(job: Job, result: Any) -> bool:  # noqa: ANN401 - what a verb prints
+    return job.verb in WITH_PAGE and isinstance(result, dict) and "schema_version" in result
+
+
+async def _live(request: Request) -> Response:
+    job = await run_in_threadpool(jobs.find, request.path_params["job"])
+    stream = _events(console_of(request), request.cookies[COOKIE], job.id)
+    return StreamingResponse(stream, media_type="text/event-stream")
+
+
+async def _events(console: Console, cookie: str, job: str) -> AsyncIterator[bytes]:
+    """From the beginning, so that a page that was loaded anew shows all."""
+    async for one in jobs.follow(job):
+        if not console.sessions.alive(cookie, passwords.stored()):
+            yield event("ended", {})
+            return
+        yield event("said", one.as_dict())
+
+
+async def _cancel(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's
+    id_ = request.path_params["job"]
+    await run_in_threadpool(_kept, caller(request), "jobs cancel", jobs.cancel, id_)
+    return see(request, f"/jobs/{id_}")
+
+
+async def _remove(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's
+    job = await run_in_threadpool(jobs.find, request.path_params["job"])
+    await run_in_threadpool(_kept, caller(request), "jobs rm", jobs.remove, job.id)
+    return see(request, BACK.get(job.words[0], "/benchmarks"))
+
+
+def _kept(who: Caller, what: str, do: Callable[[str], object], id_: str) -> None:
+    """Do it to a job, and have that in the audit log."""
+    with audit.keeping(who, what, {"job": id_}):
+        do(id_)
+
+
+def _lines(result: Any) -> list[str]:  # noqa: ANN401 - what a verb prints
+    lines = result.get("lines", []) if isinstance(result, dict) else []
+    # Lines of a disk scenario are records: its page has them as a table.
+    return [line for line in lines if isinstance(line, str)]
+
+
+def _report_of(job: Job, result: Any) -> str:  # noqa: ANN401 - what a verb prints
+    """Where the report is of an experiment's run, or of a scenario; empty where there is none."""
+    if _has_page(job, result):
+        return f"/jobs/{job.id}/report"
+    return f"/runs/{result['run']}/report" if isinstance(result, dict) and "run" in result else ""
+
+
+def _shown(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+ROUTES = [
+    page("/jobs/{job}", _job),
+    page("/jobs/{job}/report", _report),
+    page("/jobs/{job}/live", _live, watched=True),
+    action("/jobs/{job}/cancel", _cancel),
+    action("/jobs/{job}/remove", _remove),
+]

@@ -1,0 +1,129 @@
+"""Runs: the archive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from hotset.operations.base import run as operations
+from hotset.reports.archive import Archive
+
+from ..web import action, caller, page, problem, render, see
+
+if TYPE_CHECKING:
+    from hotset.reports.analysis.comparison.trend import Trend
+
+_TREND_RUNS = 100
+REPORT_HEADERS = {
+    # The page names its own two scripts by their hashes; here it is kept off the console besides.
+    "Content-Security-Policy": "sandbox allow-scripts allow-popups; default-src 'none';"
+    " style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src data:;"
+    " frame-ancestors 'none'",
+}
+
+
+async def _list(request: Request) -> Response:
+    rows = await run_in_threadpool(Archive.default().listing)
+    return render(request, "runs.html", rows=rows)
+
+
+async def _report(request: Request) -> Response:
+    text = await run_in_threadpool(_rendered, request.path_params["run"])
+    return HTMLResponse(text, headers=REPORT_HEADERS)
+
+
+def _rendered(run: str) -> str:
+    from hotset.reports.render import html
+
+    return html.render(Archive.default().load(run))
+
+
+async def _compare(request: Request) -> Response:
+    """The runs that were ticked, the oldest first: the others stand beside it."""
+    from hotset.reports.analysis.comparison import compare
+
+    chosen = sorted(set(request.query_params.getlist("run")))
+    if len(chosen) < 2:
+        return problem(request, 422, "Take two runs or more", "Tick them in the list of runs.")
+    archive = Archive.default()
+    first, *others = documents = [await run_in_threadpool(archive.load, run) for run in chosen]
+    if of_disks := [one.run for one in documents if one.disks is not None]:
+        said = f"Run {of_disks[0]} is of modelled disks and has no arms."
+        return problem(request, 422, said, "Take runs of a database.")
+    differing = {other.run: compare.differences(first, other) for other in others}
+    forced = request.query_params.get("force") == "true"
+    refused = any(differing.values()) and not forced
+    lines = [] if refused else await run_in_threadpool(compare.lines, documents)
+    return render(
+        request, "compare.html", runs=chosen, differing=differing, refused=refused, lines=lines
+    )
+
+
+async def _trend(request: Request) -> Response:
+    """One value over the runs of a set-up, drawn from zero."""
+    from hotset.experiment import history
+
+    metric = request.query_params.get("metric")
+    archive = Archive.default()
+    run = await run_in_threadpool(archive.load, request.path_params["run"])
+    found, with_it = await run_in_threadpool(history.trend, archive, run, metric, _TREND_RUNS)
+    points = _points(found)
+    return render(
+        request,
+        "trend.html",
+        run=run.run,
+        metric=found.metric,
+        metrics=history.metrics(run),
+        trend=found,
+        changes=list(zip(found.changes, with_it, strict=True)),
+        points=points,
+        level=" ".join(f"{one['x']},{one['level_y']}" for one in points),
+    )
+
+
+def _points(found: Trend) -> list[dict[str, Any]]:
+    """The runs with their places in the drawing, 1000 by 240."""
+    highest = max(one.value for one in found.samples)
+    across = 960 / max(1, len(found.samples) - 1)
+
+    def down(value: float) -> str:
+        return f"{230 - 215 * value / highest:.1f}"
+
+    return [
+        {
+            "run": one.run,
+            "started_at": one.started_at,
+            "value": one.value,
+            "level": level,
+            "x": f"{20 + across * place:.1f}",
+            "y": down(one.value),
+            "level_y": down(level),
+        }
+        for place, (one, level) in enumerate(zip(found.samples, found.levels, strict=True))
+    ]
+
+
+async def _confirm(request: Request) -> Response:
+    name = Archive.default().resolve(request.path_params["run"])
+    return render(request, "delete_run.html", run=name)
+
+
+async def _delete(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's
+    run = request.path_params["run"]
+    values = {"run": run, "yes": True}
+    await run_in_threadpool(operations.answer, "runs rm", values, caller=caller(request))
+    return see(request, "/runs")
+
+
+ROUTES = [
+    page("/runs", _list),
+    page("/runs/compare", _compare),
+    page("/runs/{run}/report", _report),
+    page("/runs/{run}/trend", _trend),
+    page("/runs/{run}/delete", _confirm),
+    action("/runs/{run}/delete", _delete),
+]

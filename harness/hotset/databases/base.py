@@ -1,0 +1,249 @@
+"""What hotset asks of a database engine beside running a workload on it, whatever the product.
+
+Reading verbs return records, or `Unavailable` with the reason where a server has no such view or
+the user may not see it: never zeros. Verbs that change something return a `Change`, the statements
+first; nothing happens until it is given to `apply`. So a dry run prints what a real one runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+
+from hotset.core.units import Bytes
+from hotset.tpcc.database import Aborted, Row
+
+from .file_labels import Label, Level
+
+FileKind: TypeAlias = Literal["data", "log", "temp"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """A figure this server does not give, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Product, version as the server writes it, edition (None: the product has none)."""
+
+    product: str
+    version: str
+    edition: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFile:
+    """A file or folder of a database, as the server names it; ``name`` is its logical name."""
+
+    database: str
+    name: str
+    kind: FileKind
+    path: str
+    size: Bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the server's machine has (as far as the server knows) and what the server may take
+    (None: as much as it likes)."""
+
+    machine: Bytes | Unavailable
+    cap: Bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileIo:
+    """I/O of a file (or of what the server counts instead) since the server started.
+
+    Times are what callers waited, in milliseconds; None: not counted.
+    """
+
+    name: str
+    kind: FileKind
+    reads: int
+    read_bytes: int
+    read_ms: float | None
+    writes: int | None
+    written_bytes: int | None
+    write_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A kind of wait: how often and how long since the server started."""
+
+    name: str
+    count: int
+    wait_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A performance counter. A ``gauge`` is a state; others only grow, and differences count."""
+
+    name: str
+    value: float
+    gauge: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Statements that would change a server, in order, and what else the user must do."""
+
+    statements: tuple[str, ...]
+    restart: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class Connection(Protocol):
+    """What an adapter needs: the sessions of `hotset.tpcc` have it."""
+
+    def script(self, sql: str) -> None:
+        """Run one batch."""
+
+    def query(self, sql: str) -> list[Row]:
+        """All rows of one statement; raises `Aborted` where the server refuses it."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class Engine(Protocol):
+    """One server of one product, over one connection."""
+
+    @property
+    def name(self) -> str:
+        """The product's short name: `postgres`, `sqlserver`."""
+
+    def version(self) -> Version:
+        """Product, version, edition."""
+
+    def databases(self) -> list[str]:
+        """Databases of the server, its own ones included."""
+
+    def placement(self) -> list[DatabaseFile] | Unavailable:
+        """Which files lie where."""
+
+    def labels(self, level: Level) -> Label | Unavailable:
+        """What tells by a file's path which database, or which table, it belongs to."""
+
+    def memory(self) -> Memory | Unavailable:
+        """Memory of the machine and the server's cap."""
+
+    def move(self, folder: str, *, log: bool = False) -> Change | Unavailable:
+        """Temporary space to a folder of the server's machine; with `log`, the log as well."""
+
+    def growth(self, log_size: Bytes) -> Change | Unavailable:
+        """Files grow in large steps; the log is made large enough beforehand."""
+
+    def cap_memory(self, size: Bytes | None) -> Change | Unavailable:
+        """Limit the server's memory; None: by the product's rule."""
+
+    def statistics(self) -> Change:
+        """Let the planner know the tables."""
+
+    def clear_cache(self) -> Change | Unavailable:
+        """Empty the server's own buffers, so that reads go to the disk."""
+
+    def file_io(self) -> list[FileIo] | Unavailable:
+        """I/O counters per file."""
+
+    def waits(self) -> list[Wait] | Unavailable:
+        """Wait statistics."""
+
+    def counters(self) -> list[Counter] | Unavailable:
+        """Performance counters."""
+
+    def apply(self, change: Change) -> None:
+        """Run the statements; raises `Aborted` at the first that the server refuses."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class Adapter:
+    """What adapters have in common: one connection, and their statements in files."""
+
+    name: str
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def databases(self) -> list[str]:
+        return [str(row[0]) for row in self._connection.query(self._sql("databases"))]
+
+    def apply(self, change: Change) -> None:
+        for statement in change.statements:
+            self._connection.script(statement)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _rows(self, name: str, view: str, **filled: str) -> list[Row] | Unavailable:
+        """Rows of a view that may be missing or forbidden.
+
+        :param filled: what stands in the statement's braces.
+        """
+        text = self._sql(name)
+        try:
+            return self._connection.query(text.format(**filled) if filled else text)
+        except Aborted as refused:
+            return Unavailable(f"{view}: {refused.detail or refused.cause}")
+
+    def _sql(self, name: str) -> str:
+        return sql(self.name, name)
+
+
+@cache
+def sql(engine: str, name: str) -> str:
+    """The statement of ``sql/<engine>/<name>.sql``; what stands in braces is filled in."""
+    folder = files("hotset.databases") / "sql" / engine
+    return (folder / f"{name}.sql").read_text(encoding="utf-8").strip()
+
+
+def extension_schema(connection: Connection, name: str) -> str | None:
+    """Where an extension of PostgreSQL lies, quoted: it need not be in a schema that is searched;
+    None: this database has none."""
+    rows = connection.query(sql("postgres", "extension_schema").format(name=name))
+    return str(rows[0][0]) if rows else None
+
+
+def number(value: object) -> int:
+    """An integer out of what a driver returns for a count (int, Decimal or text)."""
+    return int(str(value).split(".", maxsplit=1)[0])
+
+
+Figure = TypeVar("Figure", FileIo, Wait, Counter)
+_COUNTED: dict[type, tuple[str, ...]] = {
+    FileIo: ("reads", "read_bytes", "read_ms", "writes", "written_bytes", "write_ms"),
+    Wait: ("count", "wait_ms"),
+    Counter: ("value",),
+}
+
+
+def difference(before: Sequence[Figure], after: Sequence[Figure]) -> list[Figure]:
+    """What was added between two readings, in the order of the second; gauges as they are.
+
+    A name that the first reading lacks starts at zero there (a wait that had not happened yet);
+    what fell (the server was restarted) counts from zero.
+    """
+    known = {one.name: one for one in before}
+    return [_since(known[one.name], one) if one.name in known else one for one in after]
+
+
+def _since(old: Figure, new: Figure) -> Figure:
+    if isinstance(new, Counter) and new.gauge:
+        return new
+    gained: dict[str, Any] = {}
+    for name in _COUNTED[type(new)]:
+        was, now = getattr(old, name), getattr(new, name)
+        if was is not None and now is not None and now < was:
+            return new
+        gained[name] = None if was is None or now is None else now - was
+    return replace(new, **gained)

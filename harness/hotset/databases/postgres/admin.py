@@ -1,0 +1,169 @@
+"""PostgreSQL as an administrator sees it: tablespaces, buffers, I/O counters, waits.
+
+Sources: the manual's chapters "The Cumulative Statistics System", "ALTER SYSTEM", pg_buffercache.
+The statements lie in `sql/postgres/`, with the oldest version they are for in the name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from hotset.core.units import Bytes
+
+from .. import file_labels
+from ..base import (
+    Adapter,
+    Change,
+    Counter,
+    DatabaseFile,
+    FileIo,
+    FileKind,
+    Memory,
+    Unavailable,
+    Version,
+    Wait,
+    extension_schema,
+    number,
+)
+
+if TYPE_CHECKING:
+    from ..base import Connection
+    from ..file_labels import Label, Level
+
+_MIB = 1024**2
+
+
+class PostgresEngine(Adapter):
+    """One PostgreSQL server."""
+
+    name = "postgres"
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._version, number_ = connection.query(self._sql("version"))[0]
+        self._major = number(number_) // 10_000
+
+    def version(self) -> Version:
+        return Version("PostgreSQL", str(self._version), None)
+
+    def placement(self) -> list[DatabaseFile] | Unavailable:
+        rows = self._rows("placement", "files (role pg_monitor is needed)")
+        if isinstance(rows, Unavailable):
+            return rows
+        return [
+            DatabaseFile(
+                str(database), str(name), cast("FileKind", kind), str(path), Bytes(number(size))
+            )
+            for database, name, kind, path, size in rows
+        ]
+
+    def labels(self, level: Level) -> Label | Unavailable:
+        rows = self._rows("databases_by_oid", "pg_database")
+        if isinstance(rows, Unavailable):
+            return rows
+        databases = {number(oid): str(name) for oid, name in rows}
+        if level == "database":
+            return file_labels.postgres(databases, None)
+        rows = self._rows("relations", "pg_class")
+        if isinstance(rows, Unavailable):
+            return rows
+        relations = {(number(oid), number(file)): str(name) for oid, file, name in rows}
+        return file_labels.postgres(databases, relations)
+
+    def memory(self) -> Memory | Unavailable:
+        rows = self._rows("memory_cap", "pg_settings")
+        if isinstance(rows, Unavailable):
+            return rows
+        machine = Unavailable("PostgreSQL does not know its machine's memory")
+        return Memory(machine, Bytes(number(rows[0][0])))
+
+    def move(self, folder: str, *, log: bool = False) -> Change | Unavailable:
+        path = "'" + f"{folder.rstrip('/')}/hotset_temp".replace("'", "''") + "'"
+        notes = [f"{path} must exist, be empty, and belong to the server's account"]
+        if log:
+            notes.append(
+                f"the log (pg_wal) moves only while the server is stopped: move the"
+                f" folder to {folder} and leave a symbolic link in its place"
+            )
+        statements = (
+            self._sql("make_temp").format(path=path),
+            self._sql("use_temp"),
+            self._sql("reload"),
+        )
+        return Change(statements, notes=tuple(notes))
+
+    def growth(self, log_size: Bytes) -> Change | Unavailable:
+        """Data files grow as they must; the log keeps files for ``log_size``."""
+        megabytes = max(32, log_size // _MIB)
+        settings = ("max_wal_size", "min_wal_size")
+        resize = [self._sql("log_size").format(setting=s, megabytes=megabytes) for s in settings]
+        return Change((*resize, self._sql("reload")))
+
+    def cap_memory(self, size: Bytes | None) -> Change | Unavailable:
+        """`shared_buffers`; there is no rule, as the server does not know its machine."""
+        if size is None:
+            return Unavailable(
+                "PostgreSQL does not know its machine's memory: say how much (--size);"
+                " a quarter of it is usual, since the system's page cache holds data too"
+            )
+        if size < _MIB:
+            raise ValueError(f"{size}: shared_buffers needs at least 1 MiB")
+        change = self._sql("cap_memory").format(megabytes=size // _MIB)
+        return Change((change,), restart=True, notes=("the size holds after a restart",))
+
+    def statistics(self) -> Change:
+        return Change(("ANALYZE",))
+
+    def clear_cache(self) -> Change | Unavailable:
+        remedy = "restart it (the system's page cache is another matter)"
+        if self._major < 17:
+            return Unavailable(f"PostgreSQL {self._major} cannot empty its buffers: {remedy}")
+        schema = extension_schema(self._connection, "pg_buffercache")
+        if schema is None:
+            return Unavailable(
+                f"extension pg_buffercache is not installed: CREATE EXTENSION, or {remedy}"
+            )
+        evict = self._sql("evict_17" if self._major == 17 else "evict").format(place=schema)
+        return Change(("CHECKPOINT", evict))
+
+    def file_io(self) -> list[FileIo] | Unavailable:
+        name = "file_io_15" if self._major < 16 else f"file_io_{16 if self._major < 18 else 18}"
+        rows = self._rows(name, "pg_stat_io" if self._major >= 16 else "pg_stat_database")
+        if isinstance(rows, Unavailable):
+            return rows
+        return [
+            FileIo(
+                str(what),
+                "log" if what == "wal" else "temp" if "temp" in str(what) else "data",
+                number(reads or 0),
+                number(read_bytes or 0),
+                _ms(read_ms),
+                None if writes is None else number(writes),
+                None if written is None else number(written),
+                _ms(write_ms),
+            )
+            for what, reads, read_bytes, read_ms, writes, written, write_ms in rows
+        ]
+
+    def waits(self) -> list[Wait] | Unavailable:
+        schema = extension_schema(self._connection, "pg_wait_sampling")
+        if schema is None:
+            return Unavailable(
+                "extension pg_wait_sampling is not installed; PostgreSQL itself"
+                " shows only what sessions wait for now"
+            )
+        rows = self._rows("waits", "pg_wait_sampling_profile", place=schema)
+        if isinstance(rows, Unavailable):
+            return rows
+        return [Wait(str(name), number(count), float(number(ms))) for name, count, ms in rows]
+
+    def counters(self) -> list[Counter] | Unavailable:
+        rows = self._rows("counters", "pg_stat_database")
+        if isinstance(rows, Unavailable):
+            return rows
+        return [Counter(str(name), float(number(value or 0)), gauge=False) for name, value in rows]
+
+
+def _ms(value: object) -> float | None:
+    """Null where the server measures no times (track_io_timing is off)."""
+    return None if value is None else float(str(value))

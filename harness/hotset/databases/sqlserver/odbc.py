@@ -1,0 +1,253 @@
+"""SQL Server over ODBC: which driver, how the connection string is built, what an error says.
+
+Everything that is pyodbc's, a driver's or a connection string's own is in this file; what an
+error means to a workload is for the adapters beside it (`sqlserver.py`, `sqlserver_tpch.py`).
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+from hotset.core.machines.base import PrerequisiteMissingError
+
+from .address import Address
+
+if TYPE_CHECKING:
+    import pyodbc
+
+
+CONNECT_TIMEOUT_S = 10
+_ROWS_PER_SEND = 10_000
+_INSTALLED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server")
+_REMEDY = (
+    "uv sync --extra sqlserver brings pyodbc and Microsoft's driver; they use the system's"
+    " libraries: apt-get install libodbc2 libodbcinst2 libltdl7 libgssapi-krb5-2"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a driver reports: SQLSTATE, the server's message numbers (may be none), the text."""
+
+    state: str
+    numbers: tuple[int, ...]
+    message: str
+
+    @property
+    def gone(self) -> bool:
+        """The connection does not work any more."""
+        return (
+            self.state.startswith("08")
+            or self.state == "HYT01"
+            or bool(_GONE_NUMBERS.intersection(self.numbers))
+        )
+
+
+_GONE_NUMBERS = frozenset({596, 6005, 10053, 10054, 10060})
+"""Killed session; shutdown in progress; connection aborted, reset, timed out (TCP's own)."""
+_NUMBER = re.compile(r" \((-?\d+)\)(?= \(SQL\w+\)|;|$)")
+_PREFIX = re.compile(r"^\[[0-9A-Z]{5}\]\s*(?:\[[^\]]*\]){0,3}\s*")
+"""SQLSTATE, vendor, driver, server. What stands in brackets behind them is the message's own."""
+_NEXT = re.compile(r"; (?=\[[0-9A-Z]{5}\] )")
+_CLOSED = re.compile(r"TCP Provider: Error code 0x(?:2746|68)\b")
+"""Connection reset, by the numbers of Windows and of Linux."""
+_CALL = re.compile(r"(?: \(-?\d+\))? \(SQL\w+\)$| \(-?\d+\)$")
+
+
+def failure(error: pyodbc.Error) -> Failure:
+    """Read pyodbc's error: ``(SQLSTATE, '[state] [vendor][driver][server]text (number) (call)')``.
+
+    Several messages are joined by "; ".
+    """
+    state = str(error.args[0]) if error.args else ""
+    text = " ".join(str(error.args[1] if len(error.args) > 1 else error).split())
+    numbers = tuple(int(number) for number in _NUMBER.findall(text))
+    parts = [_CALL.sub("", _PREFIX.sub("", part)).strip() for part in _NEXT.split(text)]
+    parts = [_CLOSED.sub(r"\g<0> (the server closed the connection)", part) for part in parts]
+    return Failure(state, numbers, "; ".join(dict.fromkeys(filter(None, parts))))
+
+
+def driver(wanted: str | None) -> str:
+    """The ODBC driver to load: a name from odbcinst.ini, or the path of its library.
+
+    :param wanted: what the user named; None takes Microsoft's as installed, or the one that the
+        package mssql-python-odbc carries, or FreeTDS, in this order.
+    :raises PrerequisiteMissingError: there is none; names what installs it.
+    """
+    names = _module().drivers()
+    if wanted is not None:
+        if wanted in names or Path(wanted).is_file():
+            return wanted
+        known = ", ".join(names) or "none"
+        raise PrerequisiteMissingError(
+            f"driver={wanted}: neither the name of an installed ODBC driver ({known}) nor a file;"
+            f" leave it out to take Microsoft's own: {_REMEDY}"
+        )
+    for name in _INSTALLED:
+        if name in names:
+            return name
+    bundled = _bundled()
+    if bundled is not None:
+        return str(bundled)
+    if "FreeTDS" in names:
+        return "FreeTDS"
+    raise PrerequisiteMissingError(f"no ODBC driver for SQL Server here: {_REMEDY}")
+
+
+def is_freetds(name: str) -> bool:
+    """FreeTDS: other connection keys, and it crashes on pyodbc's fast_executemany."""
+    return "freetds" in name.lower() or "tdsodbc" in name.lower()
+
+
+def connection_string(database: Address, driver_name: str) -> str:
+    """The string of SQLDriverConnect; every value stands in braces, a closing one doubled.
+
+    >>> _braced({"UID": "a;b", "PWD": "x}y"})
+    'UID={a;b};PWD={x}}y}'
+    """
+    server = {"DRIVER": driver_name}
+    if is_freetds(driver_name):
+        encryption = {"no": "off", "optional": "request", "strict": "strict"}
+        server |= {
+            "SERVER": database.host,
+            "PORT": str(database.port),
+            "TDS_Version": "7.4",
+            "ClientCharset": "UTF-8",
+            "Encryption": encryption.get(database.encrypt, "require"),
+        }
+    else:
+        server |= {
+            "SERVER": f"tcp:{database.host},{database.port}",
+            "Encrypt": database.encrypt,
+            "TrustServerCertificate": "yes" if database.trust else "no",
+            # A server that is powered off sends nothing, not even a reset.
+            "KeepAlive": "5",
+            "KeepAliveInterval": "2",
+        }
+    server |= {"APP": "hotset"}
+    if database.dbname:
+        server |= {"DATABASE": database.dbname}
+    if database.trusted:
+        return _braced(server | {"Trusted_Connection": "yes"})
+    return _braced(server | {"UID": database.user, "PWD": database.password})
+
+
+def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
+    """Open a connection in autocommit, and whether it can send rows by the array.
+
+    :raises ConnectionError: says to what, as whom and why not, in one line without the password.
+    """
+    name, module = driver(database.driver), _module()
+    try:
+        connection = module.connect(
+            connection_string(database, name), autocommit=True, timeout=CONNECT_TIMEOUT_S
+        )
+    except module.Error as error:
+        reason = _unreachable(database) or _refusal(failure(error).message, database.encrypt)
+        raise ConnectionError(f"cannot connect to {database.where}: {reason}") from None
+    return connection, not is_freetds(name)
+
+
+def _refusal(message: str, encrypt: str) -> str:
+    """With what helps, where a DSN can: a server signs its own certificate when it is installed."""
+    if encrypt == "strict" and _CLOSED.search(message):
+        return f"{message}. encrypt=strict takes SQL Server 2022 or later; earlier ones hang up"
+    if "certificate" in message:
+        return f"{message}. If you trust this server's own certificate, add trust=yes to the DSN"
+    return message
+
+
+def _unreachable(database: Address) -> str | None:
+    """Why there is no server at all: the driver tries again until its time is up, and says that."""
+    try:
+        socket.create_connection((database.host, database.port), timeout=2).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def drain(cursor: pyodbc.Cursor) -> None:
+    """Read to the end of what a batch sent: an error after the first result shows up only then."""
+    while cursor.nextset():
+        pass
+
+
+def insert(
+    connection: pyodbc.Connection,
+    table: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    by_array: bool,
+) -> int:
+    """Insert rows in one transaction; returns how many.
+
+    An array of rows travels in one go, described once from the table's own columns.
+    """
+    marks = ", ".join("?" * len(columns))
+    statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
+    count, source = 0, iter(rows)
+    connection.autocommit = False
+    try:
+        cursor = connection.cursor()
+        cursor.fast_executemany = by_array
+        while block := list(islice(source, _ROWS_PER_SEND)):
+            cursor.executemany(statement, block)
+            count += len(block)
+        connection.commit()
+        cursor.close()
+    except BaseException:
+        with suppress(_module().Error):
+            connection.rollback()
+        raise
+    finally:
+        with suppress(_module().Error):
+            connection.autocommit = True
+    return count
+
+
+def _braced(values: Mapping[str, str]) -> str:
+    return ";".join(f"{key}={{{value.replace('}', '}}')}}}" for key, value in values.items())
+
+
+def _bundled() -> Path | None:
+    """Microsoft's driver inside the package mssql-python-odbc, for this system and processor."""
+    spec = find_spec("mssql_python_odbc")
+    if spec is None or spec.origin is None:
+        return None
+    libraries = Path(spec.origin).parent / "libs" / platform.system().lower()
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        release = {}
+    like = {release.get("ID", ""), *release.get("ID_LIKE", "").split()}
+    machine = platform.machine().replace("aarch64", "arm64")
+    for folder, ids in {
+        "rhel": {"rhel", "fedora", "centos"},
+        "suse": {"suse", "opensuse", "sles"},
+        "alpine": {"alpine"},
+        "debian_ubuntu": like,  # what else there is: a plain glibc build
+    }.items():
+        found = sorted((libraries / folder / machine / "lib").glob("libmsodbcsql*"))
+        if like & ids and found:
+            return found[-1]
+    return None
+
+
+def _module() -> ModuleType:
+    """pyodbc itself, which is in an extra and needs the system's ODBC manager."""
+    try:
+        import pyodbc
+    except ImportError as error:
+        raise PrerequisiteMissingError(f"SQL Server needs pyodbc: {error}; {_REMEDY}") from None
+    return cast("ModuleType", pyodbc)

@@ -1,0 +1,1 @@
+"""Whether this computer has what hotset needs."""

@@ -1,0 +1,241 @@
+"""What is present, what is missing, and what installs it; derived from the list of programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from hotset.block import flashdev
+from hotset.core.machines.base import Machine, PrerequisiteMissingError
+from hotset.core.machines.local import Local, lacks_device
+from hotset.core.machines.programs import PROGRAMS, Place
+from hotset.disk import cache_device, prerequisites
+from hotset.disk.boot import program as boot_program
+from hotset.hammerdb import release
+from hotset.lab import image
+from hotset.lab.lab import MachineKind, choose, kernel_has_dm_cache
+from hotset.lab.machines import chroot, uml
+from hotset.tier.base import TierKind
+from hotset.tpcc import native
+from hotset.tpcc.window.record import DriverMissing
+
+_PLACES: dict[MachineKind, frozenset[Place]] = {
+    "local": frozenset(("host", "iscsi", "target")),
+    "image": frozenset(("host",)),
+    "uml": frozenset(("host", "uml", "iscsi")),
+    "vm": frozenset(("host", "vm", "iscsi")),
+}
+"""Whose programs a machine of this kind needs on this computer."""
+
+_WITHOUT_ROOT = (
+    "not root: accelerated disks of this computer are for root (sudo hotset tier …). The lab,"
+    " experiments, TPC-C and TPC-H on a database, and what-if work"
+)
+State = Literal["ok", "missing", "note"]
+_BUILT: dict[str, Callable[[], Path]] = {
+    "flashdev": lambda: flashdev.program(Local()),
+    boot_program.NAME: boot_program.built,
+}
+"""What no package has, and where it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at. ``missing`` stops `hotset demo`; ``note`` says what happens instead."""
+
+    what: str
+    state: State
+    detail: str
+
+
+def examine() -> list[Finding]:
+    """Everything `hotset demo` needs on this computer, and what else hotset could use."""
+    backend = choose("auto")
+    who = [Finding("root", "note", _WITHOUT_ROOT)] if os.geteuid() else []
+    return [_backend(backend), *who, *_needs(backend), *_kernel_tiers(backend), _hammerdb()]
+
+
+def examine_server(machine: Machine) -> list[Finding]:
+    """Which kinds of cache a machine can have; what one of its disks lacks is missing."""
+    try:
+        cache_device.need_root(machine)
+    except PrerequisiteMissingError as error:
+        return [Finding("root", "missing", str(error))]
+    known = cache_device.inventory(machine)
+    used = {disk.kind for card in known.cards for disk in card.disks}
+    unread = [Finding("flash device", "missing", problem) for problem in known.problems]
+    findings = []
+    for kind in get_args(TierKind):
+        lacks = "; ".join(prerequisites.lacking(machine, kind))
+        state: State = "ok" if not lacks else "missing" if kind in used else "note"
+        has = "in use" if kind in used else "possible"
+        findings.append(Finding(kind, state, lacks or has))
+    if not any(one.state == "ok" for one in findings):
+        findings = [replace(one, state="missing") for one in findings]
+    return unread + findings
+
+
+def require(backend: MachineKind) -> None:
+    """See that a lab on a machine of this kind can be raised, before anything is made.
+
+    :raises PrerequisiteMissingError: something is missing; names all of it and what installs it.
+    """
+    missing = [one for one in _needs(backend) if one.state == "missing"]
+    if missing:
+        lines = "".join(f"\n  {one.what}: {one.detail}" for one in missing)
+        raise PrerequisiteMissingError(
+            f"prerequisites of a run are missing on this computer:{lines}"
+        )
+
+
+def _needs(backend: MachineKind) -> list[Finding]:
+    findings = [*_programs(backend), *_built(), _users(), _fuse(), _image()]
+    if backend == "vm":
+        findings += [_network(), _acceleration()]
+    if backend == "uml":
+        findings.append(_uml_kernel())
+    return findings
+
+
+def _kernel_tiers(backend: MachineKind) -> list[Finding]:
+    """Where the kernel's own dm-cache and bcache run, if that is another machine."""
+    other = choose("auto", "dm-cache")
+    if other == backend:
+        return []
+    findings = [Finding("dm-cache and bcache", "note", f"on machine {other!r}: {_REAL[other]}")]
+    return findings + ([_uml_kernel()] if other == "uml" else [_acceleration()])
+
+
+_REAL: dict[MachineKind, str] = {
+    "local": "this computer's own kernel",
+    "uml": "User-Mode Linux, a real kernel as a process, at this computer's CPU speed",
+    "vm": "a virtual machine",
+}
+
+
+def _uml_kernel() -> Finding:
+    lacks, kernel = uml.lacking(), uml.cached()
+    if lacks is not None:
+        return Finding("User-Mode Linux", "note", f"a virtual machine is taken instead: {lacks}")
+    if kernel is None:
+        fetched = "its kernel is fetched from Debian's archive by the first run (36 MB)"
+        return Finding("User-Mode Linux", "note", fetched)
+    tried = "it boots here" if image.cached() else "not tried yet, there is no image"
+    return Finding("User-Mode Linux", "ok", f"Debian's package {kernel.version}; {tried}")
+
+
+def _backend(backend: MachineKind) -> Finding:
+    if backend == "local":
+        return Finding(
+            "environment", "ok", "this computer's own kernel has dm-cache: used directly"
+        )
+    why = (
+        "this computer's kernel has no dm-cache"
+        if not kernel_has_dm_cache()
+        else ("this computer's own dm-cache needs root")
+    )
+    if backend == "image":
+        what = "a cache in user space, at this computer's CPU speed"
+        return Finding("environment", "note", f"{what}: {why} and there is no KVM")
+    lacks = chroot.lacking()
+    if backend == "uml":
+        what = "User-Mode Linux with dm-cache, at this computer's CPU speed"
+        return Finding("environment", "note", f"{what}: {why}")
+    instead = f"; a cache in user space, at native speed, is not possible: {lacks}" if lacks else ""
+    return Finding("environment", "note", f"a virtual machine with dm-cache: {why}{instead}")
+
+
+def _programs(backend: MachineKind) -> list[Finding]:
+    local, findings = Local(), []
+    spare = {"ssh", "fio"}  # for other verbs than `hotset demo`
+    if backend == "local" or image.cached() is not None:
+        spare.add("mmdebstrap")
+    for program in PROGRAMS.values():
+        if (
+            _PLACES[backend].isdisjoint(program.places)
+            or program.name in _BUILT
+            or "postgres" in program.package
+        ):
+            continue
+        found = local.which(program.name)
+        if found:
+            findings.append(Finding(program.name, "ok", str(found)))
+        else:
+            detail = f"needed to {program.purpose}; apt-get install {program.package}"
+            state: State = "note" if program.name in spare else "missing"
+            findings.append(Finding(program.name, state, detail))
+    return findings
+
+
+def _built() -> list[Finding]:
+    findings = []
+    for name, find in _BUILT.items():
+        try:
+            findings.append(Finding(name, "ok", str(find())))
+        except PrerequisiteMissingError as error:
+            findings.append(Finding(name, "missing", str(error)))
+    return findings
+
+
+def _users() -> Finding:
+    try:
+        return Finding(native.PROGRAM, "ok", str(native.program()))
+    except DriverMissing as error:
+        return Finding(native.PROGRAM, "missing", str(error))
+
+
+def _fuse() -> Finding:
+    lacking = lacks_device("/dev/fuse", "fuse")
+    if lacking is None:
+        return Finding("/dev/fuse", "ok", "modelled disks can be mounted")
+    if not Path("/dev/fuse").exists():
+        lacking += " (in a container: --device /dev/fuse --cap-add SYS_ADMIN)"
+    return Finding("/dev/fuse", "missing", f"needed for the modelled disk; {lacking}")
+
+
+def _network() -> Finding:
+    if os.geteuid():
+        return Finding("lab's network", "note", "not root: iSCSI runs over QEMU's own, slower")
+    if Path("/dev/net/tun").exists():
+        return Finding(
+            "lab's network", "ok", "iSCSI gets a tap device in its own network namespace"
+        )
+    return Finding("/dev/net/tun", "missing", "needed for the lab's network; modprobe tun")
+
+
+def _image() -> Finding:
+    built = image.cached()
+    if built:
+        return Finding("lab image", "ok", str(built.folder))
+    return Finding("lab image", "note", "not built yet; the first run builds it (1-2 minutes)")
+
+
+def _acceleration() -> Finding:
+    if os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return Finding("/dev/kvm", "note", "present; used if a probe boots a kernel with it")
+    if Path("/dev/kvm").exists():
+        return Finding(
+            "/dev/kvm",
+            "note",
+            "may not be opened by this user, so the guest's CPU is emulated, many times slower:"
+            " have root run usermod -aG kvm USER, and log in again",
+        )
+    return Finding("/dev/kvm", "note", "not usable: the guest's CPU is emulated, many times slower")
+
+
+def _hammerdb() -> Finding:
+    """Optional: another driver of TPC-C and TPC-H, from the user's own release."""
+    try:
+        found = release.find()
+        able = release.examine(found)
+    except PrerequisiteMissingError as error:
+        return Finding("HammerDB", "note", f"optional, for --driver hammerdb; {error}")
+    reach = " and ".join(able.databases) or "no database of hotset's"
+    lacks = "".join(f"; {one}" for one in able.lacks)
+    state: State = "ok" if able.databases else "note"
+    return Finding(
+        "HammerDB", state, f"optional; {able.version} in {found.home}, for {reach}{lacks}"
+    )

@@ -1,0 +1,123 @@
+"""One experiment on modelled disks, from its file to its record. A phase is what is measured on one
+disk or array; its result is kept before the next begins."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+
+from hotset.bench.disks import arrays, mounted_model, reread
+from hotset.block import flashdev
+from hotset.core.machines.local import Local
+from hotset.reports.archive import Archive
+from hotset.reports.model import setup
+from hotset.reports.model.disks import DiskResults
+from hotset.reports.model.document import RunDocument
+from hotset.terminal.progress import Reporter
+
+from . import runner
+from .file.disk_spec import ArraysTable, DiskSpec, RereadTable
+from .journal import Journal
+
+
+def run(
+    spec: DiskSpec,
+    archive: Archive,
+    report: Reporter,
+    resume: str | None = None,
+    command: Sequence[str] = (),
+) -> RunDocument:
+    """Run an experiment and return its document.
+
+    :param resume: id of a failed or interrupted run to go on with.
+    :param command: what was called, to be kept with a new run.
+    :raises RefusedError: a disk's model is not usable.
+    :raises RootError: not root, whom the scenario takes.
+    """
+    local = Local()
+    _check(local, spec)
+    if resume:
+        journal = Journal.resume(archive, spec, resume)
+    else:
+        journal = Journal.begin(archive, spec, command)
+    report.say(f"run {journal.document.run}")
+    try:
+        journal.change(machine=_machine())
+        done = {phase.name for phase in journal.document.phases}
+        pending = [name for name in phases(spec) if name not in done]
+        with closing(_measured(local, spec, pending, report)) as found:
+            for name in pending:
+                with journal.phase(name):
+                    _keep(journal, next(found))
+        journal.finish()
+    finally:
+        journal.write_report()
+    return journal.document
+
+
+def phases(spec: DiskSpec) -> tuple[str, ...]:
+    """Their names, in the order of a run."""
+    if spec.reread is not None:
+        return tuple(_phase(reread.name_of(model)) for model in spec.reread.models)
+    assert spec.arrays is not None
+    return tuple(part.name for part in arrays.parts(spec.arrays.search))
+
+
+def _phase(disk: str) -> str:
+    return f"reads of {disk}"
+
+
+def _check(local: Local, spec: DiskSpec) -> None:
+    """What can be refused is refused before the run has a record."""
+    if spec.arrays is not None:
+        arrays.require(local, spec.arrays.load)
+    if spec.reread is not None:
+        mounted_model.require(local)
+        for model in spec.reread.models:
+            flashdev.expected(local, model, [])
+
+
+def _machine() -> setup.Machine:
+    host = runner.this_computer()
+    return setup.Machine(
+        kind="local",
+        cores=host.cores,
+        memory_bytes=host.memory_bytes,
+        kernel=host.kernel,
+        host=host,
+    )
+
+
+def _measured(
+    local: Local, spec: DiskSpec, pending: Sequence[str], report: Reporter
+) -> Generator[DiskResults]:
+    """What each of these phases comes to."""
+    if spec.reread is not None:
+        return _rereads(local, spec.reread, pending, report)
+    assert spec.arrays is not None
+    return _arrays(local, spec.arrays, pending, report)
+
+
+def _rereads(
+    local: Local, want: RereadTable, pending: Sequence[str], report: Reporter
+) -> Generator[DiskResults]:
+    models = [one for one in want.models if _phase(reread.name_of(one)) in pending]
+    with closing(reread.hold(local, models, want.size, want.passes, want.seed, report)) as measured:
+        for one in measured:
+            yield DiskResults.model_validate({"scenario": "reread", "disks": [one.as_dict()]})
+
+
+def _arrays(
+    local: Local, want: ArraysTable, pending: Sequence[str], report: Reporter
+) -> Generator[DiskResults]:
+    parts = [one for one in arrays.parts(want.search) if one.name in pending]
+    with closing(arrays.measure(local, parts, want.load, report)) as measured:
+        for one in measured:
+            yield DiskResults.model_validate({"scenario": "arrays", **one.as_dict()})
+
+
+def _keep(journal: Journal, more: DiskResults) -> None:
+    known = journal.document.disks or more
+    lists = DiskResults.model_fields.keys() - {"scenario"}
+    both = {name: getattr(known, name) + getattr(more, name) for name in lists}
+    journal.change(disks=known.model_copy(update=both))

@@ -1,0 +1,68 @@
+"""One set-up over time: the runs of it that the archive holds, and what one value did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from hotset.core.errors import PrerequisiteError, RequestError
+from hotset.reports.analysis.comparison import compare
+from hotset.reports.analysis.comparison import trend as trends
+from hotset.reports.analysis.comparison.trend import Sample, Trend
+from hotset.reports.archive import Archive
+from hotset.reports.model.document import RunDocument
+
+from . import verdicts
+
+
+def trend(
+    archive: Archive, of: RunDocument, metric: str | None, limit: int
+) -> tuple[Trend, tuple[tuple[str, ...], ...]]:
+    """A value over the runs of one set-up, and what else changed with each change of its level.
+
+    :param of: any run of the set-up.
+    :param metric: None: the throughput, or without one the time of the queries.
+    :param limit: how many of the newest runs count.
+    :raises RequestError: that run did not measure the value, or it was 0.
+    :raises PrerequisiteError: what finds the changes is not installed.
+    """
+    metric = metric or verdicts.main(of)
+    if _value(of, metric) is None:
+        known = ", ".join(metrics(of)) or "no values"
+        raise RequestError(
+            f"run {of.run} measured no {metric!r}; it has {known}",
+            field="metric",
+        )
+    runs = list(islice(_same(archive, of), limit))[::-1]
+    measured = [(run, value) for run in runs if (value := _value(run, metric)) is not None]
+    samples = [Sample(run.run, run.started_at, value) for run, value in measured]
+    try:
+        found = trends.of(metric, samples, verdicts.lower_is_better(metric))
+    except ModuleNotFoundError:
+        raise PrerequisiteError(
+            "changes are found with ruptures, which is missing: pip install 'hotset[trend]'"
+        ) from None
+    with_it = tuple(
+        tuple(map(str, compare.differences(measured[one.at - 1][0], measured[one.at][0])))
+        for one in found.changes
+    )
+    return found, with_it
+
+
+def metrics(run: RunDocument) -> list[str]:
+    """What can be followed."""
+    return [name for name, value in verdicts.values(run).items() if value]
+
+
+def _value(run: RunDocument, metric: str) -> float | None:
+    """None where there is nothing to compare by a ratio."""
+    return verdicts.values(run).get(metric) or None
+
+
+def _same(archive: Archive, of: RunDocument) -> Iterator[RunDocument]:
+    """The complete runs of the same set-up, the newest first."""
+    for row in archive.listing():
+        if row.state == "complete" and row.experiment == of.experiment.name:
+            run = archive.load(row.run)
+            if compare.same_over_time(of, run):
+                yield run

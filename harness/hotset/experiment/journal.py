@@ -1,0 +1,311 @@
+"""The record of a run as it grows; saved after every step, so that a failure loses none."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, Literal, Self
+
+from hotset.bench.thresholds import Threshold
+from hotset.core.errors import Remedy, ThresholdError, interrupted_by
+from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.machines.cleanup import BusyError
+from hotset.reports.analysis import caveats
+from hotset.reports.archive import REPORT, Archive
+from hotset.reports.model.base import ArmName
+from hotset.reports.model.disks import DiskResults
+from hotset.reports.model.document import (
+    Arm,
+    Factor,
+    Failure,
+    HighestRate,
+    Phase,
+    PowerArm,
+    RunDocument,
+    WarmUp,
+    WarmUpRepeat,
+    Workload,
+)
+from hotset.reports.model.setup import Experiment, Script
+from hotset.reports.model.windows import PowerRun, Repeat
+from hotset.whatif import checking
+
+from . import verdicts
+from .file.disk_spec import DiskSpec
+from .file.spec import Spec, SpecError
+
+_REFUSALS = (BusyError, PrerequisiteMissingError)
+"""In a run's first phase they say that it cannot begin: nothing has been changed by then."""
+
+
+class ThresholdMissedError(ThresholdError):
+    """A figure did not reach what the experiment asked for; the message names both."""
+
+
+class Journal:
+    """One run's document and where it is kept."""
+
+    def __init__(
+        self, archive: Archive, document: RunDocument, before: RunDocument | None = None
+    ) -> None:
+        """:param before: what the archive holds of a run that is resumed."""
+        self.archive = archive
+        self.document = document
+        self._before = before
+        self._begun = time.monotonic() - document.seconds
+        self._state: Literal["new", "going on", "refused"] = "new"
+
+    @classmethod
+    def begin(cls, archive: Archive, spec: Spec | DiskSpec, command: Sequence[str] = ()) -> Self:
+        """A new run; its folder holds the resolved spec from the first moment.
+
+        :param command: what was called, to be kept with the run.
+        :raises PrerequisiteMissingError: the archive cannot be written; nothing is left in it.
+        """
+        now = datetime.now(UTC)
+        document = RunDocument(
+            hotset_version=version("hotset"),
+            run=archive.new(spec.name, now),
+            state="interrupted",
+            started_at=now,
+            seconds=0,
+            command=tuple(command),
+            prices=None if isinstance(spec, DiskSpec) else spec.prices,
+            experiment=_experiment(spec),
+            disks=DiskResults(scenario=spec.scenario) if isinstance(spec, DiskSpec) else None,
+        )
+        journal = cls(archive, document)
+        try:
+            journal.change()
+        except PrerequisiteMissingError:
+            shutil.rmtree(archive.path(document.run))
+            raise
+        return journal
+
+    @classmethod
+    def resume(cls, archive: Archive, spec: Spec | DiskSpec, run: str) -> Self:
+        """A run that failed or was interrupted goes on at its first missing phase.
+
+        :raises SpecError: the experiment is not the one that run was made with.
+        """
+        document = archive.load(run)
+        if document.state == "complete":
+            raise SpecError(f"run {document.run} is complete: there is nothing to resume")
+        if document.experiment != _experiment(spec):
+            raise SpecError(
+                f"run {document.run} is of another experiment: resume it with the same file and the"
+                " same replaced values",
+                Remedy("see them", "runs show", {"run": document.run}),
+                field="resume",
+            )
+        kept = tuple(phase for phase in document.phases if phase.state == "done")
+        resumed = document.model_copy(update={"phases": kept, "failure": None})
+        journal = cls(archive, resumed, before=document)
+        journal.change(state="interrupted")
+        return journal
+
+    def change(self, **fields: Any) -> None:  # noqa: ANN401 - whatever the document's fields are
+        """Replace fields of the document, check the whole again and save it."""
+        fields["seconds"] = time.monotonic() - self._begun
+        changed = self.document.model_copy(update=fields)
+        self.document = RunDocument.model_validate(changed.model_dump())
+        self.archive.save(self.document)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """One phase: how long it took and how it ended goes into the record.
+
+        A run whose first phase is refused (code 3) leaves no record, one that was to be resumed
+        the record it had.
+        """
+        begun = time.monotonic()
+        try:
+            yield
+        except BaseException as error:
+            if self._state == "new" and isinstance(error, _REFUSALS):
+                self._withdraw()
+                raise
+            interrupted = isinstance(error, KeyboardInterrupt)
+            self._add_phase(name, "interrupted" if interrupted else "failed", begun)
+            failure = Failure(phase=name, text=_describe(error))
+            self.change(state="interrupted" if interrupted else "failed", failure=failure)
+            raise
+        self._add_phase(name, "done", begun)
+        self._state = "going on"
+
+    def has(
+        self, arm: ArmName, repeat: int, workload: Workload, each_users: Sequence[int] = ()
+    ) -> bool:
+        """Whether the windows of an arm's repeat are kept: those with all these users."""
+        if workload == "tpch":
+            found = self.document.power_arm(arm)
+            return found is not None and any(one.repeat == repeat for one in found.repeats)
+        windows = [
+            one.users
+            for each in self.document.arms
+            if each.name == arm
+            for one in (*each.repeats, *each.curve)
+            if one.repeat == repeat
+        ]
+        # None: of a document that knew no curve, so there is no other number of users.
+        return bool(windows) and (None in windows or set(each_users) <= set(windows))
+
+    def add_repeat(self, arm: ArmName, repeat: Repeat, most_users: bool = True) -> None:
+        """Keep one measured window.
+
+        :param most_users: of a curve, the window with the most users.
+        """
+        name = "repeats" if most_users else "curve"
+        self._replace(
+            arm, lambda old: {name: tuple(sorted((*getattr(old, name), repeat), key=_place))}
+        )
+
+    def _replace(self, arm: ArmName, changed: Callable[[Arm], dict[str, Any]]) -> None:
+        """:param changed: fields of the arm as it is until now."""
+        arms = {one.name: one for one in self.document.arms}
+        old = arms.get(arm, Arm(name=arm, workload=self.document.timed or "tpcc"))
+        arms[arm] = old.model_copy(update=changed(old))
+        self.change(arms=tuple(arms.values()))
+
+    def has_rate(self, arm: ArmName, repeat: int) -> bool:
+        """Whether the highest rate of an arm's repeat is kept."""
+        return any(
+            one.repeat == repeat
+            for each in self.document.arms
+            if each.name == arm
+            for one in each.rates
+        )
+
+    def add_rate(self, arm: ArmName, rate: HighestRate) -> None:
+        """Keep the highest rate that was found, beside the windows of its arm."""
+        self._replace(arm, lambda old: {"rates": tuple(sorted((*old.rates, rate), key=_number))})
+
+    def add_power_run(self, arm: ArmName, run: PowerRun) -> None:
+        """Keep one power run of TPC-H."""
+        arms = {one.name: one for one in self.document.power_arms}
+        old = arms.get(arm, PowerArm(name=arm))
+        arms[arm] = PowerArm(name=arm, repeats=tuple(sorted((*old.repeats, run), key=_number)))
+        self.change(power_arms=tuple(arms.values()))
+
+    def add_warmup(self, warmup: WarmUpRepeat) -> None:
+        """Keep one warm-up; the figures over all repeats are means."""
+        old = self.document.warmup.repeats if self.document.warmup else ()
+        others = [one for one in old if one.repeat != warmup.repeat]
+        self.change(warmup=_over_all(tuple(sorted((*others, warmup), key=_number))))
+
+    def finish(self, order: Sequence[ArmName] = (), limits: Sequence[Threshold] = ()) -> None:
+        """The factors and the state, and whether the limits were met.
+
+        :param order: of the arms.
+        """
+        document = self.document
+        self.change(
+            state="complete",
+            factors=_factors(document),
+            rate_factor=_rate_factor(document),
+            arms=tuple(arm for name in order for arm in document.arms if arm.name == name),
+            power_arms=tuple(
+                arm for name in order for arm in document.power_arms if arm.name == name
+            ),
+        )
+        self.change(thresholds=verdicts.judged(self.document, limits))
+        self.change(predictions=checking.of_an_earlier_run(self.archive, self.document))
+
+    def write_report(self) -> None:
+        """Fill in the caveats and write the page, unless the run was refused."""
+        if self._state == "refused":
+            return
+        from hotset.reports.analysis import prices
+        from hotset.reports.render import html
+
+        if self.document.prices is not None:
+            self.change(costs=prices.costs(self.document, self.document.prices))
+        self.change(warnings=caveats.of(self.document))
+        page = self.archive.path(self.document.run) / REPORT
+        page.write_text(html.render(self.document), encoding="utf-8")
+
+    def _withdraw(self) -> None:
+        self._state = "refused"
+        if self._before is None:
+            self.archive.remove(self.document.run)
+        else:
+            self.archive.save(self._before)
+
+    def _add_phase(self, name: str, state: Any, begun: float) -> None:  # noqa: ANN401
+        phase = Phase(name=name, state=state, seconds=time.monotonic() - begun)
+        self.change(phases=(*self.document.phases, phase))
+
+
+def _factors(document: RunDocument) -> dict[Workload, Factor | None]:
+    """Accelerated against baseline, for each workload that has both."""
+    from hotset.reports.analysis import stats
+
+    factors: dict[Workload, Factor | None] = {}
+    base, fast = document.arm("baseline"), document.arm("accelerated")
+    slow, quick = document.power_arm("baseline"), document.power_arm("accelerated")
+    with suppress(stats.NoFactor):
+        # At a given rate each arm does what is due: a ratio would say nothing.
+        if base is not None and fast is not None and fast.rate_per_s is None:
+            factors[fast.workload] = stats.factor(fast, base, document.arm("all-flash"))
+    with suppress(stats.NoFactor):
+        if slow is not None and quick is not None:
+            factors["tpch"] = stats.power_factor(quick, slow, document.power_arm("all-flash"))
+    return factors
+
+
+def _rate_factor(document: RunDocument) -> Factor | None:
+    from hotset.reports.analysis import stats
+
+    base, fast = document.arm("baseline"), document.arm("accelerated")
+    if base is not None and fast is not None:
+        with suppress(stats.NoFactor):
+            return stats.rate_factor(fast, base, document.arm("all-flash"))
+    return None
+
+
+def _experiment(spec: Spec | DiskSpec) -> Experiment:
+    found = Experiment(name=spec.name, title=spec.title, spec=spec.model_dump(mode="json"))
+    if isinstance(spec, DiskSpec):
+        return found
+    scripts = spec.sql.scripts if spec.sql else ()
+    said = tuple(Script(name=one.name, weight=one.weight, text=one.text) for one in scripts)
+    return found.model_copy(update={"scripts": said, "published": spec.published})
+
+
+def _over_all(repeats: tuple[WarmUpRepeat, ...]) -> WarmUp:
+    def mean(name: str) -> float:
+        return float(sum(getattr(one, name) for one in repeats) / len(repeats))
+
+    probes = [one.probe_hit_ratio for one in repeats if one.probe_hit_ratio is not None]
+    return WarmUp(
+        method=repeats[0].method,
+        order=repeats[0].order,
+        bytes=round(mean("bytes")),
+        seconds=mean("seconds"),
+        mb_per_s=mean("mb_per_s"),
+        origin_mb_per_s=mean("origin_mb_per_s"),
+        sampled_blocks=sum(one.sampled_blocks for one in repeats),
+        differing_blocks=sum(one.differing_blocks for one in repeats),
+        probe_hit_ratio=min(probes) if probes else None,
+        probe_hit_ratio_min=repeats[0].probe_hit_ratio_min,
+        probe_seconds=mean("probe_seconds"),
+        repeats=repeats,
+    )
+
+
+def _place(window: Repeat) -> tuple[int, int]:
+    return window.repeat, window.users or 0
+
+
+def _number(record: PowerRun | WarmUpRepeat | HighestRate) -> int:
+    return record.repeat
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return interrupted_by(error) or "stopped by the user"
+    return f"{type(error).__name__.removesuffix('Error')}: {error}"

@@ -1,0 +1,136 @@
+"""Measuring what a run stands on: the guest's CPU against the host's, a disk against its model."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from hotset.block import flashdev
+from hotset.block.flashdev import Model
+from hotset.core.machines.base import Machine
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.lab.lab import Lab
+from hotset.terminal.progress import Reporter
+
+_CPU_SECONDS = 1
+_CPU_ROUNDS = 3
+TOLERANCE = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a disk calibration: asked of the model, measured through the whole chain.
+
+    ``asked`` and ``measured`` are in the unit of ``what``; times are real times, so a time scale
+    shows in both.
+    """
+
+    what: str
+    unit: Literal["IOPS", "ms", "MB/s"]
+    asked: float
+    measured: float
+
+    @property
+    def off(self) -> float:
+        """Deviation of the measured from the asked figure, as a share of the asked."""
+        return self.measured / self.asked - 1
+
+
+def cpu_slowdown(lab: Lab) -> float:
+    """How many times slower the lab's CPU is than this computer's, on the same work.
+
+    Measured with ``flashdev cpu`` (a database-like mix of computing and system calls), on as many
+    threads as the machine has cores, the two sides in turn; the median of some rounds.
+    """
+    local = Local()
+    if lab.accel is None:  # its CPU is this computer's
+        return 1.0
+    threads = lab.machine.run(["nproc"]).stdout.strip()
+    rounds = [_cpu(local, threads) / _cpu(lab.machine, threads) for _ in range(_CPU_ROUNDS)]
+    return statistics.median(rounds)
+
+
+def _cpu(machine: Machine, threads: str) -> float:
+    argv = [
+        flashdev.on(machine),
+        "cpu",
+        "--seconds",
+        str(_CPU_SECONDS),
+        "--threads",
+        threads,
+        "--json",
+    ]
+    return float(json.loads(machine.run(argv, timeout_s=120).stdout)["ops_per_second"])
+
+
+def disk(
+    machine: Machine,
+    device: PurePosixPath,
+    model: Model,
+    size: Bytes,
+    time_scale: float,
+    report: Reporter,
+) -> list[Line]:
+    """fio against the slow disk as the machine sees it, beside what the model promises."""
+    asked = flashdev.expected(
+        Local(), model, ["--size", str(int(size)), "--time-scale", f"{time_scale:g}"]
+    )
+    lines = []
+    with report.task("fio on the slow disk"):
+        for promise in asked["random_read_8k"]:
+            depth = promise["queue_depth"]
+            job = _fio(machine, device, size, "randread", "8k", depth, time_scale)["read"]
+            what = f"8 KiB random read, queue depth {depth}"
+            lines.append(Line(what, "IOPS", promise["iops"], job["iops"]))
+            report.figure(f"{what}: {job['iops']:.0f} IOPS")
+            if depth == 1:
+                latency = job["lat_ns"]["mean"] / 1e6
+                lines.append(Line(what, "ms", promise["latency_ms_mean"], latency))
+        for direction in ("read", "write"):
+            job = _fio(machine, device, size, direction, "1M", 4, time_scale)[direction]
+            rate = job["bw_bytes"] / 1e6
+            promise = asked[f"sequential_{direction}_mb_per_s"]
+            lines.append(Line(f"1 MiB sequential {direction}", "MB/s", promise, rate))
+            report.figure(f"sequential {direction}: {rate:.1f} MB/s")
+    return lines
+
+
+def _fio(
+    machine: Machine,
+    device: PurePosixPath,
+    size: Bytes,
+    pattern: str,
+    block: str,
+    depth: int,
+    time_scale: float,
+) -> dict[str, Any]:
+    """One fio job; long enough that some hundred requests are served at any time scale."""
+    seconds = round(min(30, max(6, 2 * time_scale)))
+    # A colon separates file names for fio; unescaped, it would make plain files of the parts.
+    file = str(device).replace(":", "\\:")
+    argv = [
+        "fio",
+        "--name=hotset",
+        f"--filename={file}",
+        "--allow_file_create=0",
+        f"--rw={pattern}",
+        f"--bs={block}",
+        f"--iodepth={depth}",
+        "--ioengine=libaio",
+        "--direct=1",
+        f"--size={int(size)}",
+        "--time_based",
+        f"--runtime={seconds}",
+        "--ramp_time=1",
+        "--randrepeat=1",
+        "--norandommap",
+        "--output-format=json",
+    ]
+    text = machine.run(argv, timeout_s=seconds + 90).stdout
+    # fio may print notes before its JSON.
+    loaded: dict[str, Any] = json.loads(text[text.index("{") :])["jobs"][0]
+    return loaded

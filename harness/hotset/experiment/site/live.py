@@ -1,0 +1,307 @@
+"""``hotset lab up`` on this computer's own kernel: PostgreSQL with TPC-C on an accelerated disk.
+
+The slow disk and the flash are modelled and shown as block devices. From there on all is as on a
+server: a card with a disk called ``lab``, cached in user space, its file system and the volume's
+mounted here, so every command works on it. The server runs in the frozen image, which sees the same
+mounts. All of it is thrown away with ``hotset lab down``.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from hotset.block import filesystem
+from hotset.block.flashdev import Model
+from hotset.core.errors import Remedy
+from hotset.core.machines.base import Machine
+from hotset.core.machines.cleanup import Cleanup, end_process, exclusive, read_journal
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.disk import cache_device as cards
+from hotset.disk import create as creation
+from hotset.disk.boot import udev
+from hotset.disk.cache_device import CardError
+from hotset.disk.create import CreateRequest
+from hotset.lab import image
+from hotset.lab import lab as labs
+from hotset.lab.lab import LabSpec
+from hotset.lab.machines import chroot
+from hotset.lab.slow_disk import LoopDevice, ModelledStorage
+from hotset.terminal.progress import Reporter
+from hotset.tier import pins
+from hotset.tier.engine import service as userspace_service
+
+if TYPE_CHECKING:
+    from hotset.databases.postgres.server import PostgresServer
+
+    from ..file.spec import Spec
+    from .context import SavedImage
+
+DISK = "lab"
+"""The name of the accelerated disk."""
+_FACTS, _PASSWORD = "live.json", "password"
+_MIB = 1024**2
+_WAREHOUSE, _BESIDE = 150 * _MIB, 512 * _MIB
+"""Room on the slow disk for a warehouse that grows, and for what is beside them."""
+_VOLUME = Bytes(512 * _MIB)
+_FLASH_BESIDE = 64 * _MIB
+_BUFFERS_FRACTION = 0.05
+_USERS = 64
+
+# What is undone even if hotset was killed: mounts, the engine and its devices, the card. $1: the
+# disk; $2: its flash; the rest: mount points.
+_UNDO = """
+disk=$1 flash=$2; shift 2
+for folder in "$@"; do ! mountpoint -q "$folder" || umount "$folder" || umount -l "$folder"; done
+[ ! -e {scripts}/$disk.sh ] || sh {scripts}/$disk.sh stop
+rm -f {scripts}/$disk.sh {scripts}/$disk.shares.json {preferences}/$disk.json {rules}
+rm -f {scripts}/$disk.refill
+rmdir "$@" 2> /dev/null
+for file in {cards}/*.json; do
+    grep -qsF "\\"flash\\":\\"$flash\\"" "$file" || continue
+    rm -f "$file"
+    losetup --list --noheadings --output NAME,BACK-FILE | while read -r loop behind; do
+        [ "$behind" = "$flash" ] || continue
+        for link in /dev/hotset/*; do [ "$(readlink "$link")" != "$loop" ] || rm "$link"; done
+        losetup --detach "$loop"
+    done
+done
+:
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The lab that is up. ``password_file`` lies on this computer."""
+
+    disk: str
+    device: str
+    slow: str
+    flash: str
+    volume: str
+    dsn: str
+    password_file: str
+    warehouses: int
+
+    def next_commands(self) -> tuple[str, ...]:
+        """What to try, each a whole command."""
+        server = f"--dsn {self.dsn} --password-file {self.password_file}"
+        return (
+            "hotset tier status",
+            f"hotset warmup run database:tpcc {server}",
+            f"hotset tpcc run --users 8 --warehouses {self.warehouses} --duration 30 {server}",
+            f"hotset report hit-ratio --by table {server}",
+            "hotset tier watch",
+            f"hotset tier set {self.disk} --policy arc",
+            "hotset console",
+            "hotset lab down",
+        )
+
+
+def lacking() -> str | None:
+    """What keeps this computer from such a lab, in words; None when nothing does."""
+    return chroot.lacking()
+
+
+def up(warehouses: int, model: Model, time_scale: float, report: Reporter) -> Live:
+    """Build the lab and leave it up; whatever goes wrong, nothing of it is left.
+
+    :raises BusyError: a lab is up, or a run is going on.
+    :raises CardError: a disk of this computer has the lab's name.
+    """
+    local, folder = Local(), labs.lab_folder()
+    taken = [disk.name for _, disk in cards.pairs(local)]
+    if DISK in taken:
+        raise CardError(
+            f"this computer has a disk {DISK} already",
+            Remedy("take the lab down that it belongs to", "lab down"),
+        )
+    spec = _spec(warehouses, model)
+    saved = _saved(spec, report)
+    with exclusive(folder):
+        labs.refuse_or_clear(folder, report.say)
+        cleanup = Cleanup(folder, local)
+        cleanup.owner(labs.LEFT_UP)
+        try:
+            return _Builder(local, folder, cleanup, report).build(spec, saved, time_scale)
+        except BaseException:
+            _undo(folder, local)
+            cleanup.undo()
+            raise
+
+
+def disk_bytes(warehouses: int) -> int:
+    """The most that a lab takes on this computer: the saved image of its database, the slow disk,
+    and the flash, on which all of that may lie."""
+    return 3 * (_BESIDE + warehouses * _WAREHOUSE) + int(_VOLUME) + _FLASH_BESIDE
+
+
+def described() -> Live | None:
+    """The lab that is up on this computer's own kernel; None where there is none."""
+    file = labs.lab_folder() / _FACTS
+    if not file.exists() or labs.status(labs.lab_folder()).state != "up":
+        return None
+    return Live(**json.loads(file.read_text()))
+
+
+def take_down(say: Callable[[str], None]) -> int:
+    """Take the lab down, and whatever else killed runs left; returns how many things went."""
+    folder = labs.lab_folder()
+    with exclusive(folder):
+        found = any(entry.get("command") == _UNDO_NAME for entry in read_journal(folder))
+        if found:
+            _undo(folder, Local())
+            say(f"removed disk {DISK} and its card")
+    return int(found) + labs.down(say)
+
+
+def _undo(folder: Path, local: Local) -> None:
+    """In an order that lets the engine end before the devices below it."""
+    for entry in read_journal(folder):
+        if entry.get("process") == chroot.PROCESS:
+            # The server with it: nothing of it is kept.
+            end_process(entry["pid"], entry["started"], at_once=True)
+    for entry in reversed(read_journal(folder)):
+        if entry.get("command") == _UNDO_NAME:
+            local.run(entry["argv"], timeout_s=120, check=False)
+    for name in (_FACTS, _PASSWORD):
+        (folder / name).unlink(missing_ok=True)
+
+
+_UNDO_NAME = "remove the lab's disk"
+
+
+def _spec(warehouses: int, model: Model) -> Spec:
+    from ..file.spec import Spec
+
+    size = f"{(_BESIDE + warehouses * _WAREHOUSE) // _MIB}MiB"
+    return Spec.model_validate(
+        {
+            "name": "lab",
+            "arms": ["accelerated"],
+            "machine": {"kind": "image"},
+            "storage": {"model": model, "size": size},
+            "flash": {"size": "1GiB"},
+            "tier": {"cache": "64MiB", "volume": str(_VOLUME)},
+            "tpcc": {"warehouses": warehouses, "users": 1},
+        }
+    )
+
+
+def _saved(spec: Spec, report: Reporter) -> SavedImage:
+    """The saved database image, which is loaded once."""
+    from . import base_image
+
+    path = base_image.path_for(spec, "image")
+    there = base_image.cached(path)
+    if there is not None:
+        return there
+    wanted = LabSpec(
+        "image",
+        2,
+        Bytes(2 * 1024**3),
+        spec.flash.size,
+        base_image.new_file(path, spec.storage.size),
+        saved_readonly=False,
+        tier="userspace",
+    )
+    with labs.running(wanted, "lab up", report.say) as lab:
+        return base_image.build(lab, spec, path, secrets.token_urlsafe(24), report)
+
+
+class _Builder:
+    """Builds the lab, each step written down before it is done."""
+
+    def __init__(self, local: Local, folder: Path, cleanup: Cleanup, report: Reporter) -> None:
+        self._local = local
+        self._folder = folder
+        self._cleanup = cleanup
+        self._report = report
+
+    def build(self, spec: Spec, saved: SavedImage, time_scale: float) -> Live:
+        from .context import PLACE, VOLUME_IN_DATA
+
+        guest = chroot.start(
+            self._local, image.ensure(self._local, self._report.say), self._folder, self._cleanup
+        )
+        size = spec.storage.size
+        slow = self._disk("slow", spec.storage.model, size, time_scale, saved.path)
+        room = Bytes(size + _VOLUME + _FLASH_BESIDE)
+        flash = self._disk("flash", spec.flash.model, room, time_scale, None)
+        self._cleanup.leftover(_UNDO_NAME, undo_argv(flash))
+        cache = Bytes(int(saved.size(["tpcc"]) * 1.25)).align_up(Bytes(_MIB))
+        wanted = CreateRequest(
+            DISK, flash, slow, "userspace", "oltp", min(cache, size), _VOLUME, reserve=False
+        )
+        disk = creation.create(self._local, wanted, True, lambda _: None)
+        volume = cards.find(self._local, DISK)[0].volume_slice.path
+        filesystem.make(self._local, volume, "ext4")
+        for machine in (self._local, guest):
+            _mount(machine, disk.device, PLACE.data)
+            _mount(machine, volume, PLACE.volume)
+        source = f"{PLACE.data / VOLUME_IN_DATA}/."
+        self._local.run(["cp", "-a", source, str(PLACE.volume)], timeout_s=600)
+        server, password = self._server(guest, saved)
+        address = server.database("tpcc")
+        assert spec.tpcc is not None
+        live = Live(
+            DISK,
+            str(disk.device),
+            str(slow),
+            str(flash),
+            str(volume),
+            f"postgresql://postgres@{address.host}:{address.port}/tpcc",
+            str(password),
+            spec.tpcc.warehouses,
+        )
+        (self._folder / _FACTS).write_text(json.dumps(asdict(live)))
+        return live
+
+    def _disk(
+        self, name: str, model: Model, size: Bytes, time_scale: float, content: Path | None
+    ) -> PurePosixPath:
+        storage = ModelledStorage(
+            self._local, LoopDevice(self._local), model, size, time_scale, self._folder, name
+        )
+        if content is not None:
+            storage.restore(content, self._cleanup)
+        return storage.attach(self._cleanup)
+
+    def _server(self, guest: Machine, saved: SavedImage) -> tuple[PostgresServer, Path]:
+        from hotset.databases.postgres.server import PostgresServer, log_size, run_settings
+
+        from .context import PLACE
+
+        password = secrets.token_urlsafe(24)
+        file = self._folder / _PASSWORD
+        file.touch(0o600)
+        file.chmod(0o600)
+        file.write_text(password)
+        server = PostgresServer(guest, PLACE, password)
+        buffers = Bytes(int(saved.size(["tpcc"]) * _BUFFERS_FRACTION))
+        server.start(run_settings(buffers, _USERS, log_size(_VOLUME)))
+        return server, file
+
+
+def undo_argv(flash: PurePosixPath) -> list[str]:
+    """The command that undoes what lies above the modelled devices."""
+    from .context import PLACE
+
+    script = _UNDO.format(
+        scripts=userspace_service.SCRIPTS,
+        cards=cards.FOLDER,
+        preferences=pins.FOLDER,
+        rules=udev.origin_rules(DISK),
+    )
+    points = [str(PLACE.data), str(PLACE.volume)]
+    return ["sh", "-c", script, "hotset-lab", DISK, str(flash), *points]
+
+
+def _mount(machine: Machine, device: PurePosixPath, at: PurePosixPath) -> None:
+    machine.run(["mkdir", "-p", str(at)])
+    machine.run(["mount", "-o", "noatime", str(device), str(at)])

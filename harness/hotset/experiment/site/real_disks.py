@@ -1,0 +1,55 @@
+"""The real disks of an experiment: looked at before anything is written to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePosixPath
+
+from hotset.block import devices
+from hotset.block.devices import Confirm, Device, DeviceRefusedError
+from hotset.core.machines.base import Machine
+from hotset.core.units import Bytes
+
+from ..file.spec import Spec
+
+
+def take(
+    machine: Machine,
+    spec: Spec,
+    yes: bool,
+    say: Callable[[str], None],
+    confirm: Confirm | None = None,
+) -> None:
+    """See that every disk the experiment names may be written over, then clear what lies on it, so
+    that nobody finds the old behind the new.
+
+    :param yes: give up what is on them.
+    :param say: is told which they are.
+    :param confirm: asked before one is overwritten that something lies on.
+    :raises DeviceRefusedError: one is in use, not empty, too small or misnamed; none was touched.
+    """
+    found: dict[PurePosixPath, tuple[str, Device]] = {}
+    for key, path in spec.devices.items():
+        device = devices.inspect(machine, PurePosixPath(path))
+        devices.check(device, "flash", yes, key)
+        needed = _needed(spec, key)
+        if device.size < needed:
+            raise DeviceRefusedError(
+                f"{key} = {path} has {device.size}, the experiment needs {needed} of it"
+            )
+        if device.node in found:
+            raise DeviceRefusedError(
+                f"{key} = {path} and {found[device.node][0]} are the same disk: {device.node}"
+            )
+        found[device.node] = key, device
+    for _, device in found.values():
+        devices.overwrite(device, say, confirm)
+    for node in found:
+        # Without --force: it claims the device (O_EXCL), so whoever took it meanwhile keeps it.
+        machine.run(["wipefs", "--all", str(node)])
+
+
+def _needed(spec: Spec, key: str) -> Bytes:
+    if key == "flash.device":
+        return spec.flash.size
+    return spec.tier.volume if key == "storage.log_device" else spec.storage.size

@@ -1,0 +1,72 @@
+"""Hit ratios by table over one run, where the tier counts its regions of itself.
+
+hotset's own engine does. The kernel's tiers would have to be told to (`hotset heat start`),
+which costs the machine a little at every request: an arm that is compared with others goes without.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from hotset.databases import connect
+from hotset.databases.base import Unavailable
+from hotset.hitratio import attribution, region_counters
+from hotset.hitratio.heat import Reading, Tally, difference, total
+from hotset.lab.modelled_tier import ModelledTier
+from hotset.reports.model.document import Workload
+from hotset.reports.model.windows import Part
+
+from .site.arms import Placed
+from .site.context import Site
+
+_KEPT = 24
+_REST = "(all others)"
+
+
+def begin(placed: Placed) -> Reading | None:
+    """The counters before a run; None where nothing counts."""
+    if not isinstance(placed.tier, ModelledTier):
+        return None
+    return region_counters.of_tier(placed.tier).read()
+
+
+def since(site: Site, placed: Placed, workload: Workload, before: Reading | None) -> list[Part]:
+    """What each table and index was asked for since then, the busiest first."""
+    if before is None or placed.tier is None:
+        return []
+    after = region_counters.of_tier(placed.tier).read()
+    with closing(connect.engine(placed.server.database(workload))) as server:
+        label = server.labels("table")
+    if isinstance(label, Unavailable):
+        return []
+    files = attribution.files(site.machine, placed.tier.create())
+    found = attribution.grouped(files, lambda path: _named(label(path)))
+    gained = difference(before.tallies, after.tallies)
+    rows = attribution.split(gained, after.grid, found)
+    rest = [tally for _, tally in rows[_KEPT:]]
+    return [
+        *(_part(name, tally) for name, tally in rows[:_KEPT]),
+        *([_part(_REST, total(rest))] if rest else []),
+    ]
+
+
+def _named(relation: str) -> str:
+    """What a report calls a table or an index; the server's own are one.
+
+    >>> _named("public.stock"), _named("pg_catalog.pg_proc"), _named("(log)")
+    ('stock', '(system tables)', '(log)')
+    """
+    if relation.startswith("pg_catalog."):
+        return "(system tables)"
+    return relation.removeprefix("public.")
+
+
+def _part(name: str, tally: Tally) -> Part:
+    return Part(
+        name=name,
+        reads=tally.reads,
+        writes=tally.writes,
+        hit_ratio=tally.ratio,
+        read_hit_ratio=tally.read_ratio,
+        write_hit_ratio=tally.write_ratio,
+    )

@@ -1,0 +1,63 @@
+"""Does a database hold what a build by HammerDB should leave?"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from importlib.resources import files
+
+from hotset.tpcc.database import Row
+from hotset.tpcc.schema import TABLES
+
+from .process.failures import HammerdbFailed
+from .settings import Connection
+
+_RANDOM = {"order_line": 0.1, "lineitem": 0.1}
+"""Tables whose number of rows is random (5 to 15 lines an order, 1 to 7): the tolerance."""
+_TPCH = {
+    "region": 5,
+    "nation": 25,
+    "supplier": 10_000,
+    "customer": 150_000,
+    "part": 200_000,
+    "partsupp": 800_000,
+    "orders": 1_500_000,
+    "lineitem": 6_000_000,
+}
+"""Clause 4.2.5.1; all but the first two are per scale factor."""
+
+
+def tpcc_rows(warehouses: int) -> dict[str, int]:
+    """How many rows each table of TPC-C starts with (clause 4.3.3.1)."""
+    return {
+        one.name: one.rows * (warehouses if one.per_warehouse else 1) for one in TABLES.values()
+    }
+
+
+def tpch_rows(scale: int) -> dict[str, int]:
+    """How many rows each table of TPC-H has."""
+    return {name: rows * (1 if rows < 100 else scale) for name, rows in _TPCH.items()}
+
+
+def read(connection: Connection, name: str) -> list[Row]:
+    """The rows of `sql/<engine>/<name>.sql`; raises as `Session.query` does."""
+    folder = files("hotset.hammerdb") / "sql" / connection.engine
+    sql = (folder / f"{name}.sql").read_text(encoding="utf-8")
+    with closing(connection.session()) as session:
+        return session.query(sql)
+
+
+def check(connection: Connection, name: str, expected: dict[str, int]) -> dict[str, int]:
+    """Count all rows of a database just built, a scan of each table; returns the counts.
+
+    :raises HammerdbFailed: names the tables that are not whole.
+    :raises DatabaseError: a table is missing, or the server gone.
+    """
+    counted = {str(table): int(str(rows)) for table, rows in read(connection, name)}
+    wrong = [
+        f"{table} {counted.get(table, 0):,} instead of {rows:,}"
+        for table, rows in expected.items()
+        if abs(counted.get(table, 0) - rows) > rows * _RANDOM.get(table, 0.0)
+    ]
+    if wrong:
+        raise HammerdbFailed(f"HammerDB's build is incomplete, rows: {', '.join(wrong)}")
+    return counted

@@ -1,1 +1,0 @@
-"""The lab that is left up: a database on an accelerated disk of this computer."""

@@ -1,0 +1,268 @@
+"""Backends: what a lab's disks and tier are made of, each with the same three verbs.
+
+The kernel's backend has dm-cache over a slow disk behind iSCSI and a real block device for flash.
+The modelled one has hotset's own engine between models of both. Nothing above asks which it is.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from hotset.block import flashdev, io_counters, loop
+from hotset.block.devicemapper import PREFIX, Place, device_size, make, mapper_path, remove, stacked
+from hotset.block.flashdev import Model
+from hotset.block.io_counters import FLASH, KernelDevice, ServedDevice, Source
+from hotset.core.machines.base import Machine
+from hotset.core.machines.cleanup import Cleanup
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.tier.base import Tier, TierKind, TierSpec
+from hotset.tier.bcache.tier import Bcache
+from hotset.tier.dmcache.tier import DmCache
+
+from .modelled_tier import ModelledTier
+from .slow_disk import DISK_NAME, Iscsi, LoopDevice, ModelledStorage, SlowDisk, Target
+
+_FLAT = f"{PREFIX}flat"
+VOLUME = f"{PREFIX}volume"
+DISK = "data"
+"""The name of a lab's accelerated disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlatFlash:
+    """Flash without a cache: the saved database on one part, an empty volume on the other; and
+    where the counters of the two come from."""
+
+    data: PurePosixPath
+    volume: PurePosixPath
+    counted: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlatVolume:
+    """A volume on flash without a cache, and where its counters come from."""
+
+    path: PurePosixPath
+    counted: Source
+
+
+@dataclass(frozen=True, slots=True)
+class SavedDisk:
+    """A saved disk image: its file on this computer and the machine's view of it."""
+
+    file: Path
+    device: PurePosixPath
+
+
+class Backend(Protocol):
+    """Makes slow disks, tiers and plain flash; ``cleanup`` holds how each goes away again."""
+
+    tier_kind: TierKind
+
+    @property
+    def flash_description(self) -> str:
+        """What holds cache and volume, for reports."""
+
+    def slow_disk(
+        self, model: Model, size: Bytes, time_scale: float, name: str = "slow"
+    ) -> SlowDisk:
+        """A modelled disk, not attached yet; those that stand at one time have different names."""
+
+    def tier(self, spec: TierSpec, origin: SlowDisk, cleanup: Cleanup) -> Tier:
+        """A tier over a slow disk that is restored but not attached."""
+
+    def all_flash(
+        self, saved: SavedDisk, size: Bytes, volume: Bytes, time_scale: float, cleanup: Cleanup
+    ) -> FlatFlash:
+        """A disk of ``size`` with the saved image on it, and a volume, both on the flash."""
+
+    def flash_volume(self, size: Bytes, time_scale: float, cleanup: Cleanup) -> FlatVolume:
+        """A volume on the flash, and no cache beside it."""
+
+
+def alone(machine: Machine, spec: TierSpec, flash: PurePosixPath, origin: PurePosixPath) -> Place:
+    """The place of a lab's tier, which has the whole flash: VOLUME | METADATA | CACHE.
+
+    The volume comes first, since udev would take a flash that begins with a superblock of bcache
+    for bcache's.
+
+    :raises ValueError: together they are larger than the flash.
+    """
+    sizes = ((VOLUME, spec.volume), ("meta", spec.metadata), ("cache", spec.cache))
+    volume, meta, cache = stacked(device_size(machine, flash), sizes, Bytes(0))
+    return Place(DISK, flash, origin, meta.parts, cache.parts, volume)
+
+
+class KernelBackend:
+    """dm-cache or bcache of the machine's kernel; the slow disk comes over real iSCSI."""
+
+    OWN_DISK = "a disk of this computer's, as fast as it is"
+
+    def __init__(
+        self,
+        local: Local,
+        machine: Machine,
+        target: Target,
+        flash: PurePosixPath,
+        folder: Path,
+        flash_description: str = OWN_DISK,
+        tier_kind: TierKind = "dm-cache",
+    ) -> None:
+        self.tier_kind = tier_kind
+        self.flash = flash
+        self.flash_description = flash_description
+        self.target = target
+        self._local = local
+        self._machine = machine
+        self._folder = folder
+
+    def slow_disk(
+        self, model: Model, size: Bytes, time_scale: float, name: str = "slow"
+    ) -> ModelledStorage:
+        way = Iscsi(self._machine, self.target)
+        return ModelledStorage(self._local, way, model, size, time_scale, self._folder, name)
+
+    def tier(self, spec: TierSpec, origin: SlowDisk, cleanup: Cleanup) -> Tier:
+        place = alone(self._machine, spec, self.flash, origin.attach(cleanup))
+        tier: Tier = DmCache(self._machine, spec, place)
+        if self.tier_kind == "bcache":
+            tier = Bcache(self._machine, spec, place, str(uuid.uuid4()))
+        cleanup.call("remove the volume", lambda: remove(self._machine, [VOLUME]))
+        cleanup.call("remove the tier", tier.discard)
+        return tier
+
+    def all_flash(
+        self,
+        saved: SavedDisk,
+        size: Bytes,
+        volume: Bytes,
+        time_scale: float,  # noqa: ARG002 - real flash is as fast as it is
+        cleanup: Cleanup,
+    ) -> FlatFlash:
+        self._split(cleanup, (_FLAT, size), (VOLUME, volume))
+        flat = mapper_path(_FLAT)
+        flashdev.copy(self._machine, ["--from", str(saved.device), "--to", str(flat)])
+        return FlatFlash(flat, mapper_path(VOLUME), (self._counted(FLASH, flat), self._volume()))
+
+    def flash_volume(
+        self,
+        size: Bytes,
+        time_scale: float,  # noqa: ARG002 - real flash is as fast as it is
+        cleanup: Cleanup,
+    ) -> FlatVolume:
+        self._split(cleanup, (VOLUME, size))
+        return FlatVolume(mapper_path(VOLUME), self._volume())
+
+    def _volume(self) -> Source:
+        return self._counted(io_counters.VOLUME, mapper_path(VOLUME))
+
+    def _counted(self, name: str, device: PurePosixPath) -> Source:
+        return KernelDevice.of(self._machine, name, device)
+
+    def _split(self, cleanup: Cleanup, *slices: tuple[str, Bytes]) -> None:
+        machine, names = self._machine, tuple(name for name, _ in reversed(slices))
+        cleanup.call("remove the flash slices", lambda: remove(machine, names))
+        for part in stacked(device_size(machine, self.flash), slices, Bytes(0)):
+            make(machine, part.name, part.table(self.flash))
+
+
+class ModelledBackend:
+    """hotset's own cache engine between two device models, at this computer's speed."""
+
+    tier_kind: TierKind = "userspace"
+
+    def __init__(self, local: Local, machine: Machine, flash_model: Model, folder: Path) -> None:
+        self._local = local
+        self._machine = machine
+        self._flash_model = flash_model
+        self._folder = folder
+        self._flash = folder / "flash.img"
+
+    @property
+    def flash_description(self) -> str:
+        promise = flashdev.expected(self._local, self._flash_model, [])
+        reads = {one["queue_depth"]: one for one in promise["random_read_8k"]}
+        return (
+            f"modelled {promise['model']}: 8 KiB random reads in"
+            f" {reads[1]['latency_ms_mean'] * 1000:.0f} µs, {reads[32]['iops']:,.0f} a second at"
+            " queue depth 32"
+        )
+
+    def slow_disk(
+        self, model: Model, size: Bytes, time_scale: float, name: str = "slow"
+    ) -> ModelledStorage:
+        way = LoopDevice(self._local)
+        return ModelledStorage(self._local, way, model, size, time_scale, self._folder, name)
+
+    def tier(self, spec: TierSpec, origin: SlowDisk, cleanup: Cleanup) -> Tier:
+        assert isinstance(origin, ModelledStorage), "the engine has no other origin"
+        self._lay_out(Bytes(spec.metadata + spec.cache + spec.volume), cleanup)
+        return ModelledTier(
+            self._local,
+            self._machine,
+            spec,
+            origin,
+            self._flash,
+            self._flash_model,
+            self._folder,
+            cleanup,
+        )
+
+    def all_flash(
+        self, saved: SavedDisk, size: Bytes, volume: Bytes, time_scale: float, cleanup: Cleanup
+    ) -> FlatFlash:
+        self._lay_out(Bytes(0), cleanup)
+        self._local.run(
+            ["cp", "--sparse=always", "--", str(saved.file), str(self._flash)], timeout_s=900
+        )
+        self._local.run(["truncate", "-s", str(int(size + volume)), str(self._flash)])
+        mount = self._serve(time_scale, cleanup, "--volume", str(int(volume)))
+        data, behind = (
+            loop.attach(self._local, mount / name, cleanup) for name in (DISK_NAME, "volume")
+        )
+        counted = self._counted(FLASH), self._counted(io_counters.VOLUME, "volume")
+        return FlatFlash(data, behind, counted)
+
+    def flash_volume(self, size: Bytes, time_scale: float, cleanup: Cleanup) -> FlatVolume:
+        self._lay_out(size, cleanup)
+        device = loop.attach(self._local, self._serve(time_scale, cleanup) / DISK_NAME, cleanup)
+        return FlatVolume(device, self._counted(io_counters.VOLUME))
+
+    def _counted(self, name: str, file: str = DISK_NAME) -> Source:
+        return ServedDevice.of(self._machine, name, PurePosixPath(self._control), file)
+
+    @property
+    def _control(self) -> Path:
+        return self._folder / "flat.sock"
+
+    def _serve(self, time_scale: float, cleanup: Cleanup, *more: str) -> Path:
+        """Serve the flash file with its model's timing; returns the mount."""
+        mount = self._folder / "flat"
+        model = flashdev.model_argument(self._flash_model, self._folder, "flash")
+        words = [
+            "serve",
+            "--model",
+            model,
+            "--time-scale",
+            f"{time_scale:g}",
+            "--backing",
+            str(self._flash),
+            "--name",
+            DISK_NAME,
+            "--control",
+            str(self._control),
+            "--volatile",
+            *more,
+        ]
+        flashdev.serve(self._local, words, mount, self._folder / "flat.log", cleanup, "flash")
+        return mount
+
+    def _lay_out(self, size: Bytes, cleanup: Cleanup) -> None:
+        """An empty flash file; it is removed in the end."""
+        cleanup.command(f"remove {self._flash.name}", ["rm", "-f", str(self._flash)])
+        self._local.run(["rm", "-f", str(self._flash)])
+        self._local.run(["truncate", "-s", str(int(size)), str(self._flash)])

@@ -1,0 +1,317 @@
+"""One disk of a server that systemd runs, whose files are known: prepared, brought back as its
+administrator would, and read again.
+
+Flash and origin are partitions of the guest's flash disk, so that nothing else is in the way. The
+origin's file system is in /etc/fstab, so ``create`` installs the unit that makes the tier at boot
+and has it mounted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal, get_args
+
+from hotset.core.machines.base import CommandError, Machine, Result
+from hotset.core.units import Bytes
+from hotset.disk import cache_device as cards
+from hotset.disk import create as creation
+from hotset.disk import lifecycle
+from hotset.disk import repair as repairing
+from hotset.disk import resize as resizing
+from hotset.disk import retune as retuning
+from hotset.disk.cache_device import Card, Disk
+from hotset.disk.create import CreateRequest
+from hotset.tier.base import MetadataDamagedError, TierKind
+
+from ..lab import Lab
+from ..machines import systemd
+from ..machines.systemd import Server
+from .writer import Writer
+
+Verb = Literal[
+    "create",
+    "deactivate",
+    "activate",
+    "flush",
+    "grow",
+    "shrink",
+    "set",
+    "repair",
+    "repair clean",
+    "detach",
+]
+VERBS: tuple[Verb, ...] = get_args(Verb)
+MIB = 1024**2
+FOLDER = PurePosixPath("/srv/shop")
+RECORDS = FOLDER / "records"
+NAME = "shop"
+FLASH, ORIGIN = (PurePosixPath(f"/dev/disk/by-id/lab-{one}") for one in ("flash", "origin"))
+RULES = """\
+KERNEL=="ubdb1", SYMLINK+="disk/by-id/lab-flash"
+KERNEL=="ubdb2", SYMLINK+="disk/by-id/lab-origin"
+"""
+PARTITIONS_MIB = (224, 96)
+_UUID = "5f3c9f4e-7a0e-4d8e-9d53-0a1f1c7f4b00"
+FSTAB = (
+    f"{systemd.ROOT_LINE}"
+    f"UUID={_UUID} {FOLDER} ext4 defaults,nofail,x-systemd.device-timeout=8s 0 2\n"
+)
+_FILES_MIB, _BEHIND_MIB = 80, 84
+_SPACE_MAP = 80
+_ROUNDS = 5
+Files = frozenset[str]
+"""A line a file: its checksum and its name; and one of what lies behind the file system."""
+
+
+def server(lab: Lab) -> Server:
+    """The lab's machine as a server without tiers, off."""
+    found = Server(lab.machine, lab.folder)
+    systemd.set_up(found.machine, RULES, FSTAB)
+    found.sh(f"mkdir -p {FOLDER}; sync")
+    found.power_cut()
+    found.keep()
+    return found
+
+
+def boot_fresh(found: Server) -> None:
+    """Switch it on as a server that never had a tier, with blank disks."""
+    found.restore()
+    size = found.flashes.stat().st_size
+    for bytes_ in (0, size):
+        os.truncate(found.flashes, bytes_)
+    systemd.partition(found.flashes, PARTITIONS_MIB)
+    found.boot()
+
+
+def nothing(_: object) -> None:
+    """Takes what a verb says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A disk of one kind on a server that is up, and one verb of its life."""
+
+    server: Server
+    kind: TierKind
+    verb: Verb
+
+    @property
+    def machine(self) -> Machine:
+        return self.server.machine
+
+    def sh(self, script: str) -> str:
+        return self.server.sh(script)
+
+    def prepare(self) -> Files:
+        """Everything as the verb is to find it; returns what has to be read ever after."""
+        self.sh(
+            f"mke2fs -q -F -t ext4 -U {_UUID} -E lazy_itable_init=0 {ORIGIN} {_FILES_MIB}M;"
+            " udevadm settle"
+        )
+        self._write(ORIGIN, "before")
+        if self.verb == "create":
+            return self.read(ORIGIN)
+        self.create(self.machine)
+        device = self.found()[1].device
+        self._hold_back(device)
+        self._write(device, "after")
+        before = self.read(device)
+        if self.verb == "repair clean":
+            lifecycle.flush(self.machine, *self.found(), nothing)
+        if self.verb in ("activate", "repair", "repair clean"):
+            lifecycle.deactivate(self.machine, *self.found(), nothing)
+        if self.verb in ("repair", "repair clean"):
+            self._spoil()
+        # What was written is to be there after a power cut, whatever the verb does.
+        self.sh("sync")
+        return before
+
+    def perform(self, machine: Machine) -> None:
+        """The verb itself, on a machine that may die."""
+        if self.verb == "create":
+            self.create(machine)
+            return
+        card, disk = self.found()
+        verbs: dict[Verb, Callable[[], object]] = {
+            "deactivate": lambda: lifecycle.deactivate(machine, card, disk, nothing),
+            "activate": lambda: lifecycle.activate(machine, card, disk, nothing),
+            "flush": lambda: lifecycle.flush(machine, card, disk, nothing),
+            "grow": lambda: self._resize(machine, 112),
+            "shrink": lambda: self._resize(machine, 72),
+            "set": lambda: retuning.retune(
+                machine, card, disk, None, "writethrough", nothing, nothing
+            ),
+            "repair": lambda: repairing.repair(machine, card, disk, nothing),
+            "repair clean": lambda: repairing.repair(machine, card, disk, nothing),
+            "detach": lambda: self.detach(machine, card, disk),
+        }
+        verbs[self.verb]()
+
+    def writer(self) -> Writer:
+        """One at work on the tier, which is mounted until it ends."""
+        self.sh(f"mount {self.found()[1].device} {FOLDER}")
+        return Writer(self.server.guest, RECORDS)
+
+    def use(self) -> Files:
+        """What a database does that finds its file system mounted after a boot: it writes. Returns
+        the files; none where nothing is mounted."""
+        if not self._is_mounted():
+            return frozenset()
+        written = self.sh(
+            f"cd {FOLDER}; for n in 1 2; do head -c 400000 /dev/urandom > later$n; done; sync;"
+            " md5sum ./later1 ./later2; cd /"
+        )
+        self._unmount()
+        return frozenset(written.splitlines())
+
+    def verdict(self, before: Files, writer: Writer | None = None) -> str | None:
+        """Go on as a user would, read all, detach, read all again; what is wrong, if anything."""
+        try:
+            device = self.recovered(untouched=True)
+            if writer is not None:
+                self._end(writer)
+            if device is not None:
+                found = self._wrong(device, before, writer)
+                if found:
+                    return f"through the tier: {found}"
+                self.detach(self.machine, *self.found())
+            found = self._wrong(ORIGIN, before, writer)
+            if found:
+                return f"on the origin: {found}"
+            self.sh(f"e2fsck -fn {ORIGIN}")
+            return self._left_over()
+        except Exception as error:
+            return f"{type(error).__name__}: {str(error)[:400]}"
+
+    def _left_over(self) -> str | None:
+        """What of a disk that is plain again is still there."""
+        text = self.sh("cat /etc/fstab")
+        if text != FSTAB.strip():
+            return f"/etc/fstab is not as it was: {text}"
+        units = self.sh(f"ls -d {systemd.UNITS}/*hotset* 2> /dev/null || :")
+        return f"units are left: {units}" if units else None
+
+    def _end(self, writer: Writer) -> None:
+        """Where the machine was not switched off meanwhile, whoever wrote there goes on."""
+        if self._is_mounted():
+            writer.require_more(1)
+            writer.end()
+            self._unmount()
+
+    def _is_mounted(self) -> bool:
+        return self.sh(f"grep -c ' {FOLDER} ' /proc/mounts || :") != "0"
+
+    def _unmount(self) -> None:
+        # Whoever wrote there ends a moment after it was told to.
+        self.sh(f"n=0; until umount {FOLDER}; do n=$((n + 1)); [ $n -lt 100 ]; sleep 0.1; done")
+
+    def _wrong(self, device: PurePosixPath, before: Files, writer: Writer | None) -> str | None:
+        now = self.read(device)
+        if not before <= now:
+            lost, instead = sorted(before - now), sorted(now - before)
+            return (
+                f"{len(lost)} of {len(before)} differ: {', '.join(lost)[:200]}; there is"
+                f" {', '.join(instead)[:200] or 'nothing instead'}"
+            )
+        if writer is None:
+            return None
+        self.sh(f"mount {device} {FOLDER}")
+        missing = writer.missing(self.machine, RECORDS)
+        self.sh(f"umount {FOLDER}")
+        return missing
+
+    def create(self, machine: Machine) -> None:
+        sizes = (Bytes(80 * MIB), Bytes(8 * MIB))
+        wanted = CreateRequest(NAME, FLASH, ORIGIN, self.kind, "oltp", *sizes)
+        creation.create(machine, wanted, True, nothing)
+
+    def _resize(self, machine: Machine, mib: int) -> None:
+        resizing.resize(machine, *self.found(), Bytes(mib * MIB), True, nothing, nothing)
+
+    def detach(self, machine: Machine, card: Card, disk: Disk) -> None:
+        lifecycle.detach(machine, card, disk, False, False, nothing, nothing)
+
+    def found(self) -> tuple[Card, Disk]:
+        return cards.find(self.machine, NAME)
+
+    def recovered(self, untouched: bool) -> PurePosixPath | None:
+        """The tier, active again by what a user would do; None where the disk is plain again.
+
+        :param untouched: the user knows that nobody wrote to the origin past the tier.
+        :raises OriginChangedError: nobody knows, and the flash holds writes that the origin lacks.
+        """
+        for _ in range(_ROUNDS):
+            there = cards.pairs(self.machine)
+            if not there or there[0][1].phase == "creating":
+                if self.verb == "detach":
+                    return None
+                self.create(self.machine)
+                continue
+            card, disk = there[0]
+            if disk.phase == "detaching":
+                self.detach(self.machine, card, disk)
+                return None
+            try:
+                lifecycle.activate(self.machine, card, disk, nothing)
+            except MetadataDamagedError:
+                repairing.repair(self.machine, card, disk, nothing)
+            except lifecycle.OriginChangedError:
+                if not untouched:
+                    raise
+                lifecycle.keep_flash(self.machine, card, disk)
+                continue
+            report = cards.tier_for(self.machine, *self.found()).report()
+            if report.state != "active":
+                raise CommandError(
+                    "tier", Result(("report",), 1, report.state, " ".join(report.notes), 0.0)
+                )
+            return disk.device
+        raise AssertionError("it does not come to rest")
+
+    def _hold_back(self, device: PurePosixPath) -> None:
+        """Have the kernel write nothing back of itself, so that the flash matters. The engine in
+        user space cannot be told; it waits for the origin to be idle."""
+        if self.kind == "dm-cache":
+            self.sh(f"dmsetup message {device.name} 0 migration_threshold 0")
+        elif self.kind == "bcache":
+            self.sh("for f in /sys/block/dm-*/bcache/writeback_running; do echo 0 > $f; done")
+
+    def _write(self, device: PurePosixPath, names: str) -> None:
+        self.sh(
+            f"mount {device} {FOLDER}; cd {FOLDER};"
+            f" for n in 1 2 3; do head -c 1500000 /dev/urandom > {names}$n; done; sync; cd /;"
+            f" umount {FOLDER};"
+            f" dd if=/dev/urandom of={device} bs=64k seek={_BEHIND_MIB * 16} count=64"
+            " oflag=direct status=none"
+        )
+
+    def read(self, device: PurePosixPath) -> Files:
+        """Checksums of every file, and of what lies behind the file system."""
+        found = self.sh(
+            f"mount {device} {FOLDER}; cd {FOLDER};"
+            f" find . -type f ! -path ./{RECORDS.name} | xargs -r md5sum; cd /;"
+            f" umount {FOLDER};"
+            f" dd if={device} bs=64k skip={_BEHIND_MIB * 16} count=64 iflag=direct status=none"
+            " | md5sum"
+        )
+        return frozenset(found.splitlines())
+
+    def _spoil(self) -> None:
+        """Damage the index of the metadata's space map: what ``cache_repair`` can mend. Of a clean
+        cache, what the metadata begin with."""
+        at = self.found()[1].metadata[0].start // 4096
+        if self.verb == "repair clean":
+            self.sh(
+                f"dd if=/dev/urandom of={FLASH} bs=4096 seek={at} count=256 oflag=direct"
+                " conv=notrunc status=none"
+            )
+            return
+        self.sh(
+            f"block=$(dd if={FLASH} bs=4096 skip={at} count=1 iflag=direct status=none"
+            f" | od -An -tu8 -j {_SPACE_MAP} -N 8 | tr -d ' ');"
+            f" dd if=/dev/zero of={FLASH} bs=4096 seek=$(({at} + block)) count=1 oflag=direct"
+            " conv=notrunc status=none"
+        )

@@ -1,0 +1,474 @@
+"""The lab: a machine with a slow disk and a flash disk, raised, looked at and taken down.
+
+Choice of machine for a tier of the kernel's, in this order: this computer's own kernel when it has
+dm-cache and hotset may use it; a virtual machine with KVM; User-Mode Linux; a virtual machine with
+an emulated CPU (TCG). Where any tier will do, the frozen image on this computer's kernel with
+hotset's own cache engine comes before the last two. On each the database sees the same: a slow
+disk, a tier, plain flash, and the disk with the saved database image.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from hotset.block import loop
+from hotset.block.flashdev import Model
+from hotset.core.errors import Remedy
+from hotset.core.machines.base import Machine, PrerequisiteMissingError
+from hotset.core.machines.cleanup import (
+    BusyError,
+    Cleanup,
+    clear_journal,
+    exclusive,
+    read_journal,
+    start_time,
+)
+from hotset.core.machines.local import Local, free_port
+from hotset.core.paths import state_dir
+from hotset.core.units import Bytes
+from hotset.tier.base import TierKind
+
+from . import image
+from .backend import Backend, KernelBackend, ModelledBackend
+from .image import Image
+from .machines import chroot, qemu, uml
+from .machines.guest import FLASH, SAVED, Disk, Files, Guest, disk_path
+from .slow_disk import Portal, Target
+
+MachineKind = Literal["local", "image", "uml", "vm"]
+MachineChoice = Literal["auto"] | MachineKind
+TierChoice = Literal["auto"] | TierKind
+KERNEL_TIERS: tuple[TierKind, ...] = ("dm-cache", "bcache")
+FLASH_MODEL = "pcie-flash-2014"
+Say = Callable[[str], None]
+_NET_HOST, _NET_GUEST, _NET_BITS = "10.77.0.1", "10.77.0.2", 30
+_ISCSI_PORT = 3260
+_SETTLE_LIMIT_S = 900.0
+FLASH_DISK, SAVED_DISK = disk_path(FLASH), disk_path(SAVED)
+"""Where a guest has the lab's flash disk and the disk with the saved database image."""
+
+LEFT_UP = "lab up"
+"""The purpose in the journal of a lab that is meant to outlive the command that made it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabSpec:
+    """What the lab is made of. ``saved`` is the file of the saved database image.
+
+    ``flash_device``: a device that the user named, in place of a file (``local`` alone).
+    ``guest``: a machine with a kernel of its own, also where this computer's would do.
+    """
+
+    machine: MachineChoice
+    cores: int
+    memory: Bytes
+    flash: Bytes
+    saved: Path | None = None
+    saved_readonly: bool = True
+    tier: TierChoice = "auto"
+    flash_model: Model = FLASH_MODEL
+    flash_device: PurePosixPath | None = None
+    guest: bool = False
+
+    def kind(self) -> MachineKind:
+        """The machine to use.
+
+        :raises PrerequisiteMissingError: what is asked for is not possible on this computer.
+        :raises ValueError: the machine that is asked for has another kind of tier.
+        """
+        return guest_kind(self.machine) if self.guest else choose(self.machine, self.tier)
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A standing lab: where commands run and what its disks are made of.
+
+    ``package``: the package and version of the kernel, where it is neither this computer's own nor
+    the image's.
+    """
+
+    kind: MachineKind
+    local: Local
+    machine: Machine
+    accel: qemu.Accel | None
+    backend: Backend
+    saved: PurePosixPath | None
+    folder: Path
+    cleanup: Cleanup
+    package: str | None = None
+
+    def settle(self) -> None:
+        """Wait until this computer has written back the files behind the lab's disks, or it would
+        do so beside whatever is measured next."""
+        self.local.run(["sync", "--file-system", str(self.folder)], timeout_s=_SETTLE_LIMIT_S)
+
+    def close(self) -> None:
+        """Drop the connection to the machine and leave everything standing."""
+        if isinstance(self.machine, Guest):
+            self.machine.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What stands: the journal's processes, each with whether it is alive."""
+
+    state: Literal["down", "up", "running", "left over"]
+    purpose: str
+    processes: tuple[tuple[str, int, bool], ...]
+
+    def as_dict(self) -> dict[str, object]:
+        rows = [{"name": name, "pid": pid, "alive": alive} for name, pid, alive in self.processes]
+        return {"state": self.state, "purpose": self.purpose, "processes": rows}
+
+
+def lab_folder() -> Path:
+    folder = state_dir() / "lab"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def kernel_has_dm_cache() -> bool:
+    """Whether this computer's kernel has device-mapper's cache target (or a module of it)."""
+    release = os.uname().release
+    modules = Path("/lib/modules") / release
+    built_in = modules / "modules.builtin"
+    if built_in.exists() and "dm-cache.ko" in built_in.read_text():
+        return True
+    loadable = modules / "modules.dep"
+    return loadable.exists() and "dm-cache.ko" in loadable.read_text()
+
+
+def choose(wanted: MachineChoice, tier: TierChoice = "auto") -> MachineKind:
+    """The machine to use, for a tier of the given kind.
+
+    :raises PrerequisiteMissingError: what is asked for is not possible on this computer.
+    :raises ValueError: the machine that is asked for has another kind of tier.
+    """
+    check(wanted, tier)
+    if wanted != "auto":
+        lacks = _LACKING[wanted]()
+        if lacks is not None:
+            raise _impossible(wanted, lacks)
+        return wanted
+    if tier == "userspace":
+        return choose("image")
+    if _local_lacks() is None:
+        return "local"
+    if qemu.accelerated(Local(), image.cached()):
+        return "vm"
+    if tier not in KERNEL_TIERS and chroot.lacking() is None:
+        return "image"
+    return "uml" if uml.lacking() is None else "vm"
+
+
+def _impossible(wanted: MachineKind, why: str) -> PrerequisiteMissingError:
+    return PrerequisiteMissingError(
+        f"machine = {wanted!r} is not possible on this computer: {why};"
+        " machine = 'auto' takes the best there is"
+    )
+
+
+def guest_kind(wanted: MachineChoice) -> MachineKind:
+    """The machine for a lab with a kernel of its own.
+
+    :raises PrerequisiteMissingError: what is asked for is not possible on this computer.
+    """
+    if wanted != "auto":
+        return choose(wanted)
+    if qemu.accelerated(Local(), image.cached()) or uml.lacking() is not None:
+        return "vm"
+    return "uml"
+
+
+def check(wanted: MachineChoice, tier: TierChoice) -> None:
+    """:raises ValueError: the machine that is asked for has another kind of tier."""
+    has: tuple[TierKind, ...] = ("userspace",) if wanted == "image" else KERNEL_TIERS
+    if wanted != "auto" and tier not in ("auto", *has):
+        kinds = " or ".join(repr(kind) for kind in has)
+        raise ValueError(
+            f"machine.kind = {wanted!r} has tier.kind = {kinds}, not {tier!r}: leave one of"
+            " them at 'auto'"
+        )
+
+
+def kernel_tier(wanted: TierChoice) -> TierKind:
+    """The kind of tier on a machine of the kernel's: dm-cache, unless bcache is asked for."""
+    return "bcache" if wanted == "bcache" else "dm-cache"
+
+
+def _local_lacks() -> str | None:
+    if not kernel_has_dm_cache():
+        return "its kernel has no dm-cache"
+    return "it needs root" if os.geteuid() else None
+
+
+_LACKING: dict[MachineKind, Callable[[], str | None]] = {
+    "local": _local_lacks,
+    "image": chroot.lacking,
+    "uml": uml.lacking,
+    "vm": lambda: None,
+}
+
+
+@contextmanager
+def running(spec: LabSpec, purpose: str, say: Say) -> Iterator[Lab]:
+    """A lab for the length of a ``with`` block; taken down at its end, whatever happens.
+
+    :raises BusyError: another hotset, or a lab left up on purpose, is in the way.
+    """
+    folder = lab_folder()
+    with exclusive(folder):
+        refuse_or_clear(folder, say)
+        cleanup = Cleanup(folder, Local())
+        cleanup.owner(purpose)
+        with cleanup.part():
+            yield raise_lab(spec, folder, cleanup, say)
+
+
+def raise_lab(spec: LabSpec, folder: Path, cleanup: Cleanup, say: Say) -> Lab:
+    """Build the lab; every part is in ``cleanup`` before it stands."""
+    local = Local()
+    if spec.kind() == "local":
+        return _local_lab(spec, folder, cleanup, local)
+    built = image.ensure(local, say)
+    # Once more: only with an image to boot can it be told whether KVM works.
+    kind = spec.kind()
+    if kind == "image":
+        return _image_lab(spec, built, folder, cleanup, local, say)
+    if kind == "uml":
+        kernel = _uml_kernel(spec, local, built, say)
+        if kernel is not None:
+            return _uml_lab(spec, built, kernel, folder, cleanup, local, say)
+    return _vm_lab(spec, built, folder, cleanup, local, say)
+
+
+def refuse_or_clear(folder: Path, say: Say) -> None:
+    """A lab that was left up on purpose is refused; what a killed run left is cleared."""
+    entries = read_journal(folder)
+    if not entries:
+        return
+    purpose = next((entry["owner"] for entry in entries if "owner" in entry), "")
+    alive = any(start_time(e["pid"]) == e["started"] for e in entries if "process" in e)
+    if purpose == LEFT_UP and alive:
+        raise BusyError(
+            "a lab is up: use it, or take it down first", Remedy("take it down", "lab down")
+        )
+    for line in clear_journal(folder, Local()):
+        say(f"cleared what a killed run left: {line}")
+
+
+def status(folder: Path) -> Status:
+    """Read the journal; nothing is changed."""
+    entries = read_journal(folder)
+    owner = next((entry for entry in entries if "owner" in entry), None)
+    if owner is None:
+        return Status("down", "", ())
+    processes = tuple(
+        (entry["process"], entry["pid"], start_time(entry["pid"]) == entry["started"])
+        for entry in entries
+        if "process" in entry
+    )
+    try:
+        with exclusive(folder):
+            up = owner["owner"] == LEFT_UP and any(alive for _, _, alive in processes)
+            return Status("up" if up else "left over", owner["owner"], processes)
+    except BusyError:
+        return Status("running", owner["owner"], processes)
+
+
+def guest_up(folder: Path) -> MachineKind | None:
+    """The kind of guest that is up in a lab's folder."""
+    names = {name for name, _, alive in status(folder).processes if alive}
+    if uml.PROCESS in names:
+        return "uml"
+    return "vm" if qemu.PROCESS in names else None
+
+
+def forwarded_ports(folder: Path) -> dict[int, int]:
+    """Port of the guest that is up → port of this computer; empty when none is up."""
+    file = Files(folder).ports
+    if guest_up(folder) is None or not file.exists():
+        return {}
+    return {int(guest): host for guest, host in json.loads(file.read_text()).items()}
+
+
+def down(say: Say) -> int:
+    """Take down the lab that stands and what killed runs left; returns how many things went.
+
+    :raises BusyError: a run is going on.
+    """
+    folder = lab_folder()
+    with exclusive(folder):
+        undone = clear_journal(folder, Local())
+        for file in folder.glob("*.img"):
+            file.unlink()
+            undone.append(f"removed {file.name}")
+    for line in undone:
+        say(line)
+    return len(undone)
+
+
+def _image_lab(
+    spec: LabSpec, built: Image, folder: Path, cleanup: Cleanup, local: Local, say: Say
+) -> Lab:
+    say("entering the image on this computer's own kernel")
+    machine = chroot.start(local, built, folder, cleanup)
+    backend = ModelledBackend(local, machine, spec.flash_model, folder)
+    return Lab(
+        "image", local, machine, None, backend, _saved(spec, local, cleanup), folder, cleanup
+    )
+
+
+def _vm_lab(
+    spec: LabSpec, built: Image, folder: Path, cleanup: Cleanup, local: Local, say: Say
+) -> Lab:
+    accel = qemu.best_accel(local, built)
+    root = os.geteuid() == 0
+    tap = vm_tap(folder) if root else None
+    disks = _guest_disks(spec, local, folder, cleanup)
+    vm_spec = qemu.VmSpec(accel, spec.cores, spec.memory, disks, tap)
+    after = (lambda: enclose(local, namespace_name(folder), cleanup)) if root else (lambda: None)
+    say(f"booting the virtual machine ({accel.upper()})")
+    machine = qemu.boot(local, built, vm_spec, folder, cleanup, after)
+    portal = vm_portal(folder, root)
+    return _guest_lab(spec, "vm", local, machine, portal, folder, cleanup, accel=accel)
+
+
+def _uml_kernel(spec: LabSpec, local: Local, built: Image, say: Say) -> uml.Kernel | None:
+    """The kernel to boot; None where it cannot be had or does not boot here, and any will do.
+
+    :raises PrerequisiteMissingError: so it is, and this machine was asked for by name.
+    """
+    try:
+        kernel = uml.ensure(local, built, say)
+        failure = uml.probe(local, built, kernel)
+    except PrerequisiteMissingError as error:
+        failure = str(error)
+    if failure is None:
+        return kernel
+    if spec.machine == "uml":
+        raise _impossible("uml", failure)
+    say(f"User-Mode Linux is not possible here, a virtual machine is taken: {failure}")
+    return None
+
+
+def _uml_lab(
+    spec: LabSpec,
+    built: Image,
+    kernel: uml.Kernel,
+    folder: Path,
+    cleanup: Cleanup,
+    local: Local,
+    say: Say,
+) -> Lab:
+    network = uml.open_network(local, folder, cleanup)
+    disks = _guest_disks(spec, local, folder, cleanup)
+    package = f"user-mode-linux {kernel.version}"
+    say(f"booting User-Mode Linux ({package}, one CPU)")
+    wanted = uml.UmlSpec(spec.memory, disks)
+    machine = uml.boot(local, built, kernel, wanted, network, folder, cleanup)
+    portal = uml_portal(network)
+    return _guest_lab(spec, "uml", local, machine, portal, folder, cleanup, package=package)
+
+
+def _guest_disks(spec: LabSpec, local: Local, folder: Path, cleanup: Cleanup) -> tuple[Disk, ...]:
+    flash = Disk(FLASH, _sparse(local, folder / "flash.img", spec.flash, cleanup))
+    if spec.saved is None:
+        return (flash,)
+    return flash, Disk(SAVED, spec.saved, spec.saved_readonly)
+
+
+def _guest_lab(
+    spec: LabSpec,
+    kind: MachineKind,
+    local: Local,
+    machine: Guest,
+    portal: Portal,
+    folder: Path,
+    cleanup: Cleanup,
+    accel: qemu.Accel | None = None,
+    package: str | None = None,
+) -> Lab:
+    target = Target(local, portal, folder)
+    target.start(cleanup)
+    tier = kernel_tier(spec.tier)
+    backend = KernelBackend(local, machine, target, FLASH_DISK, folder, tier_kind=tier)
+    saved = SAVED_DISK if spec.saved else None
+    return Lab(kind, local, machine, accel, backend, saved, folder, cleanup, package)
+
+
+def uml_portal(network: uml.Network) -> Portal:
+    """The iSCSI portal for User-Mode Linux: on the lab's end of its network."""
+    return Portal(uml.HOST_ADDRESS, uml.HOST_ADDRESS, _ISCSI_PORT, network.enter)
+
+
+def vm_tap(folder: Path) -> tuple[str, str]:
+    """The tap device's name and the guest's address on it."""
+    return namespace_name(folder), f"{_NET_GUEST}/{_NET_BITS}"
+
+
+def vm_portal(folder: Path, root: bool) -> Portal:
+    """The iSCSI portal for a virtual machine: on its tap device, or through QEMU's user network."""
+    if root:
+        enter = ("nsenter", f"--net=/run/netns/{namespace_name(folder)}")
+        return Portal(_NET_HOST, _NET_HOST, _ISCSI_PORT, enter)
+    return Portal("127.0.0.1", qemu.USER_NET_HOST, free_port())
+
+
+def local_portal() -> Portal:
+    return Portal("127.0.0.1", "127.0.0.1", free_port())
+
+
+def _local_lab(spec: LabSpec, folder: Path, cleanup: Cleanup, local: Local) -> Lab:
+    # Where no init system made their device nodes.
+    local.run(["modprobe", "-a", "loop", "fuse"])
+    target = Target(local, local_portal(), folder)
+    target.start(cleanup)
+    if spec.flash_device is not None:
+        named = f"{spec.flash_device}, as fast as it is"
+        flash = spec.flash_device
+    else:
+        named = KernelBackend.OWN_DISK
+        flash = loop.attach(
+            local, _sparse(local, folder / "flash.img", spec.flash, cleanup), cleanup
+        )
+    kind = kernel_tier(spec.tier)
+    backend = KernelBackend(local, local, target, flash, folder, named, kind)
+    return Lab("local", local, local, None, backend, _saved(spec, local, cleanup), folder, cleanup)
+
+
+def _saved(spec: LabSpec, local: Local, cleanup: Cleanup) -> PurePosixPath | None:
+    if spec.saved is None:
+        return None
+    return loop.attach(local, spec.saved, cleanup, readonly=spec.saved_readonly)
+
+
+def _sparse(local: Local, file: Path, size: Bytes, cleanup: Cleanup) -> Path:
+    cleanup.command(f"remove {file.name}", ["rm", "-f", str(file)])
+    local.run(["rm", "-f", str(file)])
+    local.run(["truncate", "-s", str(int(size)), str(file)])
+    return file
+
+
+def namespace_name(folder: Path) -> str:
+    """One network namespace (and tap device) per state folder; at most 15 characters."""
+    return "hotset-" + hashlib.sha256(str(folder).encode()).hexdigest()[:6]
+
+
+def enclose(local: Local, name: str, cleanup: Cleanup) -> None:
+    """Move the tap device, which QEMU holds by now, into a network namespace of the lab.
+
+    The computer's own addresses and routes stay as they are.
+    """
+    cleanup.command(f"remove network namespace {name}", ["ip", "netns", "del", name])
+    local.run(["ip", "netns", "add", name])
+    local.run(["ip", "link", "set", name, "netns", name])
+    local.run(["ip", "-n", name, "addr", "add", f"{_NET_HOST}/{_NET_BITS}", "dev", name])
+    local.run(["ip", "-n", name, "link", "set", name, "mtu", "9000", "up"])

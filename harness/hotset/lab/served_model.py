@@ -1,0 +1,168 @@
+"""A modelled device as a file of this computer, for as long as a context lasts; and what may be
+done to one that is being served."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hotset.block import flashdev
+from hotset.block.flashdev import Model
+from hotset.core.errors import RequestError
+from hotset.core.machines.cleanup import Cleanup
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+
+DISK_NAME = "disk"
+SOCKET_NAME = "control"
+
+
+class ArrayError(RequestError):
+    """A served device refuses what was asked of its array; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of an array: ``active``, ``failed`` or ``rebuilding``, and then its share done."""
+
+    number: int
+    state: str
+    rebuilt: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """How many reads a hybrid disk's flash has served, and how many the disk behind it."""
+
+    flash: int
+    disk: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceState:
+    """What a served device has to tell. ``members`` is empty where it has no array; ``reads`` is
+    None where no flash is in front of a disk."""
+
+    members: tuple[Member, ...]
+    spares: int
+    volatile: Bytes
+    reads: Reads | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """``file``: the device; ``socket``: for `status`, `fail` and `replace`."""
+
+    file: Path
+    socket: Path
+
+
+@contextmanager
+def served(
+    local: Local,
+    model: Model,
+    size: Bytes,
+    time_scale: float = 1,
+    backing: Path | None = None,
+    trace: Path | None = None,
+    path_us: int | None = None,
+    cleanup_at: Callable[[Path, Local], Cleanup] = Cleanup,
+) -> Iterator[ServedModel]:
+    """Serve a model on a sparse file in a temporary folder; all of it is gone in the end.
+
+    :param backing: what the device holds already, in a file of ``size`` that stays.
+    :param trace: where every read and write is written down, complete when the context ends.
+    :param path_us: what serving takes of a small request's time here, where it was measured.
+    :param cleanup_at: makes the journal of a folder; a plan's ends no process.
+    :raises RefusedError: the model is not usable, or smaller than ``size``.
+    """
+    with tempfile.TemporaryDirectory(prefix="hotset-model-") as name:
+        folder = Path(name)
+        cleanup = cleanup_at(folder, local)
+        mount, socket = folder / "mount", folder / SOCKET_NAME
+        if backing is None:
+            backing = folder / "data"
+            with backing.open("wb") as file:
+                file.truncate(int(size))
+        with cleanup.part():
+            words = ["serve", "--model", flashdev.model_argument(model, folder, "model")]
+            words += ["--time-scale", f"{time_scale:g}", "--backing", str(backing)]
+            words += ["--name", DISK_NAME, "--control", str(socket), "--volatile"]
+            words += ["--trace", str(trace)] if trace else []
+            words += [] if path_us is None else ["--path-us", str(path_us)]
+            flashdev.serve(local, words, mount, folder / "log", cleanup, "modelled device")
+            yield ServedModel(mount / DISK_NAME, socket)
+
+
+def status(local: Local, socket: Path) -> DeviceState:
+    """How the members of its array are.
+
+    :raises ArrayError: nobody answers at the socket.
+    """
+    return _ask(local, socket, {"status": {}})
+
+
+def fail(local: Local, socket: Path, member: int) -> DeviceState:
+    """A member fails, with all that is under way on it; a spare takes its place.
+
+    :raises ArrayError: there is no such member, or it has failed before.
+    """
+    return _ask(local, socket, {"fail": {"member": member}})
+
+
+def replace(local: Local, socket: Path, member: int) -> DeviceState:
+    """A new device takes the place of a failed member, and is rebuilt.
+
+    :raises ArrayError: it is active, or its data is lost.
+    """
+    return _ask(local, socket, {"replace": {"member": member}})
+
+
+def power_cut(local: Local, socket: Path) -> Bytes:
+    """Cut the power: nothing is served any more. Returns what was answered and is lost.
+
+    :raises ArrayError: nobody answers at the socket.
+    """
+    return Bytes(int(_asked(local, socket, {"power_cut": {}})["lost_bytes"]))
+
+
+def _ask(local: Local, socket: Path, question: dict[str, Any]) -> DeviceState:
+    return parse(_asked(local, socket, question))
+
+
+def _asked(local: Local, socket: Path, question: dict[str, Any]) -> dict[str, Any]:
+    argv = [str(flashdev.program(local)), "ask", str(socket), json.dumps(question)]
+    result = local.run(argv, check=False, timeout_s=30)
+    answer = result.stdout.strip()
+    loaded: dict[str, Any] = json.loads(answer) if answer.startswith("{") else {}
+    if "error" in loaded:
+        raise ArrayError(str(loaded["error"]))
+    if result.rc != 0 or not loaded:
+        detail = result.stderr.strip().removeprefix("flashdev: ")
+        raise ArrayError(f"no served device answers at {socket}: {detail}")
+    return loaded
+
+
+def parse(loaded: dict[str, Any]) -> DeviceState:
+    """
+    >>> parse({"array": {"members": ["active", {"rebuilding": 0.5}], "spares": 1, "rows": {}},
+    ...     "volatile_bytes": 0}).members[1]
+    Member(number=1, state='rebuilding', rebuilt=0.5)
+    """
+    array = loaded.get("array") or {"members": [], "spares": 0}
+    members = []
+    for number, one in enumerate(array["members"]):
+        if isinstance(one, str):
+            members.append(Member(number, one))
+        else:
+            ((state, share),) = one.items()
+            members.append(Member(number, state, float(share)))
+    volatile, reads = Bytes(int(loaded["volatile_bytes"])), loaded.get("reads")
+    return DeviceState(
+        tuple(members), int(array["spares"]), volatile, Reads(**reads) if reads else None
+    )

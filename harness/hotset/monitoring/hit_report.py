@@ -1,0 +1,233 @@
+"""Hit ratios of an accelerated disk: of all of it, or by file, database or table.
+
+The whole comes from the tier's own counters, the parts from the counters per region (`hotset heat
+start`), each as a difference of two readings; the parts' sum is their own last line.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Literal
+
+from hotset.core.machines.base import Machine
+from hotset.core.units import Bytes, parse_span
+from hotset.disk import cache_device as card
+from hotset.disk.cache_device import Card, Disk, KernelTier
+from hotset.hitratio import attribution, region_counters
+from hotset.hitratio.heat import Tally, total
+from hotset.hitratio.heatstore import Store, opened, store_path
+from hotset.reports.render.hits import HitReport, HitRow
+from hotset.tier.base import Counters, Hits, hits_over
+
+By = Literal["total", "volume", "file", "database", "table"]
+Since = Literal["boot", "last"] | float
+Label = Callable[[str], str]
+_SERVED = "all of it is flash: no cache, no ratio"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A disk, where it is, and what it is called there."""
+
+    machine_name: str
+    machine: Machine
+    card: Card
+    disk: Disk
+
+    @property
+    def tier(self) -> KernelTier:
+        return card.tier_for(self.machine, self.card, self.disk)
+
+    def store(self) -> AbstractContextManager[Store]:
+        """Where its readings are kept."""
+        return opened(store_path(self.machine_name, self.disk.name))
+
+
+def parse_since(text: str, now: float) -> Since:
+    """``boot``, ``last``, a span back from now (``90min``, ``8h``) or a time of day or date.
+
+    :raises ValueError: none of these; shows them.
+
+    >>> parse_since("2h", 10_000.0)
+    2800.0
+    """
+    if text in ("boot", "last"):
+        return "boot" if text == "boot" else "last"
+    with suppress(ValueError):
+        return now - parse_span(text)
+    try:
+        if re.fullmatch(r"\d{1,2}:\d{2}", text):
+            today = datetime.fromtimestamp(now).astimezone()
+            hour, minute = (int(part) for part in text.split(":"))
+            at = today.replace(hour=hour, minute=minute, second=0, microsecond=0)
+        else:
+            at = datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not a time: write boot, last, a span (30min, 8h, 2d), a time of day"
+            " (08:00) or a date and time (2026-11-21T08:00)"
+        ) from None
+    if at.timestamp() > now:
+        raise ValueError(f"{text!r} is in the future")
+    return at.timestamp()
+
+
+def of_disk(target: Target, since: Since, now: float | None = None) -> HitReport:
+    """The whole disk, by the tier's own counters; the reading is kept."""
+    now = now or time.time()
+    tier = target.tier
+    counters = tier.counters()
+    with target.store() as store:
+        begun, readings = _readings(store, since, now)
+        store.keep_sample(counters, now)
+    counted = hits_over([*readings, counters], tier.counter_bits) if readings else counters.hits
+    row = _whole(target.disk, counters, counted)
+    notes = () if since == "boot" or begun is not None else (_no_reading(since),)
+    return HitReport(
+        target.disk.name,
+        tier.kind,
+        "total",
+        begun,
+        now,
+        Tally.of(counted).denominator,
+        (row,),
+        row,
+        notes,
+    )
+
+
+def of_card(target: Target, now: float | None = None) -> HitReport:
+    """All disks of a card and its VOLUME, since their counters began."""
+    now = now or time.time()
+    rows, kinds, tallies = [], [], []
+    for disk in target.card.disks:
+        tier = card.tier_for(target.machine, target.card, disk)
+        counters = tier.counters()
+        counted = counters.hits
+        rows.append(_whole(disk, counters, counted))
+        kinds.append(tier.kind)
+        tallies.append(Tally.of(counted))
+    whole = total(tallies)
+    if target.card.volume:
+        rows.append(_volume(target))
+    return HitReport(
+        target.card.name,
+        " + ".join(dict.fromkeys(kinds)),
+        "volume",
+        None,
+        now,
+        whole.denominator,
+        tuple(rows),
+        _row("(disks together)", whole),
+        (f"{target.card.volume_slice.name}: {_SERVED}",) if target.card.volume else (),
+    )
+
+
+def of_parts(
+    target: Target, by: By, label: Label, since: Since, now: float | None = None
+) -> HitReport:
+    """By file, or by whatever the label makes of a file's path."""
+    now = now or time.time()
+    disk = target.disk
+    reading = region_counters.of(target.machine, disk).read()
+    with target.store() as store:
+        store.fold(reading, now)
+        asked = store.asked(now)
+        start = (asked or reading.begun) if since == "last" else since
+        kept = None if start == "boot" else store.since(float(start))
+    begun, ended = (kept.begun, kept.at) if kept else (reading.begun, now)
+    tallies = kept.tallies if kept else reading.tallies
+    dropped = kept.dropped if kept else reading.dropped
+    found = attribution.grouped(attribution.files(target.machine, disk.device), label)
+    rows = tuple(
+        _row(name, tally) for name, tally in attribution.split(tallies, reading.grid, found)
+    )
+    whole = total(tallies.values())
+    notes = [f"counted per region of {reading.grid.region}; regions of several {by}s are one line"]
+    if dropped:
+        notes.append(f"{dropped:,} requests found no room in the kernel's table and are in no line")
+    return HitReport(
+        disk.name,
+        disk.kind,
+        by,
+        begun,
+        ended,
+        whole.denominator,
+        rows,
+        _row("(total)", whole),
+        tuple(notes),
+    )
+
+
+def _readings(store: Store, since: Since, now: float) -> tuple[float | None, list[Counters]]:
+    """Where the time begins, and the readings kept from then on; none: the counters' own."""
+    asked = store.asked(now)
+    if since == "boot":
+        return None, []
+    start = asked if since == "last" else since
+    samples = store.samples(start) if start is not None else []
+    return (samples[0][0], [counters for _, counters in samples]) if samples else (None, [])
+
+
+def _no_reading(since: Since) -> str:
+    return (
+        "no earlier reading is kept: this is everything since the tier's counters started"
+        if since == "last"
+        else "no reading of that time is kept: this is everything since the tier's counters started"
+    )
+
+
+def _whole(disk: Disk, counters: Counters, counted: Hits) -> HitRow:
+    row = _row(disk.name, Tally.of(counted))
+    block = disk.spec.block
+    writes = None if counted.write_hits is None else row.writes
+    return HitRow(
+        row.name,
+        row.reads,
+        writes,
+        row.read_hit_ratio,
+        row.write_hit_ratio,
+        row.hit_ratio,
+        row.bypassed,
+        counted.promotions,
+        counted.demotions,
+        int(counters.dirty.bytes(block)),
+        int(counters.used.bytes(block)),
+    )
+
+
+def _row(name: str, tally: Tally) -> HitRow:
+    return HitRow(
+        name,
+        tally.reads,
+        tally.writes,
+        tally.read_ratio,
+        tally.write_ratio,
+        tally.ratio,
+        tally.bypassed,
+    )
+
+
+def _volume(target: Target) -> HitRow:
+    """The VOLUME's requests since its device was made (Documentation/block/stat.rst)."""
+    device = target.card.volume_slice.path
+    real = target.machine.run(["readlink", "-f", str(device)]).stdout.strip()
+    stat = f"/sys/class/block/{PurePosixPath(real).name}/stat"
+    words = target.machine.run(["cat", stat]).stdout.split()
+    size = Bytes(sum(part.size for part in target.card.volume))
+    return HitRow(
+        target.card.volume_slice.name,
+        int(words[0]),
+        int(words[4]),
+        None,
+        None,
+        None,
+        None,
+        used_bytes=int(size),
+    )

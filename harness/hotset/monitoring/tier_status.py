@@ -1,0 +1,153 @@
+"""What ``hotset tier status`` and ``resident`` print: records in, rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from typing_extensions import TypedDict
+
+from hotset.block import devicemapper
+from hotset.core.units import Bytes
+from hotset.disk.lifecycle import DiskState
+from hotset.tier.base import State
+
+COLUMNS = (
+    "disk",
+    "kind",
+    "state",
+    "database",
+    "device",
+    "origin",
+    "flash",
+    "volume",
+    "mode",
+    "policy",
+    "block_bytes",
+    "cache_bytes",
+    "used_bytes",
+    "dirty_bytes",
+    "read_hit_ratio",
+    "write_hit_ratio",
+    "bypassed",
+)
+_SINCE = {
+    "dm-cache": "since the cache was made",
+    "bcache": "reads since bcache started it",
+    "userspace": "since the engine started it",
+}
+_WHO = {"dm-cache": "kernel", "bcache": "kernel", "userspace": "engine"}
+
+
+class DiskStatus(TypedDict):
+    """A disk's state; None where nothing is known."""
+
+    disk: str
+    kind: str
+    state: State
+    database: str
+    device: str
+    origin: str
+    flash: str
+    flash_answers: bool
+    card: str
+    card_free_bytes: int
+    volume: str | None
+    volume_bytes: int
+    mode: str
+    policy: str
+    block_bytes: int
+    cache_bytes: int
+    metadata_bytes: int
+    bypass_bytes: int | None
+    used_bytes: int | None
+    dirty_bytes: int | None
+    hit_ratio: float | None
+    read_hit_ratio: float | None
+    write_hit_ratio: float | None
+    hit_ratio_of: str | None
+    read_hits: int | None
+    read_misses: int | None
+    write_hits: int | None
+    write_misses: int | None
+    bypassed: int | None
+    tunables: dict[str, str]
+    notes: list[str]
+
+
+def status_row(one: DiskState) -> DiskStatus:
+    """A disk's state as JSON has it; sizes in bytes, ratios 0-1, None where nothing is known."""
+    disk, spec, counters = one.disk, one.disk.spec, one.report.counters
+    hits = counters.hits if counters else None
+    return {
+        "disk": disk.name,
+        "kind": disk.kind,
+        "state": one.report.state,
+        "database": disk.database,
+        "device": str(disk.device),
+        "origin": str(disk.origin),
+        "flash": str(one.card.flash),
+        "flash_answers": one.flash_answers,
+        "card": one.card.name,
+        "card_free_bytes": int(devicemapper.total(one.card.free())),
+        "volume": str(one.card.volume_slice.path) if one.card.volume else None,
+        "volume_bytes": int(devicemapper.total(one.card.volume)),
+        "mode": spec.mode,
+        "policy": spec.policy,
+        "block_bytes": int(spec.block),
+        "cache_bytes": int(spec.cache),
+        "metadata_bytes": int(spec.metadata),
+        "bypass_bytes": None if spec.bypass is None else int(spec.bypass),
+        "used_bytes": int(counters.used.bytes(spec.block)) if counters else None,
+        "dirty_bytes": int(counters.dirty.bytes(spec.block)) if counters else None,
+        "hit_ratio": hits.ratio if hits else None,
+        "read_hit_ratio": hits.read_ratio if hits else None,
+        "write_hit_ratio": hits.write_ratio if hits else None,
+        "hit_ratio_of": f"hits / (hits + misses) {_SINCE[disk.kind]}" if hits else None,
+        "read_hits": hits.read_hits if hits else None,
+        "read_misses": hits.read_misses if hits else None,
+        "write_hits": hits.write_hits if hits else None,
+        "write_misses": hits.write_misses if hits else None,
+        "bypassed": hits.bypassed if hits else None,
+        "tunables": dict(one.report.tunables),
+        "notes": list(one.report.notes),
+    }
+
+
+def status_lines(rows: Sequence[DiskStatus]) -> list[str]:
+    """The table: a paragraph for each disk, the state first."""
+
+    def size(value: int | None) -> str:
+        return "-" if value is None else str(Bytes(value))
+
+    def share(value: float | None) -> str:
+        return "-" if value is None else f"{value:.1%}"
+
+    lines: list[str] = []
+    for row in rows:
+        lines += [f"{row['disk']}: {row['state']} ({row['kind']}, {row['database']})"]
+        lines += [f"  ! {note}" for note in row["notes"]]
+        bypass = f", bypass above {size(row['bypass_bytes'])}" if row["bypass_bytes"] else ""
+        volume = f"{row['volume']}, {size(row['volume_bytes'])}" if row["volume"] else "none"
+        free = f"card {row['card']}, {size(row['card_free_bytes'])} free"
+        asked = f"{row['mode']}, {row['policy']}, block {size(row['block_bytes'])}{bypass}"
+        reads = f"{share(row['read_hit_ratio'])} ({row['hit_ratio_of'] or 'not known'})"
+        writes = share(row["write_hit_ratio"])
+        if row["state"] == "active" and row["write_hits"] is None:
+            writes = "not counted by this kind"
+        kernel = ", ".join(f"{name} {value}" for name, value in row["tunables"].items())
+        pairs = [
+            ("device", f"{row['device']} over {row['origin']}"),
+            ("flash", f"{row['flash']} ({free})"),
+            ("volume", volume),
+            (
+                "cache",
+                f"{size(row['cache_bytes'])}, {size(row['used_bytes'])} used,"
+                f" {size(row['dirty_bytes'])} dirty",
+            ),
+            ("asked for", asked),
+            ("reads hit", reads),
+            ("writes hit", writes),
+            (f"{_WHO[row['kind']]} says", kernel or "-"),
+        ]
+        lines += [f"  {name:12}{text}" for name, text in pairs]
+    return lines

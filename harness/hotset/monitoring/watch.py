@@ -1,0 +1,134 @@
+"""`hotset tier watch`: a line an interval from the tier's own counters, as vmstat does it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+from hotset.core.units import Bytes
+from hotset.hitratio.heat import Tally
+from hotset.reports.render.hits import SCHEMA_VERSION, iso, percent, size
+from hotset.tier.base import Counters, Tier, hits_between
+
+HEADER_EVERY = 20
+COLUMNS = (
+    "time",
+    "reads/s",
+    "read hits",
+    "writes/s",
+    "write hits",
+    "hits",
+    "bypassed/s",
+    "promoted/s",
+    "demoted/s",
+    "dirty",
+    "used",
+)
+_WIDTHS = (8, 9, 9, 9, 10, 7, 10, 10, 9, 10, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One interval. Rates are a second; ratios of what was asked in it; levels at its end."""
+
+    at: float
+    seconds: float
+    reads: float
+    writes: float | None
+    read_hit_ratio: float | None
+    write_hit_ratio: float | None
+    hit_ratio: float | None
+    bypassed: float | None
+    promotions: float | None
+    demotions: float | None
+    dirty_bytes: int
+    used_bytes: int
+
+
+def lines(
+    tier: Tier,
+    interval_s: float,
+    count: int | None,
+    clock: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[Line]:
+    """One line an interval, for ever or ``count`` times.
+
+    Intervals keep to a grid, so that slow readings do not add up.
+    """
+    before, since = tier.counters(), clock()
+    begun, number = since, 0
+    while count is None or number < count:
+        number += 1
+        # A reading that took longer than an interval is not made up for by a burst of short ones.
+        sleep(max(0.0, begun + number * interval_s - clock()))
+        now, at = tier.counters(), clock()
+        yield line(before, now, at, at - since, tier.counter_bits, tier.spec.block)
+        before, since = now, at
+
+
+def line(
+    before: Counters, now: Counters, at: float, seconds: float, counter_bits: int, block: Bytes
+) -> Line:
+    """What lies between two readings, ``seconds`` apart; ``at`` is the time of the second."""
+    seconds = max(seconds, 1e-9)
+    counted = hits_between(before, now, counter_bits)
+    tally = Tally.of(counted)
+
+    def rate(value: int | None) -> float | None:
+        return None if value is None else round(value / seconds, 1)
+
+    return Line(
+        at,
+        round(seconds, 3),
+        tally.reads / seconds,
+        None if counted.write_hits is None else tally.writes / seconds,
+        tally.read_ratio,
+        tally.write_ratio,
+        tally.ratio,
+        rate(counted.bypassed),
+        rate(counted.promotions),
+        rate(counted.demotions),
+        int(now.dirty.bytes(block)),
+        int(now.used.bytes(block)),
+    )
+
+
+def as_json(line: Line) -> str:
+    """One object a line."""
+    return json.dumps({"schema_version": SCHEMA_VERSION, **asdict(line), "at": iso(line.at)})
+
+
+def header() -> str:
+    return " ".join(name.rjust(width) for name, width in zip(COLUMNS, _WIDTHS, strict=True))
+
+
+def as_text(line: Line) -> str:
+    cells = (
+        time.strftime("%H:%M:%S", time.localtime(line.at)),
+        _rate(line.reads),
+        percent(line.read_hit_ratio),
+        _rate(line.writes),
+        percent(line.write_hit_ratio),
+        percent(line.hit_ratio),
+        _rate(line.bypassed),
+        _rate(line.promotions),
+        _rate(line.demotions),
+        size(line.dirty_bytes),
+        size(line.used_bytes),
+    )
+    return " ".join(cell.rjust(width) for cell, width in zip(cells, _WIDTHS, strict=True))
+
+
+def values(line: Line) -> tuple[object, ...]:
+    """For CSV, with :data:`FIELDS` above."""
+    return (iso(line.at), *(getattr(line, name) for name in FIELDS[1:]))
+
+
+FIELDS = tuple(Line.__dataclass_fields__)
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"

@@ -1,0 +1,160 @@
+"""The machine, the disk and the labels of its files that an operation works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from hotset.core.errors import RequestError
+from hotset.jobs.lock import Lock
+
+T = TypeVar("T")
+if TYPE_CHECKING:
+    from hotset.core.machines.base import Machine
+    from hotset.core.machines.locks import Mode
+    from hotset.databases.connect import EngineName
+    from hotset.disk.cache_device import Card, Disk
+    from hotset.monitoring.hit_report import Label, Target
+
+
+@contextmanager
+def machine(name: str) -> Iterator[Machine]:
+    """The machine of a name."""
+    from .. import connect as machines
+
+    with machines.opened(name) as there:
+        yield there
+
+
+@contextmanager
+def maybe_machine(name: str | None) -> Iterator[Machine | None]:
+    """The machine of a name, where one is given."""
+    if name is None:
+        yield None
+        return
+    with machine(name) as there:
+        yield there
+
+
+@contextmanager
+def cut_anew(name: str, what: str, commands: list[str] | None = None) -> Iterator[Machine]:
+    """A machine on which hotset is root, for an operation that cuts its flash anew.
+
+    :param what: has the machine's lock meanwhile: ``tier detach shop``.
+    :param commands: a dry run, which locks nothing: commands that would change something are added
+        here and not run.
+    """
+    from hotset.core.machines.dry_run import DryRun
+    from hotset.disk import cache_device
+    from hotset.disk import operation as locked
+
+    from .. import connect as machines
+
+    with machines.opened(name) as there:
+        cache_device.need_root(there)
+        if commands is not None:
+            yield DryRun(there, commands.append)
+            return
+        with locked.on_cards(there, what) as alone:
+            yield alone
+
+
+@contextmanager
+def disk_of(
+    name: str, disk: str | None, what: str = "", mode: Mode = "exclusive"
+) -> Iterator[tuple[Machine, Card, Disk]]:
+    """The disk a user means, on its card and machine.
+
+    :param what: has the disk's lock meanwhile: ``warmup run``; without one nothing is locked.
+    """
+    from hotset.disk import cache_device
+    from hotset.disk import operation as locked
+
+    from .. import connect as machines
+
+    with machines.opened(name) as there:
+        if not what:
+            yield there, *cache_device.find(there, disk)
+            return
+        with locked.on_disk(there, what, disk, mode) as found:
+            yield found
+
+
+@contextmanager
+def disk_as_root(
+    name: str, disk: str | None, what: str, commands: list[str] | None = None
+) -> Iterator[tuple[Machine, Card, Disk]]:
+    """As :func:`disk_of`, on a machine on which hotset is root; a dry run locks nothing."""
+    from hotset.core.machines.dry_run import DryRun
+    from hotset.disk import cache_device
+    from hotset.disk import operation as locked
+
+    from .. import connect as machines
+
+    with machines.opened(name) as there:
+        cache_device.need_root(there)
+        if commands is not None:
+            yield DryRun(there, commands.append), *cache_device.find(there, disk)
+            return
+        with locked.on_disk(there, what, disk) as found:
+            yield found
+
+
+@contextmanager
+def disk_cut_anew(name: str, disk: str | None, what: str) -> Iterator[tuple[Machine, Card, Disk]]:
+    """A disk, for an operation that cuts the flash anew."""
+    from hotset.disk import cache_device
+
+    with cut_anew(name, f"{what} {disk or ''}".strip()) as there:
+        yield there, *cache_device.find(there, disk)
+
+
+@contextmanager
+def target_of(name: str, disk: str | None) -> Iterator[Target]:
+    """The disk a user means, with where its readings are kept."""
+    from hotset.monitoring.hit_report import Target
+
+    with disk_of(name, disk) as found:
+        yield Target(name, *found)
+
+
+def label_of(by: str, engine: EngineName, dsn: str | None, password: str | None) -> Label:
+    """What names the owner of a file: itself, its database or its table.
+
+    :raises PrerequisiteMissingError: the server does not tell.
+    """
+    from hotset.core.machines.base import PrerequisiteMissingError
+
+    if by not in ("database", "table"):
+        return str
+    if dsn is None:
+        raise RequestError(
+            f"by {by} hotset has to ask the database server for its files: name the server, or use"
+            " by file",
+            field="by",
+        )
+    from hotset.databases import connect
+    from hotset.databases.base import Unavailable
+
+    with closing(connect.engine(connect.database(engine, dsn, password))) as server:
+        label = server.labels("database" if by == "database" else "table")
+    if isinstance(label, Unavailable):
+        raise PrerequisiteMissingError(label.reason)
+    return label
+
+
+def on_disk(machine: str, disk: str | None) -> Lock:
+    """What needs a disk for itself."""
+    return Lock(f"machine {machine}", disk)
+
+
+def parsed(field: str, parse: Callable[[], T]) -> T:
+    """What a parser of text makes of a field.
+
+    :raises RequestError: it refuses it.
+    """
+    try:
+        return parse()
+    except ValueError as error:
+        raise RequestError(str(error), field=field) from None

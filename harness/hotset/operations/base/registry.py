@@ -1,0 +1,295 @@
+"""The table of operations: what hotset can do, declared once for every way to call it.
+
+An operation is a function over one request model. The command line makes its options of the
+model's fields, the HTTP API its bodies and queries, PowerShell its cmdlets; the console calls it.
+It returns a result and never prints: each caller shows that in its own way.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, TypeVar, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+
+from hotset.core.errors import NotFoundError, Remedy, RequestError
+from hotset.jobs.lock import Lock
+
+from .context import Context
+from .result import Result
+from .rights import Needs, Right
+
+
+class Kind(StrEnum):
+    """How an operation is run."""
+
+    QUERY = "query"
+    """Answers in seconds and changes nothing but what is kept of runs and jobs."""
+    JOB = "job"
+    """May take hours, or changes something: a process of its own that outlives its caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cli:
+    """How the command line takes a field, where not as an option of the field's name.
+
+    :ivar argument: by its place, without a name.
+    :ivar short: a letter, such as ``-n``.
+    :ivar off: the option that says no, such as ``--no-check``.
+    :ivar aliases: names that it had before; taken, but not shown.
+    :ivar variable: of the environment, in place of the option.
+    """
+
+    argument: bool = False
+    metavar: str | None = None
+    short: str | None = None
+    off: str | None = None
+    aliases: tuple[str, ...] = ()
+    variable: str | None = None
+
+
+class OnThisComputer:
+    """Marks a field that names a file of the computer the command line runs on: no other caller
+    may name one. The class itself is the mark."""
+
+
+class Request(BaseModel):
+    """What an operation is asked for. Its fields are named as the command line's options."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, defer_build=True)
+
+
+class Nothing(Request):
+    """Nothing is asked."""
+
+
+F = TypeVar("F", bound=Callable[[Any, Context], Result])
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation.
+
+    :ivar name: its words, such as ``tier status``.
+    :ivar right: what it takes to call it.
+    :ivar destroys: it can lose data that hotset cannot bring back.
+    :ivar needs_yes: it is done only when the request says ``yes`` (``dry_run``, where there is one,
+        shows it without).
+    :ivar asked: which requests that goes for, and the question.
+    :ivar question: what to ask before it, of those who can be asked; None: nothing is at stake.
+    :ivar progress: it tells how far it is.
+    :ivar stored: the request with what a record that it names says in its place, so that this is
+        looked at as if the request said it.
+    :ivar lock: what it needs for itself while it runs.
+    :ivar powershell: its cmdlet's approved verb and noun.
+    :ivar aliases: names that it had before: found, but not shown. Their first word is the name's.
+    :ivar help: what it does, for people: one line, then more.
+    """
+
+    name: str
+    kind: Kind
+    right: Right
+    request: type[Request]
+    result: type[Result]
+    function: Callable[[Any, Context], Result]
+    destroys: bool
+    needs_yes: bool
+    asked: Callable[[Any], bool]
+    question: Callable[[Any], str | None] | None
+    progress: bool
+    stored: Callable[[Any], Request]
+    lock: Callable[[Any], Lock | None]
+    powershell: tuple[str, str]
+    aliases: tuple[str, ...]
+    help: str
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(self.name.split())
+
+    @property
+    def fields(self) -> Mapping[str, FieldInfo]:
+        """Of the request, without those that name a file of the caller's own computer."""
+        return {
+            name: field
+            for name, field in self.request.model_fields.items()
+            if OnThisComputer not in field.metadata
+        }
+
+    def parse(self, values: Mapping[str, Any], strict: bool = True) -> Any:  # noqa: ANN401 - its own request
+        """A request of these values, from this computer.
+
+        :param strict: types as JSON has them; otherwise text is turned into what a field is
+            (``"8"`` into 8), as a URL's query or a form needs it.
+        :raises RequestError: names field, value and what would be right.
+        """
+        try:
+            return self.request.model_validate(dict(values), strict=strict)
+        except ValidationError as error:
+            raise _refused(self, error) from None
+
+    def parse_remote(self, values: Mapping[str, Any], strict: bool = True) -> Any:  # noqa: ANN401
+        """As :meth:`parse`, from somebody who may not name files here and cannot be asked."""
+        for name in values:
+            if name not in self.fields:
+                raise _unknown(self, name)
+        if "password" in self.fields and values.get("password") is None:
+            # Never that of this server's own environment.
+            values = {**values, "password": ""}
+        return self.parse(values, strict)
+
+    def right_for(self, request: Request) -> Right:
+        """What this request takes: the operation's right, or more by a field that is set."""
+        marked = [
+            one.right
+            for name, field in self.request.model_fields.items()
+            for one in field.metadata
+            if isinstance(one, Needs) and getattr(request, name)
+        ]
+        return max((self.right, *marked), key=list(Right).index)
+
+    def require_confirmed(self, request: Request) -> None:
+        """:raises RequestError: it is done only when told so, and the request does not say yes."""
+        if not self.needs_yes or not self.asked(request):
+            return
+        if any(getattr(request, one, False) for one in ("yes", "dry_run")):
+            return
+        remedies = [Remedy("do it", parameters={"yes": True})]
+        if "dry_run" in self.request.model_fields:
+            remedies.append(Remedy("see what would be done", parameters={"dry_run": True}))
+        raise RequestError(f"{self.name} changes or deletes something", *remedies, field="yes")
+
+
+_OPERATIONS = __package__.rpartition(".")[0]
+MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "demo": ("benchmarks.experiment",),
+        "experiment": ("benchmarks.experiment",),
+        "runs": ("benchmarks.runs",),
+        "tpcc": ("benchmarks.tpcc",),
+        "sql": ("benchmarks.sql",),
+        "heat": ("tiers.heat",),
+        "report": ("benchmarks.report", "tiers.hit_ratio"),
+        "tier": ("tiers.tier", "tiers.tier_views"),
+        "warmup": ("tiers.warmup", "tiers.pins", "tiers.targets", "tiers.schedule"),
+        "lab": ("computer.lab",),
+        "disk": tuple(
+            f"benchmarks.{module}" for module in ("disk", "fidelity", "reread", "arrays")
+        ),
+        "tpch": ("benchmarks.tpch",),
+        "database": ("benchmarks.database",),
+        "whatif": tuple(
+            f"whatif.{module}" for module in ("models", "traces", "caches", "advice", "check")
+        ),
+        "doctor": ("computer.doctor",),
+        "audit": ("computer.audit_view",),
+    }
+)
+"""The modules that declare the operations of a first word: only what is called is loaded."""
+_table: dict[str, Operation] = {}
+
+
+def operation(
+    name: str,
+    kind: Kind,
+    right: Right,
+    powershell: tuple[str, str],
+    *,
+    destroys: bool = False,
+    needs_yes: bool = False,
+    asked: Callable[[Any], bool] = lambda request: True,  # noqa: ARG005
+    question: Callable[[Any], str | None] | None = None,
+    progress: bool = False,
+    stored: Callable[[Any], Request] = lambda request: request,
+    lock: Callable[[Any], Lock | None] = lambda request: None,  # noqa: ARG005
+    aliases: tuple[str, ...] = (),
+) -> Callable[[F], F]:
+    """Declare an operation; see :class:`Operation`."""
+
+    def declare(function: F) -> F:
+        hints = get_type_hints(function)
+        if name in _table:
+            raise ValueError(f"operation {name} is declared twice")
+        _table[name] = Operation(
+            name,
+            kind,
+            right,
+            next(iter(hints.values())),
+            hints["return"],
+            function,
+            destroys,
+            needs_yes or question is not None,
+            asked,
+            question,
+            progress,
+            stored,
+            lock,
+            powershell,
+            aliases,
+            inspect.getdoc(function) or "",
+        )
+        return function
+
+    return declare
+
+
+def find(name: str) -> Operation:
+    """An operation by its name, or by one it had before; loads only those of its first word.
+
+    :raises NotFoundError: there is none of that name.
+    """
+    for one in group(name.partition(" ")[0]):
+        if name in (one.name, *one.aliases):
+            return one
+    raise NotFoundError(f"there is no operation {name!r}")
+
+
+def group(word: str) -> list[Operation]:
+    """The operations with this first word, in the order in which they are declared."""
+    _load(word)
+    return [one for one in _table.values() if one.words[0] == word]
+
+
+def every() -> Iterator[Operation]:
+    """All operations, by name."""
+    for word in MODULES:
+        _load(word)
+    yield from (_table[name] for name in sorted(_table))
+
+
+def _load(word: str) -> None:
+    for module in MODULES.get(word, ()):
+        import_module(f"{_OPERATIONS}.{module}")
+
+
+def _refused(found: Operation, error: ValidationError) -> RequestError:
+    """The first fault, with the field's name, the value and what would be right."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"] if isinstance(part, str | int))
+    name = field.partition(".")[0]
+    if first["type"] == "extra_forbidden":
+        return _unknown(found, name)
+    if first["type"] == "missing":
+        return RequestError(f"{found.name} needs it", field=name)
+    secret = name == "password"
+    shown = "" if secret else f"{_short(first['input'])} "
+    if first["type"] == "string_pattern_mismatch":
+        return RequestError(f"{shown}contains control characters: leave them out", field=name)
+    words = first["msg"].removeprefix("Value error, ")
+    return RequestError(f"{shown}is refused: {words[:1].lower()}{words[1:]}", field=name)
+
+
+def _unknown(found: Operation, name: str) -> RequestError:
+    known = ", ".join(found.fields) or "none"
+    return RequestError(f"{found.name} has no such field; it has: {known}", field=name)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"

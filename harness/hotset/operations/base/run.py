@@ -1,0 +1,168 @@
+"""Operations for callers that are not on this computer's command line: the API and the console."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from hotset.core.errors import ForbiddenError, HotsetError, KnownError, RequestError, foreseen
+from hotset.databases.connect import check_dsn
+from hotset.jobs import store
+from hotset.jobs.store import Job
+
+from . import audit, registry, remote, room
+from .audit import ITSELF, Caller
+from .context import Context
+from .registry import Kind, Operation, Request
+from .remote import Names
+from .result import Result
+from .rights import Right
+
+PROGRAM = "hotset.operations.base.child"
+
+
+QUERIES_AT_ONCE = 8
+"""Of one caller, in this process: some wait for minutes, and others want an answer, too."""
+_counting = threading.Lock()
+_answering: Counter[str] = Counter()
+
+
+class BusyCallerError(HotsetError):
+    """A caller asks for more at once than it may."""
+
+    http_status = 429
+
+
+class OperationError(HotsetError):
+    """An error of one of the folders that know no other's base class, as it is."""
+
+    def __init__(self, error: KnownError) -> None:
+        super().__init__(str(error))
+        self.exit_code, self.http_status = error.exit_code, error.http_status  # type: ignore[misc]
+
+
+def answer(
+    name: str, values: Mapping[str, Any], strict: bool = True, caller: Caller = ITSELF
+) -> Result:
+    """The result of a query, in this process.
+
+    :param strict: types as JSON has them, not as a URL or a form.
+    :raises ForbiddenError: the caller has not the right to.
+    :raises HotsetError: there is none of that name, it refuses these values, or it failed.
+    """
+    found = registry.find(name)
+    if found.kind is not Kind.QUERY:
+        raise RequestError(f"{name} is a job: start it")
+    request = _request(found, values, strict, caller)
+    try:
+        with _few(caller), audit.doing(caller, found, request):
+            return found.function(request, Context(require_files=remote.require_files))
+    except Exception as error:
+        if isinstance(error, HotsetError) or not foreseen(error):
+            raise
+        raise OperationError(error) from error
+
+
+def start(
+    name: str, values: Mapping[str, Any], strict: bool = True, caller: Caller = ITSELF
+) -> Job:
+    """Start an operation as a job.
+
+    :raises ForbiddenError: the caller has not the right to.
+    :raises HotsetError: there is none of that name, or it refuses these values.
+    :raises JobConflictError: another job has the same disk, database or lab.
+    """
+    found = registry.find(name)
+    if found.kind is not Kind.JOB:
+        raise RequestError(f"{name} answers at once: it is not a job")
+    request = _request(found, values, strict, caller)
+    if room.makes_files(found.name, dict(request)):
+        room.require(found.fields, dict(request))
+    given = audit.values_of(request)
+    secret = getattr(request, "password", None)
+    whole = given if secret is None else {**given, "password": secret.get_secret_value()}
+    task = store.Task(found.words, given, getattr(request, "machine", ""), found.lock(request))
+
+    def keep(id_: str) -> None:
+        if audit.counts(found, request):
+            audit.begin(caller, name, given, id_=id_)
+
+    return store.start(task, PROGRAM, json.dumps({"operation": name, "request": whole}), keep)
+
+
+@contextmanager
+def _few(caller: Caller) -> Iterator[None]:
+    """:raises BusyCallerError: so many queries of the same caller are being answered."""
+    with _counting:
+        if _answering[caller.name] >= QUERIES_AT_ONCE:
+            raise BusyCallerError(
+                f"{QUERIES_AT_ONCE} queries of {caller.name} are in progress: wait for one"
+            )
+        _answering[caller.name] += 1
+    try:
+        yield
+    finally:
+        with _counting:
+            _answering[caller.name] -= 1
+
+
+def require(right: Right, needed: Right, what: str) -> None:
+    """:raises ForbiddenError: the right does not include the one that is needed."""
+    if not right.includes(needed):
+        raise ForbiddenError(
+            f"{what} needs the right '{needed}', and yours is '{right}': use a token that has it"
+        )
+
+
+def _request(found: Operation, values: Mapping[str, Any], strict: bool, caller: Caller) -> Any:  # noqa: ANN401 - its own
+    """What must be known before anything is kept or shown, checked.
+
+    A refusal is kept without the values, which nobody has looked at.
+    """
+    try:
+        return _checked(found, values, strict, caller.right)
+    except ForbiddenError as error:
+        audit.begin(caller, found.name, {}, "refused", str(error))
+        raise
+
+
+def _checked(found: Operation, values: Mapping[str, Any], strict: bool, right: Right) -> Request:
+    require(right, found.right, found.name)
+    if (
+        "machine" in found.fields
+        and "machine" not in values
+        and (own := os.environ.get(remote.MACHINE_VARIABLE))
+    ):
+        values = {**values, "machine": own}
+    request = found.parse_remote(values, strict)
+    _check(found, request, right)
+    # Only words that may be used lead to a record; what it says is looked at as they were.
+    request = found.stored(request)
+    _check(found, request, right)
+    return request
+
+
+def _check(found: Operation, request: Request, right: Right) -> None:
+    """:raises ForbiddenError: the caller has not the right to this, or may not name it."""
+    require(right, found.right_for(request), found.name)
+    found.require_confirmed(request)
+    engine: Any = getattr(request, "engine", "postgres")
+    if isinstance(dsn := getattr(request, "dsn", None), str):
+        check_dsn(engine, dsn)
+    field, machine = found.fields.get("machine"), getattr(request, "machine", None)
+    if field is not None and machine is not None and remote.mark_of(field) is Names.MACHINE:
+        _check_machine(machine)
+    remote.require(found.fields, dict(request), engine)
+
+
+def _check_machine(name: str) -> None:
+    """:raises MachineNameError: not of the form of a machine's name."""
+    if name not in remote.OF_THIS_COMPUTER:
+        from .. import connect
+
+        connect.account(name)

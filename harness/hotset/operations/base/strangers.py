@@ -1,0 +1,113 @@
+"""Callers that nobody knows: counted by address and minute, beside the audit log.
+
+Whatever they send, they get a line a minute and address, of few addresses, in a file of their own,
+``data_dir()/strangers.jsonl``: past 4 MiB it is put aside as ``strangers.1.jsonl``, whose
+predecessor goes. Nothing that they say is kept. The server counts in memory, and writes a minute
+down when it is over.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from hotset.core.paths import data_dir, locked
+
+What = Literal["no token", "unknown token", "wrong password", "too many wrong passwords"]
+OTHERS = "other addresses"
+_ADDRESSES_MAX = 256
+"""Counted by themselves until they are written down."""
+_SIZE_MAX = 4 * 1024**2
+_lock = threading.Lock()
+_counts: Counter[tuple[Path, str, str, What]] = Counter()
+_waiting = threading.Event()
+"""Set where a minute will be written down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strangers:
+    """What came of one address within a minute.
+
+    :ivar at: the minute, ISO 8601, UTC.
+    """
+
+    at: str
+    address: str
+    what: What
+    count: int
+
+
+def note(address: str, what: What) -> None:
+    """Count one; returns at once, and touches no file."""
+    file, minute = _file(), datetime.now(UTC).isoformat(timespec="minutes")
+    with _lock:
+        if (file, minute, address, what) not in _counts and len(_counts) >= _ADDRESSES_MAX:
+            address = OTHERS
+        _counts[file, minute, address, what] += 1
+        if not _waiting.is_set():
+            _waiting.set()
+            timer = threading.Timer(60 - time.time() % 60, write_down)
+            timer.daemon = True
+            timer.start()
+
+
+@atexit.register
+def write_down() -> None:
+    """Write down what was counted."""
+    with _lock:
+        _waiting.clear()
+        found: dict[Path, list[Strangers]] = {}
+        for (file, at, address, what), count in _counts.items():
+            found.setdefault(file, []).append(Strangers(at, address, what, count))
+        _counts.clear()
+    for file, counted in found.items():
+        with suppress(FileNotFoundError):  # the folder was removed meanwhile
+            _append(file, "".join(f"{json.dumps(asdict(one))}\n" for one in counted))
+
+
+def _append(file: Path, text: str) -> None:
+    with locked(file.with_suffix(".lock")):
+        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, text.encode())
+            is_full = os.fstat(descriptor).st_size > _SIZE_MAX
+        finally:
+            os.close(descriptor)
+        if is_full:
+            file.replace(_older(file))
+
+
+def latest(limit: int) -> list[Strangers]:
+    """What was written down, newest first; of this process, what it counts now, too."""
+    write_down()
+    return list(reversed([*_lines(_older(_file())), *_lines(_file())]))[:limit]
+
+
+def _file() -> Path:
+    return data_dir() / "strangers.jsonl"
+
+
+def _older(file: Path) -> Path:
+    return file.with_name("strangers.1.jsonl")
+
+
+def _lines(path: Path) -> Iterator[Strangers]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    for line in text.splitlines():
+        try:
+            yield Strangers(**json.loads(line))
+        except (TypeError, ValueError):
+            continue  # cut short by a full disk or a crash

@@ -1,0 +1,135 @@
+"""The arrays of a published test, modelled, beside the published table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from hotset.core.units import Bytes
+from hotset.jobs.lock import Lock
+from hotset.reports.model.schema import SCHEMA_VERSION
+
+from ..base import fields, records
+from ..base.context import Context
+from ..base.registry import Kind, Request, operation
+from ..base.result import Result
+from ..base.rights import Needs, Right
+from ..base.room import Makes
+from . import disk
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from hotset.bench.disks.arrays import Arrays
+
+
+class MeasureArrays(Request):
+    size: Annotated[fields.Size, Field(description="Size of the test file."), Makes()] = "1GiB"
+    seconds: Annotated[float, Field(ge=0.5, le=3600, description="Seconds of each run.")] = 5.0
+    repeats: Annotated[
+        int, Field(ge=1, le=1000, description="How often each line is measured.")
+    ] = 5
+    search: Annotated[
+        bool,
+        Field(
+            description="Also search forum posts on each array while new ones come in. Takes root,"
+            " as the arrays are mounted."
+        ),
+        Needs(Right.ADMIN),
+    ] = False
+    posts: Annotated[
+        int, Field(ge=1000, le=10**8, description="Posts in the index that is searched.")
+    ] = 500_000
+    memory: Annotated[
+        fields.Size, Field(description="Memory of the search, with what it keeps of the index.")
+    ] = "128MiB"
+    search_seconds: Annotated[
+        float, Field(ge=1, le=3600, description="Seconds of the search on each array.")
+    ] = 20.0
+    page: disk.PageFile = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArraysResult(Result):
+    found: Arrays
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.reports.model import disks
+
+        return records.of(
+            "DiskArrays",
+            lines=list[disks.DiskArrayLine],
+            failures=list[disks.DiskArrayFailure],
+            cuts=list[disks.DiskPowerFailure],
+            searches=list[disks.DiskArraySearch],
+        )
+
+    def document(self) -> dict[str, Any]:
+        return {"schema_version": SCHEMA_VERSION, **self.found.as_dict()}
+
+    def show(self, console: Console) -> None:
+        from hotset.reports.render import disk_tables
+
+        columns, rows = disk_tables.lines(self.document())
+        without = [row[:-1] for row in rows]
+        disk.print_table(console, "the published table and ours", columns[:-1], without)
+        for line in self.found.lines:
+            if line.reason:
+                about = f"{line.array} {line.profile} {line.direction}"
+                console.print(f"{about}: {line.reason}", markup=False)
+        for one in self.found.failures:
+            rebuilt = "later" if one.rebuilt_s is None else f"after {one.rebuilt_s:.1f} s"
+            console.print(
+                f"{one.array}, a member fails: {one.before_iops:,.0f} reads a second before,"
+                f" {one.during_iops:,.0f} in the time after it; rebuilt {rebuilt}",
+                markup=False,
+            )
+        for cut in self.found.cuts:
+            kind = "with" if cut.protected else "without"
+            console.print(
+                f"power cut {kind} power-loss protection: {Bytes(cut.lost_bytes)} of answered"
+                f" writes lost, {Bytes(cut.flushed_lost_bytes)} of what was flushed",
+                markup=False,
+            )
+
+        if self.found.searches:
+            disk.print_table(
+                console, "searching while posts come in", *disk_tables.searches(self.document())
+            )
+
+    def csv(self) -> str:
+        from hotset.reports.render import disk_tables
+
+        return disk_tables.csv(self.document())
+
+
+@operation(
+    "disk arrays",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Measure", "HotsetArrayTest"),
+    progress=True,
+    lock=lambda request: Lock("disk", "arrays"),  # noqa: ARG005
+)
+def measure_arrays(request: MeasureArrays, context: Context) -> ArraysResult:
+    """Measure models of a published test's arrays: eight hard disks, and six SSDs in their place.
+
+    The published table beside ours, a member that fails under load, a power cut with and without
+    power-loss protection; with --search a full-text search on each array.
+    """
+    from hotset.bench.disks import arrays
+    from hotset.bench.disks.search import SearchLoad
+    from hotset.core.machines.local import Local
+
+    size, memory = Bytes.parse(request.size), Bytes.parse(request.memory)
+    load = SearchLoad(request.posts, memory, request.search_seconds) if request.search else None
+    disk.check_page(request.page)
+    wanted = arrays.Load(size, request.seconds, request.repeats, load)
+    found = arrays.measure(Local(), arrays.parts(request.search), wanted, context.report)
+    result = ArraysResult(sum(found, arrays.Arrays()))
+    disk.write_page(request.page, "disk arrays", result, context)
+    return result

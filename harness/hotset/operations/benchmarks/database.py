@@ -1,0 +1,286 @@
+"""A database server: its files, memory and counters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from hotset.core.errors import Remedy, RequestError
+from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.jobs.lock import Lock
+
+from ..base import fields, records
+from ..base.context import Context
+from ..base.registry import Kind, Request, operation
+from ..base.result import Lines, Text
+from ..base.rights import Right
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from hotset.databases.base import Change, Engine, Unavailable
+    from hotset.databases.report import Reading
+
+_STATEMENTS = "Print the statements without running them."
+
+
+class Server(Request):
+    engine: fields.Product
+    dsn: fields.Dsn
+    password: fields.Password = None
+
+
+class ChangeServer(Request):
+    engine: fields.Product
+    dsn: fields.Dsn
+    password: fields.Password = None
+    dry_run: Annotated[bool, Field(description=_STATEMENTS)] = False
+    yes: Annotated[bool, Field(description="Run the statements.")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(Lines):
+    """The statements, in order.
+
+    :ivar refused: they were not run, as nobody said yes.
+    """
+
+    refused: bool = False
+
+    def failure(self) -> Exception | None:
+        if not self.refused:
+            return None
+        remedy = Remedy("run these", parameters={"yes": True})
+        return RequestError("nothing was changed", remedy, field="yes")
+
+
+def _lock(request: Server | ChangeServer) -> Lock:
+    return Lock("database", request.dsn)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown(Text):
+    forms: dict[str, str]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.databases.base import DatabaseFile, Version
+
+        return records.of(
+            "DatabaseServer",
+            version=Version,
+            databases=list[str],
+            memory=records.part("DatabaseMemory", machine=int | _unavailable(), cap=int | None),
+            files=list[DatabaseFile] | _unavailable(),
+        )
+
+    def text(self, form: str) -> str:
+        return self.forms[form]
+
+
+@operation("database show", Kind.QUERY, Right.OPERATE, ("Get", "HotsetDatabase"))
+def show(request: Server, context: Context) -> Shown:  # noqa: ARG001
+    """Show the version, the memory, and where the files of each database are."""
+    from hotset.databases.report import to_show
+
+    with _opened(request) as server:
+        return Shown({form: to_show(server, form) for form in ("table", "json", "csv")})
+
+
+class Place(Request):
+    engine: fields.Product
+    dsn: fields.Dsn
+    folder: Annotated[
+        fields.ReadFile, Field(description="A folder on the server's machine, on the flash volume.")
+    ]
+    log: Annotated[bool, Field(description="Move the database's log as well.")] = False
+    log_size: Annotated[
+        fields.Size | None,
+        Field(description="Size of the log, such as 30GiB; its files then grow by 10 %."),
+    ] = None
+    password: fields.Password = None
+    dry_run: Annotated[bool, Field(description=_STATEMENTS)] = False
+    yes: Annotated[bool, Field(description="Run the statements.")] = False
+
+
+@operation(
+    "database place",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Move", "HotsetDatabaseFile"),
+    needs_yes=True,
+    lock=lambda request: Lock("database", request.dsn),
+)
+def place(request: Place, context: Context) -> Changed:
+    """Move temporary space (tempdb) and the log to a folder."""
+    folder = request.folder
+    if folder[:1] not in "/\\" and folder[1:2] != ":":
+        raise RequestError(
+            f"{folder!r} is not a full path: write one such as /volume/tempdb or F:\\tempdb",
+            field="folder",
+        )
+    size = fields.maybe_size(request.log_size)
+    with _opened(request) as server:
+        changes = [server.move(folder, log=request.log)]
+        if size is not None:
+            changes.append(server.growth(size))
+        return _changed(server, changes, request, context)
+
+
+class Memory(Request):
+    engine: fields.Product
+    dsn: fields.Dsn
+    size: Annotated[
+        fields.Size | None,
+        Field(description="The limit; 75 % of the machine's memory if left out (SQL Server)."),
+    ] = None
+    password: fields.Password = None
+    dry_run: Annotated[bool, Field(description=_STATEMENTS)] = False
+    yes: Annotated[bool, Field(description="Run the statements.")] = False
+
+
+@operation(
+    "database memory",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Set", "HotsetDatabaseMemory"),
+    needs_yes=True,
+    lock=lambda request: Lock("database", request.dsn),
+)
+def memory(request: Memory, context: Context) -> Changed:
+    """Limit the server's memory."""
+    cap = fields.maybe_size(request.size)
+    with _opened(request) as server:
+        try:
+            change = server.cap_memory(cap)
+        except ValueError as error:
+            raise RequestError(str(error), field="size") from None
+        return _changed(server, [change], request, context)
+
+
+@operation(
+    "database statistics",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Update", "HotsetDatabaseStatistic"),
+    needs_yes=True,
+    lock=_lock,
+)
+def statistics(request: ChangeServer, context: Context) -> Changed:
+    """Update the planner's statistics of the database's tables, as after a load."""
+    with _opened(request) as server:
+        return _changed(server, [server.statistics()], request, context)
+
+
+@operation(
+    "database clear-cache",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Clear", "HotsetDatabaseCache"),
+    needs_yes=True,
+    lock=_lock,
+)
+def clear_cache(request: ChangeServer, context: Context) -> Changed:
+    """Empty the server's buffers, so that the next run reads from the disk."""
+    with _opened(request) as server:
+        return _changed(server, [server.clear_cache()], request, context)
+
+
+class Counters(Request):
+    engine: fields.Product
+    dsn: fields.Dsn
+    interval: Annotated[
+        float,
+        Field(
+            ge=0.0,
+            le=600,
+            description="Seconds between the two readings. 0: everything since the server started.",
+        ),
+    ] = 10.0
+    password: fields.Password = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Text):
+    reading: Reading
+    interval: float
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.databases.base import Counter, FileIo, Wait
+
+        return records.of(
+            "DatabaseCounters",
+            interval_s=float,
+            files=list[FileIo] | _unavailable(),
+            waits=list[Wait] | _unavailable(),
+            counters=list[Counter] | _unavailable(),
+        )
+
+    def text(self, form: str) -> str:
+        from hotset.databases.report import to_counters
+
+        return to_counters(self.reading, self.interval, form)
+
+
+@operation("database counters", Kind.QUERY, Right.OPERATE, ("Measure", "HotsetDatabase"))
+def counters(request: Counters, context: Context) -> Counted:
+    """Show I/O per file, waits and performance counters during an interval."""
+    from hotset.databases.report import Reading
+
+    with _opened(request) as server:
+        reading = Reading.of(server)
+        if request.interval:
+            context.message(f"counting for {request.interval:g} s")
+            time.sleep(request.interval)
+            reading = Reading.of(server).since(reading)
+        return Counted(reading, request.interval)
+
+
+@contextmanager
+def _opened(request: Server | ChangeServer | Place | Memory | Counters) -> Iterator[Engine]:
+    from hotset.databases import connect
+
+    password = fields.secret(request.password)
+    database = connect.database(request.engine, request.dsn, password)
+    with closing(connect.engine(database)) as server:
+        yield server
+
+
+def _changed(
+    server: Engine,
+    changes: Sequence[Change | Unavailable],
+    request: ChangeServer | Place | Memory,
+    context: Context,
+) -> Changed:
+    """Tell what would be done; do it only if the user said so."""
+    from hotset.databases.base import Unavailable
+
+    planned: list[Change] = []
+    for change in changes:
+        if isinstance(change, Unavailable):
+            raise PrerequisiteMissingError(change.reason)
+        planned.append(change)
+    for change in planned:
+        if request.yes and not request.dry_run:
+            server.apply(change)
+        for note in change.notes:
+            context.note(note)
+        if change.restart:
+            context.note("restart the server for this to take effect")
+    statements = tuple(one for change in planned for one in change.statements)
+    if not statements:
+        context.message("nothing to do: it is already set")
+    elif request.dry_run:
+        context.message("dry run: nothing was changed")
+    return Changed(statements, bool(statements) and not request.yes and not request.dry_run)
+
+
+def _unavailable() -> Any:  # noqa: ANN401 - a type
+    """What stands in place of what a server does not tell."""
+    return records.part("NotTold", unavailable=str)

@@ -1,0 +1,610 @@
+"""Device models, benchmarks of disks, and members of modelled arrays that fail."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from hotset.bench import thresholds
+from hotset.core.units import Bytes
+from hotset.jobs.lock import Lock
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
+
+from ..base import fields, records
+from ..base.context import Context, check_output
+from ..base.registry import Cli, Kind, Nothing, OnThisComputer, Request, operation
+from ..base.result import Result
+from ..base.rights import Needs, Right
+from ..base.room import Makes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from hotset.bench.disks.disk_bench import Change, Direction, DiskBench
+    from hotset.bench.disks.disk_models import ModelLine
+    from hotset.bench.disks.raffle import Pass
+    from hotset.bench.disks.reread import TenFiles
+    from hotset.bench.thresholds import Verdict
+    from hotset.experiment.site.calibrate import Line
+    from hotset.lab.served_model import DeviceState
+
+Row = tuple[object, ...]
+_MEMORY = Bytes(2 * 1024**3)
+LabMachine = Literal["auto", "local", "image", "uml", "vm"]
+
+
+PageFile = Annotated[
+    Path | None,
+    Field(description="Also write the result here, as an HTML page that needs no network."),
+    OnThisComputer,
+]
+
+
+def check_page(page: Path | None) -> None:
+    """Before the work, not after it. Raises RequestError."""
+    check_output(page, "page")
+
+
+def write_page(page: Path | None, operation: str, result: Result, context: Context) -> None:
+    """A scenario's result as a page, where one was asked for."""
+    from hotset.reports.render import disk_pages, html
+
+    if page is not None:
+        text = html.render_disks(disk_pages.PAGES[operation](result.document()))
+        context.write(page, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Models(Result):
+    """The device models that come with hotset."""
+
+    lines: list[ModelLine]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.bench.disks.disk_models import ModelLine
+
+        return records.of("DiskModels", models=list[ModelLine])
+
+    def document(self) -> dict[str, Any]:
+        return {"schema_version": SCHEMA_VERSION, "models": [asdict(one) for one in self.lines]}
+
+    def show(self, console: Console) -> None:
+        title = (
+            "expected: 8 KiB random reads, 1 MiB sequential one at a time; caches empty (simulated)"
+        )
+        print_table(console, title, *self._table)
+
+    def csv(self) -> str:
+        return csv_text(*self._table)
+
+    @property
+    def _table(self) -> tuple[Sequence[str], list[Row]]:
+        columns = ("model", "what it is", "IOPS QD1", "ms QD1", "IOPS QD32")
+        return (*columns, "read MB/s", "write MB/s"), [astuple(one) for one in self.lines]
+
+
+@operation("disk models", Kind.QUERY, Right.READ, ("Get", "HotsetDiskModel"))
+def models(request: Nothing, context: Context) -> Models:  # noqa: ARG001
+    """List the device models that come with hotset, and the values they should reach."""
+    from hotset.bench.disks import disk_models
+    from hotset.core.machines.local import Local
+
+    return Models(disk_models.library(Local()))
+
+
+class Bench(Request):
+    target: Annotated[
+        fields.Device | None,
+        Field(description="A file (created if it is missing) or a block device."),
+        Cli(argument=True, metavar="TARGET"),
+    ] = None
+    model: Annotated[
+        fields.DiskModel | None,
+        Field(description="Measure a device model instead: its name or JSON file."),
+    ] = None
+    size: Annotated[fields.Size, Field(description="Size of the test file."), Makes()] = "1GiB"
+    repeats: Annotated[
+        int, Field(ge=1, le=1000, description="How often each line is measured.")
+    ] = 5
+    seconds: Annotated[float, Field(ge=0.5, le=3600, description="Seconds of each run.")] = 5.0
+    read_only: Annotated[bool, Field(description="Write nothing.")] = False
+    yes: Annotated[bool, Field(description="Allow overwriting existing data on a device.")] = False
+    against: Annotated[
+        fields.ReadFile | None,
+        Field(description="A saved result (--format json) to compare with."),
+    ] = None
+    threshold: Annotated[
+        fields.Expressions | None,
+        Field(
+            description="Exit with code 5 unless this holds, such as"
+            " 'mb_per_s(seq1m-q8t1-read)>=500' or 'latency(rnd4k-q1t1-read)<1ms'. Repeatable."
+        ),
+    ] = None
+    junit: fields.Junit = None
+
+
+@dataclass(frozen=True, slots=True)
+class BenchResult(Result):
+    """
+    :ivar before: the target of the result that it is compared with, and the changes.
+    :ivar verdicts: of its thresholds.
+    """
+
+    found: DiskBench
+    before: tuple[str, list[Change]] | None = None
+    verdicts: tuple[Verdict, ...] = ()
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.bench.disks.disk_bench import DiskBench
+
+        return records.of("DiskBench", DiskBench, thresholds=records.thresholds())
+
+    def document(self) -> dict[str, Any]:
+        judged = [one.as_dict() for one in self.verdicts]
+        return {"schema_version": SCHEMA_VERSION, **self.found.as_dict(), "thresholds": judged}
+
+    def show(self, console: Console) -> None:
+        found = self.found
+        emulated = ", emulated" if found.emulated else ""
+        title = f"{found.target}{emulated}: {Bytes(found.size)}, {found.seconds:g} s a run, median"
+        print_table(console, title, *self._cells)
+        if self.before:
+            print_table(console, f"compared with {self.before[0]}", *self._changes)
+        for verdict in self.verdicts:
+            console.print(str(verdict), markup=False)
+
+    def failure(self) -> Exception | None:
+        return thresholds.missed(self.verdicts)
+
+    def csv(self) -> str:
+        tables = [csv_text(*self._cells)]
+        if self.before:
+            tables.append(csv_text(*self._changes))
+        return "\n".join(tables)
+
+    @property
+    def _cells(self) -> tuple[Sequence[str], list[Row]]:
+        rows: list[Row] = [
+            (one.profile, one.direction, *astuple(one.median)) for one in self.found.cells
+        ]
+        return ("profile", "direction", "MB/s", "IOPS", "latency us"), rows
+
+    @property
+    def _changes(self) -> tuple[Sequence[str], list[Row]]:
+        rows: list[Row] = [
+            (one.profile, one.direction, one.before.mb_per_s, one.after.mb_per_s, one.factor)
+            for one in (self.before[1] if self.before else ())
+        ]
+        return ("profile", "direction", "before MB/s", "after MB/s", "factor"), rows
+
+
+def _lock_device(request: Bench) -> Lock:
+    return Lock("disk", request.target or request.model)
+
+
+@operation(
+    "disk bench",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Measure", "HotsetDiskSpeed"),
+    destroys=True,
+    progress=True,
+    lock=_lock_device,
+)
+def bench(request: Bench, context: Context) -> BenchResult:
+    """Run the CrystalDiskMark profile with fio: sequential and random, read, write and 70/30.
+
+    It bypasses the page cache and shows the median of the runs. Exit code 5: a threshold was
+    missed.
+    """
+    from hotset.bench.disks import disk_bench, disk_metrics
+
+    before = disk_bench.read(Path(request.against)) if request.against else None
+    directions = ("read",) if request.read_only else disk_bench.DIRECTIONS
+    limits = disk_metrics.limits(request.threshold or [], directions, before is not None)
+    check_output(request.junit, "junit")
+    begun = time.monotonic()
+    found = _benched(request, directions, context)
+    changes = disk_bench.compare(before, found) if before else []
+    verdicts = tuple(thresholds.judge(limits, disk_metrics.values(found, changes)))
+    if request.junit is not None:
+        cases = [thresholds.Case.of("hotset.disk.bench", one) for one in verdicts]
+        text = thresholds.junit("hotset.disk.bench", cases, time.monotonic() - begun)
+        context.write(request.junit, text)
+    return BenchResult(found, (before.target, changes) if before else None, verdicts)
+
+
+def _benched(request: Bench, directions: Sequence[Direction], context: Context) -> DiskBench:
+    from hotset.bench.disks import bench_target, disk_bench
+    from hotset.core.machines.local import Local
+
+    local, size = Local(), Bytes.parse(request.size)
+    path = Path(request.target) if request.target else None
+    model, read_only = request.model, request.read_only
+    say, ask = context.report.say, context.ask_for_name
+    with bench_target.opened(local, path, model, size, read_only, request.yes, say, ask) as opened:
+        cells = []
+        for cell in disk_bench.run(
+            local, opened.file, size, request.seconds, request.repeats, directions
+        ):
+            cells.append(cell)
+            speed = cell.median.mb_per_s
+            context.report.say(f"{cell.profile} {cell.direction}: {speed:.1f} MB/s")
+    return disk_bench.DiskBench(
+        opened.name, model is not None, int(size), request.seconds, tuple(cells)
+    )
+
+
+class Raffle(Request):
+    folder: Annotated[
+        fields.WrittenFile | None,
+        Field(description="A folder on the disk to test."),
+        Cli(argument=True, metavar="FOLDER"),
+    ] = None
+    model: Annotated[
+        fields.DiskModel | None,
+        Field(
+            description="Read from a device model instead: its name or JSON file. Takes root, as"
+            " it is mounted."
+        ),
+        Needs(Right.ADMIN),
+    ] = None
+    size: Annotated[
+        fields.Size, Field(description="Size of each of the ten files."), Makes(files=10)
+    ] = "100MB"
+    passes: Annotated[int, Field(ge=1, le=1000, description="How often to draw all tickets.")] = 2
+    warm: Annotated[bool, Field(description="Let the page cache help after the first pass.")] = (
+        False
+    )
+    seed: Annotated[fields.Seed, Field(description="Seed of the drawing order.")] = 1
+    keep: Annotated[bool, Field(description="Keep the files afterwards.")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class RaffleResult(Result):
+    passes: list[Pass]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.reports.model.disks import RafflePass
+
+        return records.of("DiskRaffle", passes=list[RafflePass])
+
+    def document(self) -> dict[str, Any]:
+        return {"schema_version": SCHEMA_VERSION, "passes": [one.as_dict() for one in self.passes]}
+
+    def show(self, console: Console) -> None:
+        for one in self.passes:
+            state = "cold" if one.dropped else "warm"
+            title = (
+                f"pass {one.number + 1}, page cache {state}: served by {one.served_by},"
+                f" {one.major_faults} major page faults"
+            )
+            print_table(console, title, *_pass_table(one))
+
+    def csv(self) -> str:
+        return "\n".join(csv_text(*_pass_table(one)) for one in self.passes)
+
+
+def _pass_table(one: Pass) -> tuple[Sequence[str], list[Row]]:
+    columns = (
+        "file",
+        "reads",
+        "mean MB/s",
+        "first MB/s",
+        "from page cache",
+        "share from flash",
+        "major faults",
+    )
+    return columns, [astuple(file) for file in one.files]
+
+
+@operation(
+    "disk raffle",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Measure", "HotsetDiskRaffle"),
+    progress=True,
+    lock=lambda request: Lock("disk", request.folder or request.model),
+)
+def hold_raffle(request: Raffle, context: Context) -> RaffleResult:
+    """Draw 100 tickets for ten files and read them: which layer serves those drawn often?
+
+    Cold by default: a file is dropped from the page cache before each read, so that the device
+    serves it. With --warm the page cache is emptied only once.
+    """
+    from hotset.bench.disks import raffle
+
+    report, found = context.report, []
+    with _raffle_files(request, context) as files:
+        for name in raffle.WEIGHTS:
+            raffle.drop(files.folder / name)
+        for number in range(request.passes):
+            report.say(f"pass {number + 1} of {request.passes}")
+            held = raffle.WEIGHTS, request.seed, number, not request.warm
+            found.append(raffle.hold(files.folder, *held, files.counted))
+    return RaffleResult(found)
+
+
+@contextmanager
+def _raffle_files(request: Raffle, context: Context) -> Iterator[TenFiles]:
+    """The ten files, in a folder of the user's or on a model."""
+    from hotset.bench.disks import raffle, reread
+    from hotset.core.machines.local import Local
+
+    report, size = context.report, Bytes.parse(request.size)
+    if (request.folder is None) == (request.model is None):
+        raise raffle.RaffleError(
+            "name a folder, or a model with --model: one of them", field="folder"
+        )
+    if request.model is not None:
+        if request.keep:
+            raise raffle.RaffleError("a model's files are gone with it", field="keep")
+        with reread.on_model(Local(), request.model, size, report) as files:
+            yield files
+    elif request.folder is not None:
+        folder = Path(request.folder)
+        try:
+            with report.task(f"writing ten files of {size}"):
+                place = raffle.prepare(folder, tuple(raffle.WEIGHTS), size)
+            yield reread.TenFiles(place, raffle.nothing_counted)
+        finally:
+            if not request.keep:
+                raffle.remove(folder)
+
+
+class Served(Request):
+    socket: Annotated[
+        fields.ReadFile,
+        Field(description="Control socket of `flashdev serve --control`."),
+        Cli(argument=True, metavar="SOCKET"),
+    ]
+
+
+class Member(Served):
+    member: Annotated[
+        int,
+        Field(ge=0, le=1000, description="The member's number, from 0."),
+        Cli(argument=True, metavar="MEMBER"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Array(Result):
+    """How the members of a served array are."""
+
+    found: DeviceState
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.lab.served_model import DeviceState
+
+        return records.of("DiskArray", DeviceState)
+
+    def document(self) -> dict[str, Any]:
+        return {"schema_version": SCHEMA_VERSION, **asdict(self.found)}
+
+    def show(self, console: Console) -> None:
+        print_table(console, f"spares left: {self.found.spares}", *self._table)
+
+    def csv(self) -> str:
+        return csv_text(*self._table)
+
+    @property
+    def _table(self) -> tuple[Sequence[str], list[Row]]:
+        rows: list[Row] = [
+            (one.number, one.state, None if one.rebuilt is None else f"{one.rebuilt:.0%}")
+            for one in self.found.members
+        ]
+        return ("member", "state", "rebuilt"), rows
+
+
+def _lock_socket(request: Served) -> Lock:
+    return Lock("array", request.socket)
+
+
+@operation("disk status", Kind.QUERY, Right.READ, ("Get", "HotsetDiskArray"))
+def array_status(request: Served, context: Context) -> Array:  # noqa: ARG001
+    """Show the members of a served array, and how far a rebuild is."""
+    from hotset.core.machines.local import Local
+    from hotset.lab import served_model
+
+    return Array(served_model.status(Local(), Path(request.socket)))
+
+
+@operation("disk fail", Kind.JOB, Right.OPERATE, ("Disable", "HotsetDiskMember"), lock=_lock_socket)
+def fail_member(request: Member, context: Context) -> Array:  # noqa: ARG001
+    """Make a member of a served array fail. A hot spare takes its place if there is one."""
+    from hotset.core.machines.local import Local
+    from hotset.lab import served_model
+
+    return Array(served_model.fail(Local(), Path(request.socket), request.member))
+
+
+@operation(
+    "disk replace", Kind.JOB, Right.OPERATE, ("Repair", "HotsetDiskMember"), lock=_lock_socket
+)
+def replace_member(request: Member, context: Context) -> Array:  # noqa: ARG001
+    """Replace a failed member of a served array with a new device, and rebuild it."""
+    from hotset.core.machines.local import Local
+    from hotset.lab import served_model
+
+    return Array(served_model.replace(Local(), Path(request.socket), request.member))
+
+
+@dataclass(frozen=True, slots=True)
+class PowerCut(Result):
+    """What a loss of power has taken."""
+
+    lost: Bytes
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        return records.of("DiskPowerCut", lost_bytes=int)
+
+    def document(self) -> dict[str, Any]:
+        return {"schema_version": SCHEMA_VERSION, "lost_bytes": int(self.lost)}
+
+    def show(self, console: Console) -> None:
+        console.print(f"lost: {self.lost} of what was written and not flushed")
+
+    def csv(self) -> str:
+        return csv_text(("lost_bytes",), [(int(self.lost),)])
+
+
+@operation("disk power-cut", Kind.JOB, Right.OPERATE, ("Stop", "HotsetDisk"), lock=_lock_socket)
+def cut_power(request: Served, context: Context) -> PowerCut:  # noqa: ARG001
+    """Cut the power of a served device: it loses its volatile buffer, and every request fails.
+
+    Serve its backing file again to see what is left.
+    """
+    from hotset.core.machines.local import Local
+    from hotset.lab import served_model
+
+    return PowerCut(served_model.power_cut(Local(), Path(request.socket)))
+
+
+class CalibrateDisk(Request):
+    model: Annotated[
+        fields.DiskModel, Field(description="A built-in model's name, or its JSON file.")
+    ] = "nas-2014"
+    time_scale: Annotated[
+        float, Field(ge=0.1, le=1000, description="Slow the model down by this factor.")
+    ] = 1.0
+    size: Annotated[fields.Size, Field(description="Size of the disk."), Makes()] = "1GiB"
+    machine: Annotated[LabMachine, Field(description="The lab's machine.")] = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskCalibration(Result):
+    """Requested and measured values of a modelled disk."""
+
+    model: str
+    time_scale: float
+    lines: list[Line]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.experiment.site.calibrate import Line
+
+        return records.of(
+            "DiskCalibration",
+            model=str,
+            time_scale=float,
+            lines=records.several("CalibratedLine", Line),
+        )
+
+    def document(self) -> dict[str, Any]:
+        rows = [
+            {"what": one.what, "unit": one.unit, "asked": one.asked, "measured": one.measured}
+            for one in self.lines
+        ]
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "model": self.model,
+            "time_scale": self.time_scale,
+            "lines": rows,
+        }
+
+    def show(self, console: Console) -> None:
+        from rich.table import Table
+
+        scaled = f", time-scaled {self.time_scale:g}×" if self.time_scale != 1 else ""
+        title = f"modelled disk {self.model}{scaled}"
+        table = Table(title=title, box=None, title_justify="left")
+        table.add_column("")
+        for name in ("asked", "measured", "unit", "off"):
+            table.add_column(name, justify="right")
+        for one in self.lines:
+            digits = 1 if one.measured < 1000 else 0
+            table.add_row(
+                one.what,
+                f"{one.asked:.{digits}f}",
+                f"{one.measured:.{digits}f}",
+                one.unit,
+                f"{one.off:+.1%}",
+            )
+        console.print(table)
+
+    def csv(self) -> str:
+        rows = [f'"{one.what}",{one.unit},{one.asked:.3f},{one.measured:.3f}' for one in self.lines]
+        return "\n".join(("what,unit,asked,measured", *rows))
+
+    def failure(self) -> Exception | None:
+        from hotset.experiment.journal import ThresholdMissedError
+        from hotset.experiment.site.calibrate import TOLERANCE
+
+        worst = max(self.lines, key=lambda line: abs(line.off))
+        if abs(worst.off) <= TOLERANCE:
+            return None
+        return ThresholdMissedError(
+            f"{worst.what}: {worst.measured:.1f} {worst.unit} measured is {worst.off:+.0%} off the"
+            f" {worst.asked:.1f} requested (allowed: {TOLERANCE:.0%}); is the computer busy?"
+        )
+
+
+@operation(
+    "disk calibrate",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Measure", "HotsetDisk"),
+    progress=True,
+    lock=lambda request: Lock("lab"),  # noqa: ARG005
+)
+def calibrate_disk(request: CalibrateDisk, context: Context) -> DiskCalibration:
+    """Measure the lab's slow disk with fio, and compare it with its model.
+
+    It measures through the whole chain, iSCSI included. Exit code 5 when a value is off by more
+    than 15 %.
+    """
+    from hotset.doctor import examination as doctor
+    from hotset.experiment.site import calibrate
+    from hotset.lab import lab as labs
+
+    report, size = context.report, Bytes.parse(request.size)
+    doctor.require(labs.choose(request.machine))
+    spec = labs.LabSpec(request.machine, cores=2, memory=_MEMORY, flash=Bytes(64 * 1024**2))
+    with labs.running(spec, "disk calibrate", report.say) as lab:
+        storage = lab.backend.slow_disk(request.model, size, request.time_scale)
+        with lab.cleanup.part():
+            device = storage.attach(lab.cleanup)
+            lines = calibrate.disk(
+                lab.machine, device, request.model, size, request.time_scale, report
+            )
+    return DiskCalibration(request.model, request.time_scale, lines)
+
+
+def print_table(console: Console, title: str, columns: Sequence[str], rows: list[Row]) -> None:
+    """Numbers are aligned right."""
+    from rich.table import Table
+
+    table = Table(title=title, box=None, title_justify="left")
+    for number, name in enumerate(columns):
+        left = all(isinstance(row[number], str) for row in rows)
+        table.add_column(name, justify="left" if left else "right")
+    for row in rows:
+        table.add_row(*(one if isinstance(one, str) else _number(one) for one in row))
+    console.print(table)
+
+
+def _number(value: object) -> str:
+    """
+    >>> [_number(one) for one in (None, 3, 0.346, 84.02, 66593.1)]
+    ['', '3', '0.346', '84.0', '66,593']
+    """
+    if value is None:
+        return ""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.3f}"

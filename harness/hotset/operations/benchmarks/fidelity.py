@@ -1,0 +1,165 @@
+"""Every device model that comes with hotset, held against itself in virtual time."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from hotset.core.paths import data_dir
+from hotset.core.units import Bytes
+from hotset.jobs.lock import Lock
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
+
+from ..base import fields, records
+from ..base.context import Context
+from ..base.registry import Kind, OnThisComputer, Request, operation
+from ..base.result import Result
+from ..base.rights import Right
+from ..base.room import Makes
+from . import disk
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from hotset.bench.disks.fidelity import Cell
+
+_KEPT = "disk-models.jsonl"
+
+
+class CalibrateAll(Request):
+    only: Annotated[
+        fields.Words,
+        Field(
+            description="Only cells whose name has all of these words, such as 'dc500m 4k QD8"
+            " read' or '64k write'. Repeatable."
+        ),
+    ] = []
+    size: Annotated[fields.Size, Field(description="Size of each device."), Makes()] = "1GiB"
+    seconds: Annotated[
+        int, Field(ge=2, le=3600, description="Seconds of a run at most; fast cells take fewer.")
+    ] = 5
+    again: Annotated[bool, Field(description="Measure what an earlier call has measured, too.")] = (
+        False
+    )
+    kept: Annotated[
+        Path | None,
+        Field(
+            description="File in which each cell is kept as it is measured; a call that was"
+            " interrupted goes on from it [default: disk-models.jsonl among hotset's data]."
+        ),
+        OnThisComputer,
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity(Result):
+    cells: list[Cell]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.bench.disks.disk_bench import Sample
+        from hotset.bench.disks.fidelity import Cell, Verdict
+        from hotset.bench.disks.fidelity_table import ModelSummary
+
+        return records.of(
+            "DiskFidelity",
+            models=records.several("DiskModelFidelity", ModelSummary),
+            cells=records.several(
+                "DiskFidelityCell",
+                Cell,
+                measured=Sample,
+                off=float,
+                latency_off=float,
+                verdict=Verdict,
+                reason=str,
+            ),
+        )
+
+    def document(self) -> dict[str, Any]:
+        from hotset.bench.disks import fidelity_table
+
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "models": [asdict(one) for one in fidelity_table.summaries(self.cells)],
+            "cells": [one.as_dict() for one in self.cells],
+        }
+
+    def show(self, console: Console) -> None:
+        from hotset.bench.disks import fidelity_table
+
+        columns = ("model", "cells", "within", "explained", "off", "worst IOPS", "worst latency")
+        rows: list[disk.Row] = [
+            (*astuple(one)[:5], *map(_share, (one.worst_off, one.worst_latency_off)))
+            for one in fidelity_table.summaries(self.cells)
+        ]
+        disk.print_table(console, "served models against themselves in virtual time", columns, rows)
+        for cell in self.cells:
+            if not cell.is_within:
+                because = cell.reason or "no reason known"
+                console.print(f"{cell.point.name}: {cell.off:+.1%}, {because}", markup=False)
+        console.print(fidelity_table.sentence(self.cells), markup=False)
+
+    def csv(self) -> str:
+        columns = ("model", "block", "depth", "direction", "expected_iops", "measured_iops", "off")
+        rows = (
+            (
+                *(one.model, one.block, one.depth, one.direction),
+                *(one.expected.iops, one.measured.iops, one.off),
+                *(one.expected.latency_us, one.measured.latency_us, one.latency_off),
+                *(one.verdict, one.reason),
+            )
+            for one in self.cells
+        )
+        more = ("expected_latency_us", "measured_latency_us", "latency_off", "verdict", "reason")
+        return csv_text((*columns, *more), rows)
+
+    def failure(self) -> Exception | None:
+        from hotset.experiment.journal import ThresholdMissedError
+
+        off = [one for one in self.cells if one.verdict == "off"]
+        if not off:
+            return None
+        worst = max(off, key=lambda cell: abs(cell.off))
+        return ThresholdMissedError(
+            f"{len(off)} of {len(self.cells)} cells are off and no reason is known, the worst by"
+            f" {worst.off:+.0%}: {worst.point.name}; is the computer busy with something else?"
+        )
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:+.1%}"
+
+
+@operation(
+    "disk calibrate-all",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Measure", "HotsetDiskModel"),
+    progress=True,
+    lock=lambda request: Lock("disk", "calibrate-all"),  # noqa: ARG005
+)
+def calibrate_all(request: CalibrateAll, context: Context) -> Fidelity:
+    """Measure every device model with fio, and compare it with what the model itself promises.
+
+    4k, 8k, 64k and 1M requests, 1 to 64 at a time, read, written and mixed: some two hours. A call
+    that was interrupted goes on where it ended. Exit code 5 when a cell is off by more than 10 %
+    (5 % in MB/s of 1 MiB requests) and no reason was measured.
+    """
+    from hotset.bench.disks import fidelity
+    from hotset.block import flashdev
+    from hotset.core.machines.local import Local
+
+    local, size = Local(), Bytes.parse(request.size)
+    file = request.kept or data_dir() / _KEPT
+    wanted = fidelity.points(flashdev.library(local), request.only)
+    kept = fidelity.Kept(local, file, size, request.seconds)
+    if request.again:
+        kept.forget(wanted)
+    found = fidelity.measure(local, wanted, size, request.seconds, kept, context.report)
+    by_point = {one.point: one for one in found}
+    return Fidelity([by_point[one] for one in wanted])

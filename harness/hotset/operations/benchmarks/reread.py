@@ -1,0 +1,105 @@
+"""What modelled disks gain when the same files are read again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from hotset.core.units import Bytes
+from hotset.jobs.lock import Lock
+from hotset.reports.model.schema import SCHEMA_VERSION
+
+from ..base import fields, records
+from ..base.context import Context
+from ..base.registry import Kind, Request, operation
+from ..base.result import Result
+from ..base.rights import Right
+from ..base.room import Makes
+from . import disk
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from hotset.bench.disks.reread import Reread
+
+
+class RereadDisks(Request):
+    model: Annotated[
+        fields.DiskModels | None,
+        Field(
+            description="A disk model's name or JSON file. Repeatable; the plain disk, the hybrid"
+            " disk and the SSD of the published test if left out."
+        ),
+    ] = None
+    size: Annotated[
+        fields.Size,
+        Field(description="Size of each of the ten files; small ones stay in a disk's own buffer."),
+        Makes(files=10),
+    ] = "100MB"
+    passes: Annotated[
+        int, Field(ge=1, le=1000, description="Passes without the page cache; one with it follows.")
+    ] = 2
+    seed: Annotated[fields.Seed, Field(description="Seed of the drawing order.")] = 1
+    page: disk.PageFile = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rereads(Result):
+    disks: list[Reread]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.reports.model.disks import DiskReread
+
+        return records.of("DiskRereads", disks=list[DiskReread])
+
+    def document(self) -> dict[str, Any]:
+        disks = [one.as_dict() for one in self.disks]
+        return {"schema_version": SCHEMA_VERSION, "disks": disks}
+
+    def show(self, console: Console) -> None:
+        from hotset.reports.render import disk_tables
+
+        disk.print_table(
+            console, "ten files read again, MB/s", *disk_tables.rereads(self.document())
+        )
+        for one in self.disks:
+            verdict = "keeps what it has read" if one.keeps else "gains nothing by itself"
+            console.print(
+                f"{one.disk} {verdict}: {one.gain:.1f}× the first read without the page cache."
+                f" With it every disk seems fast: {one.seeming_gain:.1f}×.",
+                markup=False,
+            )
+
+    def csv(self) -> str:
+        from hotset.reports.render import disk_tables
+
+        return disk_tables.csv(self.document())
+
+
+@operation(
+    "disk reread",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Measure", "HotsetDiskReread"),
+    progress=True,
+    lock=lambda request: Lock("disk", "reread"),  # noqa: ARG005
+)
+def reread(request: RereadDisks, context: Context) -> Rereads:
+    """Read the same files again on modelled disks: what does a hybrid disk gain, and what memory?
+
+    The raffle on each disk, first without the page cache, which would serve what is read again
+    on any disk, then with it. Takes root.
+    """
+    from hotset.bench.disks import reread as benchmark
+    from hotset.core.machines.local import Local
+
+    disk.check_page(request.page)
+    disks, size = request.model or benchmark.DISKS, Bytes.parse(request.size)
+    found = benchmark.hold(Local(), disks, size, request.passes, request.seed, context.report)
+    result = Rereads(list(found))
+    disk.write_page(request.page, "disk reread", result, context)
+    return result

@@ -1,0 +1,328 @@
+"""List, show, compare and delete finished runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, TypeAdapter
+
+from hotset.core.errors import ConflictError, Remedy, RequestError, ThresholdError
+from hotset.reports.archive import Archive
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
+
+from ..base import fields, records
+from ..base.context import Context
+from ..base.registry import Cli, Kind, Request, operation
+from ..base.result import Lines, Result
+from ..base.rights import Right
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from hotset.reports.analysis.comparison.compare import Difference, Line
+    from hotset.reports.analysis.comparison.trend import Trend
+    from hotset.reports.model.document import RunDocument
+    from hotset.reports.render.tables import ListingRow
+
+Run = Annotated[
+    fields.Word,
+    Field(description="A run's id, the beginning of one, or 'last'."),
+    Cli(argument=True, metavar="RUN"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Result):
+    rows: list[ListingRow]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.reports.render.tables import ListingRow
+
+        return records.of("Runs", runs=list[ListingRow])
+
+    def document(self) -> dict[str, Any]:
+        from hotset.reports.render.tables import ListingRow
+
+        listed = TypeAdapter(list[ListingRow]).dump_python(self.rows, mode="json")
+        return {"schema_version": SCHEMA_VERSION, "runs": listed}
+
+    def show(self, console: Console) -> None:  # noqa: ARG002 - its own is as wide as the terminal
+        from rich.console import Console
+
+        from hotset.reports.render import terminal
+
+        terminal.listing(self.rows, Console())
+
+    def csv(self) -> str:
+        from hotset.reports.render import tables
+
+        return tables.listing_csv(self.rows)
+
+
+class List(Request):
+    limit: Annotated[
+        int,
+        Field(ge=1, le=10_000, description="How many runs to list, newest first."),
+        Cli(short="-n"),
+    ] = 1000
+
+
+@operation("runs list", Kind.QUERY, Right.READ, ("Get", "HotsetRun"))
+def list_runs(request: List, context: Context) -> Listing:  # noqa: ARG001
+    """List the runs, newest first."""
+    return Listing(Archive.default().listing()[: request.limit])
+
+
+class Show(Request):
+    run: Run
+    queries: Annotated[
+        bool, Field(description="CSV of TPC-H instead, with a line for each arm, repeat and query.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult(Result):
+    """What a run measured.
+
+    :ivar queries: its CSV is TPC-H's.
+    """
+
+    run: RunDocument
+    queries: bool = False
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.reports.model.document import RunDocument
+
+        return RunDocument
+
+    def document(self) -> dict[str, Any]:
+        self._refuse_queries()
+        found: dict[str, Any] = json.loads(self.run.model_dump_json())
+        return found
+
+    def show(self, console: Console) -> None:  # noqa: ARG002
+        from rich.console import Console
+
+        from hotset.reports.render import terminal
+
+        self._refuse_queries()
+        terminal.summary(self.run, Console())
+
+    def csv(self) -> str:
+        from hotset.reports.render import tables
+
+        return tables.queries_csv(self.run) if self.queries else tables.summary_csv(self.run)
+
+    def _refuse_queries(self) -> None:
+        if self.queries:
+            raise RequestError(
+                "only CSV chooses between runs and queries; tables and JSON have both",
+                field="queries",
+            )
+
+
+@operation("runs show", Kind.QUERY, Right.READ, ("Get", "HotsetRunResult"))
+def show(request: Show, context: Context) -> RunResult:  # noqa: ARG001
+    """Show what a run measured. CSV has a line for each arm and repeat of TPC-C."""
+    return RunResult(Archive.default().load(request.run), request.queries)
+
+
+class Compare(Request):
+    runs: Annotated[
+        fields.Words,
+        Field(min_length=1, description="The runs to compare; the first is the reference."),
+        Cli(argument=True, metavar="RUN"),
+    ]
+    force: Annotated[bool, Field(description="Compare runs even if their set-ups differ.")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Result):
+    lines: list[Line]
+    differences: list[Difference]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.reports.analysis.comparison.compare import Line
+
+        return records.of("Comparison", differences=list[str], lines=list[Line])
+
+    def document(self) -> dict[str, Any]:
+        from hotset.reports.analysis.comparison import compare
+
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "differences": [str(one) for one in self.differences],
+            "lines": [compare.as_dict(line) for line in self.lines],
+        }
+
+    def show(self, console: Console) -> None:  # noqa: ARG002
+        from rich.console import Console
+
+        from hotset.reports.render import terminal
+
+        terminal.comparison(self.lines, self.differences, Console())
+
+    def csv(self) -> str:
+        from hotset.reports.analysis.comparison import compare
+
+        rows = ([compare.as_dict(line)[name] for name in compare.COLUMNS] for line in self.lines)
+        return csv_text(compare.COLUMNS, rows)
+
+
+@operation("runs compare", Kind.QUERY, Right.READ, ("Compare", "HotsetRun"))
+def compare_runs(request: Compare, context: Context) -> Comparison:  # noqa: ARG001
+    """Compare runs: how many times faster each arm is.
+
+    A factor from three repeats or more has a 95 % confidence interval; from fewer it is not known
+    whether it is chance. Runs with different set-ups are refused.
+    """
+    from hotset.reports.analysis.comparison import compare
+
+    archive = Archive.default()
+    first, *others = documents = [archive.load(run) for run in request.runs]
+    if not others:
+        raise RequestError("name at least two runs", field="runs")
+    if of_disks := [one.run for one in documents if one.disks is not None]:
+        raise RequestError(
+            f"run {of_disks[0]} is of modelled disks and has no arms: compare runs of a database",
+            field="runs",
+        )
+    for other in () if request.force else others:
+        try:
+            compare.require_same(first, other)
+        except compare.SetUpsDiffer as error:
+            remedy = Remedy("compare them anyway", parameters={"force": True})
+            raise ConflictError(str(error), remedy) from None
+    differing = [one for other in others for one in compare.differences(first, other)]
+    return Comparison(compare.lines(documents), differing)
+
+
+class TrendOf(Request):
+    run: Annotated[
+        fields.Word,
+        Field(description="A run of the set-up: its id, the beginning of one, or 'last'."),
+        Cli(argument=True, metavar="RUN"),
+    ] = "last"
+    metric: Annotated[
+        fields.Expression | None,
+        Field(
+            description="The value to track: a metric as in an experiment's thresholds, such as"
+            " factor, 'p95(accelerated)' or queries. Default: nopm, or tps for your own SQL."
+        ),
+    ] = None
+    limit: Annotated[
+        int,
+        Field(ge=1, le=10_000, description="How many of the newest runs to look at."),
+        Cli(short="-n"),
+    ] = 100
+    fail: Annotated[
+        bool, Field(description="Exit with code 5 if the last change was for the worse.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class TrendResult(Result):
+    """:ivar with_it: what else was not the same from the run before, of each change.
+
+    :ivar fail: whether a change for the worse is a failure.
+    """
+
+    trend: Trend
+    with_it: tuple[tuple[str, ...], ...]
+    fail: bool = False
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.reports.analysis.comparison.trend import Change, Sample
+
+        return records.of(
+            "Trend",
+            metric=str,
+            worse=bool,
+            runs=records.several("TrendRun", Sample, level=float),
+            changes=records.several("TrendChange", Change, run=str, said=str, with_it=list[str]),
+        )
+
+    def document(self) -> dict[str, Any]:
+        found = self.trend
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "metric": found.metric,
+            "worse": found.is_worse,
+            "runs": [
+                {**asdict(one), "started_at": one.started_at.isoformat(), "level": level}
+                for one, level in zip(found.samples, found.levels, strict=True)
+            ],
+            "changes": [
+                {
+                    **asdict(one),
+                    "run": found.samples[one.at].run,
+                    "said": found.sentence(one),
+                    "with_it": list(with_it),
+                }
+                for one, with_it in zip(found.changes, self.with_it, strict=True)
+            ],
+        }
+
+    def show(self, console: Console) -> None:  # noqa: ARG002 - its own is as wide as the terminal
+        from rich.console import Console
+
+        from hotset.reports.render import terminal
+
+        terminal.trend(self.trend, self.with_it, Console())
+
+    def csv(self) -> str:
+        from hotset.reports.analysis.comparison import trend
+
+        return csv_text(trend.COLUMNS, trend.rows(self.trend))
+
+    def failure(self) -> Exception | None:
+        if not self.fail or not self.trend.is_worse:
+            return None
+        return ThresholdError(self.trend.sentence(self.trend.changes[-1]))
+
+
+@operation("runs trend", Kind.QUERY, Right.READ, ("Measure", "HotsetTrend"))
+def trend_of(request: TrendOf, context: Context) -> TrendResult:  # noqa: ARG001
+    """Track one value over the runs of a set-up, and show where its level changed.
+
+    Runs belong to one set-up if their settings and machines are the same. Versions and kernels may
+    differ; they are named where the level changed. A level has at least two runs. Exit code 5 with
+    --fail.
+    """
+    from hotset.experiment import history
+
+    archive = Archive.default()
+    found, with_it = history.trend(
+        archive, archive.load(request.run), request.metric, request.limit
+    )
+    return TrendResult(found, with_it, request.fail)
+
+
+class Remove(Request):
+    run: Run
+    yes: fields.Yes = False
+
+
+@operation(
+    "runs rm",
+    Kind.QUERY,
+    Right.ADMIN,
+    ("Remove", "HotsetRun"),
+    destroys=True,
+    question=lambda request: f"Delete run {Archive.default().resolve(request.run)}?",
+)
+def remove(request: Remove, context: Context) -> Lines:
+    """Delete a run and all its files in the archive."""
+    archive = Archive.default()
+    name = archive.resolve(request.run)
+    archive.remove(name)
+    context.message(f"deleted {name}")
+    return Lines()

@@ -1,0 +1,308 @@
+"""SQL scripts of your own as a benchmark."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from hotset.jobs.lock import Lock
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
+
+from ..base import fields, records
+from ..base.context import Context
+from ..base.registry import Cli, Kind, Request, operation
+from ..base.remote import Names
+from ..base.result import Result
+from ..base.rights import Right
+from .windows import Report, Windows, measured
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from hotset.bench.sql.suggest import Suggested
+    from hotset.bench.sql.users import SqlWorkload
+
+
+class Run(Request):
+    script: Annotated[
+        list[fields.Text],
+        Names.SCRIPT,
+        Field(
+            min_length=1,
+            max_length=fields.LIST_MAX,
+            description="A SQL file in pgbench's script language; each run of it is one"
+            " transaction in the results. With checkout.sql@70 and search.sql@30, checkout runs 70"
+            " times for every 30 of search. Repeatable.",
+        ),
+        Cli(short="-s", metavar="FILE[@WEIGHT]"),
+    ]
+    dsn: fields.Dsn
+    users: Annotated[
+        fields.Users,
+        Field(
+            description="Number of virtual users, each with its own connection. A rising list,"
+            " such as 1,2,4,8, measures a curve, with a ramp-up and a window for each number."
+        ),
+        Cli(short="-u"),
+    ] = "8"
+    rampup: fields.Rampup = 10
+    duration: fields.Duration = 60
+    engine: fields.Product = "postgres"
+    password: fields.Password = None
+    define: Annotated[
+        fields.Expressions,
+        Field(description="A variable for all scripts, such as scale=10. Repeatable."),
+        Cli(short="-D", metavar="NAME=VALUE"),
+    ] = []
+    protocol: Annotated[
+        Literal["prepared", "simple"],
+        Field(
+            description="How statements are sent: prepared once per connection, with the variables"
+            " as parameters, as applications do; or as text with the values in it."
+        ),
+    ] = "prepared"
+    seed: Annotated[
+        fields.Seed | None,
+        Field(
+            description="Seed of all random choices; equal seeds draw the same values. By default"
+            " each run has another, and default_seed, by which hash and permute choose the popular"
+            " values, is 1."
+        ),
+    ] = None
+    rate: Annotated[
+        fields.Expression | None,
+        Field(
+            description="Start transactions at this rate, such as 500/s, at random times. Latency"
+            " then counts from when each was due. Without a rate, users pause only where a script"
+            " sleeps."
+        ),
+    ] = None
+    find_rate: Annotated[
+        fields.Expressions | None,
+        Field(
+            description="Search for the highest rate that meets this limit, such as 'p95<50ms'."
+            " Each rate takes a ramp-up and a window. Repeatable."
+        ),
+    ] = None
+    until_steady: fields.UntilSteady = None
+    fresh: Annotated[
+        bool,
+        Field(
+            description="Run on a copy of the database and drop it afterwards, so that the"
+            " database stays as it is and every run starts the same. PostgreSQL only; needs disk"
+            " space for the copy."
+        ),
+    ] = False
+    max_errors: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=2**53,
+            description="Fail the run if more transactions than this fail, ramp-up included.",
+        ),
+    ] = 100
+    threshold: Annotated[
+        fields.Expressions | None,
+        Field(
+            description="Exit with code 5 unless this holds, such as 'tps>=500' or"
+            " 'p95(checkout)<20ms'. Repeatable."
+        ),
+    ] = None
+    junit: fields.Junit = None
+    sample: fields.SampledServer = None
+    output: fields.Output = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome(Windows):
+    workload: SqlWorkload
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.tpcc.window.record import WindowResult
+
+        return records.of(
+            "SqlRun",
+            scripts=records.several("SqlScript", name=str, file=str, weight=int),
+            protocol=Literal["prepared", "simple"],
+            state=Literal["complete", "failed", "interrupted"],
+            cause=str | None,
+            tps=float | None,
+            result=WindowResult | None,
+            thresholds=records.thresholds(),
+            find_rate=dict[str, Any] | None,
+            time=dict[str, Any] | None,
+            sampled=dict[str, Any] | None,
+            warnings=records.warnings(),
+            curve=dict[str, Any] | None,
+        )
+
+    def document(self) -> dict[str, Any]:
+        from hotset.bench.sql import report
+
+        return report.document(self.points, self.workload)
+
+    @property
+    def report(self) -> Report:
+        from hotset.bench.sql import report
+
+        return report
+
+
+@operation(
+    "sql run",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Invoke", "HotsetSql"),
+    destroys=True,
+    progress=True,
+    lock=lambda request: Lock("database", request.dsn),
+)
+def run(request: Run, context: Context) -> RunOutcome:
+    """Run SQL scripts with many users and measure a window. CSV has a line per second.
+
+    Scripts are written as for pgbench: statements end in semicolons, and \\set, \\sleep, \\gset,
+    \\aset and \\if work. Their changes to the database are not undone. A list of numbers of users
+    measures a curve; its CSV has a line per number.
+
+    Exit code 4: the run failed (what it measured is still printed); 5: a threshold was missed, or
+    no rate meets the limits.
+    """
+    from hotset.bench.sql import report, script, users
+    from hotset.bench.sql import run as runs
+    from hotset.databases import connect
+
+    options = runs.options(
+        users=fields.each_users(request.users)[0],
+        rampup_s=request.rampup,
+        duration_s=request.duration,
+        seed=secrets.randbelow(2**32) if request.seed is None else request.seed,
+        max_errors=request.max_errors,
+        rate=request.rate,
+    )
+    defined = users.defined(request.define)
+    sources = users.sources(request.script)
+    script.require_set([one.read() for one in sources], defined)
+    database = connect.database(request.engine, request.dsn, fields.secret(request.password))
+    popular = fields.POPULAR if request.seed is None else None
+    workload = users.SqlWorkload(database, sources, options, defined, request.protocol, popular)
+    by = runs.Runs(workload, context.report)
+    found = measured(
+        request, by, database, options, context, lambda points: report.document(points, workload)
+    )
+    return RunOutcome(found, workload)
+
+
+class Suggest(Request):
+    folder: Annotated[
+        fields.WrittenFile,
+        Field(description="The folder for the scripts; existing files are kept."),
+        Cli(argument=True, metavar="FOLDER"),
+    ]
+    dsn: fields.Dsn
+    top: Annotated[
+        int, Field(ge=1, le=1000, description="How many statements to take, most expensive first.")
+    ] = 10
+    engine: fields.Product = "postgres"
+    password: fields.Password = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestions(Result):
+    """Scripts that were written."""
+
+    folder: Path
+    found: Suggested
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        return records.of(
+            "SqlSuggestion",
+            folder=str,
+            command=str,
+            scripts=records.several(
+                "SuggestedScript",
+                file=str,
+                weight=int,
+                calls=int,
+                mean_ms=float,
+                time_share=float,
+                guessed=int,
+                text=str,
+            ),
+            left_out=records.several(
+                "LeftOutStatement", statement=str, reason=str, time_share=float
+            ),
+            limits=list[str],
+        )
+
+    def document(self) -> dict[str, Any]:
+        from dataclasses import asdict
+
+        from hotset.bench.sql import suggest
+
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "folder": str(self.folder),
+            "command": suggest.command(self.found, self.folder),
+            **{name: [asdict(one) for one in getattr(self.found, name)] for name in _FOUND},
+            "limits": list(suggest.LIMITS),
+        }
+
+    def show(self, console: Console) -> None:
+        from rich.text import Text
+
+        from hotset.bench import window_report
+        from hotset.bench.sql import suggest
+
+        table = window_report.empty_table(_COLUMNS, _COLUMNS[1:])
+        for one in self.found.scripts:
+            numbers = (f"{one.weight}", f"{one.calls:,}", f"{one.mean_ms:.3f}")
+            table.add_row(one.file, *numbers, f"{one.time_share:.1%}", f"{one.guessed}")
+        console.print(table)
+        for left in self.found.left_out:
+            share = f"{left.time_share:.1%} of the time"
+            console.print(Text(f"left out: {left.statement} ({share}): {left.reason}"))
+        for limit in suggest.LIMITS:
+            console.print(Text(limit))
+        console.print(Text(suggest.command(self.found, self.folder), style="bold"))
+
+    def csv(self) -> str:
+        rows = (
+            (one.file, one.weight, one.calls, one.mean_ms, one.time_share, one.guessed)
+            for one in self.found.scripts
+        )
+        return csv_text(("file", "weight", "calls", "mean_ms", "time_share", "guessed"), rows)
+
+
+_FOUND = ("scripts", "left_out")
+_COLUMNS = ("script", "weight", "calls", "mean ms", "of the time", "guessed values")
+
+
+@operation(
+    "sql suggest",
+    Kind.JOB,
+    Right.ADMIN,
+    ("New", "HotsetSqlScript"),
+    lock=lambda request: Lock("folder", request.folder),
+)
+def suggest(request: Suggest, context: Context) -> Suggestions:  # noqa: ARG001
+    """Write scripts and weights for the statements that take the most time on a server.
+
+    Reads pg_stat_statements (PostgreSQL) or Query Store (SQL Server). Values are drawn from the
+    tables' statistics. The result says what these do not show.
+    """
+    from hotset.bench.sql import suggest as suggesting
+    from hotset.databases import connect
+
+    database = connect.database(request.engine, request.dsn, fields.secret(request.password))
+    folder = Path(request.folder)
+    found = suggesting.suggest(database, request.top)
+    suggesting.write(found, folder)
+    return Suggestions(folder, found)

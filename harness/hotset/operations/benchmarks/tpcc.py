@@ -1,0 +1,360 @@
+"""TPC-C on a database of yours."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from hotset.core.errors import Remedy, RequestError
+from hotset.jobs.lock import Lock
+from hotset.tpcc.data import consistency
+from hotset.tpcc.data.consistency import ConditionResult, Violated
+
+from ..base import fields, records
+from ..base.context import Context
+from ..base.registry import Cli, Kind, Request, operation
+from ..base.result import Lines, Result
+from ..base.rights import Needs, Right
+from .windows import Report, Windows, measured
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from hotset.bench.tpcc import Outcome
+    from hotset.databases.connect import SqlDatabase
+
+Warehouses = Annotated[
+    int, Field(ge=1, le=1_000_000, description="Warehouses, about 105 MB each."), Cli(short="-w")
+]
+Seed = Annotated[fields.Seed, Field(description="Seed of all random choices.")]
+
+
+class Build(Request):
+    dsn: fields.Dsn
+    warehouses: Warehouses = 10
+    engine: fields.Product = "postgres"
+    password: fields.Password = None
+    seed: Seed = 1
+    replace: Annotated[
+        bool,
+        Field(description="Drop the TPC-C tables that hotset made here first; asks."),
+        Needs(Right.ADMIN),
+    ] = False
+    yes: fields.Yes = False
+    driver: fields.DriverField = "hotset"
+
+
+def _question(request: Build | Drop) -> str | None:
+    from hotset.bench import ownership
+
+    return ownership.question(_database(request), ownership.TPCC)
+
+
+@operation(
+    "tpcc build",
+    Kind.JOB,
+    Right.OPERATE,
+    ("New", "HotsetTpccDatabase"),
+    destroys=True,
+    asked=lambda request: request.replace,
+    question=_question,
+    progress=True,
+    lock=lambda request: Lock("database", request.dsn),
+)
+def build(request: Build, context: Context) -> Lines:
+    """Load warehouses, then check the twelve consistency conditions (clause 3.3.2).
+
+    Refuses if there are TPC-C tables already, or anything else with a name that it needs. Drops
+    what it made when it fails. Exit code 4 if a condition does not hold.
+    """
+    from hotset.bench import alone, ownership
+    from hotset.bench import tpcc as workload
+
+    if request.driver == "hammerdb" and request.replace:
+        raise RequestError(
+            "HammerDB builds in an empty database",
+            Remedy("empty it", "tpcc drop", {"dsn": request.dsn}),
+            field="replace",
+        )
+    database, report = _database(request), context.report
+    with alone.on(database, ownership.TPCC, report, removes=request.replace):
+        if request.driver == "hammerdb":
+            results = workload.build_by_hammerdb(database, request.warehouses, report)
+        else:
+            _, results = workload.build(
+                database, request.warehouses, request.seed, request.replace, report
+            )
+    consistency.require(results)
+    report.say(f"all {len(results)} conditions hold")
+    return Lines()
+
+
+class Run(Request):
+    dsn: fields.Dsn
+    users: Annotated[
+        fields.Users,
+        Field(
+            description="Number of virtual users. A rising list, such as 1,2,4,8, measures a"
+            " curve, with a ramp-up and a window for each number."
+        ),
+        Cli(short="-u"),
+    ] = "8"
+    warehouses: Warehouses = 10
+    rampup: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=fields.DAYS_S,
+            description="Seconds to run before measuring starts; default: 10, with HammerDB 60.",
+        ),
+    ] = None
+    duration: fields.Duration = 60
+    engine: fields.Product = "postgres"
+    password: fields.Password = None
+    seed: Annotated[
+        fields.Seed | None,
+        Field(
+            description="Seed of all random choices; equal seeds access the same rows. By default"
+            " each run has another, and the same rows are popular in all."
+        ),
+    ] = None
+    items: Annotated[
+        Literal["nurand", "uniform"],
+        Field(
+            description="How items and customers are drawn: nurand as TPC-C says, where the hottest"
+            " 20 % of stock's blocks get 62 % of its accesses, or uniform as HammerDB does, with"
+            " its mix of transactions."
+        ),
+    ] = "nurand"
+    think_time: Annotated[bool, Field(description="Use keying and think times (clause 5.2.5).")] = (
+        False
+    )
+    home_warehouses: Annotated[
+        bool,
+        Field(
+            description="Keep each user at one warehouse, so that the working set is only as large"
+            " as the number of users. Otherwise each transaction picks its warehouse."
+        ),
+    ] = False
+    rate: Annotated[
+        fields.Expression | None,
+        Field(
+            description="Start transactions at this rate, such as 500/s, at random times. Latency"
+            " then counts from when each was due. Without a rate, users never pause."
+        ),
+    ] = None
+    find_rate: Annotated[
+        fields.Expressions | None,
+        Field(
+            description="Search for the highest rate that meets this limit, such as 'p95<50ms', or"
+            " tpc-c for TPC-C's own limits. Each rate takes a ramp-up and a window. Repeatable."
+        ),
+    ] = None
+    until_steady: fields.UntilSteady = None
+    fresh: Annotated[
+        bool,
+        Field(
+            description="Run on a copy of the database and drop it afterwards, so that the"
+            " database stays as loaded and every run starts the same. PostgreSQL only; needs disk"
+            " space for the copy."
+        ),
+    ] = False
+    threshold: Annotated[
+        fields.Expressions | None,
+        Field(
+            description="Exit with code 5 unless this holds, such as 'nopm>=50000' or"
+            " 'p95(new_order)<20ms'. Repeatable."
+        ),
+    ] = None
+    junit: fields.Junit = None
+    sample: fields.SampledServer = None
+    check: Annotated[
+        bool,
+        Field(description="Check the twelve conditions afterwards."),
+        Cli(off="--no-check"),
+    ] = True
+    output: fields.Output = None
+    driver: fields.DriverField = "hotset"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome(Windows):
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.tpcc.window.plans import Flip
+        from hotset.tpcc.window.record import RunResult
+
+        return records.of(
+            "TpccRun",
+            state=Literal["complete", "failed", "interrupted"],
+            cause=str | None,
+            result=RunResult | None,
+            conditions=_conditions() | None,
+            thresholds=records.thresholds(),
+            find_rate=dict[str, Any] | None,
+            time=dict[str, Any] | None,
+            sampled=dict[str, Any] | None,
+            warnings=records.warnings(),
+            plan_changes=records.several("PlanChange", Flip),
+            curve=dict[str, Any] | None,
+        )
+
+    def document(self) -> dict[str, Any]:
+        from hotset.bench import tpcc_report
+
+        return tpcc_report.document(self.points)
+
+    @property
+    def report(self) -> Report:
+        from hotset.bench import tpcc_report
+
+        return tpcc_report
+
+    def require(self, outcome: Outcome) -> None:
+        from hotset.bench import tpcc
+
+        tpcc.require(outcome)
+
+
+@operation(
+    "tpcc run",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Invoke", "HotsetTpcc"),
+    progress=True,
+    lock=lambda request: Lock("database", request.dsn),
+)
+def run(request: Run, context: Context) -> RunOutcome:
+    """Run the five transactions and measure a window. CSV has a line per second.
+
+    A list of numbers of users measures a curve; its CSV has a line per number.
+
+    If the run fails or leaves the database inconsistent, the exit code is 4, and what it measured
+    is still printed. Exit code 5: a threshold was missed, or no rate meets the limits.
+    """
+    from hotset.bench import ownership, tpcc_report
+    from hotset.bench import tpcc as workload
+
+    options = workload.options(
+        users=fields.each_users(request.users)[0],
+        warehouses=request.warehouses,
+        rampup_s=(60 if request.driver == "hammerdb" else 10)
+        if request.rampup is None
+        else request.rampup,
+        duration_s=request.duration,
+        seed=secrets.randbelow(2**32) if request.seed is None else request.seed,
+        popular=fields.POPULAR if request.seed is None else None,
+        items=request.items,
+        all_warehouses=not request.home_warehouses,
+        think_time=request.think_time,
+        rate=request.rate,
+    )
+    by = workload.HammerdbRuns if request.driver == "hammerdb" else workload.Runs
+    runs, database = by(context.report, check=request.check), _database(request)
+    found = measured(
+        request, runs, database, options, context, tpcc_report.document, ownership.TPCC
+    )
+    return RunOutcome(found)
+
+
+class Check(Request):
+    dsn: fields.Dsn
+    engine: fields.Product = "postgres"
+    password: fields.Password = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions(Result):
+    results: list[ConditionResult]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        return records.of("TpccConditions", conditions=_conditions())
+
+    def document(self) -> dict[str, Any]:
+        from hotset.bench import tpcc_report
+
+        return tpcc_report.conditions_document(self.results)
+
+    def show(self, console: Console) -> None:
+        from hotset.bench import tpcc_report
+
+        console.print(tpcc_report.conditions_table(self.results))
+
+    def csv(self) -> str:
+        from hotset.bench import tpcc_report
+
+        return tpcc_report.conditions_csv(self.results)
+
+    def failure(self) -> Exception | None:
+        broken = [one for one in self.results if not one.holds]
+        return Violated(broken) if broken else None
+
+
+@operation(
+    "tpcc check",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Test", "HotsetTpccDatabase"),
+    progress=True,
+    lock=lambda request: Lock("database", request.dsn),
+)
+def check_conditions(request: Check, context: Context) -> Conditions:
+    """Check the twelve consistency conditions on all warehouses.
+
+    Exit code 4 if one does not hold.
+    """
+    from hotset.bench import tpcc as workload
+
+    return Conditions(workload.check(_database(request), context.report))
+
+
+class Drop(Request):
+    dsn: fields.Dsn
+    engine: fields.Product = "postgres"
+    password: fields.Password = None
+    yes: fields.Yes = False
+
+
+@operation(
+    "tpcc drop",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Remove", "HotsetTpccDatabase"),
+    destroys=True,
+    question=_question,
+    lock=lambda request: Lock("database", request.dsn),
+)
+def drop(request: Drop, context: Context) -> Lines:
+    """Remove the TPC-C tables and procedures that hotset made.
+
+    Refuses if they are somebody else's, or if something of somebody else's needs them.
+    """
+    from hotset.bench import alone, ownership
+
+    database = _database(request)
+    with alone.on(database, ownership.TPCC, context.report, removes=True):
+        dropped = ownership.drop(database, ownership.TPCC)
+    context.message(f"dropped {', '.join(dropped) or 'nothing: there was none'}")
+    return Lines()
+
+
+def _database(request: Build | Run | Check | Drop) -> SqlDatabase:
+    from hotset.databases import connect
+
+    return connect.database(request.engine, request.dsn, fields.secret(request.password))
+
+
+def _conditions() -> Any:  # noqa: ANN401 - a type
+    return records.several(
+        "TpccCondition",
+        number=int,
+        title=str,
+        holds=bool,
+        violations=int,
+        examples=list[list[Any]],
+    )

@@ -1,0 +1,203 @@
+"""What `tpcc run` and `sql run` have in common: a window or a curve of them, kept as each ends."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..base import fields, places
+from ..base.context import Context, check_output
+from ..base.result import Result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console, RenderableType
+
+    from hotset.bench.ownership import Kit
+    from hotset.bench.runs import Runs
+    from hotset.bench.window import AnyOutcome, Options
+    from hotset.databases.connect import SqlDatabase
+    from hotset.terminal.progress import Reporter
+
+
+class Report(Protocol):
+    """The texts of a workload's windows."""
+
+    def table(self, points: Sequence[Any]) -> RenderableType: ...
+
+    def csv(self, points: Sequence[Any]) -> str: ...
+
+    def figures(self, points: Sequence[Any]) -> Mapping[str, str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Windows(Result):
+    """A run, or a curve: a run for each number of users.
+
+    :ivar points: the `window.Outcome` of each.
+    """
+
+    points: tuple[Any, ...]
+
+    @property
+    @abstractmethod
+    def report(self) -> Report: ...
+
+    def require(self, outcome: Any) -> None:  # noqa: ANN401 - one of the points
+        """Raises what it amounts to, where that is a failure."""
+        from hotset.bench import window
+
+        window.require(outcome)
+
+    def show(self, console: Console) -> None:
+        console.print(self.report.table(self.points))
+
+    def csv(self) -> str:
+        return self.report.csv(self.points)
+
+    def failure(self) -> Exception | None:
+        from hotset.bench import window
+
+        return window.failure(self.points, self.require)
+
+    def figures(self) -> Mapping[str, str]:
+        return self.report.figures(self.points)
+
+
+class Request(Protocol):
+    """The fields that say which windows there are and where they are written."""
+
+    users: str
+    find_rate: list[str] | None
+    until_steady: str | None
+    fresh: bool
+    threshold: list[str] | None
+    junit: Path | None
+    sample: str | None
+    output: Path | None
+
+
+def measured(
+    request: Request,
+    runs: Runs[Options, AnyOutcome],
+    database: SqlDatabase,
+    options: Options,
+    context: Context,
+    document: Callable[[Sequence[AnyOutcome]], Mapping[str, Any]],
+    kit: Kit | None = None,
+) -> tuple[AnyOutcome, ...]:
+    """The run, or the runs of a curve, each judged, and written as it ends: neither a later failure
+    nor Ctrl-C loses any of it.
+
+    :param document: what is written of those there are.
+    :param kit: what nobody else may run at the same time.
+    """
+    from hotset.bench import alone, server, window
+
+    thresholds = runs.limits(request.threshold or [])
+    _require_options(request, runs, database, options)
+    drive = _drive(request, runs)
+    check_output(request.output)
+    check_output(request.junit, "junit")
+    runs.check(database)
+    points: list[AnyOutcome] = []
+    try:
+        with (
+            # A copy is nobody else's anyway.
+            alone.on(database, kit, context.report) if kit and not request.fresh else nullcontext(),
+            places.maybe_machine(request.sample) as there,
+            server.watched(there, context.report.say) as watch,
+        ):
+            for outcome in _each(request, runs, drive, database, options, context.report):
+                warned = runs.warned(window.seen(outcome, watch), database)
+                points.append(runs.judged(warned, thresholds))
+                _write(points, document, runs.suite, request, context)
+    except BaseException as error:
+        # What closes behind the last window may fail as well.
+        if not points or window.cause_of(error) is None:
+            raise
+        points[-1] = window.ended_by(points[-1], error)
+    if not request.fresh:
+        points[-1] = runs.checked(points[-1], database)
+    _write(points, document, runs.suite, request, context)
+    return tuple(points)
+
+
+def _require_options(
+    request: Request,
+    runs: Runs[Options, AnyOutcome],
+    database: SqlDatabase,
+    options: Options,
+) -> None:
+    """Before anything connects. Raises RequestError."""
+    from hotset.bench import window
+
+    if request.find_rate:
+        window.require_one_number(fields.each_users(request.users))
+    if request.fresh:
+        window.copyable(database)
+    runs.require_options(
+        options,
+        until_steady=request.until_steady is not None,
+        find_rate=bool(request.find_rate),
+    )
+
+
+def _each(
+    request: Request,
+    runs: Runs[Options, AnyOutcome],
+    drive: Callable[[SqlDatabase, Options], AnyOutcome],
+    database: SqlDatabase,
+    options: Options,
+    report: Reporter,
+) -> Iterator[AnyOutcome]:
+    from hotset.bench import window
+
+    each_users = fields.each_users(request.users)
+
+    def one(options: Options) -> AnyOutcome:
+        if not request.fresh:
+            return drive(database, options)
+        with window.copy_of(database, report) as copy:
+            return runs.checked(drive(copy, options), copy)
+
+    if len(each_users) == 1:
+        yield one(options)
+    else:
+        yield from runs.curve(each_users, options, one)
+
+
+def _drive(
+    request: Request, runs: Runs[Options, AnyOutcome]
+) -> Callable[[SqlDatabase, Options], AnyOutcome]:
+    """What one point of the curve takes."""
+    from hotset.bench import window
+
+    limits = runs.limits(request.find_rate or [])
+    steady = request.until_steady
+    limit_s = window.seconds(steady, "until_steady") if steady else None
+    if limits:
+        return lambda database, options: runs.find_rate(database, options, limits)
+    if limit_s is not None:
+        return lambda database, options: runs.run_until_steady(database, options, limit_s)
+    return runs.run
+
+
+def _write(
+    points: Sequence[AnyOutcome],
+    document: Callable[[Sequence[AnyOutcome]], Mapping[str, Any]],
+    suite: str,
+    request: Request,
+    context: Context,
+) -> None:
+    from hotset.bench import window_report
+
+    if request.output is not None:
+        context.write(request.output, json.dumps(document(points), indent=1) + "\n")
+    if request.junit is not None:
+        context.write(request.junit, window_report.junit_xml(points, suite))

@@ -1,0 +1,251 @@
+"""Try things out in the lab: a machine with a slow disk and a flash disk."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.units import Bytes
+from hotset.jobs.lock import Lock
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text
+
+from ..base import fields, records
+from ..base.context import Context
+from ..base.registry import Kind, Nothing, Request, operation
+from ..base.result import Lines, Result, write
+from ..base.rights import Right
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from hotset.experiment.site.live import Live
+    from hotset.lab.lab import Status
+
+_MEMORY, _SIZE = Bytes(2 * 1024**3), Bytes(1024**3)
+_LAB = Lock("lab")
+
+
+@operation(
+    "lab image",
+    Kind.JOB,
+    Right.OPERATE,
+    ("New", "HotsetLabImage"),
+    progress=True,
+    lock=lambda request: _LAB,  # noqa: ARG005
+)
+def build_image(request: Nothing, context: Context) -> Lines:  # noqa: ARG001
+    """Build the Debian image that the lab runs in, if it needs one and there is none yet.
+
+    The first run does this as well.
+    """
+    from hotset.core.machines.local import Local
+    from hotset.lab import image
+    from hotset.lab import lab as labs
+
+    report = context.report
+    if labs.choose("auto", "auto") == "local":
+        report.say("this kernel has dm-cache: the lab runs on it, without an image")
+    else:
+        report.say(f"the image is ready: {image.ensure(Local(), report.say).folder}")
+    return Lines()
+
+
+class Up(Request):
+    model: Annotated[fields.DiskModel, Field(description="The slow disk's model.")] = "nas-2014"
+    machine: Annotated[
+        Literal["auto", "local", "uml", "vm"],
+        Field(
+            description="`local`: this computer, with a cache in user space and a loaded database."
+            " The others boot a machine with two disks and no cache yet."
+        ),
+    ] = "auto"
+    warehouses: Annotated[
+        int, Field(ge=1, le=100, description="TPC-C warehouses of the database (`local`).")
+    ] = 2
+    time_scale: Annotated[
+        float, Field(ge=0.1, le=1000, description="Slow the disk down by this factor.")
+    ] = 1.0
+
+
+@operation(
+    "lab up",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Start", "HotsetLab"),
+    progress=True,
+    lock=lambda request: _LAB,  # noqa: ARG005
+)
+def up(request: Up, context: Context) -> Lines:
+    """Start a lab to try things out, and leave it running.
+
+    Its slow disk and its flash device are modelled. If you are root and this computer has FUSE and
+    loop devices, the lab is PostgreSQL with TPC-C on an accelerated disk, right here. Otherwise it
+    boots a machine (User-Mode Linux if that boots here and there is no KVM, else a virtual
+    machine), and you put a cache in front of its disk with `tier create`.
+    """
+    from hotset.doctor import examination as doctor
+    from hotset.experiment.site import live
+
+    lacks = live.lacking()
+    if request.machine == "local" or (request.machine == "auto" and lacks is None):
+        if lacks is not None:
+            raise PrerequisiteMissingError(f"a lab on this computer is not possible: {lacks}")
+        context.require_room(live.disk_bytes(request.warehouses), "warehouses")
+        doctor.require("image")
+        found = live.up(request.warehouses, request.model, request.time_scale, context.report)
+        context.report.say(f"up: {found.device}, its slow disk {found.slow}, flash {found.flash}")
+        return Lines(("try:", *(f"  {one}" for one in found.next_commands())))
+    context.require_room(2 * int(_SIZE), "machine")
+    _boot(request, context)
+    return Lines()
+
+
+def _boot(request: Up, context: Context) -> None:
+    from hotset.block import devices
+    from hotset.core.machines.cleanup import Cleanup, exclusive
+    from hotset.core.machines.local import Local
+    from hotset.doctor import examination as doctor
+    from hotset.lab import lab as labs
+
+    report, local, folder = context.report, Local(), labs.lab_folder()
+    with exclusive(folder):
+        labs.refuse_or_clear(folder, report.say)
+        spec = labs.LabSpec(request.machine, 2, _MEMORY, _SIZE, guest=True)
+        doctor.require(spec.kind())
+        cleanup = Cleanup(folder, local)
+        cleanup.owner(labs.LEFT_UP)
+        try:
+            lab = labs.raise_lab(spec, folder, cleanup, report.say)
+            disk = lab.backend.slow_disk(request.model, _SIZE, request.time_scale)
+            attached = devices.inspect(lab.machine, disk.attach(cleanup))
+        except BaseException:
+            cleanup.undo()
+            raise
+        lab.close()
+    slow = devices.lasting_name(attached)
+    report.say(f"up: {lab.kind}, slow disk {slow}, flash {labs.FLASH_DISK}")
+    report.say(
+        f"use it: --machine {lab.kind}; open a shell: hotset lab shell; stop it: hotset lab down"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LabStatus(Result):
+    """``live``: what is up on this computer itself."""
+
+    found: Status
+    live: Live | None
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.experiment.site.live import Live
+        from hotset.lab.lab import Status
+
+        return records.of(
+            "LabStatus",
+            Status,
+            live=records.part("LiveLab", Live, next_commands=list[str]) | None,
+            processes=records.several("LabProcess", name=str, pid=int, alive=bool),
+        )
+
+    def document(self) -> dict[str, Any]:
+        live = None
+        if self.live is not None:
+            live = {**asdict(self.live), "next_commands": self.live.next_commands()}
+        return {"schema_version": SCHEMA_VERSION, **self.found.as_dict(), "live": live}
+
+    def show(self, console: Console) -> None:
+        found = self.found
+        lines = [f"lab: {found.state}" + (f" ({found.purpose})" if found.purpose else "")]
+        for name, pid, alive in found.processes:
+            lines.append(f"  {name}: pid {pid}, {'running' if alive else 'gone'}")
+        if self.live is not None:
+            lines += ["try:", *(f"  {one}" for one in self.live.next_commands())]
+        write(console, "\n".join(lines))
+
+    def csv(self) -> str:
+        found = self.found
+        rows: list[tuple[object, ...]] = [(found.state, found.purpose, None, None, None)]
+        if found.processes:
+            rows = [(found.state, found.purpose, *process) for process in found.processes]
+        return csv_text(("state", "purpose", "process", "pid", "running"), rows)
+
+
+@operation("lab status", Kind.QUERY, Right.READ, ("Get", "HotsetLab"))
+def status(request: Nothing, context: Context) -> LabStatus:  # noqa: ARG001
+    """Show what is running, and who started it."""
+    from hotset.experiment.site import live
+    from hotset.lab import lab as labs
+
+    return LabStatus(labs.status(labs.lab_folder()), live.described())
+
+
+@operation(
+    "lab down",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Stop", "HotsetLab"),
+    progress=True,
+    lock=lambda request: _LAB,  # noqa: ARG005
+)
+def down(request: Nothing, context: Context) -> Lines:  # noqa: ARG001
+    """Stop the lab, and clean up what a killed run left behind."""
+    from hotset.experiment.site import live
+
+    if live.take_down(context.report.say) == 0:
+        context.report.say("nothing was up")
+    return Lines()
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown(Result):
+    """How many times slower the lab's CPU is than this computer's."""
+
+    machine: str
+    accel: str | None
+    cpu_slowdown: float
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        return records.of("LabSlowdown", machine=str, accel=str | None, cpu_slowdown=float)
+
+    def document(self) -> dict[str, Any]:
+        return {"schema_version": SCHEMA_VERSION, **self._values}
+
+    def show(self, console: Console) -> None:
+        name = f"{self.machine} ({self.accel})" if self.accel else self.machine
+        write(console, f"{name}: CPU {self.cpu_slowdown:.2f} times slower than this computer's")
+
+    def csv(self) -> str:
+        return csv_text(self._values, [self._values.values()])
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        return {
+            "machine": self.machine,
+            "accel": self.accel,
+            "cpu_slowdown": self.cpu_slowdown,
+        }
+
+
+@operation(
+    "lab calibrate",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Measure", "HotsetLab"),
+    progress=True,
+    lock=lambda request: _LAB,  # noqa: ARG005
+)
+def calibrate_cpu(request: Nothing, context: Context) -> Slowdown:  # noqa: ARG001
+    """Measure how many times slower the lab's CPU is than this computer's."""
+    from hotset.experiment.site import calibrate
+    from hotset.lab import lab as labs
+
+    spec = labs.LabSpec("auto", 2, _MEMORY, Bytes(64 * 1024**2))
+    with labs.running(spec, "lab calibrate", context.report.say) as lab:
+        return Slowdown(lab.machine.kind, lab.accel, calibrate.cpu_slowdown(lab))

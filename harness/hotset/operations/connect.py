@@ -1,0 +1,97 @@
+"""Machines by name: ``--machine local | uml | vm | ssh://[user@]host[:port]``.
+
+One place turns a name into an open connection, so that every verb reaches every machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from hotset.core.errors import Remedy, RequestError
+from hotset.core.machines.base import Machine, PrerequisiteMissingError
+from hotset.core.machines.local import Local
+from hotset.core.machines.ssh import Account, Remote
+from hotset.lab import image, lab
+from hotset.lab.machines.guest import Files, forwarded
+from hotset.lab.machines.guest import account as guest_account
+
+LOCAL, SSH = "local", "ssh://"
+GUESTS: tuple[lab.MachineKind, ...] = ("uml", "vm")
+"""The lab that `hotset lab up` left up, by what it is."""
+
+KEY_VARIABLE, KNOWN_HOSTS_VARIABLE = "HOTSET_SSH_KEY", "HOTSET_KNOWN_HOSTS"
+_SSH_PORT = 22
+_FORMS = "local (this computer), uml or vm (the lab that was left up) or ssh://[user@]host[:port]"
+
+
+class MachineNameError(RequestError):
+    """Not the name of a machine; the message shows the forms there are."""
+
+
+@contextmanager
+def opened(name: str) -> Iterator[Machine]:
+    """The machine of a name, for the length of a ``with`` block.
+
+    :raises MachineNameError: not a name of a machine.
+    :raises PrerequisiteMissingError: no lab is up; the host's key is not known; login refused.
+    :raises MachineGoneError: nothing answers there.
+    """
+    if name == LOCAL:
+        yield Local()
+        return
+    guest = next((kind for kind in GUESTS if kind == name), None)
+    machine = _guest(guest) if guest else _remote(account(name))
+    try:
+        yield machine
+    finally:
+        machine.close()
+
+
+def account(name: str) -> Account:
+    """Where ``ssh://[user@]host[:port]`` leads. The user is root unless another is named, since a
+    tier needs one; keys come from the agent and ~/.ssh unless ``HOTSET_SSH_KEY`` names a file.
+
+    :raises MachineNameError: not of that form, or a key file that is not there.
+
+    >>> account("ssh://db1:2222").port
+    2222
+    """
+    try:
+        url = urlsplit(name)
+        host, port = url.hostname, url.port or _SSH_PORT
+    except ValueError:
+        host, port = None, 0
+    if host is None or not name.startswith(SSH) or url.path or url.query or url.password:
+        raise MachineNameError(f"{name!r} is not a machine: write {_FORMS}", field="machine")
+    key = os.environ.get(KEY_VARIABLE)
+    if key and not Path(key).is_file():
+        raise MachineNameError(f"{KEY_VARIABLE}={key}: there is no such file; name a private key")
+    known = os.environ.get(KNOWN_HOSTS_VARIABLE) or str(Path.home() / ".ssh/known_hosts")
+    return Account(host, port, url.username or "root", Path(key) if key else None, Path(known))
+
+
+def _remote(where: Account) -> Remote:
+    return Remote(where, "ssh", lambda port: (where.host, port))
+
+
+def _guest(kind: lab.MachineKind) -> Remote:
+    folder, built = lab.lab_folder(), image.cached()
+    up, ports = lab.guest_up(folder), lab.forwarded_ports(folder)
+    if up is not None and up != kind:
+        raise PrerequisiteMissingError(
+            f"the lab that is up is {up!r}, not {kind!r}",
+            Remedy("use that one", parameters={"machine": up}),
+            field="machine",
+        )
+    if built is None or not ports:
+        raise PrerequisiteMissingError(
+            "no lab is up",
+            Remedy("start one", "lab up"),
+            field="machine",
+        )
+    where = guest_account(built, Files(folder), ports)
+    return Remote(where, kind, lambda port: forwarded(ports, port))

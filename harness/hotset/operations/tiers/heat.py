@@ -1,0 +1,200 @@
+"""Heat: how often each region of an accelerated disk is accessed."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from hotset.core.units import parse_span
+
+from ..base import fields, places, records
+from ..base.context import Context
+from ..base.registry import Cli, Kind, Request, operation
+from ..base.result import Lines, Text
+from ..base.rights import Right
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from hotset.hitratio.heat import Grid
+    from hotset.monitoring.heat_view import Cell, Hot
+    from hotset.monitoring.hit_report import Target
+
+NoResident = Annotated[
+    bool,
+    Field(
+        description="Do not look up what is cached (looking it up pauses dm-cache for a moment)."
+    ),
+]
+
+
+class Start(Request):
+    disk: fields.Disk = None
+    machine: fields.Machine = "local"
+    half_life: Annotated[
+        fields.Expression,
+        Field(description="Time after which a request counts half as much, such as 8h or 7d."),
+    ] = "1d"
+
+
+@operation("heat start", Kind.JOB, Right.OPERATE, ("Start", "HotsetHeat"))
+def start(request: Start, context: Context) -> Lines:
+    """Start counting the disk's requests per region, in the kernel."""
+    from hotset.hitratio import region_counters
+
+    seconds = places.parsed("half_life", lambda: parse_span(request.half_life))
+    with places.target_of(request.machine, request.disk) as target:
+        counters = region_counters.of(target.machine, target.disk)
+        begun = counters.start()
+        with target.store() as store:
+            gained = store.fold(counters.read(), time.time(), seconds)
+    words = "counts" if begun else "counted already"
+    context.message(
+        f"disk {target.disk.name}: {words} in {gained.grid.count:,} regions of"
+        f" {gained.grid.region}; read it with `hotset heat top`"
+    )
+    return Lines()
+
+
+class Stop(Request):
+    disk: fields.Disk = None
+    machine: fields.Machine = "local"
+
+
+@operation("heat stop", Kind.JOB, Right.OPERATE, ("Stop", "HotsetHeat"))
+def stop(request: Stop, context: Context) -> Lines:
+    """Stop counting. What was counted so far is kept."""
+    from hotset.hitratio import region_counters
+    from hotset.hitratio.tracepoints import NotCountedError
+
+    with places.target_of(request.machine, request.disk) as target:
+        counters = region_counters.of(target.machine, target.disk)
+        try:
+            reading = counters.read()
+        except NotCountedError:
+            reading = None
+        if reading is not None:
+            with target.store() as store:
+                store.fold(reading, time.time())
+        ended = counters.stop()
+    context.message(f"disk {target.disk.name}: {'stopped' if ended else 'was not counted'}")
+    return Lines()
+
+
+class Top(Request):
+    disk: fields.Disk = None
+    machine: fields.Machine = "local"
+    by: Annotated[
+        Literal["file", "table", "database", "extent"], Field(description="What to list.")
+    ] = "file"
+    count: Annotated[
+        int, Field(ge=1, le=10_000, description="How many to list."), Cli(short="-n")
+    ] = 20
+    engine: fields.Product = "postgres"
+    dsn: fields.OptionalDsn = None
+    password: fields.Password = None
+    no_resident: NoResident = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hottest(Text):
+    rows: list[Hot]
+    by: str
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.monitoring.heat_view import Hot
+
+        return records.of("Heat", by=str, rows=list[Hot])
+
+    def text(self, form: str) -> str:
+        from hotset.monitoring import heat_view
+
+        return heat_view.top_text(self.rows, self.by, form)
+
+
+@operation("heat top", Kind.QUERY, Right.READ, ("Get", "HotsetHeat"))
+def top(request: Top, context: Context) -> Hottest:
+    """List the hottest files, tables, databases or extents of a disk."""
+    from hotset.hitratio import attribution
+    from hotset.monitoring import heat_view
+
+    with places.target_of(request.machine, request.disk) as target:
+        grid, heats = heats_of(target, context)
+        cached = None if request.no_resident else target.tier.contents().cached
+        if request.by == "extent":
+            rows = heat_view.by_extent(heats, grid, cached)
+        else:
+            label = places.label_of(
+                request.by, request.engine, request.dsn, fields.secret(request.password)
+            )
+            files = attribution.files(target.machine, target.disk.device)
+            found = attribution.grouped(files, label)
+            rows = heat_view.by_owner(heats, grid, found, cached, request.by)
+    return Hottest(rows[: request.count], request.by)
+
+
+class Map(Request):
+    disk: fields.Disk = None
+    machine: fields.Machine = "local"
+    cells: Annotated[
+        int | None, Field(ge=1, le=10_000, description="How many sections to divide the disk into.")
+    ] = None
+    no_resident: NoResident = False
+
+
+@dataclass(frozen=True, slots=True)
+class Strip(Text):
+    cells: list[Cell]
+    width: int
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.monitoring.heat_view import Cell
+
+        return records.of("HeatMap", cells=list[Cell])
+
+    def text(self, form: str) -> str:
+        from hotset.monitoring import heat_view
+
+        return heat_view.map_text(self.cells, form, self.width)
+
+
+@operation("heat map", Kind.QUERY, Right.READ, ("Get", "HotsetHeatMap"))
+def draw(request: Map, context: Context) -> Strip:
+    """Show the disk as a strip: where it is hot, and how much of that is cached."""
+    from hotset.monitoring import heat_view
+
+    width = max(20, shutil.get_terminal_size().columns - 12)
+    with places.target_of(request.machine, request.disk) as target:
+        grid, heats = heats_of(target, context)
+        cached = None if request.no_resident else target.tier.contents().cached
+    return Strip(heat_view.strip(heats, grid, cached, request.cells or 4 * width), width)
+
+
+def heats_of(target: Target, context: Context) -> tuple[Grid, dict[int, float]]:
+    """Read the counters, fold them in, and give the heat of now; what was kept where nothing
+    counts any more."""
+    from hotset.hitratio import region_counters
+    from hotset.hitratio.tracepoints import NotCountedError
+
+    with target.store() as store:
+        now = time.time()
+        try:
+            reading = region_counters.of(target.machine, target.disk).read()
+        except NotCountedError as error:
+            if store.grid is None:
+                raise
+            context.note(f"{error}; these are earlier counts")
+            return store.grid, store.heats(now)
+        gained = store.fold(reading, now)
+        if gained.dropped:
+            context.note(
+                f"{gained.dropped:,} requests did not fit into the kernel's table and are not"
+                " counted"
+            )
+        return reading.grid, store.heats(now)

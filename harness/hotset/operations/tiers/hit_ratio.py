@@ -1,0 +1,115 @@
+"""Hit ratios and metrics of accelerated disks."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from hotset.core.errors import RequestError
+from hotset.core.paths import write_whole
+
+from ..base import fields, places, records
+from ..base.context import Context, OutputError
+from ..base.registry import Kind, OnThisComputer, Request, operation
+from ..base.result import Lines, Text
+from ..base.rights import Right
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from hotset.reports.render.hits import HitReport
+
+
+class HitRatio(Request):
+    disk: fields.Disk = None
+    machine: fields.Machine = "local"
+    by: Annotated[
+        Literal["total", "volume", "file", "database", "table"],
+        Field(
+            description="total: the whole disk; file, database, table: its parts (they need"
+            " `hotset heat start`); volume: all disks of the card and its flash volume."
+        ),
+    ] = "total"
+    since: Annotated[
+        fields.Expression,
+        Field(
+            description="boot: since the counters started; last: since the last report; or a time"
+            " (08:00, 2026-11-21T08:00) or span (8h), if readings from then were kept."
+        ),
+    ] = "boot"
+    engine: fields.Product = "postgres"
+    dsn: fields.OptionalDsn = None
+    password: fields.Password = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hits(Text):
+    report: HitReport
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.reports.render.hits import HitReport
+
+        return records.of("HitRatios", HitReport, begun=str | None, ended=str)
+
+    def text(self, form: str) -> str:
+        from hotset.reports.render import hits
+
+        return hits.render(self.report, form)
+
+
+@operation("report hit-ratio", Kind.QUERY, Right.READ, ("Get", "HotsetHitRatio"))
+def hit_ratio(request: HitRatio, context: Context) -> Hits:  # noqa: ARG001
+    """Show reads, writes, hits and bypassed requests, from counter differences."""
+    from hotset.monitoring import hit_report
+
+    start = places.parsed("since", lambda: hit_report.parse_since(request.since, time.time()))
+    if request.by == "volume" and request.since != "boot":
+        raise RequestError("a card's volume is counted only since boot", field="since")
+    with places.target_of(request.machine, request.disk) as target:
+        if request.by == "total":
+            return Hits(hit_report.of_disk(target, start))
+        if request.by == "volume":
+            return Hits(hit_report.of_card(target))
+        label = places.label_of(
+            request.by, request.engine, request.dsn, fields.secret(request.password)
+        )
+        return Hits(hit_report.of_parts(target, request.by, label, start))
+
+
+class Metrics(Request):
+    machine: fields.Machine = "local"
+    output: Annotated[
+        Path | None,
+        Field(
+            description="Write them to this file, atomically, for a textfile collector"
+            " (node_exporter wants a name that ends in .prom)."
+        ),
+        OnThisComputer,
+    ] = None
+
+
+@operation("report metrics", Kind.QUERY, Right.METRICS, ("Get", "HotsetMetric"))
+def metrics(request: Metrics, context: Context) -> Lines:  # noqa: ARG001
+    """Print the counters of all accelerated disks as OpenMetrics text."""
+    from hotset.monitoring import tier_metrics
+    from hotset.reports.render.metrics import text
+
+    output = request.output
+    if output is not None and not output.parent.is_dir():
+        raise RequestError(f"{output}: the folder {output.parent} does not exist", field="output")
+    with places.machine(request.machine) as there:
+        measured = tier_metrics.measure(there)
+        tier_metrics.keep(request.machine, measured, time.time())
+    found = text(tier_metrics.families(measured))
+    if output is None:
+        return Lines((found.removesuffix("\n"),))
+    try:
+        write_whole(output, found)
+    except OSError as error:
+        raise OutputError(output, error) from None
+    return Lines()

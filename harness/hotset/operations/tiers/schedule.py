@@ -1,0 +1,172 @@
+"""Schedule warm-ups with systemd: at set times, at boot, at shutdown."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from hotset.reports.render.plain import listing
+
+from ..base import fields, places, records
+from ..base.context import Context
+from ..base.registry import Cli, Kind, OnThisComputer, Request, operation
+from ..base.result import Lines, Text
+from ..base.rights import Right
+
+if TYPE_CHECKING:
+    from hotset.warmup.schedule import Row
+
+
+class Add(Request):
+    targets: Annotated[
+        fields.Targets | None,
+        Field(description="What to cache at the times of --at, as for `warmup run`."),
+        Cli(argument=True, metavar="TARGET"),
+    ] = None
+    at: Annotated[
+        fields.Expression | None,
+        Field(description="When to run, as in systemd.time(7), such as 'Mon..Fri 07:00'."),
+    ] = None
+    on_boot: Annotated[
+        bool, Field(description="Restore the last snapshot when the machine boots.")
+    ] = False
+    on_shutdown: Annotated[
+        bool, Field(description="Save a snapshot when the machine shuts down.")
+    ] = False
+    name: Annotated[
+        fields.Word | None,
+        Field(
+            description="Name of the schedule; by default it comes from the disk and the occasion."
+        ),
+    ] = None
+    disk: fields.DiskOption = None
+    machine: fields.Machine = "local"
+    method: Annotated[
+        Literal["auto", "offline", "online"], Field(description="As for `warmup run`.")
+    ] = "auto"
+    rate: Annotated[fields.Rate | None, Field(description="Highest rate, such as 50MB/s.")] = None
+    engine: fields.Product = "postgres"
+    dsn: Annotated[
+        fields.Server | None,
+        Field(description="The database's address, as seen from that machine."),
+    ] = None
+    password_file: Annotated[
+        fields.ReadFile | None,
+        Field(description="A file that holds the password, on the disk's machine."),
+    ] = None
+    program: Annotated[
+        fields.Text | None,
+        Field(description="Full path of hotset on that machine."),
+        OnThisComputer,
+    ] = None
+    no_enable: Annotated[bool, Field(description="Write the units, but do not enable them.")] = (
+        False
+    )
+    dry_run: Annotated[bool, Field(description="Print the units without writing them.")] = False
+
+
+@operation("warmup schedule add", Kind.JOB, Right.ADMIN, ("Register", "HotsetWarmupSchedule"))
+def add(request: Add, context: Context) -> Lines:
+    """Write a systemd service (and a timer for --at) on the disk's machine.
+
+    hotset must be installed there, because the units run it. No unit ever holds a password: give
+    --password-file, a path on that machine.
+    """
+    from hotset.disk import cache_device
+    from hotset.disk.boot import fstab
+    from hotset.warmup import schedule
+    from hotset.warmup.schedule import ScheduleRequest
+
+    wanted = ScheduleRequest(
+        tuple(request.targets or ()),
+        request.at,
+        request.on_boot,
+        request.on_shutdown,
+        request.name,
+        request.method,
+        request.rate,
+        request.engine,
+        request.dsn,
+        request.password_file,
+    )
+    schedule.check(wanted)
+    with places.machine(request.machine) as there:
+        _, found = cache_device.find(there, request.disk)
+        if request.program is None:
+            hotset = schedule.program_on(there)
+        else:
+            hotset = schedule.check_program(there, request.program)
+        mounts = fstab.folders(there, found.device)
+        units = schedule.units(wanted, found.name, hotset, mounts)
+        if wanted.at is not None:
+            schedule.check_calendar(there, schedule.calendar(wanted.at))
+        if request.dry_run:
+            return Lines(tuple(f"# {unit.path}\n{unit.text}".rstrip("\n") for unit in units))
+        schedule.install(there, units, enable=not request.no_enable)
+    for unit in units:
+        context.message(f"{unit.path}{' (not enabled)' * request.no_enable}")
+    return Lines()
+
+
+class Listing(Request):
+    machine: fields.Machine = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedules(Text):
+    """Name, occasion, last run and command of each."""
+
+    rows: list[Row]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.warmup.schedule import Row
+
+        return records.of("Schedules", schedules=records.several("Schedule", Row))
+
+    def text(self, form: str) -> str:
+        from hotset.warmup.schedule import Row
+        from hotset.warmup.text import SCHEMA_VERSION
+
+        columns, rows = Row.__slots__, [astuple(one) for one in self.rows]
+        return listing("schedules", SCHEMA_VERSION, columns, rows, form)
+
+
+@operation("warmup schedule list", Kind.QUERY, Right.READ, ("Get", "HotsetWarmupSchedule"))
+def list_schedules(request: Listing, context: Context) -> Schedules:
+    """List the schedules on a machine: when each runs, how its last run came out, its command.
+
+    Of runs before the machine's last start systemd knows nothing, but for the snapshot that a
+    shutdown saved.
+    """
+    from hotset.warmup import schedule
+
+    with places.machine(request.machine) as there:
+        rows = schedule.rows(there, schedule.installed(there))
+    for one in rows:
+        if one.last == "failed":
+            unit = f"{schedule.PREFIX}{one.name}"
+            context.note(f"{one.name} failed: `journalctl --unit {unit}` there says why")
+    return Schedules(rows)
+
+
+class Remove(Request):
+    name: Annotated[
+        fields.Word,
+        Field(description="The schedule's name, as in `schedule list`."),
+        Cli(argument=True, metavar="NAME"),
+    ]
+    machine: fields.Machine = "local"
+
+
+@operation("warmup schedule remove", Kind.JOB, Right.ADMIN, ("Unregister", "HotsetWarmupSchedule"))
+def remove(request: Remove, context: Context) -> Lines:
+    """Disable a schedule and remove its units."""
+    from hotset.warmup import schedule
+
+    with places.machine(request.machine) as there:
+        for unit in schedule.remove(there, request.name):
+            context.message(f"removed {unit}")
+    return Lines()

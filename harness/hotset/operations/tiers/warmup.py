@@ -1,0 +1,458 @@
+"""Warm-ups: fill a disk's cache before its users come, and keep it filled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from hotset.core.errors import RequestError
+from hotset.core.paths import write_whole
+from hotset.core.units import Blocks
+from hotset.jobs.lock import Lock
+from hotset.reports.model.words import part_of_all
+
+from ..base import fields, places, records
+from ..base.context import Context
+from ..base.registry import Cli, Kind, Nothing, Request, operation
+from ..base.result import Lines, Result, Text, write
+from ..base.rights import Right
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from hotset.core.machines.base import Machine
+    from hotset.disk.cache_device import Card, Disk
+    from hotset.tier.base import Warmup
+    from hotset.warmup.plan_store import SavedPlan
+    from hotset.warmup.planning import Planned
+    from hotset.warmup.planning import Request as Planning
+
+
+def _full(path: str) -> str:
+    if not PurePosixPath(path).is_absolute():
+        raise ValueError(f"{path!r} is not a full path")
+    return path
+
+
+_FULL = r"^/[^\x00-\x1f\x7f]*$"
+_TARGETS = "What to cache, most important first."
+Method = Annotated[
+    Literal["auto", "offline", "online"],
+    Field(
+        description="dm-cache: offline fills an idle device at the origin's rate; online reads"
+        " through a device in use until the policy promotes the blocks; auto chooses."
+        " bcache takes one pass of reads."
+    ),
+]
+Pin = Annotated[
+    fields.Targets, Field(description="A target that comes before all others. Repeatable.")
+]
+Exclude = Annotated[fields.Targets, Field(description="A target to leave out. Repeatable.")]
+MountPoint = Annotated[
+    Annotated[
+        fields.ReadFile,
+        AfterValidator(_full),
+        WithJsonSchema({"type": "string", "maxLength": fields.TEXT_MAX, "pattern": _FULL}),
+    ]
+    | None,
+    Field(
+        description="Where the disk is usually mounted, if it is not mounted now. It is mounted"
+        " there read-only for the duration."
+    ),
+]
+Dsn = Annotated[
+    fields.Server | None,
+    Field(description="The database server, for table:, index: and database: targets."),
+    Cli(variable="HOTSET_DSN"),
+]
+Rate = Annotated[fields.Rate | None, Field(description="Highest rate, such as 50MB/s.")]
+Samples = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=1_000_000,
+        description="Offline: number of blocks to compare with the origin afterwards.",
+    ),
+]
+Share = Annotated[
+    float, Field(ge=0.01, le=1.0, description="Online: stop when this share is cached.")
+]
+
+
+class Lookup(Request):
+    """What it takes to find a target's blocks."""
+
+    disk: fields.DiskOption = None
+    machine: fields.Machine = "local"
+    mount_point: MountPoint = None
+    engine: fields.Product = "postgres"
+    dsn: Dsn = None
+    password: fields.Password = None
+
+
+class Plan(Request):
+    targets: Annotated[
+        fields.Targets,
+        Field(min_length=1, description=_TARGETS),
+        Cli(argument=True, metavar="TARGET"),
+    ]
+    disk: fields.DiskOption = None
+    machine: fields.Machine = "local"
+    pin: Pin = []
+    exclude: Exclude = []
+    mount_point: MountPoint = None
+    engine: fields.Product = "postgres"
+    dsn: Dsn = None
+    password: fields.Password = None
+    origin_rate: Annotated[
+        fields.Rate | None,
+        Field(description="The origin's sequential rate, such as 110MB/s; measured if left out."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanResult(Text):
+    planned: Planned
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        return records.of(
+            "WarmupPlan",
+            targets=records.several(
+                "PlannedTarget",
+                order=int,
+                target=str,
+                pinned=bool,
+                extents=int,
+                bytes=int,
+                fits=int,
+                resident=int,
+                to_fetch=int,
+                left_out=int,
+                expected_s=float,
+            ),
+            cache_bytes=int,
+            to_fetch=int,
+            origin_mb_per_s=float,
+            expected_s=float,
+            notes=list[str],
+        )
+
+    def text(self, form: str) -> str:
+        from hotset.warmup import text
+
+        return text.plan(self.planned, form)
+
+
+@operation("warmup plan", Kind.QUERY, Right.OPERATE, ("Get", "HotsetWarmupPlan"))
+def plan(request: Plan, context: Context) -> PlanResult:
+    """Show what a warm-up would do: what fits, what does not, the order, and how long it takes."""
+    from hotset.warmup import planning
+
+    wanted = _planning(request, request.targets)
+    with places.disk_of(request.machine, request.disk, "warmup plan", "shared") as place:
+        there, card, found = place
+        rate = fields.maybe_rate(request.origin_rate)
+        planned = planning.planned(there, card, found, wanted, rate and rate / 1e6)
+    for note in planned.notes:
+        context.note(note)
+    return PlanResult(planned)
+
+
+class Run(Request):
+    targets: Annotated[
+        fields.Targets | None,
+        Field(description=_TARGETS),
+        Cli(argument=True, metavar="TARGET"),
+    ] = None
+    resume: Annotated[
+        fields.Word | None,
+        Field(description="Resume this saved plan, or `last`: only what is missing is cached."),
+    ] = None
+    disk: fields.DiskOption = None
+    machine: fields.Machine = "local"
+    method: Method = "auto"
+    pin: Pin = []
+    exclude: Exclude = []
+    mount_point: MountPoint = None
+    engine: fields.Product = "postgres"
+    dsn: Dsn = None
+    password: fields.Password = None
+    rate: Rate = None
+    samples: Samples = 100
+    share: Share = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Warmed(Result):
+    """:ivar cached: how many of the plan's blocks are cached now."""
+
+    plan: SavedPlan
+    warmed: Warmup
+    cached: Blocks
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.tier.base import Warmup
+
+        return records.of("WarmupResult", Warmup, mb_per_s=float, job=str, cached_share=float)
+
+    def document(self) -> dict[str, Any]:
+        from hotset.warmup import text
+
+        return text.done_document(self.plan, self.warmed, self.cached)
+
+    def show(self, console: Console) -> None:
+        from hotset.warmup import text
+
+        write(console, text.done(self.plan, self.warmed, self.cached, "table"))
+
+    def csv(self) -> str:
+        from hotset.warmup import text
+
+        return text.done(self.plan, self.warmed, self.cached, "csv")
+
+    def figures(self) -> Mapping[str, str]:
+        found = self.document()
+        return {
+            "cached": part_of_all(found["cached_share"]),
+            "fetched at": f"{found['mb_per_s']:.0f} MB/s",
+        }
+
+
+def _lock(request: Run | Restore) -> Lock:
+    return places.on_disk(request.machine, request.disk)
+
+
+def _with_its_plan(request: Run) -> Run:
+    """A plan has a machine and a disk of its own, and ``last`` may be another one in a moment."""
+    from hotset.warmup import plan_store
+
+    if request.resume is None:
+        return request
+    plan = plan_store.find(request.resume)
+    named = {"resume": plan.id, "machine": plan.machine, "disk": plan.disk}
+    return request.model_copy(update=named)
+
+
+@operation(
+    "warmup run",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Start", "HotsetWarmup"),
+    progress=True,
+    stored=_with_its_plan,
+    lock=_lock,
+)
+def run(request: Run, context: Context) -> Warmed:
+    """Cache the targets. To continue after an interruption, use --resume or the same command.
+
+    What is already cached stays if there is room. An offline warm-up needs an idle device: stop the
+    database and unmount. If the device is not idle, the plan is saved for --resume.
+    """
+    from hotset.warmup import plan_store
+
+    if (request.resume is None) == (not request.targets):
+        raise RequestError("give targets, or a plan to resume: one of the two", field="targets")
+    if request.resume is not None:
+        plan = plan_store.find(request.resume)
+        with places.disk_of(plan.machine, plan.disk, "warmup run") as (there, card, found):
+            return _perform(there, card, found, plan, context)
+    wanted = _planning(request, request.targets or [])
+    with places.disk_of(request.machine, request.disk, "warmup run") as (there, card, found):
+        plan = _save(there, card, found, wanted, request, context)
+        return _perform(there, card, found, plan, context)
+
+
+class Restore(Request):
+    file: Annotated[
+        fields.ReadFile,
+        Field(description="A file that `warmup snapshot` wrote."),
+        Cli(argument=True, metavar="FILE"),
+    ]
+    disk: fields.DiskOption = None
+    machine: fields.Machine = "local"
+    method: Method = "auto"
+    rate: Rate = None
+    samples: Samples = 100
+    share: Share = 0.95
+
+
+@operation(
+    "warmup restore",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Restore", "HotsetSnapshot"),
+    progress=True,
+    lock=_lock,
+)
+def restore(request: Restore, context: Context) -> Warmed:
+    """Cache what a snapshot lists; same as `run snapshot:FILE`."""
+    targets = [f"snapshot:{Path(request.file).absolute()}"]
+    given = request.model_dump(exclude={"file"})
+    return run(Run(targets=targets, **given), context)
+
+
+class Snapshot(Request):
+    output: Annotated[fields.WrittenFile, Field(description="The file to write, on this computer.")]
+    disk: fields.Disk = None
+    machine: fields.Machine = "local"
+
+
+@operation("warmup snapshot", Kind.JOB, Right.OPERATE, ("New", "HotsetSnapshot"))
+def snapshot(request: Snapshot, context: Context) -> Lines:
+    """Save a list of what is cached now, to cache it again after a restart."""
+    from hotset.warmup import planning
+
+    output = Path(request.output)
+    with places.disk_of(request.machine, request.disk, "warmup snapshot", "shared") as found:
+        taken = planning.take_snapshot(*found)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(output, taken.render())
+    except OSError as error:
+        raise RequestError(
+            f"{output} cannot be written: {error.strerror}", field="output"
+        ) from None
+    context.message(
+        f"{output}: {taken.bytes} cached of disk {taken.disk}, {len(taken.files)} files named"
+    )
+    return Lines()
+
+
+@dataclass(frozen=True, slots=True)
+class Plans(Text):
+    plans: Sequence[SavedPlan]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        return records.of(
+            "WarmupPlans",
+            jobs=records.several(
+                "KeptPlan",
+                job=str,
+                state=str,
+                machine=str,
+                disk=str,
+                method=str,
+                bytes=int,
+                targets=str,
+                said=str,
+            ),
+        )
+
+    def text(self, form: str) -> str:
+        from hotset.warmup import text
+
+        return text.saved(self.plans, form)
+
+
+@operation(
+    "warmup plans", Kind.QUERY, Right.READ, ("Get", "HotsetWarmup"), aliases=("warmup jobs",)
+)
+def list_plans(request: Nothing, context: Context) -> Plans:  # noqa: ARG001
+    """List the warm-up plans saved on this computer, newest last, and the state of each."""
+    from hotset.warmup import plan_store
+
+    return Plans(plan_store.every())
+
+
+def planning_of(request: Lookup | Plan | Run) -> Planning:
+    """Where a request's targets are looked up, with none of them yet."""
+    from hotset.warmup.planning import Request as Planning
+
+    usual = None if request.mount_point is None else PurePosixPath(request.mount_point)
+    return Planning(
+        request.machine,
+        (),
+        mount_point=usual,
+        engine=request.engine,
+        dsn=request.dsn,
+        password=fields.secret(request.password),
+    )
+
+
+def _planning(request: Plan | Run, targets: list[str]) -> Planning:
+    from hotset.warmup.targets import parse
+
+    for text in (*targets, *request.pin, *request.exclude):
+        parse(text)
+    return replace(
+        planning_of(request),
+        targets=tuple(targets),
+        pin=tuple(request.pin),
+        exclude=tuple(request.exclude),
+    )
+
+
+def _refresh(
+    machine: Machine, card: Card, disk: Disk, wanted: Planning, request: Run, context: Context
+) -> None:
+    """Have hotset's own engine keep to what is pinned, where that lies by now."""
+    from hotset.disk import cache_device
+    from hotset.tier import pins
+    from hotset.tier.base import TierFailedError
+    from hotset.warmup import division
+
+    known = pins.of(machine, disk.name)
+    if disk.kind != "userspace" or not known.targets:
+        return
+    if not cache_device.tier_for(machine, card, disk).is_active():
+        return
+    where, report = (machine, card, disk), context.report
+    try:
+        for note in division.divide(*where, known, wanted, known.targets, report):
+            context.note(note)
+        division.fetch(*where, report, fields.maybe_rate(request.rate))
+    except (RequestError, TierFailedError) as error:
+        # What was asked for is the warm-up.
+        context.note(f"what is pinned, excluded and shared stays as it was: {error}")
+
+
+def _save(
+    machine: Machine, card: Card, disk: Disk, wanted: Planning, request: Run, context: Context
+) -> SavedPlan:
+    """Make a plan, and save it."""
+    from hotset.warmup import plan_store, planning, text
+    from hotset.warmup.plan_store import SavedPlan
+
+    _refresh(machine, card, disk, wanted, request, context)
+    whole, notes = planning.made(machine, card, disk, wanted)
+    for note in notes:
+        context.note(note)
+    now = datetime.now().astimezone()
+    plan = SavedPlan(
+        plan_store.new_id(disk.name, now),
+        now.isoformat(timespec="seconds"),
+        request.machine,
+        disk.name,
+        str(disk.origin),
+        wanted.targets,
+        disk.spec.block,
+        tuple(whole.runs),
+        request.method,
+        request.samples,
+        request.share,
+        fields.maybe_rate(request.rate),
+    )
+    plan_store.save(plan)
+    context.report.say(f"plan {plan.id}: {text.summary(whole)}")
+    return plan
+
+
+def _perform(machine: Machine, card: Card, disk: Disk, plan: SavedPlan, context: Context) -> Warmed:
+    from hotset.block.extents import count
+    from hotset.warmup import plan_store
+
+    report = context.report
+    with report.task(f"warm-up of {disk.name}"):
+        warmed = plan_store.perform(machine, card, disk, plan, report)
+    left = count(plan_store.missing(machine, card, disk, plan.runs))
+    return Warmed(plan, warmed, Blocks(count(plan.runs) - left))

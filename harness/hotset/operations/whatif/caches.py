@@ -1,0 +1,267 @@
+"""Curves and simulations of caches on a trace."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from hotset.core.errors import RequestError
+from hotset.core.units import Bytes
+from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.render.plain import csv_text, text_table
+from hotset.whatif.choices import Mode, Policy
+
+from ..base import fields, records
+from ..base.context import Context
+from ..base.registry import Cli, Kind, OnThisComputer, Request, operation
+from ..base.result import Result, write
+from ..base.rights import Right
+from .traces import TraceFile, on_read
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+    from hotset.whatif.caches import Cache, Curve, Outcome
+    from hotset.whatif.workers import Cluster, Cores
+
+_BAR = 30
+Sizes = Annotated[list[fields.Size], Field(max_length=200)]
+BlockSize = Annotated[
+    fields.Size, Field(description="Size of a cache block. bcache: the database's page.")
+]
+
+
+class Mrc(Request):
+    trace: TraceFile
+    block: BlockSize = "64KiB"
+    sample: Annotated[
+        float,
+        Field(
+            ge=0.0001,
+            le=1,
+            description="Count only this share of the blocks (SHARDS) and show how far the curve"
+            " may be off: 0.01 is a hundred times as fast.",
+        ),
+    ] = 1.0
+    cache: Annotated[Sizes | None, Field(description="Show this cache size. Repeatable.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class HitCurve(Result):
+    trace: str
+    found: Curve
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.whatif.caches import CurvePoint
+
+        return records.of(
+            "HitCurve",
+            trace=str,
+            requests=int,
+            blocks=int,
+            block_bytes=int,
+            sampled_share=float,
+            points=records.several("HitCurvePoint", CurvePoint),
+        )
+
+    def document(self) -> dict[str, Any]:
+        return {"schema_version": SCHEMA_VERSION, "trace": self.trace, **asdict(self.found)}
+
+    def show(self, console: Console) -> None:
+        found = self.found
+        touched = Bytes(found.blocks * found.block_bytes)
+        sampled = found.sampled_share < 1
+        columns = ["cache", "of what is touched", "hit ratio", *(["from", "to"] if sampled else [])]
+        rows = []
+        for one in found.points:
+            share = one.cache_bytes / touched if touched else 0.0
+            row = [str(Bytes(one.cache_bytes)), f"{share:.1%}", f"{one.hit_ratio:.2%}"]
+            if sampled:
+                row += [f"{one.hit_ratio_low:.2%}", f"{one.hit_ratio_high:.2%}"]
+            rows.append([*row, ("█" * round(one.hit_ratio * _BAR)).ljust(_BAR)])
+        write(console, text_table([*columns, ""], rows))
+        counted = f"{found.sampled_share:.2%} of its" if sampled else "all"
+        write(
+            console,
+            f"\n{self.trace}: {found.requests:,} requests to {touched} in blocks of"
+            f" {Bytes(found.block_bytes)}, {counted} blocks counted. The ratios are those of LRU,"
+            " starting empty, for reads and writes alike; the first access to a block misses in"
+            " any cache."
+            + (
+                " The exact ratio is between From and To with a probability of 95 %."
+                if sampled
+                else ""
+            ),
+        )
+
+    def csv(self) -> str:
+        from hotset.whatif.caches import CurvePoint, names
+
+        rows = [list(asdict(one).values()) for one in self.found.points]
+        return csv_text(names(CurvePoint), rows)
+
+
+@operation("whatif mrc", Kind.JOB, Right.OPERATE, ("Get", "HotsetHitCurve"), progress=True)
+def mrc(request: Mrc, context: Context) -> HitCurve:
+    """Show the hit ratio of an LRU cache of each size, in one pass over a trace."""
+    from hotset.core.machines.local import Local
+    from hotset.whatif import caches
+
+    sizes = sorted(Bytes.parse(one) for one in request.cache or ())
+    block = Bytes.parse(request.block)
+    with context.report.task(f"reading {request.trace}"):
+        found = caches.curve(Local(), request.trace, block, request.sample, sizes, on_read(context))
+    return HitCurve(request.trace, found)
+
+
+class Simulate(Request):
+    trace: TraceFile
+    cache: Annotated[Sizes, Field(min_length=1, description="A cache size. Repeatable.")]
+    policy: Annotated[
+        list[Policy] | None,
+        Field(
+            max_length=20,
+            description="What decides which blocks are cached; bound: the best possible choice,"
+            " which knows the future. Repeatable; hotset if left out.",
+        ),
+    ] = None
+    block: Annotated[
+        Sizes | None,
+        Field(description="Size of a cache block. Repeatable; 64 KiB if left out."),
+    ] = None
+    mode: Annotated[
+        list[Mode] | None,
+        Field(
+            max_length=4,
+            description="How writes that hit are handled. Repeatable; writeback if left out.",
+        ),
+    ] = None
+    sequential_cutoff: Annotated[
+        fields.Size,
+        Field(description="bcache: longer sequential requests bypass the cache. 0: none do."),
+    ] = "4MiB"
+    workers: Annotated[
+        int | None,
+        Field(
+            ge=1, le=1024, description="How many simulations run at once; by default one per core."
+        ),
+    ] = None
+    scheduler: Annotated[
+        fields.Text | None,
+        Field(
+            description="Simulate on the workers of this Dask cluster. Each needs a built hotset,"
+            " and the trace at the same path."
+        ),
+        Cli(metavar="tcp://HOST:8786"),
+        OnThisComputer,
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Simulations(Result):
+    trace: str
+    found: list[tuple[Cache, Outcome]]
+
+    @classmethod
+    def record(cls) -> type[BaseModel]:
+        from hotset.whatif.caches import Cache, Outcome
+
+        one = records.several("SimulatedCache", Cache, Outcome, hit_ratio=float, origin_writes=int)
+        return records.of("Simulations", trace=str, caches=one)
+
+    def document(self) -> dict[str, Any]:
+        rows = [_row(cache, outcome) for cache, outcome in self.found]
+        return {"schema_version": SCHEMA_VERSION, "trace": self.trace, "caches": rows}
+
+    def show(self, console: Console) -> None:
+        columns = ["policy", "cache", "block", "mode", "hit ratio", "bypassed"]
+        columns += ["writes absorbed", "origin writes", "flash writes"]
+        rows = [
+            (
+                cache.policy,
+                str(Bytes(cache.cache_bytes)),
+                str(Bytes(cache.block_bytes)),
+                cache.mode,
+                f"{one.hit_ratio:.2%}",
+                f"{one.bypassed / max(one.requests, 1):.2%}",
+                f"{one.absorbed / max(one.writes, 1):.2%}",
+                f"{one.origin_writes:,}",
+                f"{one.flash_writes:,}",
+            )
+            for cache, one in self.found
+        ]
+        write(console, text_table(columns, rows))
+        write(
+            console,
+            f"\n{self.trace}, simulated, starting empty; requests are split at block boundaries,"
+            " and moving data takes no time. Origin and flash writes: requests and blocks.",
+        )
+
+    def csv(self) -> str:
+        rows = [_row(cache, outcome) for cache, outcome in self.found]
+        return csv_text(list(rows[0]), [list(one.values()) for one in rows])
+
+
+def _row(cache: Cache, outcome: Outcome) -> dict[str, Any]:
+    more = {"hit_ratio": outcome.hit_ratio, "origin_writes": outcome.origin_writes}
+    return {**asdict(cache), **asdict(outcome), **more}
+
+
+@operation(
+    "whatif simulate", Kind.JOB, Right.OPERATE, ("Invoke", "HotsetSimulation"), progress=True
+)
+def simulate(request: Simulate, context: Context) -> Simulations:
+    """Simulate caches on a trace: every policy with every size, block and mode given.
+
+    Several run at once. To resume an interrupted simulation, give the same command again.
+    """
+    from hotset.terminal.progress import Measured
+    from hotset.whatif import caches
+
+    every = product(
+        request.policy or ("hotset",),
+        (Bytes.parse(one) for one in request.cache),
+        [Bytes.parse(one) for one in request.block or ("64KiB",)],
+        request.mode or ("writeback",),
+    )
+    wanted = [caches.Cache(one, int(size), int(block), mode) for one, size, block, mode in every]
+    wanted = list(dict.fromkeys(wanted))
+    caches.require_whole_blocks(wanted)
+    more = [f"--sequential-cutoff={int(Bytes.parse(request.sequential_cutoff))}"]
+    begun = context.report.seconds
+
+    def on_done(cache: caches.Cache, outcome: caches.Outcome, left: int) -> None:
+        done, seconds = len(wanted) - left, context.report.seconds - begun
+        told = (
+            f"{cache.policy}, {Bytes(cache.cache_bytes)}, {Bytes(cache.block_bytes)} blocks,"
+            f" {cache.mode}: {outcome.hit_ratio:.2%}"
+        )
+        context.report.say(told)
+        measured = Measured.of(done, len(wanted), "caches", seconds)
+        context.report.figure(
+            f"{seconds:.1f} s, {done} of {len(wanted)} caches, ETA {measured.eta_s or 0:.0f} s",
+            measured,
+        )
+
+    with _workers(request) as workers:
+        told = f"simulating {len(wanted)} caches, {workers.at_a_time} at a time"
+        with context.report.task(told):
+            found = caches.sweep(workers, request.trace, wanted, more, on_done)
+    return Simulations(request.trace, found)
+
+
+def _workers(request: Simulate) -> Cores | Cluster:
+    from hotset.core.machines.local import Local
+    from hotset.whatif.workers import Cluster, Cores
+
+    if request.scheduler is None:
+        return Cores(Local(), request.workers or len(os.sched_getaffinity(0)))
+    if request.workers is not None:
+        raise RequestError("on a cluster, its workers decide how many run at once", field="workers")
+    return Cluster(request.scheduler, request.trace)

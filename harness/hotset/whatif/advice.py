@@ -1,0 +1,105 @@
+"""How large a cache is to be: the smallest that comes near to what the largest would give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hotset.core.errors import RequestError
+from hotset.core.units import Bytes
+
+from .caches import Cache, Curve, Outcome
+from .prediction import Line
+
+_DAY_S = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A cache size, what it would hit and give.
+
+    :ivar nopm_low: with ``nopm_high``, the range of the prediction.
+    :ivar share: of the NOPM (without a run: of the hits) that a cache for all of it gives.
+    :ivar price_per_nopm: of the flash, by what it gives over the smallest size asked about.
+    """
+
+    cache_bytes: int
+    hit_ratio: float
+    nopm: float | None
+    nopm_low: float | None
+    nopm_high: float | None
+    share: float
+    price: float | None
+    price_per_nopm: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wear:
+    """What a cache of the recommended size would make of the trace, simulated from empty.
+
+    :ivar drive_writes_a_day: how often its flash is written over in a day as busy as the trace.
+    """
+
+    policy: str
+    mode: str
+    hit_ratio: float
+    flash_bytes_a_day: int
+    drive_writes_a_day: float
+    origin_writes_share: float
+
+
+def sizes(
+    curve: Curve, predicted: Sequence[Line] | None, price_per_gib: float | None
+) -> list[Size]:
+    """The points of a curve with what they give.
+
+    :param predicted: at each point; None: there is no run to learn from.
+    :raises RequestError: the trace is empty.
+    """
+    lines: Sequence[Line | None] = predicted or [None for _ in curve.points]
+    gained = [one.nopm for one in predicted] if predicted else [p.hit_ratio for p in curve.points]
+    if not gained or gained[-1] <= 0:
+        raise RequestError("nothing of the trace hits any cache: record for longer", field="trace")
+
+    def size(at: int) -> Size:
+        point, line = curve.points[at], lines[at]
+        price = None if price_per_gib is None else price_per_gib * point.cache_bytes / 1024**3
+        more = None if line is None else gained[at] - gained[0]
+        return Size(
+            point.cache_bytes,
+            point.hit_ratio,
+            None if line is None else line.nopm,
+            None if line is None else line.nopm_low,
+            None if line is None else line.nopm_high,
+            gained[at] / gained[-1],
+            price,
+            None if price is None or not more or more <= 0 else price / more,
+        )
+
+    return [size(at) for at in range(len(curve.points))]
+
+
+def recommended(found: Sequence[Size], share: float) -> Size:
+    """The smallest size that gives a share of the attainable.
+
+    >>> shares = ((1, 0.5), (2, 0.96), (3, 1))
+    >>> each = [Size(n, 0.1, None, None, None, share, None, None) for n, share in shares]
+    >>> recommended(each, 0.95).cache_bytes
+    2
+    """
+    return next(one for one in found if one.share >= share)
+
+
+def wear(cache: Cache, outcome: Outcome, seconds: float) -> Wear:
+    """:param seconds: of the trace; it must have times."""
+    if seconds <= 0:
+        raise RequestError("the trace has no times: wear cannot be told", field="trace")
+    a_day = outcome.flash_writes * cache.block_bytes / seconds * _DAY_S
+    return Wear(
+        cache.policy,
+        cache.mode,
+        outcome.hit_ratio,
+        Bytes(round(a_day)),
+        a_day / cache.cache_bytes,
+        outcome.origin_writes / outcome.writes if outcome.writes else 0.0,
+    )

@@ -1,0 +1,274 @@
+"""Caches on a trace: ``flashdev``'s curves and simulations, many side by side."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, as_completed
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from hotset.block import flashdev
+from hotset.block.flashdev import OnRead
+from hotset.core.errors import RequestError
+from hotset.core.machines.local import Local
+from hotset.core.paths import state_dir
+from hotset.core.units import Bytes
+
+from . import parquet
+from .choices import Mode, Policy
+
+_FOLDER = "whatif"
+LOADS = ("tpcc", "tpch")
+"""Built-in ones: a trace may be written as such a word, a colon and what load it is to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFigures:
+    """What a pass over a trace finds.
+
+    :ivar end: the byte behind the last that any request touches.
+    :ivar timed: its requests have times.
+    """
+
+    requests: int
+    writes: int
+    read_bytes: int
+    written_bytes: int
+    end: int
+    seconds: float
+    timed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """What an LRU cache of a size hits; of a sample, with the band that holds the exact ratio with
+    a probability of 95 %."""
+
+    cache_bytes: int
+    hit_ratio: float
+    hit_ratio_low: float
+    hit_ratio_high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """:ivar requests: cut at the blocks.
+    :ivar blocks: different ones; an estimate where they were sampled.
+    """
+
+    requests: int
+    blocks: int
+    block_bytes: int
+    sampled_share: float
+    points: tuple[CurvePoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A cache that is asked about."""
+
+    policy: Policy
+    cache_bytes: int
+    block_bytes: int
+    mode: Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a cache made of a trace: requests cut at its blocks, and blocks that moved.
+
+    :ivar absorbed: writes that went to the flash alone.
+    :ivar flash_writes: blocks written to the flash, by copying or by requests.
+    :ivar bypassed: requests sent past the cache.
+    """
+
+    requests: int
+    hits: int
+    misses: int
+    miss_ratio: float
+    promotions: int
+    demotions: int
+    writes: int
+    write_hits: int
+    absorbed: int
+    write_backs: int
+    flash_writes: int
+    bypassed: int
+
+    @property
+    def hit_ratio(self) -> float:
+        return self.hits / self.requests if self.requests else 0.0
+
+    @property
+    def origin_writes(self) -> int:
+        """Writes that the slow storage gets, at once or later."""
+        return self.writes - self.absorbed + self.write_backs
+
+    @classmethod
+    def parse(cls, found: dict[str, Any]) -> Self:
+        """:raises TypeError: a field is missing, or one is not known."""
+        return cls(**found)
+
+
+def trace_figures(local: Local, trace: str) -> TraceFigures:
+    """Reads a trace to its end."""
+    return TraceFigures(**flashdev.figures(local, ["trace", "info", trace]))
+
+
+def made(local: Local, words: Sequence[str], output: Path, on_read: OnRead) -> TraceFigures:
+    """``flashdev trace`` with a command that writes a trace.
+
+    :param output: the trace, or a Parquet file of it by its name's end.
+    :raises RequestError: it cannot be written.
+    """
+    if output.suffix != ".parquet":
+        argv = ["trace", *words, f"--to={output}", "--progress"]
+        return TraceFigures(**flashdev.figures(local, argv, on_read))
+    try:
+        with tempfile.TemporaryDirectory(prefix=".hotset-trace-", dir=output.parent) as folder:
+            found = made(local, words, trace := Path(folder) / "trace", on_read)
+            parquet.write(local, trace, whole := Path(folder) / "whole")
+            whole.replace(output)
+            return found
+    except OSError as error:
+        raise RequestError(f"it cannot be written: {error}", field="output") from error
+
+
+def curve(
+    local: Local, trace: str, block: Bytes, share: float, sizes: Sequence[Bytes], on_read: OnRead
+) -> Curve:
+    """LRU's hit ratios by size.
+
+    :param share: of the blocks that are counted; below 1 the curve is an estimate.
+    :param sizes: in ascending order; none: sizes that show the curve.
+    """
+    words = ["mrc", f"--trace={trace}", f"--block={int(block)}", f"--sample={share}", "--progress"]
+    found = flashdev.figures(local, [*words, *(f"--cache={int(one)}" for one in sizes)], on_read)
+    points = tuple(CurvePoint(**one) for one in found.pop("points"))
+    return Curve(**found, points=points)
+
+
+def simulated(
+    local: Local,
+    trace: str,
+    cache: Cache,
+    more: Sequence[str] = (),
+    on_read: OnRead = lambda _, __: None,
+) -> Outcome:
+    """What one cache makes of a trace.
+
+    :param more: other options of ``flashdev simulate``, such as ``--sequential-cutoff=0``.
+    """
+    slots = cache.cache_bytes // cache.block_bytes
+    words = ["simulate", f"--trace={trace}", f"--cache-blocks={slots}"]
+    words += [f"--block={cache.block_bytes}", f"--mode={cache.mode}", "--json", "--progress", *more]
+    words.append("--bound" if cache.policy == "bound" else f"--policy={cache.policy}")
+    return Outcome.parse(flashdev.figures(local, words, on_read))
+
+
+def require_whole_blocks(caches: Sequence[Cache]) -> None:
+    """:raises RequestError: a block is larger than its cache, or does not divide it."""
+    for one in caches:
+        if one.block_bytes < 1 or one.cache_bytes % one.block_bytes or not one.cache_bytes:
+            raise RequestError(
+                f"a cache of {Bytes(one.cache_bytes)} is not a number of whole blocks of"
+                f" {Bytes(one.block_bytes)}: give sizes that the block divides",
+                field="cache",
+            )
+
+
+class Workers(Protocol):
+    """Who runs simulations, as long as it is entered; see ``workers``."""
+
+    def submit(self, trace: str, cache: Cache, more: Sequence[str]) -> Future[Outcome]: ...
+
+
+def sweep(
+    workers: Workers,
+    trace: str,
+    caches: Sequence[Cache],
+    more: Sequence[str],
+    on_done: Callable[[Cache, Outcome, int], None],
+) -> list[tuple[Cache, Outcome]]:
+    """What each cache makes of a trace, several at a time; in the order of ``caches``.
+
+    Each outcome is written down as it is found. A sweep that was killed goes on where it was when
+    it is asked for again, as long as the trace is the same.
+
+    :param on_done: told of each: the cache, its outcome, how many are left.
+    """
+    kept = _Kept(trace, caches, more)
+    found = kept.read()
+    waiting = {workers.submit(trace, one, more): one for one in caches if one not in found}
+    for done in as_completed(waiting):
+        cache, outcome = waiting[done], done.result()
+        kept.add(cache, outcome)
+        found[cache] = outcome
+        on_done(cache, outcome, len(set(caches)) - len(found))
+    kept.remove()
+    return [(cache, found[cache]) for cache in caches]
+
+
+def is_made(trace: str) -> bool:
+    """Whether its requests are made as it is read: it is the words of a load, and no file."""
+    return trace.partition(":")[0] in LOADS
+
+
+def _identity(trace: str) -> list[str | int]:
+    if is_made(trace):
+        return [trace]
+    seen = Path(trace).stat()
+    return [str(Path(trace).resolve()), seen.st_size, seen.st_mtime_ns]
+
+
+class _Kept:
+    """The outcomes so far of a sweep, a line each."""
+
+    def __init__(self, trace: str, caches: Sequence[Cache], more: Sequence[str]) -> None:
+        program = flashdev.program(Local()).stat()
+        what = [
+            *_identity(trace),
+            program.st_mtime_ns,
+            [asdict(one) for one in caches],
+            list(more),
+        ]
+        name = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
+        folder = state_dir() / _FOLDER
+        folder.mkdir(exist_ok=True)
+        self.file = folder / f"{name}.jsonl"
+
+    def read(self) -> dict[Cache, Outcome]:
+        return dict(self._lines())
+
+    def _lines(self) -> Iterator[tuple[Cache, Outcome]]:
+        try:
+            lines = self.file.read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return
+        for line in lines:
+            try:
+                known = json.loads(line)
+                yield Cache(**known["cache"]), Outcome.parse(known["outcome"])
+            except (ValueError, TypeError, KeyError):
+                # Whoever wrote it was killed meanwhile: that one is simulated again.
+                continue
+
+    def add(self, cache: Cache, outcome: Outcome) -> None:
+        line = json.dumps({"cache": asdict(cache), "outcome": asdict(outcome)})
+        descriptor = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            # On a line of its own, also behind one that was cut short.
+            file.write(f"\n{line}\n" if file.tell() else f"{line}\n")
+
+    def remove(self) -> None:
+        self.file.unlink(missing_ok=True)
+
+
+def names(of: type) -> list[str]:
+    """The fields of a record."""
+    return [one.name for one in fields(of)]

@@ -1,0 +1,46 @@
+"""How much flash holds which share of the requests, by the heat of a disk's regions.
+
+The hottest regions, as many as fit, are the best that a cache of their size can hold while the heat
+stays as it is: no policy that learns as it goes holds more of such requests (the static optimum of
+the independent reference model; Coffman and Denning, Operating Systems Theory, 1973, section 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hotset.core.units import Bytes
+from hotset.hitratio.heat import Grid
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The least flash with which a cache can come to a hit ratio; ``disk_share``: of the disk."""
+
+    hit_ratio: float
+    flash_bytes: Bytes
+    disk_share: float
+
+
+def needs(heats: Mapping[int, float], grid: Grid, hit_ratios: Sequence[float]) -> list[Need]:
+    """What each hit ratio takes. Within a region all bytes count as equally hot.
+
+    :param heats: by region; at least one above 0.
+
+    >>> grid = Grid(Bytes(4096), Bytes(1024), Bytes(0))
+    >>> [int(one.flash_bytes) for one in needs({0: 1.0, 2: 8.0, 3: 1.0}, grid, [0.4, 0.8, 0.9, 1])]
+    [512, 1024, 2048, 3072]
+    """
+    hot = [(heat, int(grid.extent(region).length)) for region, heat in heats.items() if heat > 0]
+    hot.sort(key=lambda one: -one[0] / one[1])
+    held = np.concatenate(([0.0], np.cumsum([heat for heat, _ in hot])))
+    sizes = np.concatenate(([0.0], np.cumsum([float(size) for _, size in hot])))
+    wanted = np.minimum(np.asarray(hit_ratios, dtype=float), 1.0) * held[-1]
+    found = np.interp(wanted, held, sizes)
+    return [
+        Need(ratio, Bytes(int(np.ceil(size))), float(size) / int(grid.disk))
+        for ratio, size in zip(hit_ratios, found, strict=True)
+    ]

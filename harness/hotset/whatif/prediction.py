@@ -1,0 +1,424 @@
+"""TPC-C's throughput at another hit ratio, from one run that measured it before and after.
+
+What a transaction needs is learned from the run's two arms (see ``demands``), and the network
+solved again with what is asked about. An arm that the slow storage holds back tells little of the
+rest of a transaction's time: what is learned from it holds for lower hit ratios, not for much
+higher ones.
+
+What the cache has the slow storage do in the background counts (see ``traffic``). How far off a
+prediction of what was not measured may be comes from published windows (see ``doubt``), not from
+the noise of the run.
+
+Left out: locks that are held longer while the storage is slow, and how the hit ratio itself changes
+with the cache's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from math import exp, log
+from statistics import mean
+
+from hotset.core.errors import Remedy, RequestError
+from hotset.reports.model.base import ArmName
+from hotset.reports.model.document import Arm, RunDocument
+from hotset.reports.model.windows import Repeat
+
+from .demands import (
+    Demands,
+    FlashPromise,
+    Requests,
+    SetUp,
+    background,
+    learned,
+    lowest,
+    solved,
+    throughput_of,
+    waited_for,
+)
+from .doubt import KINDS, Doubt, Kind, doubt_of, together
+from .traffic import CacheKind, Traffic, assumed, counted, kind_of
+
+FAST: tuple[ArmName, ...] = ("accelerated", "all-flash")
+"""The first that a run has is learned from; all-flash does not tell what the cache itself costs."""
+NEARLY_ALL = 0.95
+"""Of the attainable: what more flash adds from there on is not worth its price."""
+SAME_RATIO = 0.001
+"""Of two hit ratios no further apart than this, one was measured where the other was."""
+_PAIRS_MAX = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A prediction: NOPM with its range (what the run's repeats give and, of all that was not
+    measured, the doubt of its kinds on top), and how many times those with nothing cached they are;
+    how much of the CPU (all cores) and of the slow storage's best rate is used; where most of a
+    transaction's time goes, with waiting for it.
+
+    :ivar unlike: what is other than in the run, by the kinds of :class:`Doubt`.
+    """
+
+    hit_ratio: float
+    nopm: float
+    nopm_low: float
+    nopm_high: float
+    factor: float
+    response_ms: float
+    cpu_share: float
+    origin_share: float
+    most_time: str
+    unlike: tuple[Kind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """All-flash as it was measured, beside what is predicted with everything cached: what they
+    differ by is the cost of the cache."""
+
+    measured_nopm: float
+    predicted_nopm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """:ivar users: with which the run measured what is learned from it.
+    :ivar requests: to the data disk for each transaction, as its counters have them.
+    :ivar enough: the hit ratio from which on NOPM are :data:`NEARLY_ALL` of the attainable.
+    :ivar doubts: of each kind that a line has.
+    :ivar assumed: what no counter of the run told, in words.
+    """
+
+    users: int
+    demands: Demands
+    requests: float | None
+    learned_from: tuple[str, ...]
+    lines: tuple[Line, ...]
+    ceiling: Ceiling | None
+    enough: float
+    doubts: tuple[Doubt, ...]
+    assumed: tuple[str, ...]
+
+
+def rates(points: Mapping[int, float], users: int) -> tuple[float, ...]:
+    """IOPS with 1 to ``users`` requests under way, from some depths: between them on a straight
+    line of logarithms, beyond them as the last.
+
+    >>> [round(one) for one in rates({1: 100, 4: 400, 8: 600}, 10)]
+    [100, 200, 300, 400, 456, 507, 555, 600, 600, 600]
+    """
+    depths = sorted(points)
+    found = []
+    for depth in range(1, users + 1):
+        below = max((one for one in depths if one <= depth), default=depths[0])
+        above = min((one for one in depths if one >= depth), default=depths[-1])
+        part = 0.0 if below == above else log(depth / below) / log(above / below)
+        found.append(exp(log(points[below]) * (1 - part) + log(points[above]) * part))
+    return tuple(found)
+
+
+def predict(
+    run: RunDocument,
+    iops: Mapping[int, float],
+    hit_ratios: Sequence[float],
+    *,
+    flash: FlashPromise | None = None,
+    users: int | None = None,
+    cores: int | None = None,
+    asked_iops: Mapping[int, float] | None = None,
+    cache: CacheKind | None = None,
+) -> Prediction:
+    """What the run's set-up, or one with other users, cores, slow storage or cache, would come to.
+
+    :param iops: of the run's slow storage by queue depth, at the run's time scale.
+    :param flash: of the run's flash, at the run's time scale; None: not known.
+    :param asked_iops: of the storage that is asked about; the run's if None.
+    :param cache: the one that is asked about; the run's if None.
+    :raises RequestError: the run lacks what is learned from it; says how to get that.
+    """
+    taught = teach(run, iops, flash, users)
+    users = users or taught.measured.users
+    asked = SetUp(
+        users,
+        cores or taught.measured.cores,
+        rates(asked_iops or iops, users),
+        taught.traffic_of(cache),
+    )
+    return predict_by(taught, asked, hit_ratios)
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """What a run teaches.
+
+    :ivar measured: the set-up that it was measured in.
+    :ivar iops: of its slow storage by queue depth.
+    :ivar hit_ratio: of the fast arm.
+    :ivar each: by each pair of a window of the baseline and one of the fast arm.
+    :ivar share: NOPM of TPM.
+    """
+
+    arms: tuple[ArmName, ArmName]
+    measured: SetUp
+    iops: Mapping[int, float]
+    hit_ratio: float
+    each: tuple[Demands, ...]
+    share: float
+    requests: float | None
+    all_flash_nopm: float | None
+
+    def traffic_of(self, cache: CacheKind | None) -> Traffic | None:
+        """Of a cache (None: the run's): as the run counted it where it is the same."""
+        own = self.measured.traffic
+        if cache is None or (own is not None and own.kind == cache):
+            return own
+        return assumed(cache)
+
+
+def teach(
+    run: RunDocument,
+    iops: Mapping[int, float],
+    flash: FlashPromise | None,
+    users: int | None = None,
+    fast: ArmName | None = None,
+) -> Taught:
+    """A run that measured several numbers of users teaches what it measured nearest to those asked
+    about.
+
+    :param fast: the arm to learn from beside the baseline; None: the first of :data:`FAST`.
+    """
+    near = taught_users(run, users, fast)
+    baseline, quick = _arms(run, fast)
+    assert run.machine
+    cached = run.arm("accelerated")
+    with_cache = [] if cached is None else windows(cached, run).get(near, [])
+    kind = kind_of(run.tier)
+    traffic = None if kind is None else counted(kind, with_cache)
+    measured = SetUp(near, run.machine.cores, rates(iops, near), traffic)
+    fast_windows = windows(quick, run)[near]
+    pairs = [*product(windows(baseline, run)[near], fast_windows)][:_PAIRS_MAX]
+    # On flash alone there was no cache to move anything.
+    as_measured = replace(measured, traffic=None) if quick is not cached else measured
+    requests = _requests(fast_windows) or _requests(with_cache)
+    alone = run.arm("all-flash")
+    seen = [] if alone is None or alone is quick else windows(alone, run).get(near, [])
+    return Taught(
+        (baseline.name, quick.name),
+        measured,
+        iops,
+        mean(1.0 if one.hit_ratio is None else one.hit_ratio for one in fast_windows),
+        tuple(learned(*pair, as_measured, flash, requests) for pair in pairs),
+        sum(one.rate for _, one in pairs) / sum(one.tpm for _, one in pairs),
+        None if requests is None else requests.reads + requests.writes,
+        mean(one.rate for one in seen) if seen else None,
+    )
+
+
+def taught_users(run: RunDocument, users: int | None, fast: ArmName | None = None) -> int:
+    """What a run measured nearest to a number of users (None: to its own), before and after: by
+    ratio, and of two that are as near the larger, at which more waited."""
+    baseline, quick = _arms(run, fast)
+    assert run.database
+    wanted = users or run.database.users
+    assert wanted is not None  # TPC-C was measured
+    counts = sorted(windows(baseline, run).keys() & windows(quick, run).keys(), reverse=True)
+    return min(counts, key=lambda one: abs(log(one / wanted)))
+
+
+def predict_by(
+    taught: Taught, asked: SetUp, hit_ratios: Sequence[float], also: Collection[Kind] = ()
+) -> Prediction:
+    """As :func:`predict`, by what was taught.
+
+    :param also: what else is other than in the run.
+    """
+    typical = _typical(taught.each)
+    lines = tuple(_line(taught, typical, asked, one, also) for one in hit_ratios)
+    kinds = [kind for kind in KINDS if any(kind in one.unlike for one in lines)]
+    ceiling = None
+    if taught.all_flash_nopm is not None:
+        ceiling = Ceiling(taught.all_flash_nopm, _nopm(taught, typical, taught.measured, 1.0))
+    return Prediction(
+        taught.measured.users,
+        typical,
+        taught.requests,
+        taught.arms,
+        lines,
+        ceiling,
+        _first_with(lambda ratio: _nopm(taught, typical, asked, ratio), NEARLY_ALL),
+        tuple(doubt_of(kind) for kind in kinds),
+        _assumed(taught, asked.traffic),
+    )
+
+
+def _nopm(taught: Taught, demands: Demands, setup: SetUp, hit_ratio: float) -> float:
+    return throughput_of(demands, setup, hit_ratio) * 60 * taught.share
+
+
+def _line(
+    taught: Taught, typical: Demands, asked: SetUp, hit_ratio: float, also: Collection[Kind]
+) -> Line:
+    found = solved(typical, asked, hit_ratio)
+    middle = found.throughput * 60 * taught.share
+    every = [middle, *(_nopm(taught, one, asked, hit_ratio) for one in taught.each)]
+    each_takes = waited_for(typical, asked, hit_ratio) + background(typical, asked, hit_ratio)
+    unlike = _unlike(taught, asked, hit_ratio, also)
+    doubt = together(unlike)
+    return Line(
+        hit_ratio,
+        middle,
+        min(every) / doubt,
+        max(every) * doubt,
+        middle / _nopm(taught, typical, asked, 0.0),
+        found.response_s * 1000,
+        found.throughput * typical.cpu_s / asked.cores,
+        found.throughput * each_takes / max(asked.iops),
+        max((load.present, load.name) for load in found.loads)[1],
+        unlike,
+    )
+
+
+def _unlike(
+    taught: Taught, asked: SetUp, hit_ratio: float, also: Collection[Kind]
+) -> tuple[Kind, ...]:
+    """What of a prediction was not measured by the run."""
+    measured, found = taught.measured, set(also)
+    if min(abs(hit_ratio - seen) for seen in (0.0, taught.hit_ratio)) > SAME_RATIO:
+        found.add("hit ratio")
+    if asked.users != measured.users:
+        found.add("users")
+    if asked.cores != measured.cores:
+        found.add("cores")
+    if asked.iops != rates(taught.iops, asked.users):
+        found.add("storage")
+    if hit_ratio > 0:
+        # Flash alone teaches nothing of a cache, even where the run names one.
+        own = None if taught.arms[1] == "all-flash" else measured.traffic
+        found |= _unlike_cache(own, asked.traffic)
+    return tuple(kind for kind in KINDS if kind in found)
+
+
+def _unlike_cache(own: Traffic | None, other: Traffic | None) -> set[Kind]:
+    """What of a cache is other than what a run measured. With a cache where it measured none, or
+    the other way around, nothing of it is known to be the same."""
+    if own is None or other is None:
+        return set() if own is other else {"policy", "write mode", "block size"}
+    unlike: dict[Kind, bool] = {
+        "policy": own.kind.policy != other.kind.policy,
+        "write mode": own.write_through != other.write_through,
+        "block size": own.kind.block_bytes != other.kind.block_bytes,
+    }
+    return {kind for kind, is_unlike in unlike.items() if is_unlike}
+
+
+def _assumed(taught: Taught, traffic: Traffic | None) -> tuple[str, ...]:
+    """What the model takes from elsewhere, as no counter of the run told it."""
+    if traffic is None:
+        return ()
+    found = []
+    if taught.requests is None:
+        found.append("which share of the requests are writes, where the disk did not count them")
+    whole = f"{taught.hit_ratio:.1%} hits"
+    for name, words in (
+        ("promoted", "how many misses promote a block"),
+        ("written_back", "how many writes are written back as one block"),
+    ):
+        if name == "written_back" and traffic.write_through:
+            continue
+        but = f" but at {whole}" if name in traffic.measured else ""
+        found.append(f"{words}{but}")
+    return (*found, "what moving a block costs the slow storage")
+
+
+def windows(arm: Arm, run: RunDocument) -> dict[int, list[Repeat]]:
+    """Windows of TPC-C in which something was done, by their number of users."""
+    assert run.database is not None
+    found: dict[int, list[Repeat]] = {}
+    for one in (*arm.curve, *arm.repeats):
+        if one.nopm:
+            users = one.users or run.database.users
+            assert users is not None
+            found.setdefault(users, []).append(one)
+    return found
+
+
+def _arms(run: RunDocument, name: ArmName | None) -> tuple[Arm, Arm]:
+    baseline = run.arm("baseline")
+    names = FAST if name is None else (name,)
+    fast = next((arm for name in names if (arm := run.arm(name))), None)
+    complete = run.database is not None and run.machine is not None and run.storage is not None
+    if (
+        baseline is None
+        or fast is None
+        or not complete
+        or not windows(baseline, run).keys() & windows(fast, run).keys()
+    ):
+        raise RequestError(
+            f"run {run.run} did not measure TPC-C before (baseline) and after (accelerated or"
+            " all-flash), so nothing can be learned from it",
+            Remedy("make a run that does", "demo"),
+            field="run",
+        )
+    return baseline, fast
+
+
+def _typical(each: Sequence[Demands]) -> Demands:
+    means = (mean(getattr(one, name.name) for one in each) for name in fields(Demands))
+    return Demands(*means)
+
+
+def _requests(taught: Sequence[Repeat]) -> Requests | None:
+    """To the cached device for each transaction, where both reads and writes are counted."""
+    found = []
+    for one in taught:
+        counted, done = one.counters, one.tpm / 60 * one.duration_s
+        if counted and counted.write_hits is not None and counted.write_misses is not None and done:
+            reads = counted.read_hits + counted.read_misses
+            writes = counted.write_hits + counted.write_misses
+            found.append(Requests(reads / done, writes / done))
+    if not found:
+        return None
+    return Requests(mean(one.reads for one in found), mean(one.writes for one in found))
+
+
+def _first_with(nopm: Callable[[float], float], share: float) -> float:
+    """The lowest hit ratio at which that share of the attainable is reached."""
+    wanted = share * nopm(1.0)
+    return lowest(0.0, 1.0, lambda ratio: nopm(ratio) >= wanted)
+
+
+def parsed_iops(text: str) -> dict[int, float]:
+    """Depths and IOPS as users write them.
+
+    >>> parsed_iops("1:126, 16:850")
+    {1: 126.0, 16: 850.0}
+    """
+    found = {}
+    for word in text.split(","):
+        depth, _, iops = word.strip().partition(":")
+        if not depth.isdigit() or int(depth) < 1:
+            raise ValueError(f"{word.strip()!r} is not DEPTH:IOPS, such as 16:850")
+        try:
+            found[int(depth)] = float(iops)
+        except ValueError:
+            raise ValueError(f"{word.strip()!r} is not DEPTH:IOPS, such as 16:850") from None
+        if not found[int(depth)] > 0:
+            raise ValueError(f"{word.strip()!r}: IOPS are more than 0")
+    return found
+
+
+def points_of(promise: Mapping[str, object]) -> dict[int, float]:
+    """IOPS by queue depth out of what a model promises (``flashdev expect``)."""
+    every = promise["random_read_8k"]
+    assert isinstance(every, Iterable)
+    return {int(one["queue_depth"]): float(one["iops"]) for one in every}
+
+
+def flash_of(promise: Mapping[str, object]) -> FlashPromise:
+    """What a flash model promises (``flashdev expect``)."""
+    every, write_ms = promise["random_read_8k"], promise["random_write_8k_ms"]
+    assert isinstance(every, list)
+    assert isinstance(write_ms, float)
+    read_ms = next(one["latency_ms_mean"] for one in every if one["queue_depth"] == 1)
+    return FlashPromise(read_ms / 1e3, write_ms / 1e3, max(one["iops"] for one in every))

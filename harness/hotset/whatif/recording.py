@@ -1,0 +1,48 @@
+"""Recording of a block device's requests, on the machine that has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from secrets import token_hex
+
+from hotset.block import flashdev
+from hotset.block.flashdev import OnRead
+from hotset.core.errors import RequestError
+from hotset.core.machines.base import Machine
+
+from .caches import TraceFigures
+
+_THERE = PurePosixPath("/var/tmp")  # noqa: S108 - a name nobody knows, of a file that is new
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """:ivar cpu_s: seconds of a core that it took."""
+
+    figures: TraceFigures
+    cpu_s: float
+    recorded_s: float
+
+
+def record(machine: Machine, device: str, output: str, seconds: float, on_read: OnRead) -> Recorded:
+    """``flashdev trace record`` on a machine; the trace comes to this computer.
+
+    :raises RequestError: the output cannot be written.
+    :raises RefusedError: it is no block device.
+    """
+    target = Path(output)
+    if not target.parent.is_dir():
+        raise RequestError(f"there is no folder {target.parent}", field="output")
+    local = machine.kind == "local"
+    there = PurePosixPath(output) if local else _THERE / f"hotset-{token_hex(8)}.trace"
+    words = ["trace", "record", device, f"--to={there}", f"--seconds={seconds}"]
+    try:
+        found = flashdev.figures(machine, words, on_read)
+        if not local:
+            machine.get(there, target)
+    finally:
+        if not local:
+            machine.run(["rm", "-f", str(there)], check=False)
+    cpu_s, recorded_s = found.pop("cpu_s"), found.pop("recorded_s")
+    return Recorded(TraceFigures(**found), cpu_s, recorded_s)

@@ -1,0 +1,130 @@
+"""Served models against themselves: what counts as near enough, why a cell is not, going on."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hotset.bench.disks import fidelity, fidelity_table
+from hotset.bench.disks.disk_bench import Sample
+from hotset.bench.disks.fidelity import Cell, Kept, Point
+from hotset.core.errors import RequestError
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+from hotset.terminal.progress import Reporter
+from tests.cli_server import CommandLine
+
+SIZE = Bytes(256 * 1024**2)
+EXPECTED = Sample(400.0, 100_000.0, 320.0)
+needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs /dev/fuse")
+
+
+def cell(factor: float, block: str = "4k", busy: float = 0.5) -> Cell:
+    """So many times as fast as it should be."""
+    run = Sample(400.0 * factor, 100_000.0 * factor, 320.0 / factor)
+    return Cell("dc500m", block, 32, "read", 2, EXPECTED, (run,), 60, busy)
+
+
+def test_a_rate_of_large_requests_has_to_be_nearer_than_that_of_small_ones() -> None:
+    assert cell(0.92).verdict == "within"
+    assert cell(0.92, block="1M").verdict == "off"
+    assert cell(0.97, block="1M").verdict == "within"
+    assert cell(0.85).verdict == "off"
+    assert cell(1.2).verdict == "off"
+
+
+def test_the_median_of_several_runs_counts() -> None:
+    runs = tuple(replace(EXPECTED, iops=one) for one in (10_000.0, 99_000.0, 101_000.0))
+    assert replace(cell(1.0), runs=runs).off == pytest.approx(-0.01)
+
+
+def test_a_reason_is_something_measured() -> None:
+    slow = cell(0.5)
+    assert slow.reason == ""
+    ceiling = Sample(440.0, 110_000.0, 290.0)
+    near = replace(cell(0.85), ceiling=ceiling)
+    assert near.verdict == "explained"
+    assert "serves 110,000 such requests" in near.reason
+    assert replace(slow, ceiling=ceiling).verdict == "off", "it serves twice as many"
+    above = replace(slow, ceiling=Sample(220.0, 55_000.0, 580.0))
+    assert above.verdict == "explained", "more than that cannot be had here"
+    far = replace(slow, ceiling=Sample(2000.0, 500_000.0, 64.0))
+    assert far.verdict == "off"
+    assert "97% busy" in cell(0.5, busy=0.97).reason
+    assert cell(1.0, busy=0.97).reason == ""
+    assert cell(1.5, busy=0.97).verdict == "off", "nothing makes it faster than it is"
+
+
+def test_all_cells_of_all_models_are_there_or_those_named() -> None:
+    assert len(fidelity.points(["a", "b"], [])) == 2 * 4 * 3 * 7
+    named = fidelity.points(["a", "b"], ["b 4k QD8", "1M mix"])
+    assert {one.name for one in named if one.model == "b" and one.block == "4k"} == {
+        f"b 4k QD8 {direction}" for direction in ("read", "write", "mix")
+    }
+    assert sum(one.model == "a" for one in named) == 7
+    with pytest.raises(RequestError, match="a 4k QD1 read"):
+        fidelity.points(["a"], ["b"])
+
+
+def test_the_tables_have_every_cell_and_the_reasons() -> None:
+    cells = [cell(1.01), replace(cell(0.5), depth=64), replace(cell(0.5, busy=0.95), depth=1)]
+    text = fidelity_table.markdown(cells, "hotset disk calibrate-all", "2 cores")
+    assert "1 of 3 cells are within 10%" in text
+    assert "| dc500m | 3 | 1 | 1 | 1 | +1.0% | -1.0% |" in text
+    assert "| 4k read | -50.0%* |  |  |  |  | +1.0% | -50.0% (!) |" in text
+    assert "| dc500m 4k QD1 read | 100,000 | 50,000 | +100.0% | the processors were 95% busy |" in (
+        text
+    )
+
+
+@needs_fuse
+def test_a_slice_is_measured_kept_and_not_measured_again(tmp_path: Path) -> None:
+    local, file = Local(), tmp_path / "kept"
+    wanted = [Point("hdd-7200", "8k", 4, "read"), Point("dc500m-raid5", "4k", 1, "mix")]
+
+    def measured() -> list[Cell]:
+        kept = Kept(local, file, SIZE, 2)
+        return list(fidelity.measure(local, wanted, SIZE, 2, kept, Reporter(quiet=True)))
+
+    first = measured()
+    assert [one.point for one in first] == wanted
+    # How near they come is measured by `calibrate-all`: other tests take the processors here.
+    assert all(one.expected.iops > 0 < one.measured.iops for one in first)
+    assert first[0].off < 0.3, "a model of a hard disk serves faster than itself"
+    with file.open("a") as out:
+        out.write('{"stamp": ["cut o')
+    assert measured() == first
+    other = Kept(local, file, SIZE, 3)
+    assert other.get(wanted[0]) is None, "of other seconds"
+
+
+@needs_fuse
+def test_a_device_is_so_much_faster_than_its_model_as_serving_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a request's way took longer than the device does, all of whose time is the way's."""
+    plain, model = fidelity.plain, tmp_path / "slow.json"
+    model.write_text(json.dumps(plain(40_000)))
+    monkeypatch.setattr(fidelity, "plain", lambda latency_us: plain(latency_us + 50_000))
+    for name, value in {"_PATH_RUNS": 1, "_REPEATS": 0, "_SECONDS_MIN": 1}.items():
+        monkeypatch.setattr(fidelity, name, value)
+    wanted, kept = [Point(str(model), "4k", 1, "read")], Kept(Local(), tmp_path / "kept", SIZE, 1)
+    (found,) = fidelity.measure(Local(), wanted, SIZE, 1, kept, Reporter(quiet=True))
+    assert found.path_us > 40_000
+    assert found.expected.latency_us > 39_000
+    assert found.measured.latency_us < found.expected.latency_us / 2
+
+
+@needs_fuse
+def test_the_command_tells_cells_and_models(hotset: CommandLine, tmp_path: Path) -> None:
+    words = ["--only", "hdd-7200 8k QD4 read", "--seconds", "2", "--size", "256MiB"]
+    words += ["--kept", str(tmp_path / "kept"), "--format", "json"]
+    done = hotset("disk", "calibrate-all", *words)
+    found = json.loads(done.out)
+    assert [one["model"] for one in found["models"]] == ["hdd-7200"]
+    # Other tests take the processors from it, so that the cell may be off, which is code 5.
+    assert done.code == (5 if found["cells"][0]["verdict"] == "off" else 0), done.err
+    assert found["cells"][0]["off"] < 0.3
+    again = fidelity.cell_of(found["cells"][0])
+    assert again.measured.iops == found["cells"][0]["measured"]["iops"]

@@ -1,0 +1,101 @@
+"""A search for the highest rate that is cut short."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hotset.bench import window
+from hotset.bench.runs import Runs
+from hotset.bench.window import Outcome
+from hotset.core.errors import Interrupted
+from hotset.terminal.progress import Reporter
+from hotset.tpcc.window.latency import NO_LATENCY
+from hotset.tpcc.window.record import (
+    Arrived,
+    RunFailed,
+    RunInterrupted,
+    WindowOptions,
+    WindowResult,
+)
+
+OPTIONS = WindowOptions(users=1, rampup_s=5, duration_s=10)
+
+
+class CutShort(Runs[WindowOptions, Outcome[WindowResult]]):
+    """Serves 100 a second, until the window that ends otherwise."""
+
+    suite = "given"
+
+    def __init__(self, good: int, end: BaseException) -> None:
+        super().__init__(Outcome, Reporter(quiet=True))
+        self.good, self.end = good, end
+
+    def drive(self, database: Any, options: WindowOptions) -> Any:  # noqa: ANN401, ARG002
+        if not self.good:
+            raise self.end
+        self.good -= 1
+        rate = options.rate_per_s
+        return WindowResult(
+            options=options,
+            window_start=0,
+            window_end=options.duration_s,
+            tpm=6000 if rate is None else rate * 60,
+            kinds={},
+            latency_ms=replace(NO_LATENCY, p95=1.0),
+            failed=0,
+            series=[],
+            arrived=None if rate is None else Arrived(int(rate * 10), 0, 0, growth=0),
+        )
+
+    def limits(self, texts: Any) -> Any:  # noqa: ANN401
+        raise NotImplementedError
+
+    def values(self, result: Any) -> Any:  # noqa: ANN401
+        return window.values(result)
+
+    def rate(self, result: Any) -> str:  # noqa: ANN401
+        raise NotImplementedError
+
+
+def ended_by(why: str) -> RunInterrupted:
+    """As a driver raises it."""
+    try:
+        try:
+            raise KeyboardInterrupt(why)
+        except KeyboardInterrupt:
+            raise RunInterrupted(None) from None
+    except RunInterrupted as ended:
+        return ended
+
+
+@pytest.mark.parametrize(
+    ("end", "cause", "failure"),
+    [
+        (RunInterrupted(None), window.INTERRUPTED, Interrupted),
+        (ended_by("no room is left"), "interrupted: no room is left", Interrupted),
+        (RunFailed("the server went away", None), "the server went away", RunFailed),
+    ],
+)
+def test_what_it_had_come_to_is_kept(
+    end: BaseException, cause: str, failure: type[Exception]
+) -> None:
+    database: Any = None
+    outcome = CutShort(3, end).find_rate(database, OPTIONS, [])
+    assert outcome.cause == cause
+    assert outcome.found is not None
+    assert [trial.rate_per_s for trial in outcome.found.trials] == [50, 75]
+    assert outcome.found.highest is not None
+    assert outcome.found.highest.rate_per_s == 75
+    assert outcome.result is outcome.found.highest.result
+    assert outcome.state == ("interrupted" if failure is Interrupted else "failed")
+    with pytest.raises(failure, match=cause):
+        window.require(outcome)
+
+
+def test_nothing_was_found_yet() -> None:
+    database: Any = None
+    with pytest.raises(RunInterrupted):
+        CutShort(1, RunInterrupted(None)).find_rate(database, OPTIONS, [])

@@ -1,0 +1,130 @@
+"""The database's server beside a run: which devices, what is said where it is not to be seen."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import PurePosixPath
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from hotset.bench import server, window_report
+from hotset.bench.server import EngineDevices, ServerUse
+from hotset.block.io_counters import CACHE, ORIGIN, Direction, IoCounters, KernelDevice, between
+from hotset.core.units import Bytes
+from hotset.hitratio.sampler import Cpu, Sample
+from hotset.hitratio.sampler import between as windowed
+from tests.fake_machine import FakeMachine
+
+COUNTED = IoCounters(
+    "engine", Direction(10, Bytes(40960), 5.0, ((500, 10),)), Direction(0, Bytes(0), 0.0, ()), 4.0
+)
+
+
+class EngineTier:
+    """A tier that counts by itself."""
+
+    def __init__(self, active: bool = True) -> None:
+        self._active = active
+
+    def is_active(self) -> bool:
+        return self._active
+
+    def status_argv(self) -> list[str]:
+        return ["flashdev", "ask", "/run/a b"]
+
+    def devices(self) -> dict[str, PurePosixPath]:
+        return {}
+
+    def parse_devices(self, line: str) -> dict[str, IoCounters]:
+        assert line == "counted"
+        return {CACHE: COUNTED}
+
+
+class KernelTier(EngineTier):
+    """One whose devices the kernel counts."""
+
+    parse_devices = None  # type: ignore[assignment]
+
+    def devices(self) -> dict[str, PurePosixPath]:
+        return {ORIGIN: PurePosixPath("/dev/sdb")}
+
+
+def on_server(monkeypatch: pytest.MonkeyPatch, **tiers: Any) -> FakeMachine:  # noqa: ANN401
+    disks = [SimpleNamespace(name=name) for name in tiers]
+    cards = [SimpleNamespace(disks=disks)]
+    monkeypatch.setattr(server.cache_device, "known_cards", lambda _: cards)
+    monkeypatch.setattr(server.cache_device, "tier_for", lambda _, __, disk: tiers[disk.name])
+    return FakeMachine({"stat --dereference": "8 10\n"})
+
+
+def test_one_disk_s_devices_have_their_plain_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = on_server(monkeypatch, shop=EngineTier())
+    (found,) = server.sources(machine)
+    assert isinstance(found, EngineDevices)
+    assert found.command == "flashdev ask '/run/a b'"
+    assert found.parse("counted") == {CACHE: COUNTED}
+
+
+def test_several_disks_devices_have_their_disk_s_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = on_server(monkeypatch, shop=EngineTier(), old=EngineTier(active=False))
+    (found,) = server.sources(machine)
+    assert found.parse("counted") == {f"shop {CACHE}": COUNTED}
+
+
+def test_a_server_without_accelerated_disks_has_its_cpu_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert server.sources(on_server(monkeypatch)) == []
+
+
+def test_what_the_kernel_counts_is_read_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    tier = KernelTier()
+    monkeypatch.setattr(server, "MeteringTier", EngineDevices)  # it is none
+    (found,) = server.sources(on_server(monkeypatch, shop=tier))
+    assert found == KernelDevice(ORIGIN, PurePosixPath("/sys/dev/block/8:16/stat"))
+
+
+def test_a_server_that_gives_no_samples_costs_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    result: Any = SimpleNamespace(window_start=10.0, window_end=12.0)
+    with server.watched(on_server(monkeypatch), said.append) as watch:
+        assert watch(result) is None
+    assert "could not be sampled" in said[0]
+    with server.watched(None, said.append) as watch:
+        assert watch(result) is None
+    assert len(said) == 1
+
+
+def use() -> ServerUse:
+    later = IoCounters(
+        "engine",
+        Direction(110, Bytes(450560), 55.0, ((500, 110),)),
+        Direction(0, Bytes(0), 0.0, ()),
+        504.0,
+    )
+    first = Sample(100, Cpu(10, 6, 4, 5, 0, 100), None, {CACHE: COUNTED})
+    last = Sample(101, Cpu(90, 56, 34, 10, 2, 200), None, {CACHE: later})
+    assert between(first.devices, last.devices, 1)
+    one = windowed(first, last, 0)
+    return ServerUse(one, (one, None))
+
+
+def test_as_text() -> None:
+    out = StringIO()
+    console = Console(width=100, file=out)
+    console.print(*window_report.server_text(use()))
+    text = out.getvalue()
+    assert "the server's CPU: 50.0 % user, 30.0 % system, 5.0 % waiting for I/O, 2.0 %" in text
+    assert [line.split() for line in text.splitlines() if "flash cache" in line] == [
+        ["flash", "cache", "50", "%", "0.05", "reads", "100", "0.41", "0.5", "0.5"]
+    ]
+
+
+def test_as_json() -> None:
+    found = window_report.server_document(use())
+    assert (found["window"]["user"], found["series"][1]) == (0.5, None)
+    (device,) = found["series"][0]["devices"]
+    assert (device["name"], device["read"]["latency_ms_p99"]) == (CACHE, 0.5)

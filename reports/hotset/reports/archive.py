@@ -1,0 +1,180 @@
+"""The archive of runs: one folder a run under the XDG data directory, and an SQLite index.
+
+The folders are the truth; the index can be made again from them. A run's document is written
+after every step (to a new file, then renamed), so that a failure loses none of it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter, ValidationError
+
+from hotset.core.errors import NotFoundError, Remedy
+from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.paths import data_dir, write_whole
+
+if TYPE_CHECKING:
+    from .model.document import RunDocument
+    from .render.tables import ListingRow
+
+DOCUMENT = "result.json"
+REPORT = "report.html"
+_TABLE = "CREATE TABLE IF NOT EXISTS runs (run TEXT PRIMARY KEY, started TEXT, listing TEXT)"
+
+
+@cache
+def _row() -> TypeAdapter[ListingRow]:
+    """A line of the index."""
+    from .render.tables import ListingRow
+
+    return TypeAdapter(ListingRow)
+
+
+class NoSuchRunError(NotFoundError):
+    """The archive has no such run; the message says how to see those it has."""
+
+
+def new_folder(base: Path, name: str, at: datetime, mode: int = 0o777) -> Path:
+    """Make a folder named after its time and what it is for, as there was none before."""
+    stem = f"{at.astimezone(UTC):%Y%m%d-%H%M%S}-{name}"
+    for suffix in ("", *(f".{number}" for number in range(2, 100))):
+        folder = base / (stem + suffix)
+        with suppress(FileExistsError):
+            folder.mkdir(mode, parents=True)
+            return folder
+    raise FileExistsError(f"{base / stem} and 98 more exist")
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """All runs of this user."""
+
+    folder: Path
+
+    @classmethod
+    def default(cls) -> Archive:
+        return cls(data_dir() / "runs")
+
+    def new(self, name: str, at: datetime) -> str:
+        """Make the folder of a new run and return the run's id, which no other run has."""
+        return new_folder(self.folder, name, at).name
+
+    def path(self, run: str) -> Path:
+        return self.folder / run
+
+    def save(self, document: RunDocument) -> None:
+        """Write a run's document and its line in the index.
+
+        :raises PrerequisiteMissingError: the archive cannot be written, mostly for want of room.
+        """
+        target = self.path(document.run) / DOCUMENT
+        try:
+            write_whole(target, document.model_dump_json(indent=1))
+            self._index(document)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise PrerequisiteMissingError(
+                f"the archive {self.folder} cannot be written: {error}; free some room there, or"
+                " name a folder on another disk in XDG_DATA_HOME"
+            ) from error
+
+    def load(self, run: str) -> RunDocument:
+        """A run by its id, a unique beginning of it, or ``last``.
+
+        :raises NoSuchRunError: none, or several begin so, or its document cannot be read.
+        """
+        from .model.document import RunDocument
+
+        name = self.resolve(run)
+        file = self.path(name) / DOCUMENT
+        try:
+            return RunDocument.model_validate_json(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise NoSuchRunError(
+                f"run {name} has no result: {file} is missing", field="run"
+            ) from None
+        except ValidationError as error:
+            raise NoSuchRunError(
+                f"run {name}: {file} cannot be read: {error}", field="run"
+            ) from None
+
+    def listing(self) -> list[ListingRow]:
+        """All runs, the newest first."""
+        from .render.tables import ListingRow
+
+        indexed = self._indexed()
+        rows = []
+        for run in self._names():
+            line = indexed.get(run)
+            try:
+                row = ListingRow.of(self.load(run)) if line is None else _row().validate_json(line)
+            except (NoSuchRunError, ValueError):
+                continue
+            rows.append(row)
+        return rows
+
+    def remove(self, run: str) -> str:
+        """Delete a run's folder and index line; returns its full id."""
+        name = self.resolve(run)
+        shutil.rmtree(self.path(name))
+        with closing(self._database()) as database, database:
+            database.execute("DELETE FROM runs WHERE run = ?", (name,))
+        return name
+
+    def _names(self) -> list[str]:
+        if not self.folder.is_dir():
+            return []
+        return sorted(
+            (entry.name for entry in self.folder.iterdir() if entry.is_dir()), reverse=True
+        )
+
+    def resolve(self, run: str) -> str:
+        """The full id of a run by its id, a unique beginning of it, or ``last``.
+
+        :raises NoSuchRunError: none, or several begin so.
+        """
+        names = self._names()
+        if not names:
+            raise NoSuchRunError(
+                "there are no runs yet", Remedy("make the first", "demo"), field="run"
+            )
+        if run == "last":
+            return names[0]
+        found = [name for name in names if name == run] or [
+            name for name in names if run and name.startswith(run)
+        ]
+        if len(found) != 1:
+            what = "no run" if not found else f"{len(found)} runs"
+            raise NoSuchRunError(
+                f"{what} named {run!r}", Remedy("see all runs", "runs list"), field="run"
+            )
+        return found[0]
+
+    def _index(self, document: RunDocument) -> None:
+        from .render.tables import ListingRow
+
+        line = _row().dump_json(ListingRow.of(document)).decode()
+        with closing(self._database()) as database, database:
+            database.execute(
+                "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)",
+                (document.run, document.started_at.isoformat(), line),
+            )
+
+    def _indexed(self) -> dict[str, str]:
+        # Where the index cannot be opened (its disk is full), the folders say it all.
+        with suppress(sqlite3.OperationalError), closing(self._database()) as database:
+            return dict(database.execute("SELECT run, listing FROM runs").fetchall())
+        return {}
+
+    def _database(self) -> sqlite3.Connection:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        database = sqlite3.connect(self.folder.with_suffix(".sqlite"))
+        database.execute(_TABLE)
+        return database
