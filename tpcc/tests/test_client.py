@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from hotset.core.sql import Aborted, CannotConnect, ServerGone
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
-from hotset.tpcc.database import Aborted, CannotConnect, IntendedRollback, ServerGone
+from hotset.tpcc.database import IntendedRollback
 from hotset.tpcc.transactions import UNUSED_ITEM
 
 pytestmark = pytest.mark.database

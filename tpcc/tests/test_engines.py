@@ -20,12 +20,13 @@ import pytest
 import sqlglot
 
 from hotset.bench import ownership
+from hotset.core.sql import Aborted, CannotConnect
 from hotset.databases import connect
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.databases.sqlserver.client import INTENDED_ROLLBACK, SqlServerDatabase
 from hotset.tpcc.data.consistency import check
 from hotset.tpcc.data.load import load
-from hotset.tpcc.database import Aborted, CannotConnect, Database, IntendedRollback, Session
+from hotset.tpcc.database import Database, IntendedRollback, Session
 from hotset.tpcc.driver import run
 from hotset.tpcc.schema import PROCEDURES, TABLES, batches
 from hotset.tpcc.schema import statement as statement_of

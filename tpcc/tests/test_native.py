@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from hotset.core.sql import Value
 from hotset.tpcc.data.nurand import Constants
-from hotset.tpcc.database import Libpq, Value
+from hotset.tpcc.database import Libpq
 from hotset.tpcc.native import NativeCrew, _message, program, settings
 from hotset.tpcc.processes import WorkerDied
 from hotset.tpcc.transactions import Terminal

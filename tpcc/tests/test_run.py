@@ -12,9 +12,10 @@ from typing import Protocol
 
 import pytest
 
+from hotset.core.sql import Aborted
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.tpcc.data.consistency import check
-from hotset.tpcc.database import Aborted, Database, Session
+from hotset.tpcc.database import Database, Session
 from hotset.tpcc.driver import run
 from hotset.tpcc.native import PROGRAM
 from hotset.tpcc.schema import SetupError, batches, create

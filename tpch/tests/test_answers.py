@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hotset.core.sql import Row
 from hotset.tpch.answers import checksum, compare, field
-from hotset.tpch.database import Row
 
 CENTS = st.decimals(-(10**12), 10**12, places=3)
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from hotset.core.sql import CannotConnect, Refused, Row
 from hotset.databases.postgres.tpch import PostgresTpch, PostgresTpchSession
 from hotset.tpch import check, data, load, schema
 from hotset.tpch.check import CheckResult
-from hotset.tpch.database import CannotConnect, Refused, Row
 from hotset.tpch.load import LoadResult
 from hotset.tpch.record import (
     Begun,

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
+from hotset.core.sql import Refused, ServerGone, TimedOut
 from hotset.databases.postgres.tpch import PostgresTpch, PostgresTpchSession
-from hotset.tpch.database import Refused, ServerGone, TimedOut
 
 pytestmark = pytest.mark.database
 

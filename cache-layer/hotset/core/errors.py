@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeGuard
+from typing import ClassVar
 
 DECLINED, USAGE, LACKS, FAILED, MISSED, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
@@ -90,14 +90,6 @@ class PrerequisiteError(HotsetError):
     http_status = 409
 
 
-class KnownError(Exception):
-    """The shape of an error that hotset foresees, of whichever folder: those below the harness
-    share no base class, as none of them knows another."""
-
-    exit_code: int
-    http_status: int
-
-
 class ForbiddenError(HotsetError):
     """Who asks may not; the message names the right that is missing."""
 
@@ -131,14 +123,9 @@ def interrupted_by(error: BaseException) -> str:
     return ""
 
 
-def foreseen(error: BaseException) -> TypeGuard[KnownError]:
-    """Whether it is a failure that hotset foresees; any other is a fault of hotset's own."""
-    return hasattr(error, "exit_code") and hasattr(error, "http_status")
-
-
 def code_of(error: BaseException) -> int | None:
     """The exit code for a failure that hotset foresees; None for any other."""
-    return error.exit_code if foreseen(error) else None
+    return error.exit_code if isinstance(error, HotsetError) else None
 
 
 def field_of(error: BaseException) -> str | None:

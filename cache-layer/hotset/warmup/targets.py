@@ -15,8 +15,8 @@ from typing import Literal
 
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
+from hotset.core.sql import Aborted
 from hotset.databases.base import Connection, Engine, Unavailable, sql
-from hotset.tpcc.database import Aborted
 
 from .resolve import TargetError, region_of
 

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from hotset.core import wording
-from hotset.core.errors import USAGE, HotsetError, field_of, foreseen, remedies_of
+from hotset.core.errors import USAGE, HotsetError, field_of, remedies_of
 
 MEDIA_TYPE = "application/problem+json"
 FORESEEN = (HotsetError, HTTPException)
@@ -63,7 +63,7 @@ def of(error: Exception) -> ProblemResponse:
     if isinstance(error, HTTPException):
         headers = dict(error.headers or {})
         return ProblemResponse(error.status_code, error.detail, headers=headers)
-    if not foreseen(error):
+    if not isinstance(error, HotsetError):
         raise error
     remedies = [asdict(one) for one in remedies_of(error)]
     detail = wording.of_api(error)

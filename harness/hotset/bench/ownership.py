@@ -18,10 +18,11 @@ from functools import cache
 from types import ModuleType
 
 from hotset.core.errors import ConflictError, HotsetError, Remedy, RequestError
+from hotset.core.sql import Aborted, DatabaseError
 from hotset.databases.base import number, sql
 from hotset.databases.connect import SqlDatabase
 from hotset.tpcc import schema as tpcc
-from hotset.tpcc.database import Aborted, DatabaseError, Session
+from hotset.tpcc.database import Session
 from hotset.tpch import schema as tpch
 
 _TABLE = re.compile(r"CREATE TABLE (\w+) \(\n(.*?)\n\)", re.DOTALL)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 
 from hotset.core.errors import RequestError
+from hotset.core.sql import Aborted
 from hotset.databases.base import number, sql
 from hotset.databases.connect import SqlDatabase
-from hotset.tpcc.database import Aborted
 
 _EXPRESS = 4
 _SQL_SERVER_2025 = 17

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from hotset.core.errors import Remedy, RequestError
+from hotset.core.sql import Aborted, DatabaseError
 from hotset.databases.base import number
 from hotset.databases.connect import SqlDatabase
 from hotset.databases.time_use import TimeSampler, readings
@@ -21,7 +22,7 @@ from hotset.tpcc import driver, schema
 from hotset.tpcc.data import consistency
 from hotset.tpcc.data.consistency import ConditionResult
 from hotset.tpcc.data.load import LoadResult, load
-from hotset.tpcc.database import Aborted, Database, DatabaseError
+from hotset.tpcc.database import Database
 from hotset.tpcc.window import plans
 from hotset.tpcc.window.plans import Flip
 from hotset.tpcc.window.record import NotServed, RunOptions, RunResult

@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from hotset.core.errors import Interrupted, RequestError, ThresholdError, foreseen, interrupted_by
+from hotset.core.errors import (
+    HotsetError,
+    Interrupted,
+    RequestError,
+    ThresholdError,
+    interrupted_by,
+)
+from hotset.core.sql import DatabaseError
 from hotset.core.units import parse_span
 from hotset.databases.connect import SqlDatabase
 from hotset.databases.postgres import copies, limits
@@ -17,7 +24,6 @@ from hotset.databases.postgres.client import PostgresDatabase
 from hotset.databases.time_use import TimeSampler
 from hotset.reports.model.windows import ServerIo, TimeUse
 from hotset.terminal.progress import Reporter
-from hotset.tpcc.database import DatabaseError
 from hotset.tpcc.window import search, steady
 from hotset.tpcc.window.record import Latency, RunFailed, WindowOptions, WindowResult
 from hotset.tpcc.window.search import FoundRate
@@ -107,7 +113,7 @@ def cause_of(error: BaseException) -> str | None:
         return f"{INTERRUPTED}: {why}" if why else INTERRUPTED
     if isinstance(error, ExceptionGroup):
         return f"{error.message}: {'; '.join(map(str, error.exceptions))}"
-    return str(error) if foreseen(error) else None
+    return str(error) if isinstance(error, HotsetError) else None
 
 
 def ended_by(outcome: AnyOutcome, error: BaseException) -> AnyOutcome:

@@ -17,7 +17,7 @@ import typer
 
 from hotset.core import wording
 from hotset.core.environment import hide_password
-from hotset.core.errors import FAILED, INTERRUPTED, USAGE, foreseen
+from hotset.core.errors import FAILED, INTERRUPTED, USAGE, HotsetError
 from hotset.terminal import structured
 
 from .groups import fill
@@ -130,7 +130,7 @@ def _explain(error: Exception) -> int:
         for one in error.exceptions:
             _say(f"{error.message}: {one}")
         return FAILED
-    if foreseen(error):
+    if isinstance(error, HotsetError):
         _say(wording.of_command_line(error))
         for note in getattr(error, "__notes__", ()):
             _say(f"  {note}")

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hotset.core import wording
-from hotset.core.errors import HotsetError, RequestError, foreseen, remedies_of
+from hotset.core.errors import HotsetError, RequestError, remedies_of
 from hotset.jobs.store import JobConflictError
 from hotset.operations.base import registry, run
 from hotset.operations.base.kinds import FieldKind
@@ -85,7 +85,7 @@ async def asked(
     except RequestError as error:
         return None, Refusal(422, "That is refused", wording.of_api(error))
     except Exception as error:
-        if not foreseen(error):
+        if not isinstance(error, HotsetError):
             raise
         helps = tuple(one.operation for one in remedies_of(error) if one.operation)
         return None, Refusal(409, "That did not work", wording.of_api(error), helps)

@@ -13,8 +13,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
+from hotset.core.sql import Aborted, Row
 from hotset.core.units import Bytes
-from hotset.tpcc.database import Aborted, Row
 
 from .file_labels import Label, Level
 

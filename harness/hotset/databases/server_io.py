@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from hotset.core.sql import Aborted, Row
 from hotset.reports.model.windows import ServerIo
-from hotset.tpcc.database import Aborted, Row
 
 from .base import Connection, number, sql
 from .sqlserver.refusals import unseen

@@ -8,7 +8,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Literal, Protocol, TypeAlias
 
-from hotset.tpcc.database import Value
+from hotset.core.sql import Value
 
 Protocols: TypeAlias = Literal["prepared", "simple"]
 """With parameters and prepared once per connection, or with the values in the text."""

@@ -19,8 +19,8 @@ from typing import Protocol, Self, TypeVar, get_args
 
 import numpy as np
 
+from hotset.core.sql import Aborted, DatabaseError
 from hotset.reports.model.windows import ServerIo, TimeClass, TimeUse
-from hotset.tpcc.database import Aborted, DatabaseError
 
 from . import server_io
 from .base import Connection, extension_schema, number, sql

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from importlib.resources import files
 
-from hotset.tpcc.database import Row
+from hotset.core.sql import Row
 from hotset.tpcc.schema import TABLES
 
 from .process.failures import HammerdbFailed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from hotset.tpcc.database import Aborted
+from hotset.core.sql import Aborted
 from hotset.tpcc.driver import OrderCounter, isolation
 from hotset.tpcc.schema import DISTRICTS, FIRST_ORDER, SetupError
 from hotset.tpcc.transactions import hottest_fifth

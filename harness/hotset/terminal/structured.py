@@ -17,7 +17,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hotset.core import wording
-from hotset.core.errors import FAILED, field_of, foreseen, remedies_of
+from hotset.core.errors import FAILED, HotsetError, field_of, remedies_of
 
 _BEGUN = time.monotonic()
 
@@ -40,7 +40,7 @@ def emit_error(error: BaseException) -> int:
         for one in error.exceptions:
             emit(error=f"{error.message}: {one}")
         return FAILED
-    if not foreseen(error):
+    if not isinstance(error, HotsetError):
         emit(error=f"unexpected {type(error).__name__}: {error}")
         return FAILED
     emit(

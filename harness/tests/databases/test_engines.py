@@ -9,6 +9,7 @@ from importlib.resources import files
 import pytest
 import sqlglot
 
+from hotset.core.sql import Aborted, Row
 from hotset.core.units import Bytes
 from hotset.databases.base import (
     Change,
@@ -22,7 +23,6 @@ from hotset.databases.base import (
 )
 from hotset.databases.postgres.admin import PostgresEngine
 from hotset.databases.sqlserver.admin import SqlServerEngine
-from hotset.tpcc.database import Aborted, Row
 
 GIB = 1024**3
 DENIED = Aborted("error 300", False, "VIEW SERVER STATE permission was denied on object 'server'")

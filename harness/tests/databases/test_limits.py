@@ -9,10 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from hotset.core.sql import Aborted, Refused, TimedOut
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.databases.postgres.tpch import PostgresTpch
-from hotset.tpcc.database import Aborted
-from hotset.tpch.database import Refused, TimedOut
 
 pytestmark = pytest.mark.database
 

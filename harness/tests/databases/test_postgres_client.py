@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from hotset.core.errors import PrerequisiteError
+from hotset.core.sql import Aborted, CannotConnect, DatabaseError, ServerGone
 from hotset.databases import connect
 from hotset.databases.base import sql
 from hotset.databases.postgres.client import PostgresDatabase, meaning
-from hotset.tpcc.database import Aborted, CannotConnect, DatabaseError, IntendedRollback, ServerGone
+from hotset.tpcc.database import IntendedRollback
 from tests.postgres_cluster import PASSWORD, Cluster
 
 DATABASE = PostgresDatabase("127.0.0.1", 1, "someone", "s3cret", "tpcc")
@@ -160,7 +161,7 @@ def test_a_server_without_tls_is_refused_where_the_dsn_asks_for_it(
 @pytest.mark.parametrize(
     ("state", "broken", "expected"),
     [
-        ("HS241", False, IntendedRollback()),
+        ("HS241", False, IntendedRollback("item number is not valid")),
         ("40P01", False, Aborted("deadlock", True, "m")),
         ("40001", False, Aborted("serialization", True, "m")),
         ("55P03", False, Aborted("lock timeout", True, "m")),

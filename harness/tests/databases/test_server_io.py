@@ -7,12 +7,12 @@ from contextlib import closing
 
 import pytest
 
+from hotset.core.sql import Aborted, Row
 from hotset.databases import server_io
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.databases.server_io import PostgresIo, SqlServerIo, between
 from hotset.databases.time_use import TimeSampler, readings
 from hotset.reports.model.windows import ServerIo
-from hotset.tpcc.database import Aborted, Row
 
 NAMES = server_io._COUNTED
 

@@ -17,20 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.sql import Aborted, CannotConnect, DatabaseError, ServerGone, Value
 from hotset.databases import connect
 from hotset.databases.sqlserver import dsn, odbc
 from hotset.databases.sqlserver.client import SqlServerDatabase, SqlServerSession, _bound, meaning
 from hotset.databases.sqlserver.statements import SqlServerStatements
 from hotset.databases.sqlserver.tpch import SqlServerTpch, _lines
 from hotset.databases.sqlserver.tpch import _meaning as _tpch_meaning
-from hotset.tpcc.database import (
-    Aborted,
-    CannotConnect,
-    DatabaseError,
-    IntendedRollback,
-    ServerGone,
-    Value,
-)
+from hotset.tpcc.database import IntendedRollback
 from hotset.tpch import database as tpch
 
 DATABASE = SqlServerDatabase("127.0.0.1", 1, "someone", "s3cret", "tpcc", trust=True)
@@ -204,7 +198,10 @@ def test_refused_connection_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (raised("42000", "item number is not valid", 50241), IntendedRollback()),
+        (
+            raised("42000", "item number is not valid", 50241),
+            IntendedRollback("item number is not valid"),
+        ),
         (raised("40001", "deadlock victim", 1205), Aborted("deadlock", True, "deadlock victim")),
         (raised("42000", "m", 1205), Aborted("deadlock", True, "m")),
         (raised("HYT00", "m", 1222), Aborted("lock timeout", True, "m")),

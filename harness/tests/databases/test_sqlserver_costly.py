@@ -11,11 +11,11 @@ import pytest
 from hotset.bench.sql import script, suggest
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.sql import Aborted, Row
 from hotset.databases.costly import Column, Costly
 from hotset.databases.sqlserver import costly as sqlserver
 from hotset.databases.sqlserver.client import SqlServerDatabase
 from hotset.databases.sqlserver.costly import SqlServerCatalog
-from hotset.tpcc.database import Aborted, Row
 
 SEEK = """<ShowPlanXML xmlns="http://schemas.microsoft.com/sqlserver/2004/07/showplan">
 <BatchSequence><Batch><Statements><StmtSimple><QueryPlan><RelOp><IndexScan><SeekPredicates>

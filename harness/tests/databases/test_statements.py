@@ -10,9 +10,9 @@ from decimal import Decimal
 
 import pytest
 
+from hotset.core.sql import Aborted, Value
 from hotset.databases import connect
 from hotset.databases.statements import Client, Protocols
-from hotset.tpcc.database import Aborted, Value
 from tests.postgres_cluster import Cluster
 
 pytestmark = pytest.mark.database

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hotset.core.sql import Aborted, Row
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.databases.server_io import SqlServerIo
 from hotset.databases.time_use import (
@@ -25,7 +26,6 @@ from hotset.databases.time_use import (
     postgres_class,
     readings,
 )
-from hotset.tpcc.database import Aborted, Row
 
 
 class Canned:

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from hotset.core.errors import FAILED, LACKS, USAGE, code_of
+from hotset.core.sql import Aborted, Row
 from hotset.doctor import examination as doctor
 from hotset.hammerdb import batch, jobs, kept, release, settings, tpcc, tpch
 from hotset.hammerdb.process import output
 from hotset.hammerdb.process.failures import HammerdbFailed, HammerdbRefused
 from hotset.terminal.progress import Reporter
-from hotset.tpcc.database import Aborted, Row
 from hotset.tpcc.window.record import RunOptions, ServerErrors
 
 PASSWORD = "never-to-be-seen"  # noqa: S105 - of no server

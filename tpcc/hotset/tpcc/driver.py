@@ -10,8 +10,10 @@ from dataclasses import fields, replace
 from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
 
+from hotset.core.sql import Aborted, Row, ServerGone
+
 from .data.nurand import Constants
-from .database import Aborted, Database, LibpqDatabase, Row, ServerGone, Session
+from .database import Database, LibpqDatabase, Session
 from .native import NativeCrew, settings
 from .processes import Crew, WorkerDied
 from .schema import DISTRICTS, FIRST_ORDER, SetupError, has_statement, require_finished, statement

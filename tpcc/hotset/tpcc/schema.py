@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from .database import Aborted, Database, DatabaseError, Session
+from hotset.core.errors import HotsetError
+from hotset.core.sql import Aborted, DatabaseError
+
+from .database import Database, Session
 
 DISTRICTS = 10
 """Districts per warehouse (clause 1.2.1)."""
@@ -21,11 +24,8 @@ FIRST_UNDELIVERED = 2101
 """The last 900 orders of each district are loaded undelivered (clause 4.3.3.1)."""
 
 
-class SetupError(Exception):
+class SetupError(HotsetError):
     """The database does not hold what the caller asked to work on; says the remedy."""
-
-    exit_code = 4
-    http_status = 424
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from .data.nurand import LAST_NAMES, Constants, nurand, shares, stream
-from .database import Value
+from .database import Argument
 from .schema import CUSTOMERS, DISTRICTS, ITEMS, PROCEDURES, TABLES
 from .window.record import Items
 
@@ -81,7 +81,7 @@ def hottest_fifth(items: Items) -> float:
 UNUSED_ITEM = ITEMS + 1
 """The item number that makes a new-order roll back (clause 2.4.1.5)."""
 
-Transaction = tuple[Kind, tuple[Value, ...]]
+Transaction = tuple[Kind, tuple[Argument, ...]]
 
 
 def home_of(user: int, warehouses: int) -> tuple[int, int]:
@@ -125,7 +125,7 @@ class Terminal:
         self._uniform_rows = items == "uniform"
         self._deck = DECKS[items]
         self._hand: list[Kind] = []
-        self._inputs: dict[Kind, Callable[[int], tuple[Value, ...]]] = {
+        self._inputs: dict[Kind, Callable[[int], tuple[Argument, ...]]] = {
             Kind.NEW_ORDER: self.new_order,
             Kind.PAYMENT: self.payment,
             Kind.ORDER_STATUS: self.order_status,
@@ -146,7 +146,7 @@ class Terminal:
         """A think time in seconds: negative exponential (clause 5.2.5.4)."""
         return min(self._stream.expovariate(1 / THINK_S[kind]), 10 * THINK_S[kind])
 
-    def new_order(self, warehouse: int) -> tuple[Value, ...]:
+    def new_order(self, warehouse: int) -> tuple[Argument, ...]:
         """Warehouse, district, customer, all local?, items, supplying warehouses, quantities.
 
         Items come ordered by supplying warehouse and number, the order in which every
@@ -174,7 +174,7 @@ class Terminal:
             tuple([lines[place] for place in places]),
         )
 
-    def payment(self, warehouse: int) -> tuple[Value, ...]:
+    def payment(self, warehouse: int) -> tuple[Argument, ...]:
         """Warehouse, district, the customer's own two, number or last name, amount."""
         district = self._uniform(DISTRICTS)
         customer_warehouse, customer_district = warehouse, district
@@ -185,15 +185,15 @@ class Terminal:
         amount = Decimal(100 + int(self._random() * 499_901)).scaleb(-2)
         return warehouse, district, customer_warehouse, customer_district, number, name, amount
 
-    def order_status(self, warehouse: int) -> tuple[Value, ...]:
+    def order_status(self, warehouse: int) -> tuple[Argument, ...]:
         """Warehouse, district, customer number or last name."""
         return warehouse, self._uniform(DISTRICTS), *self._customer_or_name()
 
-    def delivery(self, warehouse: int) -> tuple[Value, ...]:
+    def delivery(self, warehouse: int) -> tuple[Argument, ...]:
         """Warehouse, carrier."""
         return warehouse, self._uniform(10)
 
-    def stock_level(self, warehouse: int) -> tuple[Value, ...]:
+    def stock_level(self, warehouse: int) -> tuple[Argument, ...]:
         """Warehouse, district, threshold; a user who stays at home keeps the district."""
         district = self._uniform(DISTRICTS) if self._all else self._district
         return warehouse, district, 10 + int(self._random() * 11)

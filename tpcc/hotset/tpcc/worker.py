@@ -17,8 +17,10 @@ from multiprocessing import connection
 from random import Random
 from typing import Any, TypeAlias
 
+from hotset.core.sql import Aborted, ServerGone
+
 from .data.nurand import stream
-from .database import Aborted, IntendedRollback, ServerGone
+from .database import IntendedRollback
 from .processes import Channel
 from .window.arrivals import LATE_S, Arrivals
 from .window.record import DRAIN_S, WindowOptions

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from .data.nurand import Constants, stream
-from .database import Database, Session, Value
+from .database import Argument, Database, Session
 from .transactions import KEYING_S, PROCEDURE, Kind, Terminal
 from .window.record import RunOptions, WindowOptions
 
@@ -97,7 +97,7 @@ class TpccUser:
         self._session = session
         self._terminal = terminal
         self._think_time = think_time
-        self._call: tuple[str, tuple[Value, ...]] = ("", ())
+        self._call: tuple[str, tuple[Argument, ...]] = ("", ())
         # People do not all sit down in the same second: the first pause is a random part of one.
         share = stream(0, f"user-{number}").random() if think_time else 0.0
         self.first_pause_s = share * KEYING_S[Kind.NEW_ORDER]

@@ -17,7 +17,8 @@ from datetime import date, datetime
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Literal
 
-from .database import Row, Value
+from hotset.core.sql import Row, Value
+
 from .queries import kinds
 
 Verdict = Literal["equal", "within tolerance", "different", "failed"]

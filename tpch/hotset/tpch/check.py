@@ -6,9 +6,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from hotset.core.sql import Refused, Row, TimedOut
+
 from . import answers, data, load, queries, reference, schema
 from .answers import Comparison
-from .database import Database, Refused, Row, Session, TimedOut
+from .database import Database, Session
 from .record import LoadProgress
 
 

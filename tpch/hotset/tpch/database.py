@@ -1,28 +1,17 @@
-"""What this package needs from a database: two Protocols and four ways to fail.
+"""What this package needs from a database, beside what every connection does.
 
-Whoever implements them holds every fact about a client library; whoever writes
-the files under `sql/<engine>/` holds every fact about a dialect; what all of them take is in
-`sql/common/`.
+What all dialects take is in `sql/common/`, the rest in `sql/<engine>/`.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import date
-from decimal import Decimal
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-Value: TypeAlias = int | float | str | Decimal | date | None
-Row: TypeAlias = tuple[Value, ...]
+from hotset.core import sql
+from hotset.core.sql import Row
 
 
-class Session(Protocol):
-    """One connection, used by one thread at a time, in autocommit.
-
-    Every method raises `ServerGone` when the connection breaks and `Refused` when the server
-    refuses the statement.
-    """
-
-    def script(self, sql: str) -> None:
-        """Run one batch (several statements, or one that must stand alone)."""
+class Session(sql.Session, Protocol):
+    """One connection, used by one thread at a time, in autocommit."""
 
     def query(self, sql: str, timeout_s: float | None = None) -> list[Row]:
         """Run one reading statement and return all its rows.
@@ -45,9 +34,6 @@ class Session(Protocol):
         The cancelled call raises `Refused`. Ctrl-C in the session's own thread must cancel, too.
         """
 
-    def close(self) -> None:
-        """Close the connection; closing twice, or a broken one, is no error."""
-
 
 class Database(Protocol):
     """How to reach one database. Picklable, because worker processes get a copy.
@@ -61,26 +47,3 @@ class Database(Protocol):
 
     def session(self) -> Session:
         """Open a connection; raises `CannotConnect`."""
-
-
-class DatabaseError(Exception):
-    """Any failure below; not raised itself."""
-
-    exit_code = 4
-    http_status = 424
-
-
-class Refused(DatabaseError):
-    """The server refused one statement, in its own words; the connection still works."""
-
-
-class TimedOut(DatabaseError):
-    """A statement took longer than it was allowed, and was cancelled."""
-
-
-class ServerGone(DatabaseError):
-    """The connection broke: the server went down, crashed, or vanished from the network."""
-
-
-class CannotConnect(ServerGone):
-    """No connection could be made: refused, wrong password, unknown database, too many clients."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from hotset.core.sql import CannotConnect, DatabaseError
+
 from . import data, queries, schema
-from .database import CannotConnect, Database, DatabaseError, Session
+from .database import Database, Session
 from .parameters import Parameter
 from .record import LoadFailed, LoadProgress
 from .workers import Workers

@@ -5,22 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from hotset.core.errors import HotsetError, PrerequisiteError
+
 Outcome = Literal["ok", "timed out", "failed"]
 Function = Literal["RF1", "RF2"]
 
 
-class Lacks(Exception):
+class Lacks(PrerequisiteError):
     """This computer lacks what the work needs (a program, room); says the remedy."""
 
-    exit_code = 3
-    http_status = 409
 
-
-class DataFailed(Exception):
+class DataFailed(HotsetError):
     """The generator failed, or made what the specification does not ask for."""
-
-    exit_code = 4
-    http_status = 424
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -31,18 +27,12 @@ class RunInterrupted(KeyboardInterrupt):
         self.partial = partial
 
 
-class LoadFailed(Exception):
+class LoadFailed(HotsetError):
     """A load ended early: the server refused or went away, or a worker process died."""
 
-    exit_code = 4
-    http_status = 424
 
-
-class RunFailed(Exception):
+class RunFailed(HotsetError):
     """A run ended without its figures."""
-
-    exit_code = 4
-    http_status = 424
 
 
 @dataclass(frozen=True, slots=True)

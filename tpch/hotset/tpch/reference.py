@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 
 import duckdb
 
+from hotset.core.sql import Row
+
 from . import queries, schema
 from .data import DataSet
-from .database import Row
 
 _DIALECT = "postgres"
 

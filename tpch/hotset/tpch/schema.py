@@ -8,14 +8,14 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from .database import Database, DatabaseError, Refused, Session
+from hotset.core.errors import HotsetError
+from hotset.core.sql import DatabaseError, Refused
+
+from .database import Database, Session
 
 
-class SetupError(Exception):
+class SetupError(HotsetError):
     """The database does not hold what the caller asked to work on; says the remedy."""
-
-    exit_code = 4
-    http_status = 424
 
 
 @dataclass(frozen=True, slots=True)

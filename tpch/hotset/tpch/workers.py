@@ -17,7 +17,9 @@ from multiprocessing.process import BaseProcess
 from threading import Thread
 from typing import Any, Generic, TypeVar
 
-from .database import Database, DatabaseError, Session
+from hotset.core.sql import DatabaseError
+
+from .database import Database, Session
 from .record import LoadFailed
 
 Job = TypeVar("Job")

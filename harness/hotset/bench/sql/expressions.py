@@ -14,7 +14,7 @@ from decimal import Decimal
 from random import Random
 from typing import TypeAlias
 
-from hotset.tpcc.database import Value
+from hotset.core.sql import Value
 
 from . import functions
 from .functions import Plain, as_bool, as_int, in_range

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotset.core.errors import RequestError
+from hotset.core.sql import Aborted
 from hotset.databases.connect import SqlDatabase
 from hotset.databases.costly import Catalog, Costly, Known, Parameter, bare
 from hotset.databases.postgres.costly import PostgresCatalog
 from hotset.databases.sqlserver.client import SqlServerDatabase
 from hotset.databases.sqlserver.costly import SqlServerCatalog
 from hotset.reports.model import words
-from hotset.tpcc.database import Aborted
 from hotset.tpcc.window.record import WindowOptions
 from hotset.tpcc.workload import UserFailed
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from random import Random
 
 from hotset.core.errors import RequestError
+from hotset.core.sql import Aborted, Value
 from hotset.databases.connect import SqlDatabase, statements
 from hotset.databases.statements import Client, Protocols, Rows
 from hotset.tpcc.data.nurand import stream
-from hotset.tpcc.database import Aborted, Value
 from hotset.tpcc.window.record import WindowOptions
 from hotset.tpcc.workload import Step, UserFailed
 

@@ -17,16 +17,8 @@ import psycopg
 from psycopg import conninfo, sql
 from psycopg.types.datetime import DatetimeNoTzDumper
 
-from hotset.tpcc.database import (
-    Aborted,
-    CannotConnect,
-    DatabaseError,
-    IntendedRollback,
-    Libpq,
-    Row,
-    ServerGone,
-    Value,
-)
+from hotset.core.sql import Aborted, CannotConnect, DatabaseError, Row, ServerGone, Value
+from hotset.tpcc.database import Argument, IntendedRollback, Libpq
 
 from . import limits
 
@@ -168,7 +160,7 @@ class PostgresSession:
         with self._errors():
             return self._connection.execute(sql.encode()).fetchall()
 
-    def call(self, procedure: str, args: Sequence[Value]) -> Row:
+    def call(self, procedure: str, args: Sequence[Argument]) -> Row:
         """Call a function. A run's users do not come here: they call through `libpq`."""
         marks = ", ".join(["%s"] * len(args))
         values = [list(value) if isinstance(value, tuple) else value for value in args]
@@ -219,7 +211,7 @@ def meaning(state: str | None, message: str, *, broken: bool) -> DatabaseError:
     ServerGone('terminating connection')
     """
     if state == INTENDED_ROLLBACK:
-        return IntendedRollback()
+        return IntendedRollback("item number is not valid")
     if is_gone(state, broken=broken):
         return ServerGone(message)
     assert state is not None

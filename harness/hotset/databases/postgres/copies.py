@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from hotset.core.errors import HotsetError
+from hotset.core.sql import Aborted, DatabaseError
 from hotset.reports.model import words
-from hotset.tpcc.database import Aborted, DatabaseError
 
 from ..base import number, sql
 from .client import PostgresDatabase, PostgresSession

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from hotset.core.machines.base import PrerequisiteMissingError
-from hotset.tpcc.database import Aborted, Row
+from hotset.core.sql import Aborted, Row
 
 from ..base import extension_schema, number, sql
 from ..costly import (

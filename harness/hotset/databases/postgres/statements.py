@@ -15,7 +15,7 @@ import psycopg
 from psycopg.adapt import Transformer
 from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 
-from hotset.tpcc.database import CannotConnect, ServerGone, Value
+from hotset.core.sql import CannotConnect, ServerGone, Value
 
 from ..statements import Protocols, Rows, SyntaxProblem, exact, filled, text_of
 from .client import PostgresDatabase, meaning

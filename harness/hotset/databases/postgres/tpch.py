@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
-from hotset.tpch.database import CannotConnect, DatabaseError, Refused, Row, ServerGone, TimedOut
+from hotset.core.sql import CannotConnect, DatabaseError, Refused, Row, ServerGone, TimedOut
 
 from . import limits
 from .client import PostgresDatabase, is_gone, one_line

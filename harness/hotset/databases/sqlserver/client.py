@@ -8,15 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, cast
 
-from hotset.tpcc.database import (
-    Aborted,
-    CannotConnect,
-    DatabaseError,
-    IntendedRollback,
-    Row,
-    ServerGone,
-    Value,
-)
+from hotset.core.sql import Aborted, CannotConnect, DatabaseError, Row, ServerGone, Value
+from hotset.tpcc.database import Argument, IntendedRollback
 
 from . import odbc
 from .address import Address
@@ -71,7 +64,7 @@ class SqlServerSession:
             odbc.drain(cursor)
             return cast("list[Row]", rows)
 
-    def call(self, procedure: str, args: Sequence[Value]) -> Row:
+    def call(self, procedure: str, args: Sequence[Argument]) -> Row:
         """Run `EXEC procedure ?, …`, prepared once per cursor.
 
         A null is part of the text, not a parameter: for one without a type the driver would
@@ -133,7 +126,7 @@ def meaning(found: odbc.Failure) -> DatabaseError:
     ServerGone('Communication link failure')
     """
     if INTENDED_ROLLBACK in found.numbers:
-        return IntendedRollback()
+        return IntendedRollback("item number is not valid")
     if found.gone:
         return ServerGone(found.message)
     for number, cause in _RETRYABLE.items():
@@ -145,7 +138,7 @@ def meaning(found: odbc.Failure) -> DatabaseError:
     return Aborted(f"error {name}", False, found.message)
 
 
-def _bound(value: Value) -> object:
+def _bound(value: Argument) -> object:
     """A value as it travels; a list of integers becomes one string of ten digits each.
 
     >>> _bound((7, 1234))
@@ -156,7 +149,7 @@ def _bound(value: Value) -> object:
     return value
 
 
-def _type(value: Value) -> tuple[int, int, int]:
+def _type(value: Argument) -> tuple[int, int, int]:
     """SQL type, size and digits of a parameter, always the same for one kind of value.
 
     Left to itself, the driver names the size of each single value, and the server prepares the

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import PrerequisiteMissingError
-from hotset.tpcc.database import Aborted
+from hotset.core.sql import Aborted
 
 from ..base import Connection, number, sql
 from ..costly import CATALOGS_ONLY, NO_QUERY, Column, Costly, Known, Parameter, apart, is_query

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hotset.tpcc.database import Aborted
+from hotset.core.sql import Aborted
 
 _DENIED = ("error 229", "error 297", "error 300")
 """Messages of sys.messages: a permission was denied on an object; to do this; on the server."""

@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hotset.tpcc.database import Aborted, CannotConnect, Value
+from hotset.core.sql import Aborted, CannotConnect, Value
 
 from ..statements import Protocols, Rows, SyntaxProblem, exact, filled, text_of
 from . import odbc

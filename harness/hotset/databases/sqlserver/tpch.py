@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from hotset.tpch.database import CannotConnect, DatabaseError, Refused, Row, ServerGone, TimedOut
+from hotset.core.sql import CannotConnect, DatabaseError, Refused, Row, ServerGone, TimedOut
 
 from . import odbc
 from .client import SqlServerDatabase

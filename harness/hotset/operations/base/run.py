@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from hotset.core.errors import ForbiddenError, HotsetError, KnownError, RequestError, foreseen
+from hotset.core.errors import ForbiddenError, HotsetError, RequestError
 from hotset.databases.connect import check_dsn
 from hotset.jobs import store
 from hotset.jobs.store import Job
@@ -38,14 +38,6 @@ class BusyCallerError(HotsetError):
     http_status = 429
 
 
-class OperationError(HotsetError):
-    """An error of one of the folders that know no other's base class, as it is."""
-
-    def __init__(self, error: KnownError) -> None:
-        super().__init__(str(error))
-        self.exit_code, self.http_status = error.exit_code, error.http_status  # type: ignore[misc]
-
-
 def answer(
     name: str, values: Mapping[str, Any], strict: bool = True, caller: Caller = ITSELF
 ) -> Result:
@@ -59,13 +51,8 @@ def answer(
     if found.kind is not Kind.QUERY:
         raise RequestError(f"{name} is a job: start it")
     request = _request(found, values, strict, caller)
-    try:
-        with _few(caller), audit.doing(caller, found, request):
-            return found.function(request, Context(require_files=remote.require_files))
-    except Exception as error:
-        if isinstance(error, HotsetError) or not foreseen(error):
-            raise
-        raise OperationError(error) from error
+    with _few(caller), audit.doing(caller, found, request):
+        return found.function(request, Context(require_files=remote.require_files))
 
 
 def start(

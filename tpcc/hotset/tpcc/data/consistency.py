@@ -9,7 +9,10 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from ..database import Database, Row, Session
+from hotset.core.errors import HotsetError
+from hotset.core.sql import Row
+
+from ..database import Database, Session
 from ..schema import batches
 
 _TITLE = re.compile(r"^-- (\d+): (.+)$", re.MULTILINE)
@@ -43,14 +46,12 @@ class ConditionResult:
         return f"condition {self.number} ({self.title}): {times}, such as ({example})"
 
 
-class Violated(Exception):
+class Violated(HotsetError):
     """Conditions do not hold: a transaction did not do all it should, or somebody else wrote."""
 
-    exit_code = 4
-    http_status = 424
-
     def __init__(self, broken: list[ConditionResult]) -> None:
-        super().__init__(broken)
+        super().__init__("")
+        self.args = (broken,)
         self.broken = broken
 
     def __str__(self) -> str:

@@ -11,8 +11,10 @@ from datetime import datetime
 from multiprocessing import connection
 from typing import Any, TypeAlias
 
+from hotset.core.sql import CannotConnect, DatabaseError
+
 from .. import schema
-from ..database import CannotConnect, Database, DatabaseError, Session
+from ..database import Database, Session
 from ..processes import Channel, Crew, WorkerDied
 from ..schema import TABLES
 from .record import LoadFailed, LoadProgress

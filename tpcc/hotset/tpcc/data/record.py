@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
+from hotset.core.errors import HotsetError
 
-class LoadFailed(Exception):
+
+class LoadFailed(HotsetError):
     """The load did not finish."""
-
-    exit_code = 4
-    http_status = 424
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from itertools import repeat
 
 import numpy as np
 
-from ..database import Row
+from hotset.core.sql import Row
+
 from ..schema import CUSTOMERS, DISTRICTS, FIRST_UNDELIVERED, ITEMS
 from .nurand import C_LAST_LOAD, LAST_NAMES, nurand_vector, vector_stream
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from hotset.core.errors import HotsetError, PrerequisiteError
+
 from .steady import Steadiness
 
 HIGHEST_RATE_PER_S = 100_000
@@ -16,11 +18,8 @@ Items = Literal["nurand", "uniform"]
 PhaseName = Literal["rampup", "measure", "done"]
 
 
-class DriverMissing(Exception):
+class DriverMissing(PrerequisiteError):
     """The compiled driver is not there; the message says how to build it."""
-
-    exit_code = 3
-    http_status = 409
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,14 +326,12 @@ class RunResult(WindowResult):
     hottest_fifth: float | None = None
 
 
-class RunFailed(Exception):
+class RunFailed(HotsetError):
     """A run that has no result. `partial` is what the window held, None before it opened."""
 
-    exit_code = 4
-    http_status = 424
-
     def __init__(self, cause: str, partial: WindowResult | None) -> None:
-        super().__init__(cause, partial)
+        super().__init__(cause)
+        self.args = (cause, partial)
         self.cause = cause
         self.partial = partial
 

@@ -5,9 +5,11 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 
+from hotset.core.sql import DatabaseError
+
 from .. import queries as the_queries
 from .. import schema
-from ..database import Database, DatabaseError, Session
+from ..database import Database, Session
 from ..record import Event, PowerResult, QueryResult, Refreshed, RunFailed, RunInterrupted
 from . import refresh as refreshing
 from . import stream

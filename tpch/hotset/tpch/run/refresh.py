@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from random import Random
 
+from hotset.core.sql import DatabaseError
+
 from .. import schema, words
-from ..database import Database, DatabaseError, Session
+from ..database import Database, Session
 
 MAX_SETS = 125
 """Update sets whose keys differ: one in 125 groups of 32 keys gets an order of each set."""

@@ -4,8 +4,10 @@ import time
 from collections.abc import Callable, Sequence
 from threading import Event as Flag
 
+from hotset.core.sql import Refused, ServerGone, TimedOut
+
 from .. import answers, queries
-from ..database import Refused, ServerGone, Session, TimedOut
+from ..database import Session
 from ..record import Begun, Ended, Event, QueryResult
 
 

@@ -6,8 +6,10 @@ from functools import partial
 from threading import Event as Flag
 from threading import Lock, Thread
 
+from hotset.core.sql import DatabaseError
+
 from .. import schema
-from ..database import Database, DatabaseError, Session
+from ..database import Database, Session
 from ..record import Event, QueryResult, Refreshed, StreamResult, ThroughputResult
 from . import refresh as refreshing
 from . import stream

@@ -1,0 +1,88 @@
+"""A connection to a SQL server, and the ways it fails: what workloads, warm-ups and reports share.
+
+Whoever implements the Protocols holds every fact about a client library; whoever writes the files
+under `sql/<engine>/` of a package holds every fact about a dialect.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Protocol, TypeAlias
+
+from .errors import HotsetError
+
+Value: TypeAlias = int | float | str | Decimal | datetime | date | None
+Row: TypeAlias = tuple[Value, ...]
+
+
+class Session(Protocol):
+    """One connection, used by one thread at a time.
+
+    Every method raises `ServerGone` when the connection breaks and `Refused` (or `Aborted`) when
+    the server refuses the statement.
+    """
+
+    def script(self, sql: str) -> None:
+        """Run one batch (several statements, or one that must stand alone), autocommitted."""
+
+    def query(self, sql: str) -> Sequence[Row]:
+        """Run one reading statement and return all its rows."""
+
+    def close(self) -> None:
+        """Close the connection; closing twice, or a broken one, is no error."""
+
+
+class DatabaseError(HotsetError):
+    """Any failure below; not raised itself."""
+
+
+class Refused(DatabaseError):
+    """The server refused one statement, in its own words; the connection still works."""
+
+
+class Aborted(Refused):
+    """The server rolled one transaction back; the connection still works.
+
+    `cause` is short and countable: "deadlock", "serialization", "lock timeout",
+    or "error XXXXX" with the SQLSTATE. `detail` is the server's own message.
+    """
+
+    def __init__(self, cause: str, retryable: bool, detail: str = "") -> None:
+        super().__init__(cause)
+        # All fields, so that the error survives pickling between processes.
+        self.args = (cause, retryable, detail)
+        self.cause = cause
+        self.retryable = retryable
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.cause}: {self.detail}" if self.detail else self.cause
+
+    @property
+    def said(self) -> str:
+        """The message alone, without what PostgreSQL adds to it.
+
+        >>> Aborted("error 23505", False, "duplicate key; DETAIL: Key (id)=(7) exists.").said
+        'duplicate key'
+        """
+        return re.split(r"; (?:DETAIL|LINE|HINT|CONTEXT)\b", self.detail)[0]
+
+
+class TimedOut(DatabaseError):
+    """A statement took longer than it was allowed, and was cancelled."""
+
+
+class ServerGone(DatabaseError):
+    """The connection broke: the server went down, crashed, or vanished from the network."""
+
+    @property
+    def cause(self) -> str:
+        """The same words, as `Aborted` has them."""
+        return str(self)
+
+
+class CannotConnect(ServerGone):
+    """No connection could be made: refused, wrong password, unknown database, too many clients."""
