@@ -134,6 +134,8 @@ class FakeMachine(Machine):
         is its own tests' matter."""
         if argv[1] == "content":
             return "5f3c9f4e\n"
+        if argv[1] == "writes":
+            return "4096\n"
         verb, flash, disk = argv[1], argv[3], argv[4]
         if verb == "decide":
             return decided("start")

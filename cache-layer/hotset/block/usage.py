@@ -1,4 +1,4 @@
-"""Is a device in use, and was it written to? What an off-line fill must know before and after."""
+"""Is a device in use, and how much was read from it?"""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from pathlib import PurePosixPath
 
 from hotset.core.errors import PrerequisiteError, Remedy
 from hotset.core.machines.base import Machine
-from hotset.core.machines.dry_run import READS
 from hotset.core.units import Sectors
-
-from .devices import type_of
 
 _READ = 2
 
@@ -76,64 +73,6 @@ def require_idle(machine: Machine, device: PurePosixPath) -> None:
         f" (`lsof {device}` names processes)",
         _ONLINE,
     )
-
-
-def written(machine: Machine, device: PurePosixPath) -> Sectors:
-    """Sectors written to and discarded from a block device since the machine's start; of a file,
-    when it was written to last, in nanoseconds. Of a partition all that may be its own: its count
-    begins anew whenever the table is read anew, that of its disk goes on, and has what is written
-    by the disk's name as well (``hotset-boot`` counts in the same way).
-
-    :raises PrerequisiteError: the kernel counts nothing there.
-    """
-    if type_of(machine, device) == "file":
-        said = machine.run(["stat", "--dereference", "--format=%.9Y", str(device)]).stdout
-        return Sectors(int(said.strip().replace(".", "")))
-    at = f"/sys/dev/block/{device_number(machine, device)}"
-    done = machine.run(["sh", "-c", _WRITES, READS, at])
-    said = "0" if done.made_up else done.stdout.strip()
-    if said == "uncounted":
-        raise PrerequisiteError(
-            f"the kernel does not count what is written to {device} (its queue/iostats is 0), so"
-            " nobody would know whether it was changed meanwhile: write 1 there",
-            _ONLINE,
-        )
-    return Sectors(int(said))
-
-
-# $1: the device's folder in sysfs. The whole disk's count first: what is written to the others
-# meanwhile is theirs. An NVMe disk of several paths counts itself only since Linux 6.4, its paths
-# (nvme0c1n2) always.
-_WRITES = """
-cd -P "$1" || exit 1
-count() {
-    read -r _ _ _ _ _ _ written _ _ _ _ _ _ discarded _ < "$1/stat" || exit 1
-    count=$((written + ${discarded:-0}))
-}
-of_disk() {
-    name=$(cd -P "$1" && echo "${PWD##*/}") paths=0
-    for path in /sys/block/"${name%n*}"c*n"${name##*n}"; do
-        [ ! -e "$path/stat" ] || { count "$path"; paths=$((paths + count)); }
-    done
-    count "$1"
-    [ $paths -le $count ] || count=$paths
-}
-[ -e partition ] && disk=.. || disk=.
-[ "$(cat "$disk/queue/iostats" 2> /dev/null)" != 0 ] || { echo uncounted; exit; }
-if [ $disk = . ]; then of_disk .; else count .; fi
-most=$count
-if [ -e partition ]; then
-    for look in 1 2 3 4 5; do
-        of_disk ..; rest=$count
-        for other in ../*/partition; do
-            other=${other%/partition}
-            [ "$other" -ef . ] || { count "$other"; rest=$((rest - count)); }
-        done
-        [ $rest -le $most ] || most=$rest
-    done
-fi
-echo $most
-"""
 
 
 def read(machine: Machine, device: PurePosixPath) -> Sectors:

@@ -45,14 +45,13 @@ class Remedy:
 class HotsetError(Exception):
     """Something failed in a way that hotset foresees.
 
-    :cvar exit_code: what a program ends with: 2 a request is refused, 3 something is missing here,
-        4 it failed, 5 a threshold is missed.
+    :cvar exit_code: what a program ends with.
     :cvar http_status: what the HTTP API answers with.
     :ivar field: the request's field that is refused, in snake case; None where it is not one alone.
     :ivar remedies: what helps, the best first.
     """
 
-    exit_code: ClassVar[int] = 4
+    exit_code: ClassVar[int] = FAILED
     http_status: ClassVar[int] = 424
 
     def __init__(self, message: str, *remedies: Remedy, field: str | None = None) -> None:
@@ -67,7 +66,7 @@ class HotsetError(Exception):
 class RequestError(HotsetError, ValueError):
     """What was asked for cannot be done as it was asked."""
 
-    exit_code = 2
+    exit_code = USAGE
     http_status = 422
 
 
@@ -86,7 +85,7 @@ class ConflictError(RequestError):
 class PrerequisiteError(HotsetError):
     """Something is missing or in the way; the message says how to change that."""
 
-    exit_code = 3
+    exit_code = LACKS
     http_status = 409
 
 

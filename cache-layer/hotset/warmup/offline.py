@@ -28,7 +28,8 @@ from hotset.block.transfer import Progress
 from hotset.core.errors import Remedy
 from hotset.core.machines import scratch
 from hotset.core.machines.base import CommandError, MachineGoneError, put_lines, put_text
-from hotset.core.units import Bytes, Sectors
+from hotset.core.units import Bytes
+from hotset.disk.boot import program
 from hotset.tier.base import Warmup, WarmupFailedError, sample
 from hotset.tier.dmcache.metadata import Piece, Slots, parts
 from hotset.tier.dmcache.tier import DmCache
@@ -68,7 +69,7 @@ def fill(
         if slots.make_room(runs):
             tier.restore(slots)
         pieces = slots.places(extents.difference(runs, slots.runs()))
-        copy = _Copy(tier, slots, usage.written(tier.machine, tier.origin), rate)
+        copy = _Copy(tier, slots, _written(tier), rate)
         origin_rate = transfer.sequential_rate(tier.machine, tier.origin) if pieces else 0.0
         copy.all(pieces, samples, on_progress)
     except BaseException as error:
@@ -98,7 +99,7 @@ class _Copy:
 
     tier: DmCache
     slots: Slots
-    written: Sectors
+    written: int
     rate: Bytes | None
     seconds: float = 0.0
     sampled: int = 0
@@ -147,17 +148,17 @@ class _Copy:
     def believe(self, part: Sequence[Piece], samples: int) -> None:
         """Write down in the metadata what was copied, if the origin is as it was."""
         tier = self.tier
-        moved = usage.written(tier.machine, tier.origin) - self.written
+        moved = _written(tier) != self.written
         sampled, differing = compare(tier, part, samples)
         self.sampled += sampled
         if moved or differing:
             self.slots.clear()
             tier.restore(self.slots)
-            found = f"{differing} of {sampled} sampled blocks differ between origin and cache"
+            differ = f"{differing} of {sampled} sampled blocks differ between origin and cache"
             raise WarmupFailedError(
-                f"{f'{moved} sectors were written to it' if moved else found} while {tier.origin}"
-                " was copied: something writes past the tier. So the cache could not be trusted"
-                " and it was emptied; stop what writes to it and run the warm-up again"
+                f"{f'{tier.origin} was written to' if moved else differ} while it was copied:"
+                " something writes past the tier. So the cache could not be trusted and it was"
+                " emptied; stop what writes to it and run the warm-up again"
             )
         self.slots.fill(part)
         tier.restore(self.slots)
@@ -200,7 +201,7 @@ def _at_rest(tier: DmCache) -> Slots:
     start took it down and the origin was not written to since."""
     slots = _clean(tier)
     note = tier.machine.run(["cat", str(_note(tier))], check=False).stdout.strip()
-    if slots.runs() and note != str(usage.written(tier.machine, tier.origin)):
+    if slots.runs() and note != str(_written(tier)):
         slots.clear()
         tier.restore(slots)
     _write_note(tier)
@@ -219,6 +220,11 @@ def _clean(tier: DmCache) -> Slots:
     return slots
 
 
+def _written(tier: DmCache) -> int:
+    """What every write to the origin raises; 0 where nothing is asked, in a dry run."""
+    return program.written(tier.machine, tier.origin) or 0
+
+
 def _note(tier: DmCache) -> PurePosixPath:
     """Where the origin's count is kept while a fill has the tier down. /run ends with the machine,
     and so does the count."""
@@ -227,7 +233,7 @@ def _note(tier: DmCache) -> PurePosixPath:
 
 def _write_note(tier: DmCache) -> None:
     tier.machine.run(["mkdir", "-p", str(_FOLDER)])
-    put_text(tier.machine, str(usage.written(tier.machine, tier.origin)), _note(tier))
+    put_text(tier.machine, str(_written(tier)), _note(tier))
 
 
 def _stand_up_again(tier: DmCache, error: BaseException, records: Records | None) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from hotset.block import flashdev, label
 from hotset.block.devicemapper import Place
+from hotset.core.errors import PrerequisiteError
 from hotset.core.machines.base import Result
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
@@ -228,3 +229,13 @@ def test_what_lies_on_an_origin_is_known_by_its_uuid(there: OnFiles) -> None:
     uuid = "5f3c9f4e-7a0e-4d8e-9d53-0a1f1c7f4b00"
     HERE.run(["mke2fs", "-q", "-F", "-t", "ext4", "-U", uuid, str(there.origin)])
     assert HERE.run(argv).stdout.strip() == uuid.replace("-", "")
+
+
+def test_every_write_to_an_origin_is_seen(there: OnFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "on", lambda _: str(program.built()))
+    before = program.written(HERE, PurePosixPath(there.origin))
+    there.write_to_the_origin(4096)
+    assert program.written(HERE, PurePosixPath(there.origin)) != before
+    silent = FakeMachine({"hotset-boot writes": "uncounted\n"})
+    with pytest.raises(PrerequisiteError, match=r"queue/iostats is 0"):
+        program.written(silent, PurePosixPath("/dev/sda"))

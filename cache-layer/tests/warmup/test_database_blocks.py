@@ -178,6 +178,7 @@ def test_nothing_to_compare() -> None:
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
     program = tmp_path / "flashdev"
     program.touch()
+    program.with_name("hotset-boot").touch()
     monkeypatch.setenv("HOTSET_FLASHDEV", str(program))
     return FakeMachine(
         {
@@ -186,7 +187,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
             "flashdev copy --from /dev/origin --bytes": '{"seconds": 0.5}',
             "flashdev compare": '{"runs": 5, "differing": 0}',
             "stat --dereference": "8 10\n",
-            "sh -c '\ncd -P": "4096\n",
             "flashdev copy --from /dev/origin --to": COPIED,
             "flashdev copy --from /dev/mapper/hotset-data --bytes": '{"seconds": 0.5}',
             "flashdev copy --from /dev/mapper/hotset-data --piece": COPIED,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 from hypothesis import given
@@ -13,10 +12,6 @@ from hypothesis import strategies as st
 from hotset.block import usage
 from hotset.block.extents import Extent
 from hotset.block.usage import InUseError, Mount
-from hotset.core.errors import PrerequisiteError
-from hotset.core.machines.base import Command, Result
-from hotset.core.machines.dry_run import READS
-from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.warmup import resolve as targets
 from hotset.warmup.resolve import MountedView, TargetError
@@ -58,57 +53,6 @@ def test_who_has_a_device_is_named() -> None:
     bare.answers["ls /sys/dev/block/253:3/holders"] = "dm-7\n"
     with pytest.raises(InUseError, match="dm-7 is built on it"):
         usage.require_idle(bare, DEVICE)
-
-
-class OnSysfs(FakeMachine):
-    """Runs what counts on folders as sysfs has them."""
-
-    def __init__(self, at: Path) -> None:
-        super().__init__({"stat --dereference": "block special file\n"})
-        self.at = at
-
-    def execute(self, command: Command) -> Result:
-        if command.argv[3:4] == (READS,):
-            return Local().execute(replace(command, argv=(*command.argv[:4], str(self.at))))
-        return super().execute(command)
-
-
-def stat(folder: Path, written: int, rest: str = " 1 0 1 2 3 0 128 0 0 0") -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / "stat").write_text(f"9 0 800 1 5 0 {written}{rest}\n")
-
-
-def written_at(at: Path) -> int:
-    number = {"stat --dereference '--format=%t": "fd 3\n"}
-    there = OnSysfs(at)
-    there.answers = {**number, **there.answers}
-    return int(usage.written(there, DEVICE))
-
-
-def test_sectors_written_and_discarded(tmp_path: Path) -> None:
-    disk = tmp_path / "sda"
-    stat(disk, 4096)
-    assert written_at(disk) == 4224
-    stat(disk, 4096, " 1 0 1 2")
-    assert written_at(disk) == 4096, "kernels before 4.18 count no discards"
-
-
-def test_what_a_partition_wrote_counts_also_after_its_table_was_read_anew(tmp_path: Path) -> None:
-    disk = tmp_path / "sda"
-    parts = [disk / "sda1", disk / "sda2"]
-    for folder, written in ((disk, 500), (parts[0], 200), (parts[1], 300 - 128)):
-        stat(folder, written)
-    for part in parts:
-        (part / "partition").write_text("1\n")
-    assert written_at(parts[0]) == 328
-    stat(parts[0], 0, " 1 0 1 2")
-    assert written_at(parts[0]) == 328
-    stat(disk, 508)
-    assert written_at(parts[0]) == 336, "by the disk's name"
-    (disk / "queue").mkdir()
-    (disk / "queue/iostats").write_text("0\n")
-    with pytest.raises(PrerequisiteError, match=r"queue/iostats is 0"):
-        written_at(parts[0])
 
 
 def test_what_is_mounted_is_looked_at_where_it_is() -> None:

@@ -72,6 +72,9 @@ enum Verb {
     Boot,
     /// Print the UUID of what lies on an origin; nothing if that is not known.
     Content { origin: PathBuf },
+    /// Print a number that grows with every write to a device in this boot, or of when a file was
+    /// written to; "uncounted" where the kernel does not count.
+    Writes { device: PathBuf },
     /// Print what would be made of a disk, as JSON.
     Plan {
         #[command(flatten)]
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Verb::Mark { which, word } => (which.disk.as_str(), mark(which, *word)),
         Verb::Boot => ("", boots::note()),
         Verb::Content { origin } => ("", content(origin)),
+        Verb::Writes { device } => ("", writes_to(device)),
         Verb::Plan { which, origin_size } => (which.disk.as_str(), plan(which, *origin_size)),
     };
     match done {
@@ -348,6 +352,14 @@ fn mark(which: &Which, word: Left) -> Result<()> {
 fn content(origin: &Path) -> Result<()> {
     let found = structures::find(&Medium::open(origin, false)?)?;
     println!("{}", found.content);
+    Ok(())
+}
+
+fn writes_to(device: &Path) -> Result<()> {
+    match origin::written(device)? {
+        Some(count) => println!("{count}"),
+        None => println!("uncounted"),
+    }
     Ok(())
 }
 

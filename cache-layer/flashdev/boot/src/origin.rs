@@ -111,7 +111,7 @@ pub fn counts(origin: &Path) -> Result<Seen> {
         let at = sysfs(about.rdev());
         let writes = writes::to(Path::new(&at))?;
         seen.written = writes.sectors;
-        seen.written_in_this_boot = writes.any;
+        seen.written_in_this_boot = writes.any();
         seen.uncounted = writes.uncounted;
         let parent = format!("{at}/../diskseq");
         seen.diskseq = number(&format!("{at}/diskseq")).or_else(|| number(&parent));
@@ -128,6 +128,17 @@ pub fn counts(origin: &Path) -> Result<Seen> {
     seen.written_in_this_boot = started().is_none_or(|start| about.ctime() >= start - BOOT_SLACK_S);
     seen.file = Some(file);
     Ok(seen)
+}
+
+/// A number that every write to a device raises, by whatever name, until it is gone or the computer
+/// starts anew; of a file, when it was written to. None: the kernel does not count.
+pub fn written(device: &Path) -> Result<Option<u64>> {
+    let about = fs::metadata(device).with_context(|| device.display().to_string())?;
+    if !about.file_type().is_block_device() {
+        return Ok(Some(counts(device)?.written));
+    }
+    let writes = writes::to(Path::new(&sysfs(about.rdev())))?;
+    Ok((!writes.uncounted).then_some(writes.sectors + writes.by_a_path))
 }
 
 /// Whether a disk's origin went away since the computer started, as a rule of udev notes.

@@ -16,10 +16,17 @@ const LOOKS: usize = 5;
 pub struct Writes {
     /// Sectors written and discarded, as far as they may be its own.
     pub sectors: u64,
-    /// Whether there were any, by whatever way to it.
-    pub any: bool,
+    /// Those past a multipath device, by its paths' own names, and all that went through it.
+    pub by_a_path: u64,
     /// The kernel counts none (`queue/iostats` is 0), so nobody knows.
     pub uncounted: bool,
+}
+
+impl Writes {
+    /// Whether there were any, by whatever way to it.
+    pub fn any(&self) -> bool {
+        self.sectors > 0 || self.by_a_path > 0
+    }
 }
 
 /// `at`: the device's folder in sysfs.
@@ -41,7 +48,7 @@ fn among(at: &Path, block: &Path) -> Result<Writes> {
     let counts = fs::read_to_string(disk.join("queue/iostats")).unwrap_or_default();
     Ok(Writes {
         sectors,
-        any: sectors > 0 || by_a_path > 0,
+        by_a_path,
         uncounted: counts.trim() == "0",
     })
 }
@@ -194,9 +201,9 @@ mod tests {
     fn what_is_written_and_what_is_discarded_counts() {
         let sysfs = Sysfs::of(&[("sda", 40)]);
         let found = sysfs.writes("sda");
-        assert_eq!((found.sectors, found.any), (42, true));
+        assert_eq!((found.sectors, found.any()), (42, true));
         fs::write(sysfs.at("sda/stat"), "1 0 8 0 0 0 0 0 0 0 0\n").unwrap();
-        assert!(!sysfs.writes("sda").any, "before Linux 4.18");
+        assert!(!sysfs.writes("sda").any(), "before Linux 4.18");
     }
 
     #[test]
@@ -240,7 +247,7 @@ mod tests {
         ]);
         let found = sysfs.writes("nvme0n1");
         assert_eq!(
-            (found.sectors, found.any),
+            (found.sectors, found.any()),
             (13, true),
             "two paths are its own"
         );
@@ -250,7 +257,7 @@ mod tests {
             fs::write(sysfs.at("dm-0/dm/uuid"), uuid).unwrap();
             fs::write(sysfs.at("dm-0/stat"), "1 0 8 0 0 0 0 0 0 0 0\n").unwrap();
             let found = sysfs.writes("dm-0");
-            assert_eq!((found.sectors, found.any), (0, any), "{uuid}");
+            assert_eq!((found.sectors, found.any()), (0, any), "{uuid}");
         }
     }
 
@@ -274,15 +281,15 @@ mod tests {
         for device in ["sda", "dm-0", "dm-1", "dm-2"] {
             fs::write(sysfs.at(device).join("stat"), "1 0 8 0 0 0 0 0 0 0 0\n").unwrap();
         }
-        assert!(!sysfs.writes("dm-1").any);
+        assert!(!sysfs.writes("dm-1").any());
         // Both counted above and below, with 2 discarded.
         for device in ["sda", "dm-0", "dm-2"] {
             sysfs.wrote(device, 8);
         }
-        assert!(!sysfs.writes("dm-1").any, "to the other partition");
+        assert!(!sysfs.writes("dm-1").any(), "to the other partition");
         sysfs.wrote("sda", 16);
         let found = sysfs.writes("dm-1");
-        assert_eq!((found.sectors, found.any), (0, true), "by a path");
+        assert_eq!((found.sectors, found.any()), (0, true), "by a path");
         sysfs.wrote("dm-0", 16);
         assert_eq!(sysfs.writes("dm-1").sectors, 8, "by the map's name");
     }

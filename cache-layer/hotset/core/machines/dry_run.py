@@ -31,13 +31,11 @@ _READS: dict[str, frozenset[str] | None] = {
     "blockdev": frozenset(("--getsize64", "--getss")),
     "cache_check": frozenset(("--quiet",)),
     "sg_persist": frozenset(("--in",)),
-    "hotset-boot": frozenset(("content", "decide")),
+    "hotset-boot": frozenset(("content", "decide", "writes")),
     "dmsetup": frozenset(("info", "ls", "status", "table", "targets")),
     "wipefs": frozenset(("--json",)),
 }
 """Programs that change nothing; with the first words for which that is so, where not for all."""
-READS = "hotset-reads"
-"""What a shell script of hotset's is called (its ``$0``) that changes nothing."""
 _SHOWN = 2000
 
 
@@ -54,7 +52,7 @@ def only_reads(argv: Sequence[str]) -> bool:
     if name == "dd":
         return "of=/dev/null" in argv or not any(word.startswith("of=") for word in argv)
     if name == "sh":
-        return list(argv[:3]) == lacking_argv(())[:3] or list(argv[3:4]) == [READS]
+        return list(argv[:3]) == lacking_argv(())[:3]
     if name not in _READS:
         return False
     words = _READS[name]

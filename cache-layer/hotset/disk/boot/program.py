@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from hotset.block import flashdev
+from hotset.core.errors import PrerequisiteError, Remedy
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, to_its_end
 from hotset.core.machines.local import Local
 
@@ -69,6 +70,24 @@ def content(machine: Machine, origin: PurePosixPath) -> str | None:
     not. None as of :func:`decide`."""
     said = machine.run([on(machine), "content", str(origin)])
     return None if said.made_up else said.stdout.strip()
+
+
+def written(machine: Machine, device: PurePosixPath) -> int | None:
+    """A number that every write to a device raises, by whatever name of it, in this boot of the
+    machine; of a file, when it was written to last. None as of :func:`decide`.
+
+    :raises PrerequisiteError: the kernel counts nothing there.
+    """
+    said = machine.run([on(machine), "writes", str(device)])
+    if said.made_up:
+        return None
+    if said.stdout.strip() == "uncounted":
+        raise PrerequisiteError(
+            f"the kernel does not count what is written to {device} (its queue/iostats is 0), so"
+            " nobody would know whether it was changed meanwhile: write 1 there",
+            Remedy("warm it up while it is in use", parameters={"method": "online"}),
+        )
+    return int(said.stdout)
 
 
 def unchecked(what: str) -> str:
