@@ -29,6 +29,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         # Between the label that says so and the wipe: no boot may make the disk again.
         ("dm-cache", "detach", "power cut"),
         ("userspace", "detach", "reboot"),
+        # A boot that finds its metadata damaged leaves it on record as clean.
+        ("userspace", "repair clean", "reboot"),
     ],
 )
 def test_nothing_is_lost_by_a_kill(

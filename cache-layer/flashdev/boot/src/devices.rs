@@ -145,6 +145,7 @@ impl Tier<'_> {
             "bcache" => self.make_bcache(mark),
             "userspace" => {
                 self.prepare_engine()?;
+                self.check_engine()?;
                 mark()?;
                 self.engine("start")
             }
@@ -408,6 +409,17 @@ impl Tier<'_> {
             let new = format!("{file}.new");
             fs::write(&new, renewed)?;
             fs::rename(&new, &file)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the engine takes its metadata: a cache that is refused stays on record as it was left,
+    /// so that of a clean one it is still known that nothing is lost with it.
+    fn check_engine(&self) -> Result<()> {
+        let script = fs::read_to_string(self.engine_script())?;
+        // One of before cannot look without starting it.
+        if script.contains("\ncheck() {") {
+            self.engine("check")?;
         }
         Ok(())
     }
