@@ -271,6 +271,11 @@ class Inventory:
     cards: tuple[Card, ...]
     problems: tuple[str, ...] = ()
 
+    def without(self, disk: Disk) -> Inventory:
+        """As it is once a disk is gone, and with it a card that has nothing else."""
+        left = (card.without(disk.name) for card in self.cards)
+        return replace(self, cards=tuple(card for card in left if card.disks or card.volume))
+
 
 def need_root(machine: Machine) -> None:
     """:raises PrerequisiteMissingError: hotset is not root there; says what works all the same."""

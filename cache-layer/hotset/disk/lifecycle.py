@@ -444,8 +444,9 @@ def detach(
     devicemapper.wipe(machine, card.flash, disk.cache)
     _forget(machine, card, disk, say)
     reservation.give_back(machine, disk.origin)
+    _forget_machine(machine, disk)
+    # Last: whatever is cut short before is ended by the next detach.
     card = cards.save(machine, card.without(disk.name))
-    _forget_machine(machine)
     say(_farewell(disk, is_gone))
     return card
 
@@ -534,9 +535,11 @@ def _detach_dead(
     )
 
 
-def _forget_machine(machine: Machine) -> None:
-    """What none of the machine's disks needs any more."""
+def _forget_machine(machine: Machine, going: Disk | None = None) -> None:
+    """What none of the machine's disks needs any more, but for the one that is going."""
     known = cards.inventory(machine)
+    if going is not None:
+        known = known.without(going)
     udev.forget(machine, known)
     systemd_unit.forget_starts(machine, known)
 

@@ -693,7 +693,11 @@ def test_starts_are_counted_as_long_as_the_machine_has_a_disk() -> None:
     assert re.search(r"\nExecStart=/usr/local/lib/hotset/[0-9a-f]+/hotset-boot boot\n", text)
     assert ".device" not in text, "it waits for none"
     assert "systemctl enable --now hotset-boots.service" in there.commands
-    there.answers = {f"test -e {boots}": 0, **there.answers}
+    there.answers = {f"test -e {boots}": 0, f"rm -f {boots}": 137, **there.answers}
+    for _ in range(2):
+        with pytest.raises(CommandError):
+            lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
+    del there.answers[f"rm -f {boots}"]
     lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
     assert boots not in there.files
     assert "systemctl disable --now hotset-boots.service" in there.commands
