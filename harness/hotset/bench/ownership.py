@@ -53,9 +53,6 @@ _ANOTHER_SCHEMA = {
 class NotOurs(ConflictError):
     """What would have to go, or be in the way, is not hotset's."""
 
-    exit_code = 2
-    http_status = 409
-
 
 class AlreadyLoaded(RequestError):
     """hotset's own tables are there, which a load would destroy."""

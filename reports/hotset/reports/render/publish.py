@@ -5,16 +5,15 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from hotset.core.errors import RequestError
+
 from ..analysis import caveats, headlines
 from ..model.document import RunDocument
 from . import html, markdown
 
 
-class NotPublishable(ValueError):
+class NotPublishable(RequestError):
     """Nobody could repeat it, or it did not finish; the text says which."""
-
-    exit_code = 2
-    http_status = 422
 
 
 def write(document: RunDocument, folder: Path) -> Path:

@@ -10,6 +10,8 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from hotset.core.errors import ConflictError
+
 from ...model import words
 from ...model.base import ArmName
 from ...model.document import Arm, RunDocument, Workload
@@ -54,11 +56,8 @@ Figures = answer.ArmFigures | power.PowerFigures
 Verdict = Literal["faster", "slower", "not significant", "not known", "no ratio"]
 
 
-class SetUpsDiffer(ValueError):
+class SetUpsDiffer(ConflictError):
     """What the runs measured is not the same thing; the text names the differences."""
-
-    exit_code = 2
-    http_status = 409
 
 
 @dataclass(frozen=True, slots=True)
