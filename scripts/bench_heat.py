@@ -23,7 +23,8 @@ from hotset.lab import lab as labs
 from hotset.lab.lab import LabSpec
 from hotset.lab.machines import qemu
 from hotset.tier.base import TierSpec
-from hotset.tier.dmcache.tier import DmCache, metadata_bytes
+from hotset.tier.disk_tier import metadata_bytes
+from hotset.tier.dmcache.tier import DmCache
 from hotset.warmup.fill import fill
 
 MIB = 1024**2

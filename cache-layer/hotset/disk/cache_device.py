@@ -32,6 +32,7 @@ from hotset.core.machines.base import (
 from hotset.core.units import Bytes
 from hotset.tier.base import TierKind, TierSpec
 from hotset.tier.bcache.tier import Bcache
+from hotset.tier.disk_tier import DiskTier
 from hotset.tier.dmcache.tier import DmCache
 from hotset.tier.engine.tier import Userspace
 
@@ -519,12 +520,7 @@ def find_card(machine: Machine, name: str | None) -> Card:
     return found[0]
 
 
-KernelTier = DmCache | Bcache | Userspace
-"""The kinds that a card's disk may have. Beside the verbs of :class:`Tier` they are activated and
-deactivated, they report, and they follow an origin that has grown."""
-
-
-def tier_for(machine: Machine, card: Card, disk: Disk) -> KernelTier:
+def tier_for(machine: Machine, card: Card, disk: Disk) -> DiskTier:
     """The tier of a disk of a card."""
     if disk.kind == "bcache":
         return Bcache(machine, disk.spec, card.place(disk), disk.identity)

@@ -22,7 +22,6 @@ from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 from hotset.tier.base import TierKind, TierSpec, WriteMode
-from hotset.tier.engine import tier as userspace
 
 from . import cache_device as cards
 from . import prerequisites, room, sizing
@@ -310,8 +309,7 @@ def _taken_back(machine: Machine, card: Card, disk: Disk, had_volume: bool = Tru
     """
     tier = cards.tier_for(machine, card, disk)
     tier.discard()
-    if isinstance(tier, userspace.Userspace):
-        tier.uninstall()
+    tier.uninstall()
     card = card.without(disk.name)
     if card.new or not (had_volume or devices.mounts(machine, card.volume_slice.path)):
         cards.remove_volume(machine, card)

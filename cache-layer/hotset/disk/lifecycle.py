@@ -18,18 +18,17 @@ from hotset.core.units import Blocks
 from hotset.hitratio import tracepoints
 from hotset.tier import pins
 from hotset.tier.base import MetadataDamagedError, Report, TierFailedError
-from hotset.tier.engine.tier import Userspace
+from hotset.tier.disk_tier import DiskTier, OnFlush
 
 from . import abandoned, state
 from . import cache_device as cards
 from .boot import fstab, program, startup, systemd_unit, udev
 from .boot.program import Verdict
-from .cache_device import Card, CardError, Disk, KernelTier
+from .cache_device import Card, CardError, Disk
 from .identity import origin, owner, reservation
 from .state import Word
 
 Say = Callable[[str], None]
-OnFlush = Callable[[Blocks], None]
 
 
 class TierRefusedError(RequestError):
@@ -194,7 +193,7 @@ def claimed(machine: Machine, card: Card, disk: Disk, say: Say, by_force: bool) 
 
 
 @contextmanager
-def removed_unless_up(tier: KernelTier) -> Iterator[None]:
+def removed_unless_up(tier: DiskTier) -> Iterator[None]:
     """What was made for a tier, or to look into it, does not stay where it does not come up,
     whatever the reason: it would hold the flash."""
     try:
@@ -209,7 +208,7 @@ def removed_unless_up(tier: KernelTier) -> Iterator[None]:
 
 
 def _bring_up(
-    machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say, *, sure: bool
+    machine: Machine, card: Card, disk: Disk, tier: DiskTier, say: Say, *, sure: bool
 ) -> None:
     """:param sure: that the flash counts was put down just before this: where the kernel counts no
     writes, nothing shows that nobody wrote since.
@@ -265,7 +264,7 @@ def _with_origin(machine: Machine, card: Card, disk: Disk) -> tuple[Card, Disk]:
     return cards.save(machine, card.with_disk(disk)), disk
 
 
-def _why_empty(card: Card, disk: Disk, tier: KernelTier, verdict: Verdict) -> str | None:
+def _why_empty(card: Card, disk: Disk, tier: DiskTier, verdict: Verdict) -> str | None:
     """Why what is cached must not be used, in words; None if it may.
 
     :raises OriginChangedError: it must not, but may hold writes that the origin lacks.
@@ -339,7 +338,7 @@ def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
         say(f"{disk.origin} alone may hold OLD data now: do not mount it")
 
 
-def _stay_down(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: Say) -> None:
+def _stay_down(machine: Machine, card: Card, disk: Disk, tier: DiskTier, say: Say) -> None:
     """An engine that ended is not started again; nothing changes for a disk that was down."""
     was = "ended" if tier.is_active() else tier.report().state
     tier.discard()
@@ -356,12 +355,10 @@ def _stay_down(machine: Machine, card: Card, disk: Disk, tier: KernelTier, say: 
         say(f"{disk.origin} alone may hold OLD data now: do not mount it")
 
 
-def _taken_down(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> bool:
+def _taken_down(machine: Machine, card: Card, disk: Disk, tier: DiskTier) -> bool:
     """Take an active tier down, and keep how it was left and what its origin looks like; returns
     whether all that was written is on the origin, for good."""
-    if isinstance(tier, Userspace):
-        # An engine says what is dirty as long as it runs.
-        tier.hold()
+    tier.hold()
     program.stop(machine, card, disk)
     try:
         clean = not tier.may_be_dirty()
@@ -452,7 +449,7 @@ def detach(
 
 
 def _as_ready_if_used(
-    machine: Machine, card: Card, disk: Disk, tier: KernelTier
+    machine: Machine, card: Card, disk: Disk, tier: DiskTier
 ) -> tuple[Card, Disk]:
     """A disk whose detach or creation was cut short, but that came up again: it is like any other
     since, with writes that are on its flash alone."""
@@ -479,7 +476,7 @@ def _farewell(disk: Disk, is_gone: bool) -> str:
 
 
 def _give_up_with_origin(
-    tier: KernelTier, disk: Disk, left: Word | None, yes: bool, say: Say
+    tier: DiskTier, disk: Disk, left: Word | None, yes: bool, say: Say
 ) -> None:
     """Say what is lost with an origin that is gone.
 
@@ -544,12 +541,10 @@ def _forget_machine(machine: Machine, going: Disk | None = None) -> None:
     systemd_unit.forget_starts(machine, known)
 
 
-def _forget_counting(machine: Machine, tier: KernelTier, disk: Disk) -> None:
+def _forget_counting(machine: Machine, tier: DiskTier, disk: Disk) -> None:
     """What works for a disk beside its tier."""
-    if isinstance(tier, Userspace):
-        tier.uninstall()
-    else:
-        tracepoints.end(machine, disk.name)
+    tier.uninstall()
+    tracepoints.end(machine, disk.name)
 
 
 def _forget(machine: Machine, card: Card, disk: Disk, say: Say, *, waits: bool = True) -> None:
@@ -583,7 +578,7 @@ def _forget(machine: Machine, card: Card, disk: Disk, say: Say, *, waits: bool =
 
 
 def _write_back(
-    machine: Machine, card: Card, disk: Disk, tier: KernelTier, progress: OnFlush, say: Say
+    machine: Machine, card: Card, disk: Disk, tier: DiskTier, progress: OnFlush, say: Say
 ) -> None:
     """Write everything back and take the tier down; see that nothing was left."""
     if not is_up(tier):
@@ -597,7 +592,7 @@ def _write_back(
         )
 
 
-def _only_on_flash(tier: KernelTier, disk: Disk, left: Word | None) -> str | None:
+def _only_on_flash(tier: DiskTier, disk: Disk, left: Word | None) -> str | None:
     """What the flash holds that the origin lacks, in words; None if that is nothing."""
     is_active = tier.is_active()
     if disk.spec.mode == "writethrough" or (not is_active and not may_be_dirty(disk, left)):
@@ -611,7 +606,7 @@ def _only_on_flash(tier: KernelTier, disk: Disk, left: Word | None) -> str | Non
     return f"{int(dirty)} blocks ({dirty.bytes(disk.spec.block)})" if dirty else None
 
 
-def _drop(tier: KernelTier, disk: Disk, left: Word | None, refuse: bool, say: Say) -> None:
+def _drop(tier: DiskTier, disk: Disk, left: Word | None, refuse: bool, say: Say) -> None:
     """Say what is lost with the flash."""
     lost = _only_on_flash(tier, disk, left)
     if lost is None:
@@ -692,7 +687,7 @@ def _given_up(machine: Machine, card: Card, yes: bool) -> None:
         )
 
 
-def active(machine: Machine, card: Card, disk: Disk) -> KernelTier:
+def active(machine: Machine, card: Card, disk: Disk) -> DiskTier:
     """:raises TierRefusedError: it is not."""
     tier = cards.tier_for(machine, card, disk)
     if not is_up(tier):
@@ -706,9 +701,9 @@ def not_active(disk: Disk) -> TierRefusedError:
     return TierRefusedError(f"{disk.device} is not active", activate_it)
 
 
-def is_up(tier: KernelTier) -> bool:
+def is_up(tier: DiskTier) -> bool:
     """Whether it is active, and what serves it at work."""
-    return tier.is_active() and not (isinstance(tier, Userspace) and tier.has_ended())
+    return tier.is_active() and not tier.has_ended()
 
 
 def _unused(machine: Machine, disk: Disk) -> None:

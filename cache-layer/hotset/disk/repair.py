@@ -4,17 +4,16 @@ space provably holds is written back, or nothing is lost and the cache begins em
 from __future__ import annotations
 
 from hotset.block import salvage
+from hotset.block.salvage import Salvage
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.tier.base import MetadataDamagedError, TierFailedError
-from hotset.tier.bcache.tier import Bcache
-from hotset.tier.dmcache.tier import DmCache
+from hotset.tier.disk_tier import DiskTier
 from hotset.tier.engine import service as userspace_service
-from hotset.tier.engine.tier import Userspace
 
 from . import cache_device as cards
 from .boot import program
-from .cache_device import Card, Disk, KernelTier
+from .cache_device import Card, Disk
 from .lifecycle import (
     Say,
     TierRefusedError,
@@ -47,8 +46,9 @@ def repair(machine: Machine, card: Card, disk: Disk, say: Say, yes: bool = False
         _begin_empty(machine, card, disk, tier)
         say("nothing is lost, all writes are on the origin: the cache begins empty")
         return
-    if isinstance(tier, Userspace):
-        _salvage(machine, card, disk, tier, yes, say)
+    found = tier.salvage(write=False)
+    if found is not None:
+        _salvage(machine, card, disk, tier, found, yes, say)
         return
     try:
         words = _mend(machine, card, disk, tier)
@@ -66,13 +66,11 @@ def repair(machine: Machine, card: Card, disk: Disk, say: Say, yes: bool = False
     )
 
 
-def _mend(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> str:
+def _mend(machine: Machine, card: Card, disk: Disk, tier: DiskTier) -> str:
     """Activate it with what can be read of its metadata; returns what was found.
 
     :raises MetadataDamagedError: it cannot be mended.
     """
-    if not isinstance(tier, DmCache):
-        raise MetadataDamagedError(f"{disk.kind} has no repair of its own")
     with removed_unless_up(tier):
         words = tier.repair()
         tier.activate(lambda: program.mark(machine, card, disk, "active"))
@@ -80,11 +78,16 @@ def _mend(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> str:
 
 
 def _salvage(
-    machine: Machine, card: Card, disk: Disk, tier: Userspace, yes: bool, say: Say
+    machine: Machine,
+    card: Card,
+    disk: Disk,
+    tier: DiskTier,
+    found: Salvage,
+    yes: bool,
+    say: Say,
 ) -> None:
     """Write back what a damaged cache provably holds and begin an empty one. The flash is emptied
     only once all of that is on the origin, so until then this can be repeated."""
-    found = tier.salvage(write=False)
     if not found.is_identified:
         raise TierRefusedError(
             "no superblock is left that says whose cache it is, and another disk's would destroy"
@@ -116,7 +119,7 @@ def _salvage(
     say("the cache begins empty")
 
 
-def _written_back(machine: Machine, card: Card, disk: Disk, tier: Userspace) -> salvage.Salvage:
+def _written_back(machine: Machine, card: Card, disk: Disk, tier: DiskTier) -> Salvage:
     """What is certain is on the origin; it is on record that its own cache wrote that, also where
     it came half the way."""
     try:
@@ -125,10 +128,11 @@ def _written_back(machine: Machine, card: Card, disk: Disk, tier: Userspace) -> 
         program.mark(machine, card, disk, "dirty")
         raise
     program.mark(machine, card, disk, "dirty")
+    assert found is not None, "it was looked through before"
     return found
 
 
-def _to_be_asked(disk: Disk, found: salvage.Salvage) -> TierRefusedError:
+def _to_be_asked(disk: Disk, found: Salvage) -> TierRefusedError:
     """What repair would do, and what each way out loses."""
     lost = f"whatever the {found.unknown} unknown blocks hold is lost" if found.unknown else ""
     return TierRefusedError(
@@ -154,14 +158,8 @@ def _as_it_is(disk: Disk) -> Remedy:
     )
 
 
-def _begin_empty(machine: Machine, card: Card, disk: Disk, tier: KernelTier) -> None:
+def _begin_empty(machine: Machine, card: Card, disk: Disk, tier: DiskTier) -> None:
     """On record as active only once its metadata are usable: cut short before, it is still known
     that nothing was lost."""
     with removed_unless_up(tier):
-        if isinstance(tier, Bcache):
-            tier.prepare()
-            tier.create(lambda: program.mark(machine, card, disk, "active"))
-        else:
-            tier.empty()
-            program.mark(machine, card, disk, "active")
-            tier.create()
+        tier.begin_empty(lambda: program.mark(machine, card, disk, "active"))

@@ -14,11 +14,7 @@ from hotset.block.devicemapper import UNIT, Part, device_size
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
-from hotset.tier.base import Tier
-from hotset.tier.bcache.tier import CACHE_MIN, Bcache
-from hotset.tier.dmcache import tier as dmcache
-from hotset.tier.dmcache.tier import DmCache
-from hotset.tier.engine.tier import Userspace
+from hotset.tier.disk_tier import DiskTier, OnFlush, Resized
 
 from . import cache_device as cards
 from . import room
@@ -26,7 +22,7 @@ from .boot import proof, systemd_unit
 from .cache_device import Card, CardError, Disk
 from .identity import origin
 from .identity.origin import OriginId
-from .lifecycle import OnFlush, Say, TierRefusedError, active
+from .lifecycle import Say, TierRefusedError, active
 
 
 def resize(
@@ -57,7 +53,9 @@ def resize(
     proof.warn(machine, disk, say)
     wanted = disk.spec.cache if cache is None else cache.align_up(max(UNIT, disk.spec.block))
     grows, before = now > known, disk
-    disk = replace(disk, spec=replace(disk.spec, cache=wanted), cache=_parts(card, disk, wanted))
+    disk = replace(
+        disk, spec=replace(disk.spec, cache=wanted), cache=_parts(card, disk, tier, wanted)
+    )
     if not grows and disk == before:
         # A resize may have been cut short just before this.
         systemd_unit.renew(machine, card, disk)
@@ -68,13 +66,10 @@ def resize(
         room.reserve(machine, PurePosixPath(node or card.flash), disk.cache, False, say)
     if not may_flush:
         _check_dirty(tier, before, wanted)
-    if isinstance(tier, Bcache):
-        _bcache(machine, card, disk, tier, grows, progress, say)
-        say("the cache begins empty: bcache changes neither size while it has one")
-    elif isinstance(tier, Userspace):
-        _userspace(machine, card, before, disk, tier, grows)
-    else:
-        _dm_cache(machine, card, before, disk, tier, grows, progress, say)
+    _check_metadata(tier, disk)
+    lost = tier.resize(_resized(machine, card, disk, grows), progress, say)
+    if lost:
+        say(lost)
     systemd_unit.renew(machine, card.with_disk(disk), disk)
     if grows:
         say(
@@ -85,14 +80,9 @@ def resize(
         say(f"cache {before.spec.cache} -> {wanted}")
 
 
-def _check_dirty(tier: Tier, disk: Disk, wanted: Bytes) -> None:
-    """dm-cache grows without a flush; a smaller cache and bcache begin with one. The engine in user
-    space writes back by itself.
-
-    :raises TierRefusedError: it would drop dirty blocks.
-    """
-    flushes = isinstance(tier, Bcache) or (isinstance(tier, DmCache) and wanted < disk.spec.cache)
-    if flushes and (dirty := tier.counters().dirty):
+def _check_dirty(tier: DiskTier, disk: Disk, wanted: Bytes) -> None:
+    """:raises TierRefusedError: it would drop dirty blocks."""
+    if tier.resize_drops_dirty(wanted) and (dirty := tier.counters().dirty):
         raise TierRefusedError(
             f"{disk.device} has {int(dirty)} dirty blocks ({dirty.bytes(disk.spec.block)}),"
             " which that would drop",
@@ -115,59 +105,26 @@ def _with_size(machine: Machine, card: Card, disk: Disk) -> tuple[Card, Disk]:
     return cards.save(machine, card.with_disk(disk)), disk
 
 
-def _bcache(
-    machine: Machine, card: Card, disk: Disk, tier: Bcache, grows: bool, progress: OnFlush, say: Say
-) -> None:
-    tier.flush(progress, final=True, warn=say)
-    # Cut short from here on, the tier has no cache; the next `activate` gives it one again.
-    tier.detach_cache()
-    _free(machine, card, disk)
-    if grows:
-        tier.follow_origin()
-    after = cards.tier_for(machine, card.with_disk(disk), disk)
-    assert isinstance(after, Bcache)
-    after.format_cache()
-    after.attach_cache()
-
-
-def _dm_cache(
-    machine: Machine,
-    card: Card,
-    before: Disk,
-    disk: Disk,
-    tier: DmCache,
-    grows: bool,
-    progress: OnFlush,
-    say: Say,
-) -> None:
-    old, new = before.spec.cache, disk.spec.cache
-    _check_metadata(disk)
-    if grows:
-        tier.follow_origin()
-    if new == old:
-        return
-    after = DmCache(machine, disk.spec, card.place(disk))
-    # Cut short, the card names more flash than the kernel uses: that harms nobody, and the next
-    # `activate` takes it in.
-    if new > old:
-        cards.save(machine, card.with_disk(disk))
-        after.follow_cache()
-    else:
-        tier.flush(progress, final=True, warn=say)
-        after.follow_cache()
-        _free(machine, card, disk)
+def _resized(machine: Machine, card: Card, disk: Disk, grows: bool) -> Resized:
+    after = card.with_disk(disk)
+    return Resized(
+        disk.spec,
+        after.place(disk),
+        grows,
+        lambda: cards.save(machine, after),
+        lambda: _free(machine, after, disk),
+    )
 
 
 def _free(machine: Machine, card: Card, disk: Disk) -> None:
     """Put the new size on record; not before no boot uses the flash that becomes free."""
-    after = card.with_disk(disk)
-    systemd_unit.renew(machine, after, disk)
-    cards.save(machine, after)
+    systemd_unit.renew(machine, card, disk)
+    cards.save(machine, card)
 
 
-def _check_metadata(disk: Disk) -> None:
+def _check_metadata(tier: DiskTier, disk: Disk) -> None:
     """:raises CardError: the metadata has no room for the cache's blocks."""
-    needs = dmcache.metadata_bytes(disk.spec.cache, disk.spec.block)
+    needs = tier.metadata_needed(disk.spec.cache)
     if needs > disk.spec.metadata:
         raise CardError(
             f"a cache of {disk.spec.cache} needs {needs} of metadata, and there are"
@@ -176,31 +133,12 @@ def _check_metadata(disk: Disk) -> None:
         )
 
 
-def _userspace(
-    machine: Machine, card: Card, before: Disk, disk: Disk, tier: Userspace, grows: bool
-) -> None:
-    _check_metadata(disk)
-    if grows:
-        tier.follow_origin()
-    old, new = before.spec.cache, disk.spec.cache
-    if new == old:
-        return
-    after = Userspace(machine, disk.spec, card.place(disk), disk.identity)
-    # Cut short, the card names at least the flash that the engine uses, whose metadata say which
-    # part of it is the cache.
-    if new > old:
-        cards.save(machine, card.with_disk(disk))
-        after.follow_cache()
-    else:
-        after.follow_cache()
-        _free(machine, card, disk)
-
-
-def _parts(card: Card, disk: Disk, size: Bytes) -> tuple[Part, ...]:
+def _parts(card: Card, disk: Disk, tier: DiskTier, size: Bytes) -> tuple[Part, ...]:
     """The parts of the flash for a CACHE of another size: more behind, or cut off from the end."""
-    if disk.kind == "bcache" and size < CACHE_MIN:
+    if size < tier.cache_min:
         raise CardError(
-            f"a cache of {size} is too small: bcache needs at least {CACHE_MIN}", field="cache"
+            f"a cache of {size} is too small: {disk.kind} needs at least {tier.cache_min}",
+            field="cache",
         )
     if size < disk.spec.block or not size:
         raise CardError(

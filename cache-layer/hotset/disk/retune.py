@@ -11,12 +11,13 @@ from dataclasses import replace
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.tier.base import WriteMode
+from hotset.tier.disk_tier import OnFlush
 from hotset.tier.policies import POLICIES
 
 from . import cache_device as cards
 from .boot import proof, systemd_unit
 from .cache_device import Card, CardError, Disk
-from .lifecycle import OnFlush, Say, active
+from .lifecycle import Say, active
 
 
 def retune(

@@ -15,6 +15,7 @@ from hotset.core.errors import Remedy, RequestError
 from hotset.core.units import Bytes
 from hotset.tier.base import TierKind, TierSpec, WriteMode
 from hotset.tier.bcache import tier as bcache
+from hotset.tier.disk_tier import metadata_bytes
 from hotset.tier.dmcache import tier as dmcache
 from hotset.tier.engine import tier as userspace
 from hotset.tier.policies import POLICIES
@@ -86,7 +87,7 @@ def choose(
         "warehouse": "bcache sends long scans past the cache",
     }[database]
     reasons.append(f"bypass none: dm-cache has no sequential bypass; {scans}: {remedy}")
-    metadata = dmcache.metadata_bytes(flash, size)
+    metadata = metadata_bytes(flash, size)
     return Choice(TierSpec(written, "smq", size, metadata, cache, volume), tuple(reasons))
 
 
@@ -109,7 +110,7 @@ def _userspace(
         )
     why = "asked for" if policy else "it keeps what is used again, and no scan pushes that out"
     reasons.append(f"policy {chosen} ({why}): it can be changed while the disk is in use")
-    metadata = dmcache.metadata_bytes(flash, size)
+    metadata = metadata_bytes(flash, size)
     return Choice(TierSpec(written, chosen, size, metadata, cache, volume), tuple(reasons))
 
 

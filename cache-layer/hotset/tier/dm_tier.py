@@ -1,23 +1,21 @@
-"""What tiers are by where they lie: on slices of a card's flash, over an origin."""
+"""What the kernel's tiers have in common: the accelerated device is device-mapper's."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from hotset.block import devicemapper
-from hotset.block.devicemapper import Place, mapper_path
-from hotset.block.extents import Extent
+from hotset.block.devicemapper import mapper_path
 from hotset.block.io_counters import CACHE, ORIGIN, VOLUME
-from hotset.core.machines.base import CommandTimeoutError, Machine, Result
+from hotset.core.machines.base import CommandTimeoutError, Result
 from hotset.core.units import Blocks
 
-from .base import Report, TierFailedError, TierSpec
+from .base import Report, TierFailedError
+from .disk_tier import DiskTier
 
 _STATUS_LIMIT_S = 20.0
-_SYNC_LIMIT_S = 900.0
 STAYS_COLD = "nothing of it is fetched again by itself: `hotset warmup run` fills it"
 """What becomes of what a kernel's cache held when it has to begin empty."""
 _SUSPENDED = (
@@ -26,48 +24,7 @@ _SUSPENDED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """What the flash holds of the disk, at one moment, to the byte: in order, none twice.
-
-    :ivar dirty: what of it is not on the origin yet; None: the kernel does not say which it is.
-    """
-
-    cached: list[Extent]
-    dirty: list[Extent] | None
-
-
-class PlacedTier:
-    """A tier at its place, whether it is active or not."""
-
-    def __init__(self, machine: Machine, spec: TierSpec, place: Place) -> None:
-        self.machine = machine
-        self.spec = spec
-        self.place = place
-
-    @property
-    def origin(self) -> PurePosixPath:
-        return self.place.origin
-
-    @property
-    def volume(self) -> PurePosixPath:
-        return self.place.volume.path
-
-    @property
-    def capacity(self) -> Blocks:
-        return self.spec.cache.blocks(self.spec.block)
-
-    def make_durable(self) -> None:
-        """Have the origin write out its own volatile cache (fsync(2) on its device or file, which
-        sends a FLUSH): only then may the flash's copy of what was written back go. The kernel's
-        caches send none after they have written back.
-
-        :raises CommandError: the origin does not, or is gone.
-        """
-        self.machine.run(["sync", str(self.origin)], timeout_s=_SYNC_LIMIT_S)
-
-
-class DeviceMapperTier(PlacedTier, ABC):
+class DeviceMapperTier(DiskTier):
     """A tier of the kernel, whose accelerated device is device-mapper's."""
 
     @property
@@ -135,6 +92,11 @@ class DeviceMapperTier(PlacedTier, ABC):
 
         :raises TierFailedError: it has no figures.
         """
+
+    def may_be_filled(self) -> bool:
+        """A fill that was killed leaves the parts of the flash; after a reboot nothing stands."""
+        there = devicemapper.active_names(self.machine)
+        return bool({self.place.top, self.place.slice("cache").name} & there)
 
     def is_active(self) -> bool:
         """Whether the accelerated device is there, no matter who made it."""

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from hotset.block import devicemapper, usage
+from hotset.block import usage
 from hotset.block.extents import Run, count, difference
 from hotset.block.usage import InUseError
 from hotset.core.errors import NotFoundError
@@ -21,10 +21,11 @@ from hotset.core.machines.base import Machine
 from hotset.core.paths import data_dir, write_whole
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import lifecycle
-from hotset.disk.cache_device import Card, Disk, KernelTier, tier_for
+from hotset.disk.cache_device import Card, Disk, tier_for
 from hotset.terminal.progress import Reporter
 from hotset.tier.base import Warmup, WarmupFailedError
 from hotset.tier.bcache.tier import Bcache
+from hotset.tier.disk_tier import DiskTier
 from hotset.tier.dmcache.tier import DmCache
 from hotset.tier.engine.tier import Userspace
 
@@ -134,8 +135,8 @@ def missing(machine: Machine, card: Card, disk: Disk, runs: Sequence[Run]) -> li
     return difference(runs, tier_for(machine, card, disk).resident())
 
 
-def _check(plan: SavedPlan, disk: Disk, tier: KernelTier) -> None:
-    if not _may_be_filled(tier):
+def _check(plan: SavedPlan, disk: Disk, tier: DiskTier) -> None:
+    if not tier.may_be_filled():
         raise lifecycle.not_active(disk)
     if (str(disk.origin), disk.spec.block) != (plan.origin, plan.block):
         raise WarmupFailedError(
@@ -144,21 +145,14 @@ def _check(plan: SavedPlan, disk: Disk, tier: KernelTier) -> None:
         )
 
 
-def _may_be_filled(tier: KernelTier) -> bool:
-    if isinstance(tier, Userspace):
-        return tier.is_active()
-    # A fill that was killed leaves the parts of the flash; after a reboot nothing stands.
-    there = devicemapper.active_names(tier.machine)
-    return bool({tier.path.name, tier.place.slice("cache").name} & there)
-
-
-def _done(tier: KernelTier, plan: SavedPlan, report: Reporter, records: offline.Records) -> Warmup:
+def _done(tier: DiskTier, plan: SavedPlan, report: Reporter, records: offline.Records) -> Warmup:
     if isinstance(tier, Bcache):
         left = difference(plan.runs, tier.resident())
         return reading.fill_bcache(tier, left, report.on_warmup, plan.rate)
     if isinstance(tier, Userspace):
         # All of it: others make way for what is missing, but not what is planned and cached.
         return tier.insert(plan.runs, plan.samples, report.on_warmup, plan.rate)
+    assert isinstance(tier, DmCache)
     if _method(tier, plan.method, report) == "online":
         return online.fill(tier, plan.runs, plan.share, report.on_warmup, plan.rate)
     return offline.fill(tier, plan.runs, plan.samples, report.on_warmup, plan.rate, records)

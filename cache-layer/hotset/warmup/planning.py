@@ -16,12 +16,9 @@ from hotset.databases import connect
 from hotset.databases.connect import EngineName
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.disk import lifecycle
-from hotset.disk.cache_device import Card, Disk, KernelTier, tier_for
+from hotset.disk.cache_device import Card, Disk, tier_for
 from hotset.hitratio import attribution, heatstore
 from hotset.tier import pins
-from hotset.tier.bcache.tier import Bcache
-from hotset.tier.dmcache.metadata import HOTTEST
-from hotset.tier.engine.tier import Userspace
 
 from . import planner, snapshot
 from . import resolve as targets
@@ -117,16 +114,7 @@ def take_snapshot(machine: Machine, card: Card, disk: Disk) -> Snapshot:
     with targets.inspect(machine, disk.device, disk.spec.block, None) as inspect:
         files = attribution.files(machine, disk.device) if inspect.folder else []
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        return snapshot.taken(disk.name, at, inspect, _levels(tier), files)
-
-
-def _levels(tier: KernelTier) -> dict[int, list[Run]]:
-    """What is cached, by the policy's level; bcache has one."""
-    if isinstance(tier, Bcache):
-        return {HOTTEST: tier.resident()}
-    if isinstance(tier, Userspace):
-        return tier.by_level()
-    return tier.slots().by_level()
+        return snapshot.taken(disk.name, at, inspect, tier.by_level(), files)
 
 
 @dataclass(frozen=True, slots=True)

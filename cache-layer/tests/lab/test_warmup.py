@@ -22,7 +22,8 @@ from hotset.lab import lab as labs
 from hotset.lab.backend import alone
 from hotset.lab.lab import Lab, LabSpec
 from hotset.tier.base import TierSpec, WarmupFailedError, hits_between
-from hotset.tier.dmcache.tier import DmCache, metadata_bytes
+from hotset.tier.disk_tier import metadata_bytes
+from hotset.tier.dmcache.tier import DmCache
 from hotset.warmup import offline
 from hotset.warmup.fill import fill
 from tests.own_lab import own_lab

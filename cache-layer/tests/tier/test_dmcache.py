@@ -24,6 +24,7 @@ from hotset.tier.base import (
     TierSpec,
     WriteMode,
 )
+from hotset.tier.disk_tier import metadata_bytes
 from hotset.tier.dmcache import tier as dmcache
 from hotset.tier.dmcache.status import CacheStatus, parse_dmsetup_status, parse_status
 from hotset.tier.dmcache.tier import (
@@ -31,7 +32,6 @@ from hotset.tier.dmcache.tier import (
     BLOCK_STEP,
     DmCache,
     check_block,
-    metadata_bytes,
     table,
 )
 from tests.fake_machine import FakeMachine, dm_cache, place

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from hotset.block.extents import Run, count, difference, intersection, runs_of, union
 from hotset.core.units import Blocks, Bytes
-from hotset.tier.dmcache.metadata import HOTTEST, Piece, Slots, parts
+from hotset.tier.disk_tier import HOTTEST
+from hotset.tier.dmcache.metadata import Piece, Slots, parts
 
 BLOCK = Bytes(64 * 1024)
 CAPACITY = Blocks(20)

@@ -23,7 +23,8 @@ from hotset.disk.sizing import KernelKind
 from hotset.tier.base import Hits, Tier, TierSpec, hits_between
 from hotset.tier.bcache import tier as bcache
 from hotset.tier.bcache.tier import Bcache
-from hotset.tier.dmcache.tier import DmCache, metadata_bytes
+from hotset.tier.disk_tier import metadata_bytes
+from hotset.tier.dmcache.tier import DmCache
 
 from . import lab as labs
 from .backend import VOLUME, alone

@@ -18,7 +18,7 @@ from hotset.hitratio.tracepoints import NotCountedError
 from hotset.reports.render.hits import SCHEMA_VERSION, percent, size
 from hotset.tier import pins
 from hotset.tier.base import Counters
-from hotset.tier.dm_tier import Contents
+from hotset.tier.disk_tier import Contents
 from hotset.tier.pins import Kind, Preferences
 
 from . import policy_outlook

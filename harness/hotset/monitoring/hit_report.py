@@ -18,12 +18,13 @@ from typing import Literal
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes, parse_span
 from hotset.disk import cache_device as card
-from hotset.disk.cache_device import Card, Disk, KernelTier
+from hotset.disk.cache_device import Card, Disk
 from hotset.hitratio import attribution, region_counters
 from hotset.hitratio.heat import Tally, total
 from hotset.hitratio.heatstore import Store, opened, store_path
 from hotset.reports.render.hits import HitReport, HitRow
 from hotset.tier.base import Counters, Hits, hits_over
+from hotset.tier.disk_tier import DiskTier
 
 By = Literal["total", "volume", "file", "database", "table"]
 Since = Literal["boot", "last"] | float
@@ -41,7 +42,7 @@ class Target:
     disk: Disk
 
     @property
-    def tier(self) -> KernelTier:
+    def tier(self) -> DiskTier:
         return card.tier_for(self.machine, self.card, self.disk)
 
     def store(self) -> AbstractContextManager[Store]:

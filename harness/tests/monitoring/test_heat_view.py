@@ -24,7 +24,7 @@ from hotset.monitoring.explain import NoSuchOwnerError
 from hotset.monitoring.hit_report import Target
 from hotset.tier import pins
 from hotset.tier.base import Counters, TierSpec
-from hotset.tier.dm_tier import Contents
+from hotset.tier.disk_tier import Contents
 from hotset.tier.pins import Preferences
 
 MIB = 1024**2

@@ -34,7 +34,8 @@ from ..base import (
     TierSpec,
     WriteMode,
 )
-from ..dm_tier import STAYS_COLD, Contents, DeviceMapperTier
+from ..disk_tier import HOTTEST, Contents, OnFlush, Resized
+from ..dm_tier import STAYS_COLD, DeviceMapperTier
 from ..stalled import StallWatch
 from .control import Kernel
 from .sysfs import STATUS_PROGRAM, Line, extents_of, parse_choice, parse_line
@@ -72,6 +73,7 @@ class Bcache(DeviceMapperTier):
 
     kind: TierKind = "bcache"
     counter_bits = COUNTER_BITS
+    cache_min = CACHE_MIN
 
     def __init__(self, machine: Machine, spec: TierSpec, place: Place, set_uuid: str) -> None:
         """:param set_uuid: the cache set's, chosen when the disk is put on its card."""
@@ -179,6 +181,11 @@ class Bcache(DeviceMapperTier):
         self.format_cache()
         return STAYS_COLD
 
+    def begin_empty(self, on_usable: Callable[[], None]) -> None:
+        """As `DiskTier.begin_empty`: the backing device gets a new superblock, too."""
+        self.prepare()
+        self.create(on_usable)
+
     def settle(self) -> str | None:
         """Put right what an operation that was cut short left of an active tier: suspended,
         without its cache, or in the settings of a flush. Returns what was put right, in words."""
@@ -269,6 +276,10 @@ class Bcache(DeviceMapperTier):
                 runs.append(Run(Blocks(first), Blocks(last - first)))
         return runs
 
+    def by_level(self) -> dict[int, list[Run]]:
+        """bcache has one."""
+        return {HOTTEST: self.resident()}
+
     def contents(self) -> Contents:
         """To the sector."""
         keys = self.kernel.cached_keys()
@@ -333,6 +344,22 @@ class Bcache(DeviceMapperTier):
         self.kernel.register(self.place.slice("cache").path)
         self.kernel.attach()
         self._tune()
+
+    def resize_drops_dirty(self, cache: Bytes) -> bool:  # noqa: ARG002
+        return True
+
+    def resize(self, after: Resized, progress: OnFlush, warn: Callable[[str], None]) -> str | None:
+        """bcache changes neither size while it has a cache."""
+        self.flush(progress, final=True, warn=warn)
+        # Cut short from here on, the tier has no cache; the next `activate` gives it one again.
+        self.detach_cache()
+        after.free()
+        if after.grows:
+            self.follow_origin()
+        resized = Bcache(self.machine, after.spec, after.place, self.set_uuid)
+        resized.format_cache()
+        resized.attach_cache()
+        return "the cache begins empty: bcache changes neither size while it has one"
 
     def retune(self) -> None:
         """Take in another mode of the specification; in write-through what is dirty is written

@@ -18,8 +18,8 @@ from functools import cache
 from hotset.block.extents import Run, count, runs_of
 from hotset.core.units import Blocks, Bytes
 
-HOTTEST = 63
-"""The highest of smq's levels, 0 to 63."""
+from ..disk_tier import HOTTEST
+
 _FREE = -1
 _HINT_BYTES = 4
 _ENTRY = re.compile(

@@ -29,7 +29,8 @@ from ..base import (
     TierKind,
     TierSpec,
 )
-from ..dm_tier import STAYS_COLD, Contents, DeviceMapperTier
+from ..disk_tier import Contents, OnFlush, Resized, metadata_bytes
+from ..dm_tier import STAYS_COLD, DeviceMapperTier
 from ..stalled import StallWatch
 from .metadata import Slots
 from .status import MIGRATION_THRESHOLD, CacheStatus, parse_dmsetup_status, stall_reasons
@@ -37,9 +38,6 @@ from .status import MIGRATION_THRESHOLD, CacheStatus, parse_dmsetup_status, stal
 COUNTER_BITS = 32
 BLOCK_STEP = Bytes(32 * 1024)
 BLOCK_MAX = Bytes(1024**3)
-_METADATA_BASE = 4 * 1024**2
-_METADATA_PER_BLOCK = 44
-_METADATA_MAX = 16 * 1024**3
 _FLUSH_POLL_S = 0.5
 _TOOL_TIMEOUT_S = 1800.0
 _STALL_S, _STALL_LIMIT_S = 30.0, 900.0
@@ -75,12 +73,6 @@ trap 'exit 1' HUP INT TERM PIPE
 timeout 60 dmsetup suspend "$1" || exit 1
 timeout 120 dd if="$2" of="$3" bs=1M iflag=direct conv=sparse status=none
 """
-
-
-def metadata_bytes(cache: Bytes, block: Bytes) -> Bytes:
-    """Room for the metadata: 4 MiB and 44 bytes a block (as LVM reckons; the kernel needs 28)."""
-    needed = _METADATA_BASE + cache // block * _METADATA_PER_BLOCK
-    return Bytes(min(needed, _METADATA_MAX)).align_up(1024**2)
 
 
 def check_block(block: Bytes) -> Bytes:
@@ -413,6 +405,26 @@ class DmCache(DeviceMapperTier):
         self._reload(self.spec)
         if self.spec.mode == "writethrough":
             self.flush()
+
+    def metadata_needed(self, cache: Bytes) -> Bytes:
+        return metadata_bytes(cache, self.spec.block)
+
+    def by_level(self) -> dict[int, list[Run]]:
+        return self.slots().by_level()
+
+    def resize(self, after: Resized, progress: OnFlush, warn: Callable[[str], None]) -> str | None:
+        if after.grows:
+            self.follow_origin()
+        resized = DmCache(self.machine, after.spec, after.place)
+        # What a crash leaves, the next `activate` takes in.
+        if after.spec.cache > self.spec.cache:
+            after.claim()
+            resized.follow_cache()
+        elif after.spec.cache < self.spec.cache:
+            self.flush(progress, final=True, warn=warn)
+            resized.follow_cache()
+            after.free()
+        return None
 
     def follow_origin(self) -> Bytes:
         """Take in an origin that has grown, without an interruption; returns its size."""

@@ -32,6 +32,7 @@ from hotset.reports.model.document import POLICY_ARMS, WarmupOrder, Workload
 from hotset.reports.model.setup import Prices, Published
 from hotset.tier.base import TierKind, TierSpec, WriteMode
 from hotset.tier.bcache import tier as bcache
+from hotset.tier.disk_tier import metadata_bytes
 from hotset.tier.dmcache import tier as dmcache
 from hotset.tier.engine import tier as userspace
 from hotset.tier.policies import Policy
@@ -211,7 +212,7 @@ class TierTable(Table):
         cache = self.cache.align_down(self.block)
         metadata = self.metadata
         if metadata == "auto":
-            metadata = dmcache.metadata_bytes(cache, self.block)
+            metadata = metadata_bytes(cache, self.block)
         volume = self.volume.align_down(1024**2)
         policy = self.policy or ("hotset" if (kind or self.wanted) == "userspace" else "smq")
         return TierSpec(self.mode, policy, self.block, metadata, cache, volume)

@@ -1,0 +1,245 @@
+"""The tier of a card's disk: on slices of the card's flash, over an origin, active or not."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from hotset.block.devicemapper import Place
+from hotset.block.extents import Extent, Run
+from hotset.block.salvage import Salvage
+from hotset.core.machines.base import Machine
+from hotset.core.units import Blocks, Bytes
+
+from .base import Counters, MetadataDamagedError, Report, TierKind, TierSpec
+
+OnFlush = Callable[[Blocks], None]
+HOTTEST = 63
+"""The level of what is worth most to a policy; the coldest is 0."""
+_METADATA_BASE = 4 * 1024**2
+_METADATA_PER_BLOCK = 44
+_METADATA_MAX = 16 * 1024**3
+_SYNC_LIMIT_S = 900.0
+
+
+def metadata_bytes(cache: Bytes, block: Bytes) -> Bytes:
+    """Room for the metadata: 4 MiB and 44 bytes a block (as LVM reckons; the kernel needs 28)."""
+    needed = _METADATA_BASE + cache // block * _METADATA_PER_BLOCK
+    return Bytes(min(needed, _METADATA_MAX)).align_up(1024**2)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the flash holds of the disk, at one moment, to the byte: in order, none twice.
+
+    :ivar dirty: what of it is not on the origin yet; None: the kernel does not say which it is.
+    """
+
+    cached: list[Extent]
+    dirty: list[Extent] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resized:
+    """What a disk is to become: a cache of another size, and an origin that has grown.
+
+    :ivar claim: puts a larger cache on record; cut short then, the card names more flash than the
+        cache uses, which harms nobody.
+    :ivar free: puts a smaller one on record, once nothing uses what becomes free.
+    """
+
+    spec: TierSpec
+    place: Place
+    grows: bool
+    claim: Callable[[], object]
+    free: Callable[[], object]
+
+
+class DiskTier(ABC):
+    """What is done with a disk of any kind. What differs from kind to kind is asked here: nobody
+    else asks which kind it is."""
+
+    kind: TierKind
+    counter_bits: int
+    cache_min = Bytes(0)
+    """A smaller cache cannot be had."""
+
+    def __init__(self, machine: Machine, spec: TierSpec, place: Place) -> None:
+        self.machine = machine
+        self.spec = spec
+        self.place = place
+
+    @property
+    def origin(self) -> PurePosixPath:
+        return self.place.origin
+
+    @property
+    def volume(self) -> PurePosixPath:
+        return self.place.volume.path
+
+    @property
+    def capacity(self) -> Blocks:
+        return self.spec.cache.blocks(self.spec.block)
+
+    @property
+    @abstractmethod
+    def path(self) -> PurePosixPath:
+        """The accelerated device."""
+
+    @abstractmethod
+    def prepare(self) -> PurePosixPath:
+        """As `base.Tier.prepare`."""
+
+    @abstractmethod
+    def create(self) -> PurePosixPath:
+        """As `base.Tier.create`."""
+
+    @abstractmethod
+    def activate(self, on_usable: Callable[[], None] = lambda: None) -> None:
+        """Make the devices again out of what lies on flash and origin.
+
+        :param on_usable: called once the metadata were found to be usable, before anybody can
+            write.
+        :raises MetadataDamagedError: they are not.
+        """
+
+    @abstractmethod
+    def is_active(self) -> bool:
+        """Whether the accelerated device is there, no matter who made it."""
+
+    def has_ended(self) -> bool:
+        """Whether what serves a device that is there is gone; the kernel's caches never are."""
+        return False
+
+    @abstractmethod
+    def report(self) -> Report:
+        """How it is now; never raises for a tier that failed."""
+
+    def may_be_filled(self) -> bool:
+        """Whether a warm-up can begin, or go on."""
+        return self.is_active()
+
+    @abstractmethod
+    def status_argv(self) -> list[str]:
+        """As `base.Tier.status_argv`."""
+
+    @abstractmethod
+    def parse(self, line: str) -> Counters:
+        """As `base.Tier.parse`."""
+
+    @abstractmethod
+    def devices(self) -> dict[str, PurePosixPath]:
+        """As `base.Tier.devices`."""
+
+    @abstractmethod
+    def counters(self) -> Counters:
+        """As `base.Tier.counters`."""
+
+    @abstractmethod
+    def resident(self) -> list[Run]:
+        """As `base.Tier.resident`."""
+
+    @abstractmethod
+    def by_level(self) -> dict[int, list[Run]]:
+        """What is cached, by its worth to the policy, 0 to 63."""
+
+    @abstractmethod
+    def contents(self) -> Contents:
+        """What the flash holds."""
+
+    @abstractmethod
+    def flush(
+        self,
+        progress: OnFlush = lambda _: None,
+        *,
+        final: bool = False,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> int:
+        """Write everything back; returns how many blocks were dirty. The origin has them for good
+        then, whatever becomes of the flash and of the power.
+
+        :param final: leave the tier in the settings of the flush: it is about to be taken down.
+        :param warn: told why there is no progress.
+        :raises FlushStalledError: nothing was written back for a quarter of an hour.
+        """
+
+    @abstractmethod
+    def settle(self) -> str | None:
+        """Put right what an operation that was cut short left of an active tier. Returns what was
+        put right, in words."""
+
+    @abstractmethod
+    def retune(self) -> None:
+        """Take in another mode or policy of the specification."""
+
+    def hold(self) -> None:  # noqa: B027 - the kernel's caches need not be asked first
+        """Take an active disk from its users, where only what serves it knows what is dirty."""
+
+    @abstractmethod
+    def may_be_dirty(self) -> bool:
+        """Whether the flash may hold writes that the origin lacks; the device is down."""
+
+    @abstractmethod
+    def empty(self) -> str:
+        """Forget everything that is cached, while the accelerated device is down; returns what
+        becomes of it, in words."""
+
+    def begin_empty(self, on_usable: Callable[[], None]) -> None:
+        """Make the devices with an empty cache, whatever the metadata were.
+
+        :param on_usable: called once they are usable, before anybody can write.
+        """
+        self.empty()
+        on_usable()
+        self.create()
+
+    def repair(self) -> str:
+        """Mend damaged metadata so that the tier can be activated; returns what was found.
+
+        :raises MetadataDamagedError: they cannot be mended.
+        """
+        raise MetadataDamagedError(f"{self.kind} has no repair of its own")
+
+    def salvage(self, write: bool) -> Salvage | None:  # noqa: ARG002
+        """What is proven of a cache that is refused as damaged; with ``write``, what is dirty is on
+        the origin afterwards, for good. None: of this kind nothing can be proven."""
+        return None
+
+    @abstractmethod
+    def deactivate(self) -> None:
+        """Remove the devices; what is cached, also dirty, stays on the flash."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Remove the tier's devices without writing back; the card's volume stays."""
+
+    def uninstall(self) -> None:  # noqa: B027 - the kernel's caches have nothing
+        """Remove what works for the disk beside its devices."""
+
+    @abstractmethod
+    def follow_origin(self) -> Bytes:
+        """Take in an origin that has grown, without an interruption; returns its size."""
+
+    def resize_drops_dirty(self, cache: Bytes) -> bool:
+        """Whether a cache of that size can only be had by writing back first."""
+        return cache < self.spec.cache
+
+    def metadata_needed(self, cache: Bytes) -> Bytes:  # noqa: ARG002
+        """What a cache of that size needs of metadata; 0: it has them in itself."""
+        return Bytes(0)
+
+    @abstractmethod
+    def resize(self, after: Resized, progress: OnFlush, warn: Callable[[str], None]) -> str | None:
+        """Take in what the disk is to become, while it is in use. Returns what is lost by that, in
+        words."""
+
+    def make_durable(self) -> None:
+        """Have the origin write out its own volatile cache (fsync(2) on its device or file, which
+        sends a FLUSH): only then may the flash's copy of what was written back go. The kernel's
+        caches send none after they have written back.
+
+        :raises CommandError: the origin does not, or is gone.
+        """
+        self.machine.run(["sync", str(self.origin)], timeout_s=_SYNC_LIMIT_S)
