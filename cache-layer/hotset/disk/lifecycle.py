@@ -28,6 +28,7 @@ from .cache_device import Card, CardError, Disk
 from .identity import origin, owner, reservation
 from .state import Word
 
+_SYNC_LIMIT_S = 300.0
 Say = Callable[[str], None]
 
 
@@ -442,7 +443,8 @@ def detach(
     _forget(machine, card, disk, say)
     reservation.give_back(machine, disk.origin)
     _forget_machine(machine, disk)
-    # Last: whatever is cut short before is ended by the next detach.
+    # Last, and once the rest is gone for good: the next detach ends what is cut short before.
+    machine.run(["sync", "--file-system", "/etc"], timeout_s=_SYNC_LIMIT_S)
     card = cards.save(machine, card.without(disk.name))
     say(_farewell(disk, is_gone))
     return card

@@ -700,6 +700,9 @@ def test_starts_are_counted_as_long_as_the_machine_has_a_disk() -> None:
     del there.answers[f"rm -f {boots}"]
     lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
     assert boots not in there.files
+    lines = there.commands
+    gone = max(at for at, line in enumerate(lines) if line.startswith(f"rm -f {boots}"))
+    assert lines.index("sync --file-system /etc") > gone, "else a power cut could bring it back"
     assert "systemctl disable --now hotset-boots.service" in there.commands
 
 
