@@ -57,7 +57,11 @@ def test_what_was_flushed_outlives_a_power_cut_and_what_was_not_needs_protection
     protected: bool,
 ) -> None:
     drive = {"name": "slow", "device": {"ssd": {"program_us": 50_000}}}
-    cut = arrays.power_fails(Local(), drive, protected, SIZE)
-    assert cut.flushed_lost_bytes == 0
+    for _ in range(10):
+        cut = arrays.power_fails(Local(), drive, protected, SIZE)
+        assert cut.flushed_lost_bytes == 0
+        assert cut.said_bytes == cut.lost_bytes
+        # On a busy computer a cut may come right after a flush: nothing is at stake then.
+        if protected or cut.lost_bytes:
+            break
     assert (cut.lost_bytes == 0) == protected
-    assert cut.said_bytes == cut.lost_bytes

@@ -17,7 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotset.core.machines.base import PrerequisiteMissingError
-from hotset.core.sql import Aborted, CannotConnect, DatabaseError, ServerGone, Value
+from hotset.core.sql import (
+    Aborted,
+    CannotConnect,
+    DatabaseError,
+    Refused,
+    ServerGone,
+    TimedOut,
+    Value,
+)
 from hotset.databases import connect
 from hotset.databases.sqlserver import dsn, odbc
 from hotset.databases.sqlserver.client import SqlServerDatabase, SqlServerSession, _bound, meaning
@@ -25,7 +33,6 @@ from hotset.databases.sqlserver.statements import SqlServerStatements
 from hotset.databases.sqlserver.tpch import SqlServerTpch, _lines
 from hotset.databases.sqlserver.tpch import _meaning as _tpch_meaning
 from hotset.tpcc.database import IntendedRollback
-from hotset.tpch import database as tpch
 
 DATABASE = SqlServerDatabase("127.0.0.1", 1, "someone", "s3cret", "tpcc", trust=True)
 DRIVER = "[Microsoft][ODBC Driver 18 for SQL Server]"
@@ -181,7 +188,7 @@ def test_refused_connection_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -
         database = replace(DATABASE, port=unused.getsockname()[1])
         for refused, make in (
             (CannotConnect, database.session),
-            (tpch.CannotConnect, SqlServerTpch(database).session),
+            (CannotConnect, SqlServerTpch(database).session),
         ):
             with pytest.raises(refused) as failure:
                 make()
@@ -306,9 +313,9 @@ def test_a_server_that_closes_the_connection_is_said_to(code: str) -> None:
 
 
 def test_tpch_errors() -> None:
-    assert isinstance(_tpch_meaning(raised("HYT00", "m", 0)), tpch.TimedOut)
-    assert isinstance(_tpch_meaning(raised("08S01", "m", 0)), tpch.ServerGone)
-    assert isinstance(_tpch_meaning(raised("42000", "m", 102)), tpch.Refused)
+    assert isinstance(_tpch_meaning(raised("HYT00", "m", 0)), TimedOut)
+    assert isinstance(_tpch_meaning(raised("08S01", "m", 0)), ServerGone)
+    assert isinstance(_tpch_meaning(raised("42000", "m", 102)), Refused)
 
 
 @pytest.mark.parametrize(
