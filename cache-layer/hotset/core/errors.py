@@ -129,10 +129,9 @@ def code_of(error: BaseException) -> int | None:
 
 def field_of(error: BaseException) -> str | None:
     """The request's field that is refused, in snake case."""
-    field = getattr(error, "field", None)
-    return field if isinstance(field, str) else None
+    return error.field if isinstance(error, HotsetError) else None
 
 
 def remedies_of(error: BaseException) -> tuple[Remedy, ...]:
     """What helps, the best first."""
-    return tuple(getattr(error, "remedies", ()))
+    return error.remedies if isinstance(error, HotsetError) else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -243,3 +244,30 @@ class DiskTier(ABC):
         :raises CommandError: the origin does not, or is gone.
         """
         self.machine.run(["sync", str(self.origin)], timeout_s=_SYNC_LIMIT_S)
+
+
+class InPlaceTier(DiskTier):
+    """A kind that takes in another size of its cache as it is, metadata included."""
+
+    def metadata_needed(self, cache: Bytes) -> Bytes:
+        return metadata_bytes(cache, self.spec.block)
+
+    @abstractmethod
+    def follow_cache(self) -> None:
+        """Take in the CACHE slice as the place has it now, larger or smaller than it was."""
+
+    def resize(self, after: Resized, progress: OnFlush, warn: Callable[[str], None]) -> str | None:
+        if after.grows:
+            self.follow_origin()
+        resized = copy(self)
+        resized.spec, resized.place = after.spec, after.place
+        # What is cut short, the next `activate` takes in.
+        if after.spec.cache > self.spec.cache:
+            after.claim()
+            resized.follow_cache()
+        elif after.spec.cache < self.spec.cache:
+            if self.resize_drops_dirty(after.spec.cache):
+                self.flush(progress, final=True, warn=warn)
+            resized.follow_cache()
+            after.free()
+        return None

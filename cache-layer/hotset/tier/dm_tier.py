@@ -66,13 +66,7 @@ class DeviceMapperTier(DiskTier):
         final: bool = False,
         warn: Callable[[str], None] = lambda _: None,
     ) -> int:
-        """Write everything back; returns how many blocks were dirty. The origin has them for good
-        then, whatever becomes of the flash and of the power.
-
-        :param final: leave the tier in the settings of the flush: it is about to be taken down.
-        :param warn: told why there is no progress.
-        :raises FlushStalledError: nothing was written back for a quarter of an hour.
-        """
+        """As `DiskTier.flush`."""
         written = self._write_back(progress, final, warn)
         self.make_durable()
         return written

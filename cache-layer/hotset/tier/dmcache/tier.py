@@ -29,7 +29,7 @@ from ..base import (
     TierKind,
     TierSpec,
 )
-from ..disk_tier import Contents, OnFlush, Resized, metadata_bytes
+from ..disk_tier import Contents, InPlaceTier
 from ..dm_tier import STAYS_COLD, DeviceMapperTier
 from ..stalled import StallWatch
 from .metadata import Slots
@@ -106,7 +106,7 @@ def table(spec: TierSpec, place: Place, origin_size: Bytes) -> str:
     return f"0 {int(origin_size.sectors)} cache {devices} {block} {features} {policy}"
 
 
-class DmCache(DeviceMapperTier):
+class DmCache(DeviceMapperTier, InPlaceTier):
     """The kernel's dm-cache over an origin, on any machine that has it."""
 
     kind: TierKind = "dm-cache"
@@ -406,25 +406,8 @@ class DmCache(DeviceMapperTier):
         if self.spec.mode == "writethrough":
             self.flush()
 
-    def metadata_needed(self, cache: Bytes) -> Bytes:
-        return metadata_bytes(cache, self.spec.block)
-
     def by_level(self) -> dict[int, list[Run]]:
         return self.slots().by_level()
-
-    def resize(self, after: Resized, progress: OnFlush, warn: Callable[[str], None]) -> str | None:
-        if after.grows:
-            self.follow_origin()
-        resized = DmCache(self.machine, after.spec, after.place)
-        # What a crash leaves, the next `activate` takes in.
-        if after.spec.cache > self.spec.cache:
-            after.claim()
-            resized.follow_cache()
-        elif after.spec.cache < self.spec.cache:
-            self.flush(progress, final=True, warn=warn)
-            resized.follow_cache()
-            after.free()
-        return None
 
     def follow_origin(self) -> Bytes:
         """Take in an origin that has grown, without an interruption; returns its size."""

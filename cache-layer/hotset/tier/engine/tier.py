@@ -25,7 +25,7 @@ from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
 
 from ..base import MetadataDamagedError, Report, TierFailedError, TierSpec
-from ..disk_tier import Contents, DiskTier, OnFlush, Resized, metadata_bytes
+from ..disk_tier import Contents, InPlaceTier
 from . import control as engine
 from . import service
 from .base import EngineTier
@@ -81,7 +81,7 @@ class EngineRefusedError(RequestError):
     """The engine does not take what the card says; the message says why."""
 
 
-class Userspace(EngineTier, DiskTier):
+class Userspace(EngineTier, InPlaceTier):
     """The tier of one disk, whether its engine runs or not."""
 
     def __init__(self, machine: Machine, spec: TierSpec, place: Place, identity: str) -> None:
@@ -307,29 +307,8 @@ class Userspace(EngineTier, DiskTier):
         """Take in another policy or mode of the specification."""
         self.reconfigure()
 
-    def metadata_needed(self, cache: Bytes) -> Bytes:
-        return metadata_bytes(cache, self.spec.block)
-
     def resize_drops_dirty(self, cache: Bytes) -> bool:  # noqa: ARG002 - it writes back by itself
         return False
-
-    def resize(
-        self,
-        after: Resized,
-        progress: OnFlush,  # noqa: ARG002
-        warn: Callable[[str], None],  # noqa: ARG002
-    ) -> str | None:
-        if after.grows:
-            self.follow_origin()
-        resized = Userspace(self.machine, after.spec, after.place, self.identity)
-        # What a crash leaves: the engine's metadata say which part of the flash is the cache.
-        if after.spec.cache > self.spec.cache:
-            after.claim()
-            resized.follow_cache()
-        elif after.spec.cache < self.spec.cache:
-            resized.follow_cache()
-            after.free()
-        return None
 
     def follow_cache(self) -> None:
         """Take in the CACHE as the place has it now, larger or smaller than it was."""
