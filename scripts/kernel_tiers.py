@@ -10,11 +10,12 @@ from uuid import uuid4
 from hotset.block.devicemapper import remove
 from hotset.core.units import Bytes
 from hotset.disk import sizing
-from hotset.disk.sizing import DatabaseKind, KernelKind
+from hotset.disk.sizing import KernelKind
 from hotset.lab.backend import KernelBackend, alone
 from hotset.lab.lab import Lab
 from hotset.tier.base import WriteMode
 from hotset.tier.bcache.tier import Bcache
+from hotset.tier.choice import DatabaseKind
 from hotset.tier.dmcache.tier import DmCache
 
 

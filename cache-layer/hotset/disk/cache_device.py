@@ -14,13 +14,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
 
 from hotset.block import devicemapper, devices, loop
 from hotset.block import label as labels
-from hotset.block.devicemapper import PREFIX, RESERVED, UNIT, Part, Place, Slice, mapper_path, total
+from hotset.block.devicemapper import PREFIX, RESERVED, UNIT, Part, Place, Slice, total
 from hotset.block.label import Label, LabelError
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.machines.base import (
@@ -30,15 +31,14 @@ from hotset.core.machines.base import (
     PrerequisiteMissingError,
 )
 from hotset.core.units import Bytes
+from hotset.tier import kinds
 from hotset.tier.base import TierKind, TierSpec
-from hotset.tier.bcache.tier import Bcache
+from hotset.tier.choice import DatabaseKind
 from hotset.tier.disk_tier import DiskTier
-from hotset.tier.dmcache.tier import DmCache
-from hotset.tier.engine.tier import Userspace
+from hotset.tier.kind import MadeBy
 
 from .identity import owner
 from .identity.origin import OriginId
-from .sizing import DatabaseKind
 
 FOLDER = PurePosixPath("/etc/hotset/cards")
 """Copies of the labels, for those who look without the flash; rebuilt by ``tier import``."""
@@ -62,6 +62,20 @@ class NotSetUpError(CardError):
 Phase = Literal["creating", "ready", "detaching"]
 
 
+def _known(name: object) -> TierKind:
+    found = next((one for one in kinds.names() if one == name), None)
+    if found is None:
+        *others, last = (repr(one) for one in kinds.names())
+        raise PydanticCustomError(
+            "kind", "Input should be {names}", {"names": f"{', '.join(others)} or {last}"}
+        )
+    return found
+
+
+KnownKind = Annotated[TierKind, PlainValidator(_known), PlainSerializer(str)]
+"""One of :data:`kinds.KINDS`, in the description of a card."""
+
+
 @dataclass(frozen=True, slots=True)
 class Disk:
     """An accelerated disk: its origin, how its tier behaves and which parts of the flash it has.
@@ -76,7 +90,7 @@ class Disk:
     """
 
     name: str
-    kind: TierKind
+    kind: KnownKind
     database: DatabaseKind
     origin: PurePosixPath
     spec: TierSpec
@@ -120,7 +134,7 @@ class Card:
     host: str = ""
     host_name: str = ""
     generation: int = 0
-    devices: Literal["mapper", "loop"] = "mapper"
+    devices: MadeBy = "mapper"
     new: bool = False
     hardware: str = ""
 
@@ -175,7 +189,7 @@ _JSON = TypeAdapter(Card)
 
 def device_of(kind: TierKind, disk: str) -> PurePosixPath:
     """The accelerated device of a disk's name."""
-    return loop.FOLDER / disk if kind == "userspace" else mapper_path(f"{PREFIX}{disk}")
+    return kinds.of(kind).device(disk)
 
 
 def volume_is_active(machine: Machine, card: Card) -> bool:
@@ -522,11 +536,7 @@ def find_card(machine: Machine, name: str | None) -> Card:
 
 def tier_for(machine: Machine, card: Card, disk: Disk) -> DiskTier:
     """The tier of a disk of a card."""
-    if disk.kind == "bcache":
-        return Bcache(machine, disk.spec, card.place(disk), disk.identity)
-    if disk.kind == "userspace":
-        return Userspace(machine, disk.spec, card.place(disk), disk.identity)
-    return DmCache(machine, disk.spec, card.place(disk))
+    return kinds.of(disk.kind).tier(machine, disk.spec, card.place(disk), disk.identity)
 
 
 def _troubles(known: Inventory) -> str:

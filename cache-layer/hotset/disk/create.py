@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Literal
 
 from hotset.block import devicemapper as flash
 from hotset.block import devices
@@ -21,7 +20,9 @@ from hotset.block.devices import Confirm, Device, DeviceRefusedError
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
+from hotset.tier import kinds
 from hotset.tier.base import TierKind, TierSpec, WriteMode
+from hotset.tier.choice import Choice, DatabaseKind
 
 from . import cache_device as cards
 from . import prerequisites, room, sizing
@@ -29,7 +30,6 @@ from .boot import fstab, program, proof, startup, systemd_unit, udev
 from .cache_device import Card, CardError, Disk
 from .identity import origin as origins
 from .identity import reservation
-from .sizing import Choice, DatabaseKind
 
 Say = Callable[[str], None]
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
@@ -150,7 +150,7 @@ def _mount_if_active(
 
 def _check_kind(card: Card | None, wanted: CreateRequest) -> None:
     """:raises CardError: the card has tiers that are made by other means."""
-    if card is None or (wanted.kind == "userspace") == (card.devices == "loop"):
+    if card is None or kinds.of(wanted.kind).made_by == card.devices:
         return
     others = "caches in user space" if card.devices == "loop" else "caches of the kernel's"
     raise CardError(
@@ -205,7 +205,7 @@ def _reserve_room(
 def _check_files(kind: TierKind, origin: Device, device: Device) -> None:
     """:raises DeviceRefusedError: a file in the place of a device, and the kernel wants one."""
     for field, one in (("origin", origin), ("flash", device)):
-        if one.is_file and kind != "userspace":
+        if one.is_file and not kinds.of(kind).takes_files:
             raise DeviceRefusedError(
                 f"{one.path} is a file, and {kind} works on block devices: show it as one (losetup"
                 " --find --show FILE)",
@@ -418,7 +418,7 @@ def _allocated(
         proof.require(machine, wanted.origin, "write-back", "origin", say, through)
     if card is None:
         name = cards.new_name(machine)
-        made_by: Literal["mapper", "loop"] = "loop" if wanted.kind == "userspace" else "mapper"
+        made_by = kinds.of(wanted.kind).made_by
         card = Card(name, device.path, device.size, (), devices=made_by, new=True)
         _check_room(card, spec)
         card = replace(card, volume=cards.take(card.free(), spec.volume, "a volume", "volume"))

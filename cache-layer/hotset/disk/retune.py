@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
+from hotset.tier import kinds
 from hotset.tier.base import WriteMode
 from hotset.tier.disk_tier import OnFlush
-from hotset.tier.policies import POLICIES
 
 from . import cache_device as cards
 from .boot import proof, systemd_unit
@@ -66,11 +66,12 @@ def retune(
 
 
 def _check_policy(disk: Disk, policy: str) -> None:
-    known = POLICIES if disk.kind == "userspace" else (disk.spec.policy,)
+    choice = kinds.of(disk.kind).policies
+    known = choice or (disk.spec.policy,)
     if policy not in known:
-        remedies = [Remedy("have a choice of policies", "tier create", {"kind": "userspace"})]
+        other = Remedy("have a choice of policies", "tier create", {"kind": "userspace"})
         raise CardError(
             f"{disk.kind} has no policy {policy!r}: give {' or '.join(known)}",
-            *(remedies if disk.kind != "userspace" else []),
+            *([] if choice else [other]),
             field="policy",
         )

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
-from hotset.block.devicemapper import IN_USER_SPACE, Part, total
+from hotset.block.devicemapper import Part, total
 from hotset.block.devices import Device, DeviceRefusedError
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
+from hotset.tier import kinds
 from hotset.tier.base import TierKind
 
 Say = Callable[[str], None]
@@ -56,7 +57,8 @@ Finding = tuple[str, *tuple[Remedy, ...]]
 def _sectors(machine: Machine, kind: TierKind, flash: Device, origin: Device) -> Sequence[Finding]:
     """A device of the kernel's caches has the larger sector of the two (``blk_stack_limits``, or as
     bcache's block is chosen); the engine in user space keeps the origin's."""
-    if kind == "userspace":
+    known = kinds.of(kind)
+    if known.keeps_sectors:
         return ()
     of_flash, of_origin = (
         int(machine.run(["blockdev", "--getss", str(one.node)]).stdout) for one in (flash, origin)
@@ -68,7 +70,7 @@ def _sectors(machine: Machine, kind: TierKind, flash: Device, origin: Device) ->
         f" device would have {of_flash}, on which a file system or a database that counts on"
         f" {of_origin} fails (xfs, ext4 with blocks of 1 KiB, direct I/O of {of_origin} bytes)"
     )
-    return ((words, IN_USER_SPACE),)
+    return ((words, *known.instead),)
 
 
 def _promised(machine: Machine, flash: Device) -> Sequence[Finding]:

@@ -9,6 +9,7 @@ from hotset.block import extents, filesystem
 from hotset.block.devicemapper import device_size
 from hotset.block.extents import Run
 from hotset.core.units import Blocks
+from hotset.tier import kinds
 from hotset.tier.base import Tier, TierKind
 
 
@@ -51,22 +52,15 @@ def database_runs(
 
 
 def fill_limit(kind: TierKind, capacity: Blocks) -> Blocks:
-    """How much of a cache can be filled so that all of it stays.
-
-    bcache holds some buckets free at all times and gives up those filled first for them
-    (``bch_allocator_thread``, drivers/md/bcache/alloc.c): of 80 MiB it kept all when filled to
-    95 %, and half when filled to 100 %.
-    """
-    return Blocks(capacity * 15 // 16) if kind == "bcache" else capacity
+    """How much of a cache can be filled so that all of it stays."""
+    return Blocks(int(capacity * kinds.of(kind).fillable))
 
 
 def growth_limit(kind: TierKind, capacity: Blocks, origin: Blocks) -> Blocks:
     """How full of files and free space a cache may be made.
 
-    bcache caches every write, so growth hits anyhow, and free space would only use up its room. A
-    full smq gives up blocks at every miss until a quarter is free (``queue_demotion``), and
+    A full smq gives up blocks at every miss until a quarter is free (``queue_demotion``), and
     those could be the files'. Only where the whole origin fits can nothing miss.
     """
-    if kind == "bcache":
-        return Blocks(0)
-    return capacity if origin <= capacity else Blocks(capacity * 3 // 4)
+    grown = kinds.of(kind).grown
+    return capacity if grown and origin <= capacity else Blocks(int(capacity * grown))

@@ -22,7 +22,8 @@ from hotset.disk.boot import fstab, mounts, startup
 from hotset.disk.cache_device import CardError
 from hotset.disk.create import CreateRequest
 from hotset.disk.identity import origin, reservation
-from hotset.disk.sizing import Choice, ChoiceError, DatabaseKind, KernelKind
+from hotset.disk.sizing import KernelKind
+from hotset.tier.choice import Choice, ChoiceError, DatabaseKind
 from tests.disk.test_cache_device import Keeping
 from tests.fake_machine import FakeMachine
 

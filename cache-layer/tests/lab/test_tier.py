@@ -37,7 +37,7 @@ from hotset.disk import resize as resizing
 from hotset.disk.boot import program, systemd_unit
 from hotset.disk.cache_device import Card, CardError, Disk
 from hotset.disk.create import CreateRequest
-from hotset.disk.sizing import DatabaseKind, KernelKind
+from hotset.disk.sizing import KernelKind
 from hotset.lab import lab as labs
 from hotset.lab.lab import Lab, LabSpec
 from hotset.lab.machines.guest import SSH_PORT, Guest
@@ -47,6 +47,7 @@ from hotset.tier.base import MetadataDamagedError, WriteMode, hits_between
 from hotset.tier.bcache import control as bcache_control
 from hotset.tier.bcache import tier as bcache
 from hotset.tier.bcache.tier import Bcache
+from hotset.tier.choice import DatabaseKind
 from hotset.tier.dmcache import tier as dmcache
 from hotset.warmup.fill import fill
 from tests.own_lab import own_lab

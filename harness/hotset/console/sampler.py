@@ -24,6 +24,7 @@ from hotset.monitoring import top, watch
 from hotset.monitoring.top import DiskReading
 from hotset.monitoring.watch import Line
 from hotset.operations import connect
+from hotset.tier import kinds
 from hotset.tier.base import Counters, hits_over
 
 INTERVAL_S = 2.0
@@ -55,6 +56,11 @@ class DiskSample:
     dirty_bytes: int | None = None
     used_bytes: int | None = None
     cache_bytes: int | None = None
+
+    @property
+    def counter_lag(self) -> str:
+        """How its counters come late, as a half sentence; empty: they do not."""
+        return kinds.of(self.kind).counter_lag
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +131,7 @@ class Reader:
             kept.popleft()
         line: Line | None = None
         moved: tuple[float | None, float | None] = (None, None)
-        bits = top.COUNTER_BITS[seen.kind]
+        bits = kinds.of(seen.kind).counter_bits
         if kept:
             before, seconds = kept[-1], now.at - kept[-1].at
             line = watch.line(before.counters, now.counters, now.at, seconds, bits, seen.block)

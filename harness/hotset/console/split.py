@@ -10,8 +10,8 @@ from hotset.block.devicemapper import RESERVED, UNIT
 from hotset.core.units import Bytes
 from hotset.disk import sizing
 from hotset.disk.cache_device import Card
-from hotset.disk.sizing import DatabaseKind
 from hotset.tier.base import TierKind, TierSpec, WriteMode
+from hotset.tier.choice import DatabaseKind
 
 Share = Literal["cache", "metadata", "volume", "others", "free"]
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from hotset.block import flashdev
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
@@ -18,7 +18,7 @@ from hotset.hammerdb import release
 from hotset.lab import image
 from hotset.lab.lab import MachineKind, choose, kernel_has_dm_cache
 from hotset.lab.machines import chroot, uml
-from hotset.tier.base import TierKind
+from hotset.tier import kinds
 from hotset.tpcc import native
 from hotset.tpcc.window.record import DriverMissing
 
@@ -68,7 +68,7 @@ def examine_server(machine: Machine) -> list[Finding]:
     used = {disk.kind for card in known.cards for disk in card.disks}
     unread = [Finding("flash device", "missing", problem) for problem in known.problems]
     findings = []
-    for kind in get_args(TierKind):
+    for kind in kinds.names():
         lacks = "; ".join(prerequisites.lacking(machine, kind))
         state: State = "ok" if not lacks else "missing" if kind in used else "note"
         has = "in use" if kind in used else "possible"

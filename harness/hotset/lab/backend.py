@@ -19,9 +19,8 @@ from hotset.core.machines.base import Machine
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
+from hotset.tier import kinds
 from hotset.tier.base import Tier, TierKind, TierSpec
-from hotset.tier.bcache.tier import Bcache
-from hotset.tier.dmcache.tier import DmCache
 
 from .modelled_tier import ModelledTier
 from .slow_disk import DISK_NAME, Iscsi, LoopDevice, ModelledStorage, SlowDisk, Target
@@ -128,9 +127,7 @@ class KernelBackend:
 
     def tier(self, spec: TierSpec, origin: SlowDisk, cleanup: Cleanup) -> Tier:
         place = alone(self._machine, spec, self.flash, origin.attach(cleanup))
-        tier: Tier = DmCache(self._machine, spec, place)
-        if self.tier_kind == "bcache":
-            tier = Bcache(self._machine, spec, place, str(uuid.uuid4()))
+        tier = kinds.of(self.tier_kind).tier(self._machine, spec, place, str(uuid.uuid4()))
         cleanup.call("remove the volume", lambda: remove(self._machine, [VOLUME]))
         cleanup.call("remove the tier", tier.discard)
         return tier

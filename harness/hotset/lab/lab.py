@@ -33,6 +33,7 @@ from hotset.core.machines.cleanup import (
 from hotset.core.machines.local import Local, free_port
 from hotset.core.paths import state_dir
 from hotset.core.units import Bytes
+from hotset.tier import kinds
 from hotset.tier.base import TierKind
 
 from . import image
@@ -45,7 +46,8 @@ from .slow_disk import Portal, Target
 MachineKind = Literal["local", "image", "uml", "vm"]
 MachineChoice = Literal["auto"] | MachineKind
 TierChoice = Literal["auto"] | TierKind
-KERNEL_TIERS: tuple[TierKind, ...] = ("dm-cache", "bcache")
+KERNEL_TIERS = tuple(one.name for one in kinds.KINDS if one.in_kernel)
+_OTHER_TIERS = tuple(one.name for one in kinds.KINDS if not one.in_kernel)
 FLASH_MODEL = "pcie-flash-2014"
 Say = Callable[[str], None]
 _NET_HOST, _NET_GUEST, _NET_BITS = "10.77.0.1", "10.77.0.2", 30
@@ -157,7 +159,7 @@ def choose(wanted: MachineChoice, tier: TierChoice = "auto") -> MachineKind:
         if lacks is not None:
             raise _impossible(wanted, lacks)
         return wanted
-    if tier == "userspace":
+    if tier in _OTHER_TIERS:
         return choose("image")
     if _local_lacks() is None:
         return "local"
@@ -189,7 +191,7 @@ def guest_kind(wanted: MachineChoice) -> MachineKind:
 
 def check(wanted: MachineChoice, tier: TierChoice) -> None:
     """:raises ValueError: the machine that is asked for has another kind of tier."""
-    has: tuple[TierKind, ...] = ("userspace",) if wanted == "image" else KERNEL_TIERS
+    has = _OTHER_TIERS if wanted == "image" else KERNEL_TIERS
     if wanted != "auto" and tier not in ("auto", *has):
         kinds = " or ".join(repr(kind) for kind in has)
         raise ValueError(
@@ -199,8 +201,8 @@ def check(wanted: MachineChoice, tier: TierChoice) -> None:
 
 
 def kernel_tier(wanted: TierChoice) -> TierKind:
-    """The kind of tier on a machine of the kernel's: dm-cache, unless bcache is asked for."""
-    return "bcache" if wanted == "bcache" else "dm-cache"
+    """The kind of tier on a machine of the kernel's: dm-cache, unless another is asked for."""
+    return next((one for one in KERNEL_TIERS if one == wanted), "dm-cache")
 
 
 def _local_lacks() -> str | None:

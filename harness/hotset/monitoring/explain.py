@@ -16,7 +16,7 @@ from hotset.hitratio.attribution import Owner
 from hotset.hitratio.heat import Grid, Tally, total
 from hotset.hitratio.tracepoints import NotCountedError
 from hotset.reports.render.hits import SCHEMA_VERSION, percent, size
-from hotset.tier import pins
+from hotset.tier import kinds, pins
 from hotset.tier.base import Counters
 from hotset.tier.disk_tier import Contents
 from hotset.tier.pins import Kind, Preferences
@@ -78,7 +78,7 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
     words = policy_outlook.of(tier.kind, tier.spec, counters, share)
     wanted = pins.of(machine, disk.name)
     preference = _preference(wanted, mine.name, label is not None)
-    if tier.kind == "userspace" and preference is not None:
+    if kinds.of(tier.kind).divides and preference is not None:
         words = (words[0], _KEPT_TO[preference])
     return Explanation(
         mine.name,
@@ -136,7 +136,7 @@ def to_text(found: Explanation, form: str) -> str:
         f"  preference      {found.preference or 'neither pinned nor excluded'}"
         + (
             ", which only warm-ups keep to"
-            if found.preference and found.tier != "userspace"
+            if found.preference and not kinds.of(found.tier).divides
             else ""
         ),
         f"  heat            {heat}",

@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 from hotset.block import devicemapper
 from hotset.core.units import Bytes
 from hotset.disk.lifecycle import DiskState
+from hotset.tier import kinds
 from hotset.tier.base import State
 
 COLUMNS = (
@@ -30,12 +31,6 @@ COLUMNS = (
     "write_hit_ratio",
     "bypassed",
 )
-_SINCE = {
-    "dm-cache": "since the cache was made",
-    "bcache": "reads since bcache started it",
-    "userspace": "since the engine started it",
-}
-_WHO = {"dm-cache": "kernel", "bcache": "kernel", "userspace": "engine"}
 
 
 class DiskStatus(TypedDict):
@@ -78,6 +73,7 @@ def status_row(one: DiskState) -> DiskStatus:
     """A disk's state as JSON has it; sizes in bytes, ratios 0-1, None where nothing is known."""
     disk, spec, counters = one.disk, one.disk.spec, one.report.counters
     hits = counters.hits if counters else None
+    since = kinds.of(disk.kind).counted_since
     return {
         "disk": disk.name,
         "kind": disk.kind,
@@ -102,7 +98,7 @@ def status_row(one: DiskState) -> DiskStatus:
         "hit_ratio": hits.ratio if hits else None,
         "read_hit_ratio": hits.read_ratio if hits else None,
         "write_hit_ratio": hits.write_ratio if hits else None,
-        "hit_ratio_of": f"hits / (hits + misses) {_SINCE[disk.kind]}" if hits else None,
+        "hit_ratio_of": f"hits / (hits + misses) {since}" if hits else None,
         "read_hits": hits.read_hits if hits else None,
         "read_misses": hits.read_misses if hits else None,
         "write_hits": hits.write_hits if hits else None,
@@ -147,7 +143,7 @@ def status_lines(rows: Sequence[DiskStatus]) -> list[str]:
             ("asked for", asked),
             ("reads hit", reads),
             ("writes hit", writes),
-            (f"{_WHO[row['kind']]} says", kernel or "-"),
+            (f"{kinds.of(row['kind']).counted_by} says", kernel or "-"),
         ]
         lines += [f"  {name:12}{text}" for name, text in pairs]
     return lines

@@ -19,10 +19,8 @@ from hotset.databases.base import Counter, Engine, FileIo, Unavailable, Wait
 from hotset.databases.report import Reading
 from hotset.lab import lab as labs
 from hotset.lab import modelled_tier
+from hotset.tier import kinds
 from hotset.tier.base import Counters, TierKind
-from hotset.tier.bcache import tier as bcache
-from hotset.tier.dmcache import tier as dmcache
-from hotset.tier.engine import control as engine
 
 from . import tier_metrics, watch
 from .watch import Line
@@ -32,11 +30,6 @@ MINUTE_S = 60.0
 _RECORDS_EVERY_S = 3.0
 _COMMITS = ("commits", "Transactions/sec")
 _WAITS_SHOWN = 3
-COUNTER_BITS: dict[TierKind, int] = {
-    "dm-cache": dmcache.COUNTER_BITS,
-    "bcache": bcache.COUNTER_BITS,
-    "userspace": engine.COUNTER_BITS,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +175,8 @@ class Watch:
         if before is None:
             return DiskView(seen, None, tuple(ratios))
         at, old = before
-        line = watch.line(old, seen.counters, now, now - at, COUNTER_BITS[seen.kind], seen.block)
+        bits = kinds.of(seen.kind).counter_bits
+        line = watch.line(old, seen.counters, now, now - at, bits, seen.block)
         ratios.append(line.hit_ratio)
         return DiskView(seen, line, tuple(ratios))
 

@@ -15,7 +15,8 @@ from hotset.console.split import split
 from hotset.core.units import Bytes
 from hotset.disk import cache_device as cards
 from hotset.disk.cache_device import Card, Disk
-from hotset.disk.sizing import DatabaseKind, KernelKind
+from hotset.disk.sizing import KernelKind
+from hotset.tier.choice import DatabaseKind
 
 GIB = 1024**3
 sizes = st.integers(256 * 2**20, 20 * 2**40).map(Bytes)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import PurePosixPath
+from typing import assert_never
 
 from hotset.block import loop
 from hotset.block.devicemapper import PRIVATE
 from hotset.core.machines import locks
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
+from hotset.tier import kinds
 
 from ..cache_device import Disk, Inventory
 from ..identity import origin as identity
@@ -55,11 +57,14 @@ def prepare(machine: Machine, disk: Disk) -> None:
     """Have the rules for a disk's own devices; before the first of them is made."""
     if not _is_here(machine):
         return
-    if disk.kind == "userspace":
-        _write(machine, _LOOPS, _LOOP_RULES)
-        return
-    for path in _INNER:
-        _write(machine, path, _INNER_RULES)
+    match kinds.of(disk.kind).made_by:
+        case "loop":
+            _write(machine, _LOOPS, _LOOP_RULES)
+        case "mapper":
+            for path in _INNER:
+                _write(machine, path, _INNER_RULES)
+        case other:
+            assert_never(other)
 
 
 def hide_origin(machine: Machine, disk: Disk) -> None:

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hotset.core.wording import command_line
-from hotset.disk.sizing import DatabaseKind
 from hotset.operations.base import registry
 from hotset.tier.base import TierKind, WriteMode
+from hotset.tier.choice import DatabaseKind
 
 from .. import actions
 from .. import backend as backends

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from hotset.core.units import Bytes
 from hotset.monitoring import heat_view
+from hotset.tier import kinds
 
 from .. import backend, lab_database
 from ..filters import size
@@ -47,7 +48,9 @@ async def _heat(request: Request) -> Response:
 async def _form(request: Request) -> Response:
     cards = await backend.known_cards(_machine(request))
     disks = [disk for card in cards for disk in card.disks]
-    return render(request, "heat_form.html", disks=disks, lab=await lab_database.found(request))
+    told = [disk for disk in disks if kinds.of(disk.kind).is_told_to_count]
+    lab = await lab_database.found(request)
+    return render(request, "heat_form.html", disks=disks, told=told, lab=lab)
 
 
 async def _show(request: Request, form: FormData) -> Response:
@@ -120,7 +123,8 @@ async def _costs_nothing(machine: str, disk: str) -> bool:
     """Whether the page may ask again and again: hotset's own engine answers beside its work, the
     kernel's caches pause while their contents are read."""
     cards = await backend.known_cards(machine)
-    return any(one.name == disk and one.kind == "userspace" for card in cards for one in card.disks)
+    found = [one for card in cards for one in card.disks if one.name == disk]
+    return any(not kinds.of(one.kind).pauses for one in found)
 
 
 async def _pin(request: Request, form: FormData) -> Response:

@@ -30,11 +30,12 @@ from hotset.reports.model import words
 from hotset.reports.model.base import ArmName, TimedWorkload
 from hotset.reports.model.document import POLICY_ARMS, WarmupOrder, Workload
 from hotset.reports.model.setup import Prices, Published
+from hotset.tier import kinds
 from hotset.tier.base import TierKind, TierSpec, WriteMode
-from hotset.tier.bcache import tier as bcache
-from hotset.tier.disk_tier import metadata_bytes
+from hotset.tier.choice import Sizes
 from hotset.tier.dmcache import tier as dmcache
 from hotset.tier.engine import tier as userspace
+from hotset.tier.kind import Kind
 from hotset.tier.policies import Policy
 from hotset.tpch.data import text_bytes
 from hotset.tpch.schema import estimated_bytes
@@ -133,6 +134,14 @@ class FlashTable(Table):
     """A real flash device, best as `/dev/disk/by-id/…`. It is overwritten."""
 
 
+def _named(what: str, check: Callable[[], object]) -> None:
+    """:raises ValueError: what the check raises, with what it is of in front."""
+    try:
+        check()
+    except ValueError as error:
+        raise ValueError(f"{what}{error}") from None
+
+
 def _today(kind: object) -> object:
     """An experiment's own engine had a name of its own once."""
     return "userspace" if kind == "emulated" else kind
@@ -162,60 +171,41 @@ class TierTable(Table):
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
-        if self.kind == "dm-cache" and self.policy not in (None, "smq"):
-            raise ValueError(
-                f"policy = {self.policy!r}: dm-cache has only 'smq'; the others need"
-                " tier.kind = 'userspace'"
-            )
-        if self.kind == "bcache" and self.policy not in (None, "smq", "lru"):
-            raise ValueError(f"policy = {self.policy!r}: bcache has only 'lru'; leave it out")
-        if self.kind != "bcache":
-            self._check_block()
-        if self.kind == "bcache" and self.cache < bcache.CACHE_MIN:
-            raise ValueError(f"cache = {self.cache}: bcache needs at least {bcache.CACHE_MIN}")
+        kind = self._known()
+        # Of `auto` a policy decides what it is.
+        if self.kind != "auto" and self.policy is not None:
+            _named(f"policy = {self.policy!r}: ", lambda: kind.check_policy(str(self.policy)))
+        _named("block = ", lambda: kind.check_block(self.block))
+        if self.cache < kind.cache_min:
+            raise ValueError(f"cache = {self.cache}: {kind.name} needs at least {kind.cache_min}")
         if self.volume < _SMALLEST_VOLUME:
             raise ValueError(
                 f"volume = {self.volume}: log and temporary space need at least {_SMALLEST_VOLUME}"
             )
         return self
 
-    def _check_block(self) -> None:
-        check = userspace.check_block if self.wanted == "userspace" else dmcache.check_block
-        try:
-            check(self.block)
-        except ValueError as error:
-            raise ValueError(f"block = {error}") from None
-
     @property
     def wanted(self) -> TierChoice:
         """The kind of tier, as far as the policy leaves a choice."""
-        if self.policy in (None, "smq") or self.kind == "bcache":
+        if self.policy in (None, "smq") or self.kind != "auto":
             return self.kind
-        return "userspace"
+        return kinds.having(str(self.policy)).name
+
+    def _known(self, kind: TierKind | None = None) -> Kind:
+        """:param kind: the tier that the machine has, where the file leaves that open."""
+        if self.kind != "auto":
+            return kinds.of(self.kind)
+        return kinds.of(kind or labs.kernel_tier("auto") if self.wanted == "auto" else self.wanted)
 
     def resolved(self, kind: TierKind | None = None) -> TierSpec:
         """Sizes as the kernel takes them: whole blocks, metadata worked out.
 
         :param kind: the tier that the machine has, where the file leaves that open.
         """
-        if self.kind == "bcache":
-            mib = 1024**2
-            return TierSpec(
-                self.mode,
-                "lru",
-                bcache.BLOCK,
-                bcache.HEADER,
-                self.cache.align_down(mib),
-                self.volume.align_down(mib),
-                Bytes(0),
-            )
-        cache = self.cache.align_down(self.block)
-        metadata = self.metadata
-        if metadata == "auto":
-            metadata = metadata_bytes(cache, self.block)
-        volume = self.volume.align_down(1024**2)
-        policy = self.policy or ("hotset" if (kind or self.wanted) == "userspace" else "smq")
-        return TierSpec(self.mode, policy, self.block, metadata, cache, volume)
+        metadata = None if self.metadata == "auto" else self.metadata
+        return self._known(kind).spec(
+            Sizes(self.mode, self.policy, self.block, metadata, self.cache, self.volume)
+        )
 
 
 class DatabaseTable(Table):
@@ -347,7 +337,7 @@ class Spec(Table):
     @property
     def tier_wanted(self) -> TierChoice:
         """The kind of tier, as far as its policy and policies as arms leave a choice."""
-        return "userspace" if self.policy_arms else self.tier.wanted
+        return kinds.having(self.policy_arms[0]).name if self.policy_arms else self.tier.wanted
 
     @property
     def policy_arms(self) -> list[ArmName]:
@@ -434,7 +424,8 @@ class Spec(Table):
 
     @model_validator(mode="after")
     def _machine_has_the_tier(self) -> Self:
-        if self.policy_arms and self.tier.kind not in ("auto", "userspace"):
+        kind = self.tier.kind
+        if self.policy_arms and kind != "auto" and not kinds.of(kind).policies:
             raise ValueError(
                 f"arms: {', '.join(self.policy_arms)}: policies as arms are of hotset's own engine:"
                 f" set tier.kind to 'userspace', not {self.tier.kind!r}"

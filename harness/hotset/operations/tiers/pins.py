@@ -204,7 +204,7 @@ def _prefer(
     :param anew: targets that are looked up; None: all of them.
     """
     from hotset.disk import lifecycle
-    from hotset.tier import pins
+    from hotset.tier import kinds, pins
     from hotset.warmup import division
     from hotset.warmup.targets import parse
 
@@ -214,7 +214,7 @@ def _prefer(
         wanted = change(pins.of(there, found.name))
         if anew is None:
             anew = wanted.targets
-        if found.kind != "userspace":
+        if not kinds.of(found.kind).divides:
             if needs_engine:
                 raise RequestError(
                     f"{found.kind} cannot be divided: the kernel's caches have no shares and no"

@@ -397,12 +397,12 @@ def _refresh(
 ) -> None:
     """Have hotset's own engine keep to what is pinned, where that lies by now."""
     from hotset.disk import cache_device
-    from hotset.tier import pins
+    from hotset.tier import kinds, pins
     from hotset.tier.base import TierFailedError
     from hotset.warmup import division
 
     known = pins.of(machine, disk.name)
-    if disk.kind != "userspace" or not known.targets:
+    if not (kinds.of(disk.kind).divides and known.targets):
         return
     if not cache_device.tier_for(machine, card, disk).is_active():
         return

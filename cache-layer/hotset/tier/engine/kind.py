@@ -1,0 +1,70 @@
+"""hotset's own engine, before there is a disk of it."""
+
+from __future__ import annotations
+
+import platform
+
+from hotset.core.machines.base import Machine, PrerequisiteMissingError
+
+from ..base import TierSpec
+from ..choice import Choice, ChoiceError, Sizes, Wanted, block_of
+from ..disk_tier import metadata_bytes
+from ..kind import Kind
+from ..policies import POLICIES
+from .control import COUNTER_BITS
+from .tier import BLOCK_MAX, Userspace, check_block, require
+
+
+def _choose(wanted: Wanted) -> Choice:
+    size, block = block_of(wanted, check_block, BLOCK_MAX)
+    chosen = wanted.policy or POLICIES[0]
+    if chosen not in POLICIES:
+        raise ChoiceError(
+            f"policy {chosen!r} is unknown: give one of {', '.join(POLICIES)}",
+            field="policy",
+        )
+    kept = "it keeps what is used again, and no scan pushes that out"
+    why = "asked for" if wanted.policy else kept
+    reasons = (block, f"policy {chosen} ({why}): it can be changed while the disk is in use")
+    metadata = metadata_bytes(wanted.flash, size)
+    spec = TierSpec(wanted.mode, chosen, size, metadata, wanted.cache, wanted.volume)
+    return Choice(spec, reasons)
+
+
+def _spec(sizes: Sizes) -> TierSpec:
+    return sizes.in_blocks(POLICIES[0])
+
+
+def _any_policy(policy: str) -> None:
+    """An experiment's file names none but its policies."""
+
+
+def _runs_the_engine(machine: Machine) -> None:
+    there, here = machine.run(["uname", "-m"]).stdout.strip(), platform.machine()
+    if there != here:
+        raise PrerequisiteMissingError(
+            f"its processor is {there}, and the engine was built here for {here}: run hotset there"
+        )
+
+
+USERSPACE = Kind(
+    name="userspace",
+    in_kernel=False,
+    made_by="loop",
+    takes_files=True,
+    keeps_sectors=True,
+    programs=("losetup", "mount", "umount", "findmnt", "flock", "setsid"),
+    looks=(require, _runs_the_engine),
+    tier=Userspace,
+    choose=_choose,
+    spec=_spec,
+    check_block=check_block,
+    check_policy=_any_policy,
+    policies=POLICIES,
+    divides=True,
+    pauses=False,
+    is_told_to_count=False,
+    counter_bits=COUNTER_BITS,
+    counted_by="engine",
+    counted_since="since the engine started it",
+)

@@ -1,0 +1,47 @@
+"""The kinds of tier that there are."""
+
+from __future__ import annotations
+
+from hotset.core.errors import RequestError
+
+from .base import TierKind
+from .bcache.kind import BCACHE
+from .dmcache.kind import DM_CACHE
+from .engine.kind import USERSPACE
+from .kind import Kind
+
+KINDS: list[Kind] = [
+    DM_CACHE,
+    BCACHE,
+    USERSPACE,
+]
+"""One a line."""
+
+
+def names() -> tuple[TierKind, ...]:
+    """What they are called, in the order of the table."""
+    return tuple(one.name for one in KINDS)
+
+
+def of(name: str) -> Kind:
+    """The kind of that name.
+
+    :raises RequestError: there is none.
+    """
+    found = next((one for one in KINDS if one.name == name), None)
+    if found is None:
+        raise RequestError(
+            f"there is no kind {name!r} of tier: give one of {', '.join(names())}", field="kind"
+        )
+    return found
+
+
+def having(policy: str) -> Kind:
+    """The first that can be given a policy.
+
+    :raises RequestError: there is none.
+    """
+    found = next((one for one in KINDS if policy in one.policies), None)
+    if found is None:
+        raise RequestError(f"no kind of tier has a policy {policy!r}", field="policy")
+    return found
