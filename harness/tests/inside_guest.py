@@ -12,11 +12,10 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block import flashdev
+from hotset.block import boot_program, flashdev
 from hotset.core.machines.base import Machine, Result
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
-from hotset.disk.boot import program as boot_program
 from hotset.lab.lab import Lab, LabSpec
 from hotset.tpcc import native
 from tests.own_lab import own_lab

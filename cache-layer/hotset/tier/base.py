@@ -15,10 +15,11 @@ from typing import Literal, Protocol, runtime_checkable
 
 from hotset.block.extents import Run, count, nth_blocks
 from hotset.block.io_counters import Readings
-from hotset.block.transfer import Progress
 from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes, mb_per_s
+
+from .filling import Filling
 
 TierKind = Literal["dm-cache", "bcache", "userspace"]
 WarmupMethod = Literal["offline", "insert", "read"]
@@ -281,6 +282,13 @@ class Tier(Protocol):
     def resident(self) -> list[Run]:
         """What is cached: runs of origin blocks, in origin order."""
 
+    def fill(self, wanted: Filling) -> Warmup:
+        """Have the blocks cached; the accelerated device is active afterwards.
+
+        :raises InUseError: off line, and the accelerated device is in use.
+        :raises WarmupFailedError: the fill cannot be trusted.
+        """
+
     def flush(self, progress: Callable[[Blocks], None] = ..., *, final: bool = False) -> int:
         """Write every dirty block back; returns how many there were. None becomes dirty meanwhile.
 
@@ -298,21 +306,6 @@ class MeteringTier(Protocol):
 
     def parse_devices(self, line: str) -> Readings:
         """Read them from the line of the tier's counters; raises as `Tier.parse` does."""
-
-
-@runtime_checkable
-class InsertingTier(Protocol):
-    """A tier that takes blocks into its cache while it runs."""
-
-    def insert(
-        self, runs: Sequence[Run], samples: int, on_progress: Callable[[Progress], None]
-    ) -> Warmup:
-        """Have the blocks cached; the accelerated device is active afterwards.
-
-        :param runs: in origin order, no more than the cache holds.
-        :param samples: how many blocks to compare with the origin.
-        :raises WarmupFailedError: the fill cannot be trusted.
-        """
 
 
 def hit_share(hits: int, misses: int) -> float | None:

@@ -14,7 +14,8 @@ from hotset.block.salvage import Salvage
 from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes
 
-from .base import Counters, MetadataDamagedError, Report, TierKind, TierSpec
+from .base import Counters, MetadataDamagedError, Report, TierKind, TierSpec, Warmup
+from .filling import Filling
 
 OnFlush = Callable[[Blocks], None]
 HOTTEST = 63
@@ -121,6 +122,10 @@ class DiskTier(ABC):
     def may_be_filled(self) -> bool:
         """Whether a warm-up can begin, or go on."""
         return self.is_active()
+
+    @abstractmethod
+    def fill(self, wanted: Filling) -> Warmup:
+        """As `base.Tier.fill`."""
 
     @abstractmethod
     def status_argv(self) -> list[str]:

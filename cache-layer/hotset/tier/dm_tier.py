@@ -87,11 +87,6 @@ class DeviceMapperTier(DiskTier):
         :raises TierFailedError: it has no figures.
         """
 
-    def may_be_filled(self) -> bool:
-        """A fill that was killed leaves the parts of the flash; after a reboot nothing stands."""
-        there = devicemapper.active_names(self.machine)
-        return bool({self.place.top, self.place.slice("cache").name} & there)
-
     def is_active(self) -> bool:
         """Whether the accelerated device is there, no matter who made it."""
         return self.place.top in devicemapper.active_names(self.machine)

@@ -19,6 +19,7 @@ from hotset.disk.cache_device import Card, Disk, tier_for
 from hotset.terminal.progress import Reporter
 from hotset.tier.engine.control import Division, Owner, Owners, SharedOwner
 from hotset.tier.engine.tier import Userspace
+from hotset.tier.filling import Filling
 from hotset.tier.pins import Preferences, Share
 
 from . import planning
@@ -95,7 +96,7 @@ def fetch(
     missing = difference(difference(pinned, excluded), tier.resident())
     if missing:
         with report.task(f"fetching what is pinned on {disk.name}"):
-            tier.insert(missing, 0, report.on_warmup, rate)
+            tier.fill(Filling(missing, 0, report.on_warmup, rate))
 
 
 def _engine(machine: Machine, card: Card, disk: Disk) -> Userspace:

@@ -13,7 +13,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from hotset.block import usage
 from hotset.block.extents import Run, count, difference
 from hotset.block.usage import InUseError
 from hotset.core.errors import NotFoundError
@@ -24,15 +23,10 @@ from hotset.disk import lifecycle
 from hotset.disk.cache_device import Card, Disk, tier_for
 from hotset.terminal.progress import Reporter
 from hotset.tier.base import Warmup, WarmupFailedError
-from hotset.tier.bcache.tier import Bcache
 from hotset.tier.disk_tier import DiskTier
-from hotset.tier.dmcache.tier import DmCache
-from hotset.tier.engine.tier import Userspace
-
-from . import offline, online, reading
+from hotset.tier.filling import Filling, Way
 
 SCHEMA_VERSION = 1
-Method = Literal["auto", "offline", "online"]
 State = Literal["planned", "running", "failed", "interrupted", "done"]
 
 
@@ -52,7 +46,7 @@ class SavedPlan:
     targets: tuple[str, ...]
     block: Bytes
     runs: tuple[Run, ...]
-    method: Method
+    method: Way
     samples: int
     share: float
     rate: Bytes | None
@@ -113,7 +107,7 @@ def perform(machine: Machine, card: Card, disk: Disk, plan: SavedPlan, report: R
     remedy = f"`hotset warmup run --resume {plan.id}` continues with what is missing"
     save(replace(plan, state="running", said=""))
     try:
-        done = _done(tier, plan, report, lifecycle.FillRecords(machine, card, disk))
+        done = tier.fill(_filling(plan, report, lifecycle.FillRecords(machine, card, disk)))
     except InUseError as error:
         # Nothing was begun: it waits.
         save(replace(plan, state="planned", said=str(error)))
@@ -145,32 +139,17 @@ def _check(plan: SavedPlan, disk: Disk, tier: DiskTier) -> None:
         )
 
 
-def _done(tier: DiskTier, plan: SavedPlan, report: Reporter, records: offline.Records) -> Warmup:
-    if isinstance(tier, Bcache):
-        left = difference(plan.runs, tier.resident())
-        return reading.fill_bcache(tier, left, report.on_warmup, plan.rate)
-    if isinstance(tier, Userspace):
-        # All of it: others make way for what is missing, but not what is planned and cached.
-        return tier.insert(plan.runs, plan.samples, report.on_warmup, plan.rate)
-    assert isinstance(tier, DmCache)
-    if _method(tier, plan.method, report) == "online":
-        return online.fill(tier, plan.runs, plan.share, report.on_warmup, plan.rate)
-    return offline.fill(tier, plan.runs, plan.samples, report.on_warmup, plan.rate, records)
-
-
-def _method(tier: DmCache, wanted: Method, report: Reporter) -> Method:
-    """``auto`` is off line while nobody uses the device, else on line."""
-    if wanted != "auto" or not tier.is_active():
-        return "online" if wanted == "online" else "offline"
-    try:
-        usage.require_idle(tier.machine, tier.path)
-    except InUseError:
-        report.say(
-            f"{tier.path} is in use, so it is warmed up on line, as fast as the policy promotes (an"
-            " idle disk is filled off line, at the origin's full rate)"
-        )
-        return "online"
-    return "offline"
+def _filling(plan: SavedPlan, report: Reporter, records: lifecycle.FillRecords) -> Filling:
+    return Filling(
+        plan.runs,
+        plan.samples,
+        report.on_warmup,
+        plan.rate,
+        plan.method,
+        plan.share,
+        records,
+        report.say,
+    )
 
 
 def _folder() -> Path:

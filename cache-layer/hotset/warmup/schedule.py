@@ -19,8 +19,8 @@ from hotset.databases import connect
 from hotset.databases.connect import EngineName
 from hotset.disk.boot import systemd_unit
 from hotset.disk.boot.systemd_unit import FOLDER
+from hotset.tier.filling import Way
 
-from .plan_store import Method
 from .targets import parse
 
 SNAPSHOTS = PurePosixPath("/var/lib/hotset")
@@ -59,7 +59,7 @@ class ScheduleRequest:
     on_boot: bool
     on_shutdown: bool
     name: str | None
-    method: Method
+    method: Way
     rate: str | None
     engine: EngineName
     dsn: str | None

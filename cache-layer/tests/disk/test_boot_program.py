@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block import flashdev, label
+from hotset.block import boot_program, flashdev, label
 from hotset.block.devicemapper import Place
 from hotset.core.errors import PrerequisiteError
 from hotset.core.machines.base import Result
@@ -65,7 +65,7 @@ class OnFiles:
         label.write(HERE, self.card.flash, label.Label(generation, text))
 
     def run(self, *words: str) -> Result:
-        boot = flashdev.program(HERE).with_name(program.NAME)
+        boot = flashdev.program(HERE).with_name(boot_program.NAME)
         verb, *rest = words
         argv = [str(boot), verb, "--flash", str(self.flash), self.disk.name, *rest]
         return HERE.run(argv, check=False)
@@ -223,7 +223,7 @@ def inner(place: Place) -> list[tuple[str, str]]:
 
 
 def test_what_lies_on_an_origin_is_known_by_its_uuid(there: OnFiles) -> None:
-    boot = flashdev.program(HERE).with_name(program.NAME)
+    boot = flashdev.program(HERE).with_name(boot_program.NAME)
     argv = [str(boot), "content", str(there.origin)]
     assert HERE.run(argv).stdout.strip() == ""
     uuid = "5f3c9f4e-7a0e-4d8e-9d53-0a1f1c7f4b00"
@@ -232,10 +232,10 @@ def test_what_lies_on_an_origin_is_known_by_its_uuid(there: OnFiles) -> None:
 
 
 def test_every_write_to_an_origin_is_seen(there: OnFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "on", lambda _: str(program.built()))
-    before = program.written(HERE, PurePosixPath(there.origin))
+    monkeypatch.setattr(boot_program, "on", lambda _: str(boot_program.built()))
+    before = boot_program.written(HERE, PurePosixPath(there.origin))
     there.write_to_the_origin(4096)
-    assert program.written(HERE, PurePosixPath(there.origin)) != before
+    assert boot_program.written(HERE, PurePosixPath(there.origin)) != before
     silent = FakeMachine({"hotset-boot writes": "uncounted\n"})
     with pytest.raises(PrerequisiteError, match=r"queue/iostats is 0"):
-        program.written(silent, PurePosixPath("/dev/sda"))
+        boot_program.written(silent, PurePosixPath("/dev/sda"))

@@ -24,10 +24,11 @@ from hotset.lab.machines.uml import Uml
 from hotset.lab.slow_disk import Iscsi, wait_for_device
 from hotset.tier.base import TierSpec, WriteMode, hits_between
 from hotset.tier.disk_tier import metadata_bytes
+from hotset.tier.dmcache import offline
 from hotset.tier.dmcache.metadata import Slots
 from hotset.tier.dmcache.status import parse_dmsetup_status
 from hotset.tier.dmcache.tier import DmCache
-from hotset.warmup import database_blocks, offline
+from hotset.warmup import database_blocks
 from hotset.warmup.fill import fill
 from tests.own_lab import SharedLab
 

@@ -34,6 +34,7 @@ from hotset.hitratio import region_counters
 from hotset.tier.base import MetadataDamagedError, TierFailedError, WriteMode
 from hotset.tier.engine import control as engine
 from hotset.tier.engine.tier import EngineRefusedError, Userspace
+from hotset.warmup.fill import fill
 
 from ..enclosed import Enclosed, enclosed
 
@@ -228,7 +229,7 @@ def test_the_engine_counts_and_is_warmed_up_while_the_disk_is_in_use(site: Site)
     tier, disk = site.tier("shop"), site.inspect("shop").disk
     folder = site.mount(disk.device)
     site.file("data")
-    warmed = tier.insert([Run(Blocks(0), Blocks(400))], 10, lambda _: None, Bytes(64 * MIB))
+    warmed = fill(tier, [Run(Blocks(0), Blocks(400))], 10, lambda _: None, Bytes(64 * MIB))
     assert count(tier.resident()) >= 400
     assert warmed.seconds > 0.2  # it was held back
     before = tier.counters()
@@ -245,7 +246,7 @@ def test_the_engine_counts_and_is_warmed_up_while_the_disk_is_in_use(site: Site)
     site.unmount()
     # With nobody on it, what was fetched is compared with the origin.
     site.flush("shop")
-    warmed = tier.insert([Run(Blocks(0), Blocks(100))], 10, lambda _: None)
+    warmed = fill(tier, [Run(Blocks(0), Blocks(100))], 10, lambda _: None)
     assert warmed.sampled_blocks >= 10
     assert warmed.differing_blocks == 0
 
@@ -256,7 +257,7 @@ def test_sizes_policy_and_mode_change_while_it_is_mounted(site: Site) -> None:
     site.mount(PurePosixPath("/dev/hotset/shop"))
     sums = [site.file("first")]
     tier = site.tier("shop")
-    tier.insert([Run(Blocks(0), Blocks(200))], 0, lambda _: None)
+    fill(tier, [Run(Blocks(0), Blocks(200))], 0, lambda _: None)
     site.resize("shop", 64)
     assert (site.tier("shop").counters().total, count(tier.resident()) >= 200) == (1024, True)
     sums.append(site.file("second"))
@@ -307,7 +308,7 @@ def test_an_engine_that_is_killed_under_load_loses_nothing_that_was_synced(site:
     site.create("shop")
     folder = site.mount(PurePosixPath("/dev/hotset/shop"))
     site.file("data")
-    site.tier("shop").insert([Run(Blocks(0), Blocks(300))], 0, lambda _: None)
+    fill(site.tier("shop"), [Run(Blocks(0), Blocks(300))], 0, lambda _: None)
     load = (
         "n=0; while :; do n=$((n + 1));"
         f" echo $n | dd of={folder}/n conv=fsync status=none || exit 0; echo $n; done"
@@ -391,7 +392,7 @@ def test_after_a_kill_under_load_what_was_cached_hits_within_a_minute(site: Site
     site.create("shop")
     folder = site.mount(PurePosixPath("/dev/hotset/shop"))
     site.sh(f"head -c {16 * MIB} /dev/urandom > {folder}/table; sync -f {folder}")
-    site.tier("shop").insert([Run(Blocks(0), Blocks(32 * MIB // BLOCK))], 0, lambda _: None)
+    fill(site.tier("shop"), [Run(Blocks(0), Blocks(32 * MIB // BLOCK))], 0, lambda _: None)
 
     def hit_ratio() -> float:
         before = site.tier("shop").counters()
@@ -522,7 +523,7 @@ def test_a_resize_that_is_killed_anywhere_ends_with_the_next_activation(site: Si
     site.mount(PurePosixPath("/dev/hotset/shop"))
     sums = [site.file("data")]
     site.unmount()
-    site.tier("shop").insert([Run(Blocks(0), Blocks(200))], 0, lambda _: None)
+    fill(site.tier("shop"), [Run(Blocks(0), Blocks(200))], 0, lambda _: None)
     dice = random.Random(7)
     killed = 0
     for number in range(8):
@@ -620,7 +621,7 @@ def test_a_flash_that_is_gone_gives_the_origin_back(site: Site) -> None:
 @pytest.mark.usefixtures("never_cleaned")
 def test_an_origin_that_was_written_to_meanwhile_is_not_overwritten(site: Site) -> None:
     site.create("shop")
-    site.tier("shop").insert([Run(Blocks(200), Blocks(8))], 0, lambda _: None)
+    fill(site.tier("shop"), [Run(Blocks(200), Blocks(8))], 0, lambda _: None)
     site.sh("dd if=/dev/urandom of=/dev/hotset/shop bs=64k count=8 seek=200 oflag=direct")
     site.deactivate("shop")
     folder = site.mount(site.origin("shop"))
@@ -637,7 +638,7 @@ def test_what_a_cache_held_that_begins_empty_is_fetched_again_and_is_not_old(
     machine = site.machine
     site.create("shop")
     site.retune("shop", None, "writethrough")
-    site.tier("shop").insert([Run(Blocks(200), Blocks(80))], 0, lambda _: None)
+    fill(site.tier("shop"), [Run(Blocks(200), Blocks(80))], 0, lambda _: None)
     site.deactivate("shop")
     with Path(site.origin("shop")).open("r+b") as file:
         file.seek(210 * BLOCK)
@@ -735,7 +736,7 @@ def test_a_damaged_cache_is_written_back_as_far_as_it_is_certain_and_begins_empt
 ) -> None:
     machine = site.machine
     site.create("shop")
-    site.tier("shop").insert([Run(Blocks(200), Blocks(8))], 0, lambda _: None)
+    fill(site.tier("shop"), [Run(Blocks(200), Blocks(8))], 0, lambda _: None)
     site.sh("dd if=/dev/urandom of=/dev/hotset/shop bs=64k count=8 seek=200 oflag=direct,sync")
     part = "bs=64k skip=200 count=8 status=none"
     now = site.sh(f"dd if=/dev/hotset/shop {part} iflag=direct | md5sum")

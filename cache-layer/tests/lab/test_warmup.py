@@ -10,21 +10,20 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from hotset.block import extents
+from hotset.block import boot_program, extents
 from hotset.block.extents import Run, difference
 from hotset.block.transfer import Progress
 from hotset.block.usage import InUseError
 from hotset.core.machines.base import CommandError
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
-from hotset.disk.boot import program
 from hotset.lab import lab as labs
 from hotset.lab.backend import alone
 from hotset.lab.lab import Lab, LabSpec
 from hotset.tier.base import TierSpec, WarmupFailedError, hits_between
 from hotset.tier.disk_tier import metadata_bytes
+from hotset.tier.dmcache import offline
 from hotset.tier.dmcache.tier import DmCache
-from hotset.warmup import offline
 from hotset.warmup.fill import fill
 from tests.own_lab import own_lab
 
@@ -135,7 +134,7 @@ def test_a_fill_that_is_cut_off_goes_on_where_it_stopped(backend: Backend) -> No
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        offline.fill(tier, wanted, 20, stop_in_the_middle, rate=Bytes(8 * MIB))
+        fill(tier, wanted, 20, stop_in_the_middle, rate=Bytes(8 * MIB))
     assert tier.is_active(), "the database can go on with what is there"
     first = extents.count(extents.intersection(wanted, tier.resident()))
     assert every_read_hits(backend, extents.intersection(wanted, tier.resident()))
@@ -171,7 +170,7 @@ def test_an_origin_that_changes_meanwhile_is_noticed(backend: Backend) -> None:
         seen.append(progress)
 
     with pytest.raises(WarmupFailedError, match=r" was written to while it") as refused:
-        offline.fill(tier, runs((2200, 500)), 5, write_past_the_tier, rate=Bytes(16 * MIB))
+        fill(tier, runs((2200, 500)), 5, write_past_the_tier, rate=Bytes(16 * MIB))
     assert "is active again" in str(refused.value.__notes__)
     assert extents.count(tier.resident()) == 0, "block 1050 was cached and is stale now"
 
@@ -191,7 +190,7 @@ def test_a_link_that_is_lost_costs_nothing_that_was_copied(backend: Backend) -> 
             machine.run(["tee", state], stdin="offline\n")
 
     with pytest.raises(CommandError, match="reading"):
-        offline.fill(tier, wanted, 20, cut_in_the_middle, rate=Bytes(8 * MIB))
+        fill(tier, wanted, 20, cut_in_the_middle, rate=Bytes(8 * MIB))
     machine.run(["tee", state], stdin="running\n")
     done = fill(tier, wanted, 20, lambda _: None)
     assert 0 < done.bytes <= (960 - before) * BLOCK - 8 * MIB
@@ -211,4 +210,4 @@ def test_after_a_crash_of_hotset_what_was_written_down_counts_unless_the_origin_
     backend.dd("if=/dev/urandom", f"of={tier.origin}", "seek=1050", "count=1", "oflag=direct")
     done = fill(tier, wanted, 5, lambda _: None)
     assert done.bytes == 200 * BLOCK
-    assert program.written(backend.lab.machine, tier.origin)
+    assert boot_program.written(backend.lab.machine, tier.origin)

@@ -263,3 +263,11 @@ def test_whoever_has_the_kernels_lock_makes_a_tier_a_failed_one(
     assert tier(there).report().state == "failed"
     with pytest.raises(CommandTimeoutError):
         tier(there).flush()
+
+
+def test_what_a_refused_activation_left_is_nothing_to_fill() -> None:
+    """A fill makes the accelerated device where it is not there. A disk whose cache alone is there
+    was activated, and that was refused or cut short: nobody has looked at its origin since."""
+    left = FakeMachine({"dmsetup ls": "hotset-data-cache\t(254:1)\n"})
+    assert not tier(left).may_be_filled()
+    assert dm_cache(left, SPEC).may_be_filled(), "its own off-line fill looks at the origin"

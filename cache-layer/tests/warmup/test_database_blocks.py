@@ -18,9 +18,10 @@ from hotset.core.machines.base import Command, Result
 from hotset.core.machines.local import Local, search_path
 from hotset.core.units import Blocks, Bytes
 from hotset.tier.base import TierKind, TierSpec, Warmup, WarmupFailedError
+from hotset.tier.dmcache import offline
 from hotset.tier.dmcache.metadata import Slots
 from hotset.tier.dmcache.tier import DmCache
-from hotset.warmup import database_blocks, offline, reading
+from hotset.warmup import database_blocks, reading
 from hotset.warmup.fill import fill
 from tests.fake_machine import FakeMachine, dm_cache, place
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from hotset.block import flashdev
+from hotset.block import boot_program, flashdev
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local, lacks_device
 from hotset.core.machines.programs import PROGRAMS, Place
 from hotset.disk import cache_device, prerequisites
-from hotset.disk.boot import program as boot_program
 from hotset.hammerdb import release
 from hotset.lab import image
 from hotset.lab.lab import MachineKind, choose, kernel_has_dm_cache

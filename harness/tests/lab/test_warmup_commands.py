@@ -23,9 +23,10 @@ from hotset.terminal.progress import Reporter
 from hotset.tier import pins
 from hotset.tier.base import TierKind, hits_between
 from hotset.tier.bcache.tier import Bcache
+from hotset.tier.filling import Way
 from hotset.tier.pins import Preferences
 from hotset.warmup import plan_store, planning
-from hotset.warmup.plan_store import Method, SavedPlan
+from hotset.warmup.plan_store import SavedPlan
 from hotset.warmup.planning import Planned, Request
 from hotset.warmup.resolve import TargetError
 from tests.own_lab import own_lab
@@ -67,7 +68,7 @@ class Accelerated:
         request = Request("uml", targets, mount_point=MOUNT, **more)  # type: ignore[arg-type]
         return planning.planned(self.machine, self.card, self.disk, request, 100.0)
 
-    def job(self, planned: Planned, method: Method = "auto", share: float = 1.0) -> SavedPlan:
+    def job(self, planned: Planned, method: Way = "auto", share: float = 1.0) -> SavedPlan:
         job = SavedPlan(
             "one",
             "",

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.block import flashdev
-from hotset.core.errors import PrerequisiteError, Remedy
-from hotset.core.machines.base import Machine, PrerequisiteMissingError, to_its_end
-from hotset.core.machines.local import Local
+from hotset.block import boot_program
+from hotset.core.machines.base import Machine, to_its_end
 
 from ..cache_device import Card, Disk
 from ..state import Word
 
-NAME = "hotset-boot"
 _TIMEOUT_S = 1000.0
 """It reads what is hashed of the origin, which may be a log of 2 GiB."""
 
@@ -37,25 +34,9 @@ class Verdict:
     why: str
 
 
-def built() -> Path:
-    """The program as it was built, beside ``flashdev``.
-
-    :raises PrerequisiteMissingError: it is not.
-    """
-    here = flashdev.program(Local()).with_name(NAME)
-    if not here.exists():
-        raise PrerequisiteMissingError(f"{NAME} is not built: run `make build` in hotset's folder")
-    return here
-
-
-def on(machine: Machine) -> str:
-    """The program on a machine, put there if need be."""
-    return flashdev.installed(machine, built())
-
-
 def command(machine: Machine, card: Card, disk: Disk, verb: Verb) -> list[str]:
     """What the unit at boot calls."""
-    return [on(machine), verb, "--flash", str(card.flash), disk.name]
+    return [boot_program.on(machine), verb, "--flash", str(card.flash), disk.name]
 
 
 def decide(machine: Machine, card: Card, disk: Disk) -> Verdict | None:
@@ -68,31 +49,13 @@ def decide(machine: Machine, card: Card, disk: Disk) -> Verdict | None:
 def content(machine: Machine, origin: PurePosixPath) -> str | None:
     """The UUID of what lies on an origin, by which a boot knows one without numbers; empty: it does
     not. None as of :func:`decide`."""
-    said = machine.run([on(machine), "content", str(origin)])
+    said = machine.run([boot_program.on(machine), "content", str(origin)])
     return None if said.made_up else said.stdout.strip()
-
-
-def written(machine: Machine, device: PurePosixPath) -> int | None:
-    """A number that every write to a device raises, by whatever name of it, in this boot of the
-    machine; of a file, when it was written to last. None as of :func:`decide`.
-
-    :raises PrerequisiteError: the kernel counts nothing there.
-    """
-    said = machine.run([on(machine), "writes", str(device)])
-    if said.made_up:
-        return None
-    if said.stdout.strip() == "uncounted":
-        raise PrerequisiteError(
-            f"the kernel does not count what is written to {device} (its queue/iostats is 0), so"
-            " nobody would know whether it was changed meanwhile: write 1 there",
-            Remedy("warm it up while it is in use", parameters={"method": "online"}),
-        )
-    return int(said.stdout)
 
 
 def unchecked(what: str) -> str:
     """What a dry run says where it cannot ask the program."""
-    return f"not checked: {what}, as {NAME} is not on the machine yet"
+    return f"not checked: {what}, as {boot_program.NAME} is not on the machine yet"
 
 
 def stop(machine: Machine, card: Card, disk: Disk) -> None:
@@ -104,5 +67,5 @@ def stop(machine: Machine, card: Card, disk: Disk) -> None:
 
 def mark(machine: Machine, card: Card, disk: Disk, word: Word) -> None:
     """Put down how a disk was left, and what its origin looks like now."""
-    argv = [on(machine), "mark", "--flash", str(card.flash), disk.name, word]
+    argv = [boot_program.on(machine), "mark", "--flash", str(card.flash), disk.name, word]
     machine.run(argv, timeout_s=_TIMEOUT_S)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Literal
 
+from hotset.block import boot_program
 from hotset.core.machines import locks
 from hotset.core.machines.base import Machine
 
 from ..cache_device import Card, Disk, Inventory
 from ..identity import origin
-from . import program
 
 FOLDER = PurePosixPath("/etc/systemd/system")
 BOOTS = FOLDER / "hotset-boots.service"
@@ -62,7 +62,7 @@ def renew(machine: Machine, card: Card, disk: Disk) -> None:
 def count_starts(machine: Machine) -> None:
     """Have systemd put down every start of the machine, for as long as it has a disk: after a crash
     only the very next start knows that nobody wrote to an origin meanwhile."""
-    lines = _boots_text(program.on(machine))
+    lines = _boots_text(boot_program.on(machine))
     if not runs(machine) or machine.run(["cat", str(BOOTS)], check=False).stdout == lines:
         return
     machine.replace(lines, BOOTS)
@@ -82,7 +82,7 @@ def forget_starts(machine: Machine, inventory: Inventory) -> None:
 
 def _write(machine: Machine, card: Card, disk: Disk) -> bool:
     """Write the units; returns whether that changes something."""
-    remote, called = origin.is_remote(machine, disk.origin), program.on(machine)
+    remote, called = origin.is_remote(machine, disk.origin), boot_program.on(machine)
     files = {
         path_of(disk): text(disk, card, remote, called, apart=_is_apart(machine, called)),
         **_waits(card, disk),

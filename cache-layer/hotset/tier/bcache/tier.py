@@ -32,11 +32,14 @@ from ..base import (
     TierFailedError,
     TierKind,
     TierSpec,
+    Warmup,
     WriteMode,
 )
 from ..disk_tier import HOTTEST, Contents, OnFlush, Resized
 from ..dm_tier import STAYS_COLD, DeviceMapperTier
+from ..filling import Filling
 from ..stalled import StallWatch
+from . import reading
 from .control import Kernel
 from .sysfs import STATUS_PROGRAM, Line, extents_of, parse_choice, parse_line
 
@@ -224,6 +227,10 @@ class Bcache(DeviceMapperTier):
     def deactivate(self) -> None:
         """Remove the devices; what is cached, also dirty, stays on the flash."""
         self.discard()
+
+    def fill(self, wanted: Filling) -> Warmup:
+        """As `DiskTier.fill`; every block is read through the tier, whose metadata are its own."""
+        return reading.fill(self, wanted)
 
     @contextmanager
     def caching_every_read(self) -> Iterator[None]:

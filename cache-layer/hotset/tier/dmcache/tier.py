@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from hotset.block import devicemapper, extents
+from hotset.block import devicemapper, extents, usage
 from hotset.block.devicemapper import Place, device_size, remove
 from hotset.block.extents import Run
+from hotset.block.usage import InUseError
 from hotset.core.machines import scratch
 from hotset.core.machines.base import CommandError, put_lines, to_its_end
 from hotset.core.units import Blocks, Bytes
@@ -28,10 +29,13 @@ from ..base import (
     TierFailedError,
     TierKind,
     TierSpec,
+    Warmup,
 )
 from ..disk_tier import Contents, InPlaceTier
 from ..dm_tier import STAYS_COLD, DeviceMapperTier
+from ..filling import Filling
 from ..stalled import StallWatch
+from . import offline, online
 from .metadata import Slots
 from .status import MIGRATION_THRESHOLD, CacheStatus, parse_dmsetup_status, stall_reasons
 
@@ -168,6 +172,30 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         """What the cache of an active tier holds, with the levels, which the kernel writes only
         when the device is suspended: that is done for the moment of the copy."""
         return self._read_active(_COPY_SUSPENDED)
+
+    def may_be_filled(self) -> bool:
+        """A fill that was killed leaves the parts of the flash; after a reboot nothing stands."""
+        there = devicemapper.active_names(self.machine)
+        return bool({self.place.top, self.place.slice("cache").name} & there)
+
+    def fill(self, wanted: Filling) -> Warmup:
+        """As `DiskTier.fill`, off line or on line."""
+        if self._is_filled_on_line(wanted):
+            return online.fill(self, wanted)
+        return offline.fill(self, wanted)
+
+    def _is_filled_on_line(self, wanted: Filling) -> bool:
+        if wanted.way != "auto" or not self.is_active():
+            return wanted.way == "online"
+        try:
+            usage.require_idle(self.machine, self.path)
+        except InUseError:
+            wanted.say(
+                f"{self.path} is in use, so it is warmed up on line, as fast as the policy promotes"
+                " (an idle disk is filled off line, at the origin's full rate)"
+            )
+            return True
+        return False
 
     def _read_active(self, program: str) -> Slots:
         with scratch.folder(self.machine, self.place.name) as folder:

@@ -17,6 +17,7 @@ from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes, mb_per_s
 
 from ..base import Counters, TierKind, TierSpec, Warmup, WarmupFailedError, sample
+from ..filling import Filling
 from . import control as engine
 
 _RATE_PROBE = Bytes(48 * 1024**2)
@@ -88,23 +89,15 @@ class EngineTier(ABC):
     ) -> int:
         return engine.flush(self.machine, self.control, progress)
 
-    def insert(
-        self,
-        runs: Sequence[Run],
-        samples: int,
-        on_progress: Callable[[Progress], None],
-        rate: Bytes | None = None,
-    ) -> Warmup:
-        """Have the blocks cached while the disk is in use.
-
-        :param samples: how many blocks to compare with the origin, where nobody uses the disk.
-        :param rate: fetch at most so many bytes a second.
-        """
-        begun = time.monotonic()
+    def fill(self, wanted: Filling) -> Warmup:
+        """As `base.Tier.fill`, while the disk is in use. Blocks are compared with the origin where
+        nobody uses the disk. All runs are asked for, not what is missing of them alone: others
+        make way for that, but not what is planned and cached."""
+        begun, runs = time.monotonic(), wanted.runs
         self.create()
         origin_rate = self._origin_rate()
         copy_begun = time.monotonic()
-        fetched = self._fetch(runs, on_progress, rate)
+        fetched = self._fetch(runs, wanted.on_progress, wanted.rate)
         seconds = time.monotonic() - copy_begun
         missing = extents.difference(runs, self.resident())
         came = fetched.blocks + fetched.skipped
@@ -113,7 +106,7 @@ class EngineTier(ABC):
                 f"{int(extents.count(missing))} of {int(extents.count(runs))} blocks are not"
                 " cached: look at the tier's state, then warm it up again"
             )
-        sampled, differing = self._compare(runs, samples)
+        sampled, differing = self._compare(runs, wanted.samples)
         if differing:
             raise WarmupFailedError(
                 f"{differing} of {sampled} sampled blocks differ between origin and cache: detach"

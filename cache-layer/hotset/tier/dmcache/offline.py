@@ -21,18 +21,23 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from hotset.block import extents, flashdev, transfer, usage
-from hotset.block.devicemapper import remove
-from hotset.block.extents import Run
+from hotset.block import boot_program, extents, flashdev, transfer, usage
+from hotset.block.devicemapper import Place, remove
 from hotset.block.transfer import Progress
 from hotset.core.errors import Remedy
 from hotset.core.machines import scratch
-from hotset.core.machines.base import CommandError, MachineGoneError, put_lines, put_text
+from hotset.core.machines.base import (
+    CommandError,
+    Machine,
+    MachineGoneError,
+    put_lines,
+    put_text,
+)
 from hotset.core.units import Bytes
-from hotset.disk.boot import program
-from hotset.tier.base import Warmup, WarmupFailedError, sample
-from hotset.tier.dmcache.metadata import Piece, Slots, parts
-from hotset.tier.dmcache.tier import DmCache
+
+from ..base import TierSpec, Warmup, WarmupFailedError, sample
+from ..filling import Filling, Records
+from .metadata import Piece, Slots, parts
 
 _FOLDER = PurePosixPath("/run/hotset")
 _PART_LEAST = Bytes(1024**3)
@@ -40,19 +45,47 @@ _PARTS_MOST = 16
 _ACTIVATE_TRIES, _ACTIVATE_PAUSE_S = 20, 0.5
 
 
-def fill(
-    tier: DmCache,
-    runs: Sequence[Run],
-    samples: int,
-    on_progress: Callable[[Progress], None],
-    rate: Bytes | None = None,
-    records: Records | None = None,
-) -> Warmup:
+class CacheTier(Protocol):
+    """What is asked of the tier."""
+
+    machine: Machine
+    spec: TierSpec
+    place: Place
+
+    @property
+    def path(self) -> PurePosixPath:
+        """The accelerated device."""
+
+    @property
+    def origin(self) -> PurePosixPath:
+        """The origin."""
+
+    @property
+    def cache(self) -> PurePosixPath:
+        """The CACHE slice's own device."""
+
+    def is_active(self) -> bool:
+        """Whether the accelerated device is there."""
+
+    def create(self) -> PurePosixPath:
+        """Make the accelerated device."""
+
+    def slots(self) -> Slots:
+        """What the cache of an active tier holds, with the levels."""
+
+    def slots_at_rest(self) -> Slots:
+        """What it holds while the accelerated device is down."""
+
+    def restore(self, slots: Slots) -> None:
+        """Write the metadata anew, while the accelerated device is down."""
+
+    def flush(self, *, final: bool) -> int:
+        """Write back what is dirty."""
+
+
+def fill(tier: CacheTier, wanted: Filling) -> Warmup:
     """Have the runs cached; the tier stands afterwards, also after a failure if it stood before.
 
-    :param runs: in origin order, no more than the cache holds.
-    :param rate: copy at most so many bytes a second.
-    :param records: told before and after the accelerated device is down.
     :raises InUseError: something is missing, and the accelerated device is mounted or open.
     :raises WarmupFailedError: the origin was written to meanwhile, or a sampled block differs.
     """
@@ -60,44 +93,34 @@ def fill(
     stood = tier.is_active()
     if stood:
         before = tier.slots()
-        if not extents.difference(runs, before.runs()):
+        if not extents.difference(wanted.runs, before.runs()):
             return Warmup("offline", Bytes(0), 0.0, time.monotonic() - begun, 0.0, 0, 0)
-        slots = _taken_down(tier, before, records)
+        slots = _taken_down(tier, before, wanted.records)
     else:
         slots = _at_rest(tier)
     try:
-        if slots.make_room(runs):
+        if slots.make_room(wanted.runs):
             tier.restore(slots)
-        pieces = slots.places(extents.difference(runs, slots.runs()))
-        copy = _Copy(tier, slots, _written(tier), rate)
+        pieces = slots.places(extents.difference(wanted.runs, slots.runs()))
+        copy = _Copy(tier, slots, _written(tier), wanted.rate)
         origin_rate = transfer.sequential_rate(tier.machine, tier.origin) if pieces else 0.0
-        copy.all(pieces, samples, on_progress)
+        copy.all(pieces, wanted.samples, wanted.on_progress)
     except BaseException as error:
         if stood and not isinstance(error, MachineGoneError):
-            _stand_up_again(tier, error, records)
+            _stand_up_again(tier, error, wanted.records)
         raise
-    activate(tier, records)
+    activate(tier, wanted.records)
     total = extents.count(piece.run for piece in pieces).bytes(tier.spec.block)
     return Warmup(
         "offline", total, copy.seconds, time.monotonic() - begun, origin_rate, copy.sampled, 0
     )
 
 
-class Records(Protocol):
-    """Keeps how a tier was left, so that a fill that is cut short is known as such."""
-
-    def down(self) -> None:
-        """The tier has been taken down and nothing is dirty."""
-
-    def up(self) -> None:
-        """The tier is about to become active."""
-
-
 @dataclass(slots=True)
 class _Copy:
     """A copy under way: what has been believed so far."""
 
-    tier: DmCache
+    tier: CacheTier
     slots: Slots
     written: int
     rate: Bytes | None
@@ -164,7 +187,7 @@ class _Copy:
         tier.restore(self.slots)
 
 
-def activate(tier: DmCache, records: Records | None = None) -> None:
+def activate(tier: CacheTier, records: Records | None = None) -> None:
     """Switch the tier on. A copy that was broken off may hold its devices for a moment yet."""
     if records is not None:
         records.up()
@@ -180,7 +203,7 @@ def activate(tier: DmCache, records: Records | None = None) -> None:
             return
 
 
-def _taken_down(tier: DmCache, before: Slots, records: Records | None) -> Slots:
+def _taken_down(tier: CacheTier, before: Slots, records: Records | None) -> Slots:
     """Write back what is dirty and remove the accelerated device.
 
     :param before: has the levels, which the policy that writes back forgets.
@@ -196,7 +219,7 @@ def _taken_down(tier: DmCache, before: Slots, records: Records | None) -> Slots:
     return slots
 
 
-def _at_rest(tier: DmCache) -> Slots:
+def _at_rest(tier: CacheTier) -> Slots:
     """What the cache holds of a tier that is down; nothing, unless a fill of this machine's last
     start took it down and the origin was not written to since."""
     slots = _clean(tier)
@@ -208,7 +231,7 @@ def _at_rest(tier: DmCache) -> Slots:
     return slots
 
 
-def _clean(tier: DmCache) -> Slots:
+def _clean(tier: CacheTier) -> Slots:
     """:raises WarmupFailedError: blocks are dirty: their data are nowhere but in the cache."""
     slots = tier.slots_at_rest()
     if slots.dirty:
@@ -220,23 +243,23 @@ def _clean(tier: DmCache) -> Slots:
     return slots
 
 
-def _written(tier: DmCache) -> int:
+def _written(tier: CacheTier) -> int:
     """What every write to the origin raises; 0 where nothing is asked, in a dry run."""
-    return program.written(tier.machine, tier.origin) or 0
+    return boot_program.written(tier.machine, tier.origin) or 0
 
 
-def _note(tier: DmCache) -> PurePosixPath:
+def _note(tier: CacheTier) -> PurePosixPath:
     """Where the origin's count is kept while a fill has the tier down. /run ends with the machine,
     and so does the count."""
     return _FOLDER / f"{tier.path.name}.filling"
 
 
-def _write_note(tier: DmCache) -> None:
+def _write_note(tier: CacheTier) -> None:
     tier.machine.run(["mkdir", "-p", str(_FOLDER)])
     put_text(tier.machine, str(_written(tier)), _note(tier))
 
 
-def _stand_up_again(tier: DmCache, error: BaseException, records: Records | None) -> None:
+def _stand_up_again(tier: CacheTier, error: BaseException, records: Records | None) -> None:
     try:
         activate(tier, records)
     except CommandError as failure:
@@ -245,7 +268,7 @@ def _stand_up_again(tier: DmCache, error: BaseException, records: Records | None
         error.add_note(f"the tier is active again: {tier.path}")
 
 
-def compare(tier: DmCache, pieces: Sequence[Piece], samples: int) -> tuple[int, int]:
+def compare(tier: CacheTier, pieces: Sequence[Piece], samples: int) -> tuple[int, int]:
     """Compare sampled blocks of origin and cache; returns how many were sampled and differ."""
     chosen = sample([piece.run for piece in pieces], samples) if samples else []
     if not chosen:

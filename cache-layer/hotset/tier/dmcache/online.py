@@ -12,14 +12,17 @@ go over what is still missing only, which gets less from pass to pass.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
+from typing import Protocol
 
 from hotset.block import extents, transfer
 from hotset.block.extents import Run, difference
-from hotset.block.transfer import Progress
+from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
-from hotset.tier.base import Warmup
-from hotset.tier.dmcache.tier import DmCache
+
+from ..base import TierSpec, Warmup
+from ..filling import Filling
+from .status import CacheStatus
 
 _PATIENCE = 12
 """Passes without a promotion before it is given up: so often smq wants to see a block miss."""
@@ -27,30 +30,42 @@ _LEAST_PASS_S = 1.1
 """smq counts misses once a second; a pass that is over sooner waits."""
 
 
-def fill(
-    tier: DmCache,
-    runs: Sequence[Run],
-    share: float,
-    on_progress: Callable[[Progress], None],
-    rate: Bytes | None = None,
-) -> Warmup:
-    """Read what is missing through the tier until so much of the runs is cached, or no pass gets
-    any further.
+class ReadTier(Protocol):
+    """What is asked of the tier."""
 
-    :param share: of the runs' blocks, 0 to 1.
-    :param rate: read at most so many bytes a second.
-    """
+    machine: Machine
+    spec: TierSpec
+    counter_bits: int
+
+    @property
+    def path(self) -> PurePosixPath:
+        """The accelerated device."""
+
+    @property
+    def origin(self) -> PurePosixPath:
+        """The origin."""
+
+    def status(self) -> CacheStatus:
+        """Its status now."""
+
+    def resident(self) -> list[Run]:
+        """What is cached."""
+
+
+def fill(tier: ReadTier, wanted: Filling) -> Warmup:
+    """Read what is missing through the tier until the share of the runs that is wanted is cached,
+    or no pass gets any further."""
     begun = time.monotonic()
-    block, machine = tier.spec.block, tier.machine
+    runs, block, machine = wanted.runs, tier.spec.block, tier.machine
     origin_rate = transfer.sequential_rate(machine, tier.origin)
-    allowed = int(extents.count(runs) * (1 - share))
+    allowed = int(extents.count(runs) * (1 - wanted.share))
     missing = difference(runs, tier.resident())
     at_first = int(extents.count(missing))
-    progress = transfer.progress_of(Bytes(at_first * block), on_progress)
+    progress = transfer.progress_of(Bytes(at_first * block), wanted.on_progress)
     seconds, idle = 0.0, 0
     while (left := int(extents.count(missing))) > allowed and idle < _PATIENCE:
         promoted = tier.status().promotions
-        took = transfer.read_runs(machine, missing, block, tier.path, lambda _: None, rate)
+        took = transfer.read_runs(machine, missing, block, tier.path, lambda _: None, wanted.rate)
         time.sleep(max(0.0, _LEAST_PASS_S - took))
         seconds += took
         promoted = (tier.status().promotions - promoted) % (1 << tier.counter_bits)

@@ -1,0 +1,48 @@
+"""``hotset-boot`` on a machine: where it is, and what it counts of writes to a device."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+from hotset.core.errors import PrerequisiteError, Remedy
+from hotset.core.machines.base import Machine, PrerequisiteMissingError
+from hotset.core.machines.local import Local
+
+from . import flashdev
+
+NAME = "hotset-boot"
+
+
+def built() -> Path:
+    """The program as it was built, beside ``flashdev``.
+
+    :raises PrerequisiteMissingError: it is not.
+    """
+    here = flashdev.program(Local()).with_name(NAME)
+    if not here.exists():
+        raise PrerequisiteMissingError(f"{NAME} is not built: run `make build` in hotset's folder")
+    return here
+
+
+def on(machine: Machine) -> str:
+    """The program on a machine, put there if need be."""
+    return flashdev.installed(machine, built())
+
+
+def written(machine: Machine, device: PurePosixPath) -> int | None:
+    """A number that every write to a device raises, by whatever name of it, in this boot of the
+    machine; of a file, when it was written to last. None in a dry run where the program is not on
+    the machine yet.
+
+    :raises PrerequisiteError: the kernel counts nothing there.
+    """
+    said = machine.run([on(machine), "writes", str(device)])
+    if said.made_up:
+        return None
+    if said.stdout.strip() == "uncounted":
+        raise PrerequisiteError(
+            f"the kernel does not count what is written to {device} (its queue/iostats is 0), so"
+            " nobody would know whether it was changed meanwhile: write 1 there",
+            Remedy("warm it up while it is in use", parameters={"method": "online"}),
+        )
+    return int(said.stdout)
