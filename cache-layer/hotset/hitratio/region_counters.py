@@ -3,65 +3,66 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Protocol, runtime_checkable
+from typing import Protocol, assert_never
 
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
-from hotset.tier.base import Tier, TierKind
-from hotset.tier.dmcache.tier import DmCache
 from hotset.tier.engine import control as engine
-from hotset.tier.engine.service import control_of
+from hotset.tier.regions import BcacheRegions, EngineRegions, NoRegions, Regions, RemapRegions
 
 from . import tracepoints
 from .heat import Grid, Reading, Tally
-from .tracepoints import RegionCounters
+from .tracepoints import NotCountedError, RegionCounters
 
-_BCACHE_REGION = Bytes(64 * 1024)
-"""bcache has no block size: a region that a database's small reads share."""
+_LAB = "lab"
 
 
-class AcceleratedDisk(Protocol):
-    """What the counters need to know of a disk."""
-
-    @property
-    def name(self) -> str:
-        """The disk's name, which its tracing instance takes."""
+class CountedTier(Protocol):
+    """What is asked of a tier."""
 
     @property
-    def kind(self) -> TierKind:
-        """Whose events to count."""
+    def machine(self) -> Machine:
+        """Where it is."""
 
     @property
-    def device(self) -> PurePosixPath:
-        """The accelerated device."""
+    def regions(self) -> Regions:
+        """By what its requests are counted."""
 
 
-@runtime_checkable
-class SelfCountingTier(Protocol):
-    """A tier whose own engine counts regions."""
+def of(tier: CountedTier, disk: str = _LAB) -> RegionCounters:
+    """What counts the regions of a tier.
 
-    def region_counters(self) -> RegionCounters:
-        """Those counters."""
-
-
-def of(machine: Machine, disk: AcceleratedDisk) -> RegionCounters:
-    """What counts the regions of an accelerated disk.
-
+    :param disk: the disk's name, which its tracing instance takes; a lab's is on no card.
     :raises ValueError: its device is not what was recorded for it.
     """
-    if disk.kind == "userspace":
-        return EngineCounters(machine, control_of(disk.name))
-    if disk.kind == "bcache":
-        return tracepoints.bcache(machine, disk.name, disk.device, _BCACHE_REGION)
-    return tracepoints.dm_cache(machine, disk.name, disk.device)
+    machine, regions = tier.machine, tier.regions
+    match regions:
+        case EngineRegions():
+            return EngineCounters(machine, regions.control)
+        case RemapRegions():
+            return tracepoints.dm_cache(machine, disk, regions.device)
+        case BcacheRegions():
+            return tracepoints.bcache(machine, disk, regions.device, regions.region)
+        case NoRegions():
+            return _NoCounters(regions.why)
+        case other:
+            assert_never(other)
 
 
-def of_tier(tier: Tier) -> RegionCounters:
-    """What counts the regions of a lab's tier, which is on no card."""
-    if isinstance(tier, SelfCountingTier):
-        return tier.region_counters()
-    assert isinstance(tier, DmCache), f"a lab has no {tier.kind}"
-    return tracepoints.dm_cache(tier.machine, "lab", tier.path)
+class _NoCounters:
+    """Of a kind whose regions nobody counts."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def start(self) -> bool:
+        raise NotCountedError(self._why)
+
+    def stop(self) -> bool:
+        return False
+
+    def read(self) -> Reading:
+        raise NotCountedError(self._why)
 
 
 class EngineCounters:

@@ -20,7 +20,7 @@ from hotset.block import io_counters
 from hotset.block.io_counters import IoCounters, IoUse, Readings, Source
 from hotset.core.machines.base import Machine
 from hotset.core.waiting import wait_until
-from hotset.tier.base import Counters, Hits, MeteringTier, Tier, hits_between
+from hotset.tier.base import Counters, Hits, Tier, hits_between
 
 # Arguments: commands that print one line each: a tier's counters, then devices'.
 _PROGRAM = """
@@ -230,8 +230,7 @@ class Sampler(AbstractContextManager["Sampler"]):
             if self._tier:
                 status = printed.pop(0)
                 counters = self._tier.parse(status)
-                if isinstance(self._tier, MeteringTier):
-                    devices |= self._tier.parse_devices(status)
+                devices |= self._tier.parse_devices(status)
             for device, line in zip(self._devices, printed, strict=True):
                 # A device that is gone has no counters; whoever used it says so.
                 if line != _FAILED:

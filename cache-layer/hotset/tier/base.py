@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol
 
 from hotset.block.extents import Run, count, nth_blocks
 from hotset.block.io_counters import Readings
@@ -20,6 +20,7 @@ from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes, mb_per_s
 
 from .filling import Filling
+from .regions import Regions
 
 TierKind = Literal["dm-cache", "bcache", "userspace"]
 WarmupMethod = Literal["offline", "insert", "read"]
@@ -279,6 +280,14 @@ class Tier(Protocol):
         """The block devices below it by what they are (`io_counters.ORIGIN`, …); empty where the
         tier counts what goes through them."""
 
+    def parse_devices(self, line: str) -> Readings:
+        """What went through the devices below it, latencies included, from the line of its
+        counters; empty where the kernel counts that, or nobody does. Raises as :meth:`parse`."""
+
+    @property
+    def regions(self) -> Regions:
+        """By what its requests are counted region by region."""
+
     def resident(self) -> list[Run]:
         """What is cached: runs of origin blocks, in origin order."""
 
@@ -298,14 +307,6 @@ class Tier(Protocol):
 
     def discard(self) -> None:
         """Remove the tier without writing back: for an origin that is restored anyway."""
-
-
-@runtime_checkable
-class MeteringTier(Protocol):
-    """A tier that counts what goes through the devices below it, latencies included."""
-
-    def parse_devices(self, line: str) -> Readings:
-        """Read them from the line of the tier's counters; raises as `Tier.parse` does."""
 
 
 def hit_share(hits: int, misses: int) -> float | None:

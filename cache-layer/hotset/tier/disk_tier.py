@@ -10,12 +10,15 @@ from pathlib import PurePosixPath
 
 from hotset.block.devicemapper import Place
 from hotset.block.extents import Extent, Run
+from hotset.block.io_counters import Readings
 from hotset.block.salvage import Salvage
 from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes
 
 from .base import Counters, MetadataDamagedError, Report, TierKind, TierSpec, Warmup
+from .division import Divisible
 from .filling import Filling
+from .regions import Regions
 
 OnFlush = Callable[[Blocks], None]
 HOTTEST = 63
@@ -138,6 +141,19 @@ class DiskTier(ABC):
     @abstractmethod
     def devices(self) -> dict[str, PurePosixPath]:
         """As `base.Tier.devices`."""
+
+    def parse_devices(self, line: str) -> Readings:  # noqa: ARG002 - the kernel counts them
+        """As `base.Tier.parse_devices`."""
+        return {}
+
+    @property
+    @abstractmethod
+    def regions(self) -> Regions:
+        """As `base.Tier.regions`."""
+
+    def divisible(self) -> Divisible | None:
+        """Its cache, as one that keeps to pins, exclusions and shares; None: it keeps to none."""
+        return None
 
     @abstractmethod
     def counters(self) -> Counters:

@@ -17,8 +17,7 @@ from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes
 from hotset.disk.cache_device import Card, Disk, tier_for
 from hotset.terminal.progress import Reporter
-from hotset.tier.engine.control import Division, Owner, Owners, SharedOwner
-from hotset.tier.engine.tier import Userspace
+from hotset.tier.division import Divisible, Division, Owner, Owners, SharedOwner
 from hotset.tier.filling import Filling
 from hotset.tier.pins import Preferences, Share
 
@@ -67,18 +66,18 @@ def divide(
     :param anew: the targets that are looked up; one that never was has to be there.
     :returns: what is worth knowing: targets that could not be looked up.
     :raises TargetError: a target that is new is not there.
-    :raises RequestError: it does not fit the cache.
+    :raises RequestError: it does not fit the cache, or the cache keeps to none of it.
     """
-    tier = _engine(machine, card, disk)
+    cache = _divisible(machine, card, disk)
     notes: list[str] = []
-    before, owners, division = tier.owners(), Owners(), tier.division()
+    before, owners, division = cache.owners(), Owners(), cache.division()
     if wanted.targets:
         request = replace(request, targets=wanted.targets)
         with planning.looking_up(machine, disk, request, notes) as maker:
             owners = _owners(maker, wanted, before, anew, division, notes)
     _check_fit(owners, division)
     if owners != before:
-        tier.divide(owners, lambda left: report.say(f"{int(left)} blocks have still to leave"))
+        cache.divide(owners, lambda left: report.say(f"{int(left)} blocks have still to leave"))
     return notes
 
 
@@ -89,8 +88,7 @@ def fetch(
 
     :param rate: fetch at most so many bytes a second.
     """
-    tier = _engine(machine, card, disk)
-    owners = tier.owners()
+    tier, owners = tier_for(machine, card, disk), _divisible(machine, card, disk).owners()
     pinned = union(*(one.runs for one in owners.pinned))
     excluded = union(*(one.runs for one in owners.excluded))
     missing = difference(difference(pinned, excluded), tier.resident())
@@ -99,19 +97,21 @@ def fetch(
             tier.fill(Filling(missing, 0, report.on_warmup, rate))
 
 
-def _engine(machine: Machine, card: Card, disk: Disk) -> Userspace:
-    tier = tier_for(machine, card, disk)
-    assert isinstance(tier, Userspace)
-    return tier
+def _divisible(machine: Machine, card: Card, disk: Disk) -> Divisible:
+    cache = tier_for(machine, card, disk).divisible()
+    if cache is None:
+        raise RequestError(f"{disk.kind} keeps to no pins, exclusions and shares", field="disk")
+    return cache
 
 
 def cached(machine: Machine, card: Card, disk: Disk) -> dict[str, tuple[Bytes, Bytes]]:
     """How large each pinned, excluded or shared target is, and how much of it is cached; nothing
     where the cache does not know of targets."""
     tier = tier_for(machine, card, disk)
-    if not isinstance(tier, Userspace) or not tier.is_active():
+    cache = tier.divisible()
+    if cache is None or not tier.is_active():
         return {}
-    owners, resident, block = tier.owners(), tier.resident(), disk.spec.block
+    owners, resident, block = cache.owners(), tier.resident(), disk.spec.block
     return {
         one.name: (
             count(one.runs).bytes(block),

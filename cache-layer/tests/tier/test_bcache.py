@@ -23,7 +23,7 @@ from hotset.tier.bcache.sysfs import (
     parse_size,
 )
 from hotset.tier.bcache.tier import BLOCK, CACHE_MIN, HEADER, Bcache, bucket_bytes
-from tests.fake_machine import FakeMachine
+from tests.fake_machine import FakeMachine, dm_cache
 
 MIB = 2**20
 LINE = "4\t21\t7\t3\t2\t1\t12.5M\tdirty\t\t75%\n"

@@ -15,8 +15,9 @@ from hotset.block.extents import Run
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
 from hotset.tier.base import TierFailedError
+from hotset.tier.division import Owner, Owners, Part, SharedOwner
 from hotset.tier.engine import control as engine
-from hotset.tier.engine.control import OtherVersionError, Owner, Owners, Part, SharedOwner
+from hotset.tier.engine.control import OtherVersionError
 
 PART = {"name": "pinned", "blocks": 20, "resident": 12, "guaranteed": 20, "most": 20}
 EXCLUDED = {"name": "excluded", "blocks": 0, "resident": 0, "guaranteed": 0, "most": 0}

@@ -15,7 +15,7 @@ from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine
 from hotset.disk import cache_device
 from hotset.hitratio.sampler import Sampler, Window
-from hotset.tier.base import MeteringTier, Tier
+from hotset.tier.disk_tier import DiskTier
 from hotset.tpcc.window.record import WindowResult
 
 
@@ -32,10 +32,10 @@ Watch: TypeAlias = Callable[[WindowResult], ServerUse | None]
 
 
 @dataclass(frozen=True, slots=True)
-class EngineDevices:
+class TierDevices:
     """The devices of a disk whose tier counts what goes through them."""
 
-    tier: Tier
+    tier: DiskTier
     prefix: str
 
     @property
@@ -43,7 +43,6 @@ class EngineDevices:
         return shlex.join(self.tier.status_argv())
 
     def parse(self, line: str) -> Readings:
-        assert isinstance(self.tier, MeteringTier)
         return {f"{self.prefix}{name}": one for name, one in self.tier.parse_devices(line).items()}
 
 
@@ -80,8 +79,9 @@ def sources(machine: Machine) -> list[Source]:
         tier = cache_device.tier_for(machine, card, disk)
         if not tier.is_active():
             continue
-        if isinstance(tier, MeteringTier):
-            found.append(EngineDevices(tier, prefix))
-        for name, device in tier.devices().items():
+        devices = tier.devices()
+        if not devices:
+            found.append(TierDevices(tier, prefix))
+        for name, device in devices.items():
             found.append(KernelDevice.of(machine, f"{prefix}{name}", device))
     return found

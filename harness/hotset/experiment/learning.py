@@ -30,7 +30,7 @@ def hottest(site: Site, workloads: Workloads) -> tuple[Run, ...]:
     """Blocks of the origin, those first that the workloads ask for most often."""
     with arms.cold(site, workloads) as placed:
         assert placed.tier is not None
-        counters = region_counters.of_tier(placed.tier)
+        counters = region_counters.of(placed.tier)
         counters.start()
         try:
             before = counters.read()

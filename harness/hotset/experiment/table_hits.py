@@ -12,7 +12,6 @@ from hotset.databases import connect
 from hotset.databases.base import Unavailable
 from hotset.hitratio import attribution, region_counters
 from hotset.hitratio.heat import Reading, Tally, difference, total
-from hotset.lab.modelled_tier import ModelledTier
 from hotset.reports.model.document import Workload
 from hotset.reports.model.windows import Part
 
@@ -25,16 +24,16 @@ _REST = "(all others)"
 
 def begin(placed: Placed) -> Reading | None:
     """The counters before a run; None where nothing counts."""
-    if not isinstance(placed.tier, ModelledTier):
+    if placed.tier is None or not placed.tier.regions.always:
         return None
-    return region_counters.of_tier(placed.tier).read()
+    return region_counters.of(placed.tier).read()
 
 
 def since(site: Site, placed: Placed, workload: Workload, before: Reading | None) -> list[Part]:
     """What each table and index was asked for since then, the busiest first."""
     if before is None or placed.tier is None:
         return []
-    after = region_counters.of_tier(placed.tier).read()
+    after = region_counters.of(placed.tier).read()
     with closing(connect.engine(placed.server.database(workload))) as server:
         label = server.labels("table")
     if isinstance(label, Unavailable):

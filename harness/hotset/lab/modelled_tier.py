@@ -15,7 +15,6 @@ from hotset.block.flashdev import Model
 from hotset.core.machines.base import Machine
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
-from hotset.hitratio.region_counters import EngineCounters
 from hotset.tier.base import TierFailedError, TierSpec
 from hotset.tier.engine import control as engine
 from hotset.tier.engine.base import EngineTier
@@ -113,10 +112,6 @@ class ModelledTier(EngineTier):
             str(self.control),
             "--volatile",
         ]
-
-    def region_counters(self) -> EngineCounters:
-        """The engine counts regions from its start on."""
-        return EngineCounters(self.machine, self.control)
 
     def discard(self) -> None:
         self._devices = None

@@ -176,7 +176,7 @@ def _tally(
     target: Target, found: Sequence[Owner], mine: Owner
 ) -> tuple[Tally | None, tuple[str, ...]]:
     try:
-        reading = region_counters.of(target.machine, target.disk).read()
+        reading = region_counters.of(target.tier, target.disk.name).read()
     except NotCountedError as error:
         return None, (f"Hits per file are not known: {error}.",)
     with target.store() as store:

@@ -136,7 +136,7 @@ def of_parts(
     """By file, or by whatever the label makes of a file's path."""
     now = now or time.time()
     disk = target.disk
-    reading = region_counters.of(target.machine, disk).read()
+    reading = region_counters.of(target.tier, disk.name).read()
     with target.store() as store:
         store.fold(reading, now)
         asked = store.asked(now)

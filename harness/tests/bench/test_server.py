@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from hotset.bench import server, window_report
-from hotset.bench.server import EngineDevices, ServerUse
+from hotset.bench.server import ServerUse, TierDevices
 from hotset.block.io_counters import CACHE, ORIGIN, Direction, IoCounters, KernelDevice, between
 from hotset.core.units import Bytes
 from hotset.hitratio.sampler import Cpu, Sample
@@ -46,7 +46,8 @@ class EngineTier:
 class KernelTier(EngineTier):
     """One whose devices the kernel counts."""
 
-    parse_devices = None  # type: ignore[assignment]
+    def parse_devices(self, line: str) -> dict[str, IoCounters]:
+        raise AssertionError(f"nobody asks it for them: {line}")
 
     def devices(self) -> dict[str, PurePosixPath]:
         return {ORIGIN: PurePosixPath("/dev/sdb")}
@@ -63,7 +64,7 @@ def on_server(monkeypatch: pytest.MonkeyPatch, **tiers: Any) -> FakeMachine:  # 
 def test_one_disk_s_devices_have_their_plain_names(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = on_server(monkeypatch, shop=EngineTier())
     (found,) = server.sources(machine)
-    assert isinstance(found, EngineDevices)
+    assert isinstance(found, TierDevices)
     assert found.command == "flashdev ask '/run/a b'"
     assert found.parse("counted") == {CACHE: COUNTED}
 
@@ -82,7 +83,6 @@ def test_a_server_without_accelerated_disks_has_its_cpu_alone(
 
 def test_what_the_kernel_counts_is_read_there(monkeypatch: pytest.MonkeyPatch) -> None:
     tier = KernelTier()
-    monkeypatch.setattr(server, "MeteringTier", EngineDevices)  # it is none
     (found,) = server.sources(on_server(monkeypatch, shop=tier))
     assert found == KernelDevice(ORIGIN, PurePosixPath("/sys/dev/block/8:16/stat"))
 

@@ -59,7 +59,7 @@ def counters(monkeypatch: pytest.MonkeyPatch) -> Counters:
         there.verbs.append("taken down")
 
     monkeypatch.setattr(learning.arms, "cold", cold)
-    monkeypatch.setattr(learning.region_counters, "of_tier", lambda _: there)
+    monkeypatch.setattr(learning.region_counters, "of", lambda _: there)
     monkeypatch.setattr(learning, "measure", lambda *_: there.verbs.append("tpcc"))
     monkeypatch.setattr(learning, "run_queries", lambda *_: there.verbs.append("tpch"))
     return there

@@ -25,7 +25,7 @@ from hotset.operations import connect
 from hotset.operations.base.context import Context
 from hotset.operations.tiers import pins, tier, warmup
 from hotset.tier.base import TierFailedError
-from hotset.tier.engine.control import Division
+from hotset.tier.division import Division
 from hotset.tier.engine.tier import Userspace
 from hotset.warmup.resolve import TargetError
 from tests.enclosed import enclosed

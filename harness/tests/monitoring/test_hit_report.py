@@ -77,6 +77,7 @@ class FakeTier:
 
 @pytest.fixture
 def target(monkeypatch: pytest.MonkeyPatch) -> Target:
+    TIER[:] = [FakeTier()]
     monkeypatch.setattr(cache_device, "tier_for", lambda *_: TIER[0])
     return Target("local", Local(), CARD, DISK)
 

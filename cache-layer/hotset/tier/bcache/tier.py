@@ -38,6 +38,7 @@ from ..base import (
 from ..disk_tier import HOTTEST, Contents, OnFlush, Resized
 from ..dm_tier import STAYS_COLD, DeviceMapperTier
 from ..filling import Filling
+from ..regions import BcacheRegions
 from ..stalled import StallWatch
 from . import reading
 from .control import Kernel
@@ -46,6 +47,8 @@ from .sysfs import STATUS_PROGRAM, Line, extents_of, parse_choice, parse_line
 COUNTER_BITS = 64
 BLOCK = Bytes(4096)
 """The unit of plans and counters; bcache itself caches whatever length was asked for."""
+_REGION = Bytes(64 * 1024)
+"""A region that a database's small reads share."""
 HEADER = UNIT
 """In front of the origin, on the flash; its superblock lies at sector 8."""
 BUCKET = Bytes(512 * 1024)
@@ -254,6 +257,10 @@ class Bcache(DeviceMapperTier):
 
     def parse(self, line: str) -> Counters:
         return self._counters(parse_line(line))
+
+    @property
+    def regions(self) -> BcacheRegions:
+        return BcacheRegions(self.path, _REGION)
 
     def status(self) -> Line:
         result = self._asked(check=False)

@@ -34,6 +34,7 @@ from ..base import (
 from ..disk_tier import Contents, InPlaceTier
 from ..dm_tier import STAYS_COLD, DeviceMapperTier
 from ..filling import Filling
+from ..regions import RemapRegions
 from ..stalled import StallWatch
 from . import offline, online
 from .metadata import Slots
@@ -151,6 +152,10 @@ class DmCache(DeviceMapperTier, InPlaceTier):
 
     def parse(self, line: str) -> Counters:
         return parse_dmsetup_status(line).counters()
+
+    @property
+    def regions(self) -> RemapRegions:
+        return RemapRegions(self.path)
 
     def status(self) -> CacheStatus:
         return parse_dmsetup_status(self._asked(check=True).stdout)

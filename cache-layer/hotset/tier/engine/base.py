@@ -18,6 +18,7 @@ from hotset.core.units import Blocks, Bytes, mb_per_s
 
 from ..base import Counters, TierKind, TierSpec, Warmup, WarmupFailedError, sample
 from ..filling import Filling
+from ..regions import EngineRegions
 from . import control as engine
 
 _RATE_PROBE = Bytes(48 * 1024**2)
@@ -73,6 +74,10 @@ class EngineTier(ABC):
 
     def parse_devices(self, line: str) -> Readings:
         return engine.parse_devices(line)
+
+    @property
+    def regions(self) -> EngineRegions:
+        return EngineRegions(self.control)
 
     def counters(self) -> Counters:
         return engine.serving(self.machine, self.control).counters

@@ -21,6 +21,7 @@ from hotset.core.machines.base import CommandError, Machine
 from hotset.core.units import Blocks, Bytes
 
 from ..base import Counters, TierFailedError
+from ..division import Division, Owner, Owners, Part, SharedOwner
 
 COUNTER_BITS = 64
 _TIMEOUT_S = 24 * 3600.0
@@ -89,67 +90,6 @@ class Answer(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:  # noqa: ANN401 - a field's value
         raise OtherVersionError(f"it does not tell `{name}`", self.protocol)
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Blocks of the origin that are pinned or excluded together; ``name`` is what the user called
-    them."""
-
-    name: str
-    runs: tuple[Run, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SharedOwner(Owner):
-    """Blocks that have a share: others leave it ``guaranteed`` blocks of the cache, and it gets no
-    more than ``most``."""
-
-    guaranteed: Blocks
-    most: Blocks
-
-
-@dataclass(frozen=True, slots=True)
-class Owners:
-    """Whose the cache is to be. Where two have a block in common, what is excluded comes first,
-    then what is pinned, then the shares in their order."""
-
-    pinned: tuple[Owner, ...] = ()
-    excluded: tuple[Owner, ...] = ()
-    shares: tuple[SharedOwner, ...] = ()
-
-    @property
-    def every(self) -> tuple[Owner, ...]:
-        return (*self.pinned, *self.excluded, *self.shares)
-
-    def runs_of(self, name: str) -> tuple[Run, ...] | None:
-        """Those of an owner; None if there is none of that name."""
-        return next((one.runs for one in self.every if one.name == name), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What an owner has: blocks of its own, those of them that are cached, and its limits."""
-
-    name: str
-    blocks: Blocks
-    resident: Blocks
-    guaranteed: Blocks
-    most: Blocks
-
-
-@dataclass(frozen=True, slots=True)
-class Division:
-    """How a cache of ``total`` blocks is divided, of which ``available`` can be promised; so many
-    have still ``to_leave`` before it is so."""
-
-    block: Bytes
-    total: Blocks
-    available: Blocks
-    pinned: Part
-    excluded: Part
-    shares: tuple[Part, ...]
-    to_leave: Blocks
 
 
 def counters_argv(program: str, control: PurePosixPath) -> list[str]:

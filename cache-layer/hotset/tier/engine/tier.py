@@ -26,10 +26,10 @@ from hotset.core.units import Blocks, Bytes
 
 from ..base import MetadataDamagedError, Report, TierFailedError, TierSpec
 from ..disk_tier import Contents, InPlaceTier
+from ..division import Division, Owners
 from . import control as engine
 from . import service
 from .base import EngineTier
-from .control import Division, Owners
 
 BLOCK_MIN, BLOCK_MAX = Bytes(4096), Bytes(1024**3)
 _START_TIMEOUT_S = 400.0
@@ -386,6 +386,10 @@ class Userspace(EngineTier, InPlaceTier):
     def by_level(self) -> dict[int, list[Run]]:
         """What is cached, by its worth to the policy, 0 to 63."""
         return engine.by_level(self.machine, self.control)
+
+    def divisible(self) -> Userspace:
+        """Itself."""
+        return self
 
     def division(self) -> Division:
         """How the cache is divided among what is pinned, excluded and shared."""

@@ -48,7 +48,7 @@ def start(request: Start, context: Context) -> Lines:
 
     seconds = places.parsed("half_life", lambda: parse_span(request.half_life))
     with places.target_of(request.machine, request.disk) as target:
-        counters = region_counters.of(target.machine, target.disk)
+        counters = region_counters.of(target.tier, target.disk.name)
         begun = counters.start()
         with target.store() as store:
             gained = store.fold(counters.read(), time.time(), seconds)
@@ -72,7 +72,7 @@ def stop(request: Stop, context: Context) -> Lines:
     from hotset.hitratio.tracepoints import NotCountedError
 
     with places.target_of(request.machine, request.disk) as target:
-        counters = region_counters.of(target.machine, target.disk)
+        counters = region_counters.of(target.tier, target.disk.name)
         try:
             reading = counters.read()
         except NotCountedError:
@@ -185,7 +185,7 @@ def heats_of(target: Target, context: Context) -> tuple[Grid, dict[int, float]]:
     with target.store() as store:
         now = time.time()
         try:
-            reading = region_counters.of(target.machine, target.disk).read()
+            reading = region_counters.of(target.tier, target.disk.name).read()
         except NotCountedError as error:
             if store.grid is None:
                 raise
