@@ -339,7 +339,7 @@ def test_ctrl_c_cancels_the_query_and_takes_the_refresh_back(
 
 
 def test_another_scale_is_refused(database: PostgresTpch) -> None:
-    with pytest.raises(SetupError, match=r"holds TPC-H at scale 0\.01, not 1: leave --scale out"):
+    with pytest.raises(SetupError, match=r"holds TPC-H at scale 0\.01, not 1: leave the scale out"):
         power.run(database, 1)
 
 
@@ -350,8 +350,9 @@ def test_a_refused_rf1_says_how_to_leave_it_out(
         raise Refused("permission denied")
 
     monkeypatch.setattr(refresh, "insert", refuse)
-    with pytest.raises(RunFailed, match=r"RF1 failed: permission denied \(--no-refresh"):
+    with pytest.raises(RunFailed, match="RF1 failed: permission denied") as refused:
         power.run(database)
+    assert [one.parameters for one in refused.value.remedies] == [{"refresh": False}]
 
 
 # Throughput

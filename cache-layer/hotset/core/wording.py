@@ -8,14 +8,19 @@ from collections.abc import Callable, Mapping
 from .errors import Remedy, field_of, remedies_of
 
 # Arguments without a name: the messages about them say what they are.
-_ARGUMENTS = frozenset(("card", "disk", "file", "job", "name", "run", "runs", "targets"))
+ARGUMENTS = frozenset(
+    (
+        *("card", "device", "disk", "file", "job", "member", "name", "recording", "run", "runs"),
+        *("socket", "target", "targets", "trace"),
+    )
+)
 
 
 def of_command_line(error: BaseException) -> str:
     """As `hotset` prints it: the field as an option, what helps as a command."""
     field = field_of(error)
     text = _with_remedies(error, command)
-    if field is None or field in _ARGUMENTS:
+    if field is None or field in ARGUMENTS:
         return text
     # One with a point is a key of an experiment file.
     return f"{field if '.' in field else option(field)}: {text}"
@@ -34,6 +39,8 @@ def command(remedy: Remedy) -> str:
     '`hotset tier flush shop`'
     >>> command(Remedy("overwrite it", parameters={"yes": True}))
     'add --yes'
+    >>> command(Remedy("leave it out", parameters={"refresh": False}))
+    'add --no-refresh'
     """
     if "password" in remedy.parameters:
         return "set HOTSET_PASSWORD or add --password-file FILE"
@@ -80,9 +87,9 @@ def _all_words(parameters: Mapping[str, object]) -> list[str]:
 
 
 def _words(name: str, value: object) -> list[str]:
-    if value is True:
-        return [option(name)]
-    return [str(value)] if name in _ARGUMENTS else [option(name), str(value)]
+    if isinstance(value, bool):
+        return [option(name if value else f"no_{name}")]
+    return [str(value)] if name in ARGUMENTS else [option(name), str(value)]
 
 
 def _plain(value: object) -> str:

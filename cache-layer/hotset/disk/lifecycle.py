@@ -81,7 +81,7 @@ def inspect(machine: Machine, card: Card, disk: Disk) -> DiskState:
         state_ = "failed" if state_ == "inactive" else state_
         notes.append(
             f"the origin {disk.origin} is not there: connect it (iSCSI: log in); if it is gone for"
-            f" good, `hotset tier detach {disk.name}` gives the disk up"
+            " good, detach the disk, which gives it up"
         )
     if answers and not cards.is_ours(machine, card):
         state_ = "failed"

@@ -92,8 +92,8 @@ def _salvage(
         raise TierRefusedError(
             "no superblock is left that says whose cache it is, and another disk's would destroy"
             f" {disk.origin}: nothing was changed. If you know that it is this one's, `flashdev"
-            " salvage --write --unidentified` writes back what is certain, with the options from"
-            f" --origin to --block in {userspace_service.script_of(disk.name)}",
+            " salvage --write --unidentified` writes back what is certain, of the devices that"
+            f" {userspace_service.script_of(disk.name)} gives it",
             _as_it_is(disk),
         )
     if not yes:

@@ -16,7 +16,7 @@ from .base import Report, TierFailedError
 from .disk_tier import DiskTier
 
 _STATUS_LIMIT_S = 20.0
-STAYS_COLD = "nothing of it is fetched again by itself: `hotset warmup run` fills it"
+STAYS_COLD = "nothing of it is fetched again by itself: a warm-up fills it"
 """What becomes of what a kernel's cache held when it has to begin empty."""
 _SUSPENDED = (
     "it is suspended and holds all I/O back: an operation was cut short, or somebody suspended it"

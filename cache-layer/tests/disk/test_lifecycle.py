@@ -324,7 +324,7 @@ def test_a_cache_that_may_be_older_than_its_origin_begins_empty() -> None:
         there, said = server(up=False, cache_dump=dump, **{DECIDED: verdict}), list[str]()
         lifecycle.activate(there, CARD, disk(), said.append)
         assert any("the cache begins empty" in one for one in said) is empty
-        assert any("hotset warmup run" in one for one in said) is empty
+        assert any("a warm-up fills it" in one for one in said) is empty
         restored = [line for line in there.commands if line.startswith("cache_restore")]
         assert bool(restored) is empty
         assert ACTIVATED in there.commands

@@ -144,7 +144,7 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
         adopt.adopt(machine, labs.FLASH_DISK, True, said.append)
         assert lun.leads_to() == "", "by no path"
         assert "/etc/fstab mounts the origin" in said[-1]
-        assert "`hotset tier activate oltp --unit --yes` changes that" in said[-1]
+        assert "to activate the disk with a unit changes that" in said[-1]
         card, disk = cache_device.find(machine, "oltp")
         lun.sh("rm /etc/udev/rules.d/65-hotset-oltp.rules")
         lifecycle.activate(machine, card, disk, said.append)

@@ -277,6 +277,6 @@ def check(
         except Aborted as error:
             if set(schema.present(session)) != set(schema.TABLES):
                 raise schema.SetupError(
-                    f"not all TPC-C tables are here ({error}): `hotset tpcc build` loads them"
+                    f"not all TPC-C tables are here ({error})", Remedy("load them", "tpcc build")
                 ) from None
             raise

@@ -206,7 +206,7 @@ def _flip(one: Flip) -> str:
         times = f"; its mean latency was {first} ms in the first fifth, {last} ms in the last"
     return (
         f"{kind}, {one.what}: {one.before} became {one.after}{times}. Run ANALYZE and measure"
-        " again, or with --fresh"
+        " again, or measure on a fresh copy"
     )
 
 

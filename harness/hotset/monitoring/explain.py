@@ -120,7 +120,7 @@ def _preference(wanted: Preferences, name: str, table: bool) -> Kind | None:
 def to_text(found: Explanation, form: str) -> str:
     if form == "json":
         return json.dumps({"schema_version": SCHEMA_VERSION, **asdict(found)}, indent=1)
-    heat = "not known yet (`hotset heat start`, then `hotset heat top`)"
+    heat = "not known yet: nothing counts it (heat start does)"
     if found.heat is not None:
         times = (
             ""

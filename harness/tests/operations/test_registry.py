@@ -14,7 +14,8 @@ import typer.main
 
 from hotset import cli
 from hotset.cli import generate
-from hotset.core.errors import HotsetError, NotFoundError, RequestError
+from hotset.core import wording
+from hotset.core.errors import HotsetError, NotFoundError, Remedy, RequestError
 from hotset.operations.base import audit, registry, run
 from hotset.operations.base.audit import Caller
 from hotset.operations.base.kinds import FieldKind
@@ -335,3 +336,26 @@ def test_an_answer_is_one_whatever_it_amounts_to(monkeypatch: pytest.MonkeyPatch
     result = run.answer("doctor", {})
     assert "missing" in {finding["state"] for finding in result.document()["findings"]}
     assert result.failure() is not None
+
+
+def test_what_is_never_an_option_is_not_told_as_one() -> None:
+    """``--target: …`` of `disk bench`, which takes it by its place."""
+    places: dict[str, set[bool]] = {}
+    for one in OPERATIONS:
+        for name, field in one.request.model_fields.items():
+            places.setdefault(name, set()).add(generate.marks(field).argument)
+    always = {name for name, kinds in places.items() if kinds == {True}}
+    assert always <= wording.ARGUMENTS
+    assert places.keys() - always, "most fields are options"
+
+
+def test_an_option_that_says_no_is_worded_as_the_command_line_has_it() -> None:
+    off = {
+        name: marked.off
+        for one in OPERATIONS
+        for name, field in one.request.model_fields.items()
+        if (marked := generate.marks(field)).off
+    }
+    assert off
+    for name, word in off.items():
+        assert wording.command(Remedy("leave it out", parameters={name: False})) == f"add {word}"

@@ -9,7 +9,12 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from hotset.cli.groups import GROUPS
+import pytest
+
+from hotset.cli.generate import marks
+from hotset.cli.groups import GROUPS, SINGLE
+from hotset.core.wording import option
+from hotset.operations.base import registry
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("cache-layer", "tpcc", "tpch", "reports", "harness")
@@ -132,16 +137,132 @@ def test_functions_fit_a_screen() -> None:
     assert not long
 
 
-def test_messages_of_the_cache_layer_name_no_command() -> None:
-    """They reach callers of the API, too: what helps is a `Remedy`, which each caller words."""
-    command = re.compile(rf"\bhotset ({'|'.join(GROUPS)})\b")
+# Those whose words are one caller's own: the command line, and what is generated of it.
+CALLERS = ("hotset/cli/", "hotset/clients/")
+TELLS = frozenset(("add_note", "message", "note", "say", "warn"))
+"""Who is told something by these hears it from every caller: a job's messages travel."""
+READS = frozenset(("compile", "partition", "removeprefix", "rpartition", "search", "split"))
+"""Methods that take apart what another program said."""
+OTHER_PROGRAM = re.compile(r"`(?!hotset )[a-z-]+ [^`]*|^--[a-z-]+(=.*)?$")
+"""One as a user types it, and an argument of one that hotset runs."""
+ONLY_TYPED = ("hotset lab shell", "hotset warmup run --resume")
+"""What is typed whoever reads it: a shell is nowhere but there, and a plan goes on from there."""
+
+
+@cache
+def own_words() -> re.Pattern[str]:
+    """A command of hotset's, or an option of one; `losetup --find` is neither."""
+    options = {
+        word
+        for one in registry.every()
+        for name, field in one.request.model_fields.items()
+        if not marks(field).argument
+        for word in (option(name), option(f"no_{name}"))
+    }
+    known = "|".join(sorted(map(re.escape, options)))
+    commands = "|".join((*GROUPS, *SINGLE, "console", "jobs", "top"))
+    return re.compile(rf"\bhotset ({commands})\b|(?<![\w-])({known})(?![\w-])")
+
+
+@cache
+def failures() -> frozenset[str]:
+    """The classes of errors, and what else becomes one, by their names."""
+    bases = {
+        node.name: [getattr(one, "id", getattr(one, "attr", "")) for one in node.bases]
+        for file in modules().values()
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.ClassDef)
+    }
+    found = {"HotsetError", "ValueError", "Unavailable"}
+    while more := {name for name, over in bases.items() if found & set(over)} - found:
+        found |= more
+    return frozenset(found)
+
+
+def is_told(node: ast.AST) -> bool:
+    """Whether somebody who called hotset reads what is in it."""
+    if isinstance(node, ast.Raise):
+        return True
+    if not isinstance(node, ast.Call):
+        return False
+    name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+    return name in failures() | TELLS
+
+
+def text_in(told: ast.AST, named: Mapping[str, list[ast.expr]]) -> Iterator[ast.Constant]:
+    """The text in it, also by way of a variable, or of a function of the module that returns it."""
+    left, seen = [told], set[str]()
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in READS:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node
+        if isinstance(node, ast.Name) and node.id not in seen:
+            seen.add(node.id)
+            left += named.get(node.id, [])
+        left += ast.iter_child_nodes(node)
+
+
+def named_in(whole: ast.Module) -> dict[str, list[ast.expr]]:
+    """What the variables and functions of a module come to."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(whole):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, []).append(node.value)
+        if isinstance(node, ast.FunctionDef):
+            values = [one.value for one in ast.walk(node) if isinstance(one, ast.Return)]
+            found.setdefault(node.name, []).extend(one for one in values if one is not None)
+    return found
+
+
+def words_of_one_caller(whole: ast.Module) -> set[tuple[int, str]]:
+    """Messages that name a command or option, with their lines."""
+    named = named_in(whole)
+    return {
+        (one.lineno, str(one.value))
+        for node in ast.walk(whole)
+        if is_told(node)
+        for one in text_in(node, named)
+        if own_words().search(OTHER_PROGRAM.sub("", str(one.value)))
+        if not any(typed in str(one.value) for typed in ONLY_TYPED)
+    }
+
+
+def test_messages_name_no_command_and_no_option() -> None:
+    """They reach callers of the API, too, who have no ``--replace``: what helps is a `Remedy`, and
+    what is wrong a field, which each caller words."""
     named = [
-        f"{file.relative_to(ROOT)}:{one.lineno}: {one.value}"
-        for file in (ROOT / "cache-layer" / "hotset").rglob("*.py")
-        for raised in ast.walk(tree(file))
-        if isinstance(raised, ast.Raise)
-        for one in ast.walk(raised)
-        if isinstance(one, ast.Constant) and isinstance(one.value, str)
-        if command.search(one.value)
+        f"{path}:{line}: {text}"
+        for path, file in ((one.relative_to(ROOT).as_posix(), one) for one in modules().values())
+        if not any(caller in path for caller in CALLERS)
+        for line, text in sorted(words_of_one_caller(tree(file)))
     ]
     assert not named
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'raise ValueError(f"{x} is there: add --yes")',
+        'def refused(): return NotFoundError("`hotset tier create` makes one")',
+        'text = "the next run with --fresh drops it"\nreport.warn(text)',
+        'def advice(): return "raise --seconds"\ndef do(): raise HotsetError(advice())',
+    ],
+)
+def test_a_message_is_found_wherever_its_text_is(source: str) -> None:
+    assert words_of_one_caller(ast.parse(source))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'raise ValueError("show it as a device (losetup --find --show FILE)")',
+        'raise TierFailedError(said.partition(", or give --yes")[0])',
+        'run(["fio", "--size", "--seconds=9"])',
+    ],
+)
+def test_another_programs_options_are_its_own(source: str) -> None:
+    assert not words_of_one_caller(ast.parse(source))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from hotset.core.errors import HotsetError
+from hotset.core.errors import HotsetError, Remedy
 from hotset.core.sql import Aborted, DatabaseError
 
 from .database import Database, Session
@@ -209,7 +209,8 @@ def require_finished(database: Database, session: Session) -> None:
         have = "has" if len(names) == 1 else "have"
         raise SetupError(
             f"the load was not finished: {', '.join(names)} {have} no primary key, without which"
-            " transactions read whole tables. `hotset tpcc build --replace` loads again"
+            " transactions read whole tables",
+            Remedy("load it again", "tpcc build", {"replace": True}),
         )
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from hotset.core.errors import HotsetError
+from hotset.core.errors import HotsetError, Remedy
 from hotset.core.sql import DatabaseError, Refused
 
 from .database import Database, Session
@@ -197,8 +197,8 @@ def loaded_scale(session: Session) -> float:
         rows = []
     if len(rows) != 1:
         raise SetupError(
-            "the database holds no TPC-H tables that were loaded to the end:"
-            " `hotset tpch build` loads them"
+            "the database holds no TPC-H tables that were loaded to the end",
+            Remedy("load them", "tpch build"),
         )
     return float(str(rows[0][0]))
 
@@ -208,7 +208,8 @@ def require_scale(session: Session, scale: float | None) -> float:
     loaded = loaded_scale(session)
     if scale is not None and scale != loaded:
         raise SetupError(
-            f"the database holds TPC-H at scale {loaded:g}, not {scale:g}: leave --scale out, or"
-            f" build it with hotset tpch build --scale {scale:g} --replace"
+            f"the database holds TPC-H at scale {loaded:g}, not {scale:g}: leave the scale out",
+            Remedy("load the other", "tpch build", {"scale": scale, "replace": True}),
+            field="scale",
         )
     return loaded

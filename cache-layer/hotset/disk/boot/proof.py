@@ -63,8 +63,8 @@ def warn(machine: Machine, disk: Disk, say: Callable[[str], None]) -> None:
         return
     say(
         f"{_unknown(disk.origin, disk.origin_id)}; disk {disk.name} then stays down if its flash"
-        f" may hold writes, and begins empty otherwise. {_give_number(disk.origin_id)}, or have no"
-        f" writes held back: `hotset tier set {disk.name} --mode writethrough`"
+        f" may hold writes, and begins empty otherwise. {_give_number(disk.origin_id)}, or set its"
+        " mode to writethrough, which holds no writes back"
     )
 
 

@@ -59,7 +59,7 @@ def warn(machine: Machine, disk: Disk, say: Say) -> None:
     found = mounts.of(machine, disk.origin)
     if found.entries:
         advice = _advice(machine, found, disk.name, disk.kind, disk.origin)
-        say(f"{advice}; `hotset tier activate {disk.name} --unit --yes` changes that")
+        say(f"{advice}; to activate the disk with a unit changes that")
     if found.others:
         say(_of_others(found, disk.device))
     for one in found.unread:
@@ -79,7 +79,7 @@ def set_up(machine: Machine, card: Card, disk: Disk, say: Say) -> PurePosixPath:
     if not systemd_unit.runs(machine):
         say(
             "systemd does not run this machine, so nothing makes the tier at its start, and"
-            f" nothing can mount it before `hotset tier activate {disk.name}`"
+            f" nothing can mount it before disk {disk.name} is activated"
         )
     systemd_unit.reload(machine)
     return unit

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from hotset.block import devices
 from hotset.block.devices import Confirm, Device
+from hotset.core.errors import Remedy
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.lab import served_model
@@ -50,7 +51,7 @@ def opened(
     :raises DeviceRefusedError: the device is in use, or not empty and ``yes`` is not given.
     """
     if (path is None) == (model is None):
-        raise BenchError("name a file or device, or a model with --model: one of them")
+        raise BenchError("name a file or device, or a model: one of them", field="model")
     if model is not None:
         with served_model.served(local, model, size) as served:
             yield Target(model, served.file)
@@ -75,7 +76,7 @@ def opened(
 def _inspected(local: Local, path: Path, size: Bytes) -> Device:
     device = devices.inspect(local, PurePosixPath(path))
     if device.size < size:
-        raise BenchError(f"{path} holds {device.size}, less than --size {size}", field="size")
+        raise BenchError(f"{path} holds {device.size}, less than {size}", field="size")
     return device
 
 
@@ -87,11 +88,13 @@ def _test_file(local: Local, path: Path, size: Bytes, read_only: bool) -> Iterat
             raise BenchError(f"{path} is no file: name one in it, such as {path / 'bench.dat'}")
         if path.stat().st_size < size:
             raise BenchError(
-                f"{path} has {Bytes(path.stat().st_size)}, less than --size {size}", field="size"
+                f"{path} has {Bytes(path.stat().st_size)}, less than {size}", field="size"
             )
         if not read_only:
             raise BenchError(
-                f"{path} is there, and its data would be lost: name a new file, or add --read-only"
+                f"{path} is there, and its data would be lost: name a new file",
+                Remedy("only read it", parameters={"read_only": True}),
+                field="target",
             )
         yield path
         return

@@ -126,7 +126,7 @@ def from_dict(loaded: object) -> DiskBench:
         return DiskBench(table["target"], table["emulated"], table["size"], table["seconds"], cells)
     except (KeyError, TypeError, ValueError) as error:
         raise BenchError(
-            f"not a result of `disk bench --format json`: {type(error).__name__} {error}"
+            f"not a result of disk bench as JSON: {type(error).__name__} {error}"
         ) from None
 
 
@@ -146,7 +146,8 @@ def compare(before: DiskBench, after: DiskBench) -> list[Change]:
     if before.size != after.size:
         raise BenchError(
             f"the results were measured on {Bytes(before.size)} and on {Bytes(after.size)}: caches"
-            " make those two different things; run one again with the other's --size"
+            " make those two different things; run one again with the other's size",
+            field="size",
         )
     changes = []
     for one in before.cells:
@@ -231,7 +232,7 @@ def sample_of(text: str) -> Sample:
     sides = [job["read"], job["write"]]
     requests = sum(one["total_ios"] for one in sides)
     if not requests:
-        raise BenchError("no request was answered in the time: raise --seconds")
+        raise BenchError("no request was answered in the time: measure longer")
     waited_ns = sum(one["lat_ns"]["mean"] * one["total_ios"] for one in sides)
     return Sample(
         sum(one["bw_bytes"] for one in sides) / 1e6,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hotset.core.errors import RequestError
+from hotset.core.errors import Remedy, RequestError
 
 from .expressions import BUILT_IN, Evaluate, ExpressionError, parse
 from .functions import ValueProblem
@@ -22,8 +22,8 @@ from .functions import ValueProblem
 class ScriptError(RequestError):
     """A script cannot be read; names file and line."""
 
-    def __init__(self, file: str, line: int, problem: str) -> None:
-        super().__init__(f"{file}:{line}: {problem}", field="script")
+    def __init__(self, file: str, line: int, problem: str, *remedies: Remedy) -> None:
+        super().__init__(f"{file}:{line}: {problem}", *remedies, field="script")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,10 @@ def require_set(scripts: Iterable[Script], defined: Iterable[str]) -> None:
         for name, line in script.used.items():
             if name not in known and not name.startswith(prefixes):
                 raise ScriptError(
-                    script.file, line, f"nothing sets :{name}: \\set does, or --define {name}=…"
+                    script.file,
+                    line,
+                    f"nothing sets :{name}: a script can, with \\set",
+                    Remedy("set it for all scripts", parameters={"define": f"{name}=VALUE"}),
                 )
 
 
@@ -140,8 +143,8 @@ _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _KNOWN = ("set", "sleep", "gset", "aset", "if", "elif", "else", "endif")
 _NO_PIPELINE = "statements are sent one after the other: leave pipelines out"
 _UNSUPPORTED = {
-    "shell": "hotset runs no programs",
-    "setshell": "hotset runs no programs",
+    "shell": "no programs are run",
+    "setshell": "no programs are run",
     "startpipeline": _NO_PIPELINE,
     "syncpipeline": _NO_PIPELINE,
     "endpipeline": _NO_PIPELINE,

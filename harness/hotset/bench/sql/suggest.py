@@ -115,7 +115,7 @@ def _told(left_out: Sequence[LeftOut]) -> Iterator[LeftOut]:
 def _beyond(taken: Sequence[Costly]) -> Iterator[LeftOut]:
     share = 1 - sum(one.share for one in taken)
     if share > _TOLD / 10:
-        yield LeftOut("all other statements", "they took less time: --top takes more", share)
+        yield LeftOut("all other statements", "they took less time; a larger top takes more", share)
 
 
 def _weighed(scripts: Sequence[Suggestion]) -> Iterator[Suggestion]:

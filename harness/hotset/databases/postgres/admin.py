@@ -103,8 +103,8 @@ class PostgresEngine(Adapter):
         """`shared_buffers`; there is no rule, as the server does not know its machine."""
         if size is None:
             return Unavailable(
-                "PostgreSQL does not know its machine's memory: say how much (--size);"
-                " a quarter of it is usual, since the system's page cache holds data too"
+                "PostgreSQL does not know its machine's memory: name the size; a quarter of the"
+                " memory is usual, since the system's page cache holds data too"
             )
         if size < _MIB:
             raise ValueError(f"{size}: shared_buffers needs at least 1 MiB")

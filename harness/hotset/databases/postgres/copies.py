@@ -120,8 +120,8 @@ def _remove(copy: _Copy, server: PostgresSession, report: Says) -> None:
 
 def _warn_of(copy: _Copy, error: DatabaseError, report: Says) -> None:
     report.warn(
-        f"the copy {copy.name} could not be dropped ({error}): the next run with --fresh drops it,"
-        f" and so does DROP DATABASE {_quoted(copy.name)}"
+        f"the copy {copy.name} could not be dropped ({error}): the next run on a fresh copy drops"
+        f" it, and so does DROP DATABASE {_quoted(copy.name)}"
     )
 
 
@@ -194,7 +194,7 @@ def _drop_left_over(server: PostgresSession, copy: str) -> None:
         )
     if users := _users_of(server, copy):
         raise CopyFailed(
-            f"another run with --fresh uses {copy} ({users}): wait until it has ended, or end it"
+            f"another run on a fresh copy uses {copy} ({users}): wait until it has ended, or end it"
         )
     server.script(f"DROP DATABASE {_quoted(copy)}")
 

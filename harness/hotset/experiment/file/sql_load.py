@@ -53,7 +53,7 @@ def find(given: str, folder: Path) -> Load:
     if path.suffix.lower() == ".bak":
         raise ValueError(
             "a backup of SQL Server, and an experiment's server is PostgreSQL: restore it on a"
-            " server of your own, and measure that before and after with `hotset sql run`"
+            " server of your own, and run your SQL there before and after"
         )
     if path.is_dir():
         if (path / _CONTENTS).is_file():

@@ -345,9 +345,7 @@ def _raffle_files(request: Raffle, context: Context) -> Iterator[TenFiles]:
 
     report, size = context.report, Bytes.parse(request.size)
     if (request.folder is None) == (request.model is None):
-        raise raffle.RaffleError(
-            "name a folder, or a model with --model: one of them", field="folder"
-        )
+        raise raffle.RaffleError("name a folder, or a model: one of them", field="model")
     if request.model is not None:
         if request.keep:
             raise raffle.RaffleError("a model's files are gone with it", field="keep")

@@ -129,9 +129,7 @@ def _boot(request: Up, context: Context) -> None:
         lab.close()
     slow = devices.lasting_name(attached)
     report.say(f"up: {lab.kind}, slow disk {slow}, flash {labs.FLASH_DISK}")
-    report.say(
-        f"use it: --machine {lab.kind}; open a shell: hotset lab shell; stop it: hotset lab down"
-    )
+    report.say(f"use it as machine {lab.kind}; `hotset lab shell` opens a shell there")
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def start(request: Start, context: Context) -> Lines:
     words = "counts" if begun else "counted already"
     context.message(
         f"disk {target.disk.name}: {words} in {gained.grid.count:,} regions of"
-        f" {gained.grid.region}; read it with `hotset heat top`"
+        f" {gained.grid.region}; heat top reads it"
     )
     return Lines()
 

@@ -525,5 +525,5 @@ def import_card(request: Import, context: Context) -> Lines:
     with places.cut_anew(request.machine, f"tier import {flash}") as there:
         card = adopt.adopt(there, flash, request.take_over, report.say, context.ask_for_name)
     disks = ", ".join(disk.name for disk in card.disks) or "none"
-    report.say(f"known here as card {card.name}, disks: {disks}; `hotset tier activate` makes them")
+    report.say(f"known here as card {card.name}, disks: {disks}; activate them next")
     return Lines()

@@ -55,7 +55,7 @@ def test_a_script_is_read_as_pgbench_reads_it() -> None:
     [
         ("", 1, "there is no statement in it"),
         ("\\set x 1\n", 1, "there is no statement in it"),
-        ("SELECT 1;\n\\shell ls", 2, "\\shell is not supported: hotset runs no programs"),
+        ("SELECT 1;\n\\shell ls", 2, "\\shell is not supported: no programs are run"),
         ("SELECT 1;\n\\startpipeline", 2, "\\startpipeline is not supported"),
         ("SELECT 1\\; SELECT 2;", 1, "\\; is not supported: statements are sent one by one"),
         ("\n\\nosuch", 2, "there is no command \\nosuch; there are \\set, \\sleep"),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 
+from hotset.core.errors import Remedy
 from hotset.core.sql import DatabaseError
 
 from .. import queries as the_queries
@@ -87,7 +88,8 @@ def _framed(
         try:
             first_s = timed(partial(refreshing.insert, session, update))
         except DatabaseError as error:
-            raise RunFailed(f"RF1 failed: {error} (--no-refresh leaves it out)") from error
+            leave_out = Remedy("leave the refresh functions out", parameters={"refresh": False})
+            raise RunFailed(f"RF1 failed: {error}", leave_out) from error
         observe(Refreshed(0, "RF1", first_s))
         cause = ask()
         if cause:
