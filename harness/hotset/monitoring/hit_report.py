@@ -18,6 +18,7 @@ from typing import Literal
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes, parse_span
 from hotset.disk import cache_device as card
+from hotset.disk import lifecycle
 from hotset.disk.cache_device import Card, Disk
 from hotset.hitratio import attribution, region_counters
 from hotset.hitratio.heat import Tally, total
@@ -104,11 +105,14 @@ def of_disk(target: Target, since: Since, now: float | None = None) -> HitReport
 
 
 def of_card(target: Target, now: float | None = None) -> HitReport:
-    """All disks of a card and its VOLUME, since their counters began."""
+    """All disks of a card and its VOLUME, since their counters began.
+
+    :raises TierRefusedError: one of the disks is not active; the message names it.
+    """
     now = now or time.time()
     rows, kinds, tallies = [], [], []
     for disk in target.card.disks:
-        tier = card.tier_for(target.machine, target.card, disk)
+        tier = lifecycle.active(target.machine, target.card, disk)
         counters = tier.counters()
         counted = counters.hits
         rows.append(_whole(disk, counters, counted))

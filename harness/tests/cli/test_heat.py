@@ -11,12 +11,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hotset import cli
+from hotset.core import wording
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import cache_device
 from hotset.disk.cache_device import Card, Disk
+from hotset.disk.lifecycle import TierRefusedError
 from hotset.operations import connect
-from hotset.tier.base import Counters, TierSpec
+from hotset.tier.base import Counters, TierFailedError, TierSpec
 from tests.cli_server import CommandLine
 
 SPEC = TierSpec("writeback", "smq", Bytes(65536), Bytes(1), Bytes(1), Bytes(0))
@@ -76,6 +78,12 @@ class FakeTier:
         self.left = readings
         self.hits = 0
 
+    def is_active(self) -> bool:
+        return True
+
+    def has_ended(self) -> bool:
+        return False
+
     def counters(self) -> Counters:
         if not self.left:
             raise KeyboardInterrupt
@@ -99,6 +107,48 @@ def called(monkeypatch: pytest.MonkeyPatch, readings: int, *argv: str) -> Result
     tier = FakeTier(readings)
     monkeypatch.setattr(cache_device, "tier_for", lambda *_: tier)
     return CliRunner().invoke(cli.create(), list(argv))
+
+
+class DownTier(FakeTier):
+    """One whose devices are not there, as whoever asks them finds out."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def is_active(self) -> bool:
+        return False
+
+    def counters(self) -> Counters:
+        raise TierFailedError("dmsetup: device not found")
+
+
+@pytest.mark.usefixtures("on_a_tier")
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("report", "hit-ratio"),
+        ("report", "hit-ratio", "--by", "file"),
+        ("report", "hit-ratio", "--by", "volume"),
+        ("heat", "start"),
+        ("heat", "stop"),
+        ("heat", "top"),
+        ("heat", "map"),
+        ("tier", "resident"),
+        ("tier", "explain", "/srv/pg"),
+        ("tier", "watch"),
+        ("whatif", "flash"),
+    ],
+)
+def test_a_disk_that_is_down_is_the_same_refusal_everywhere(
+    monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...]
+) -> None:
+    """Some ended with code 4 and another program's words, `tier flush` with 2 and what to do."""
+    monkeypatch.setattr(cache_device, "tier_for", lambda *_: DownTier())
+    done = CliRunner().invoke(cli.create(), list(argv))
+    assert isinstance(done.exception, TierRefusedError)
+    assert wording.of_command_line(done.exception).endswith(
+        "is not active; to activate it: `hotset tier activate erp`"
+    )
 
 
 @pytest.mark.usefixtures("on_a_tier")

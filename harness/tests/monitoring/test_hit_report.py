@@ -71,6 +71,12 @@ class FakeTier:
     def __init__(self, *readings: Counters) -> None:
         self.readings = list(readings)
 
+    def is_active(self) -> bool:
+        return True
+
+    def has_ended(self) -> bool:
+        return False
+
     def counters(self) -> Counters:
         return self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
 

@@ -112,10 +112,15 @@ def disk_cut_anew(name: str, disk: str | None, what: str) -> Iterator[tuple[Mach
 
 @contextmanager
 def target_of(name: str, disk: str | None) -> Iterator[Target]:
-    """The disk a user means, with where its readings are kept."""
+    """The disk a user means, with where its readings are kept.
+
+    :raises TierRefusedError: it is not active, so there is nothing to read.
+    """
+    from hotset.disk import lifecycle
     from hotset.monitoring.hit_report import Target
 
     with disk_of(name, disk) as found:
+        lifecycle.active(*found)
         yield Target(name, *found)
 
 

@@ -143,11 +143,10 @@ class ResidentRequest(OneDisk):
 @operation("tier resident", Kind.QUERY, Right.READ, ("Get", "HotsetCachedRange"))
 def resident(request: ResidentRequest, context: Context) -> Resident:  # noqa: ARG001
     """List what is cached, as ranges of bytes of the disk, in order."""
-    from hotset.disk import cache_device as cards
+    from hotset.disk import lifecycle
 
     with places.disk_of(request.machine, request.disk, "tier resident", "shared") as place:
-        there, card, one = place
-        runs = cards.tier_for(there, card, one).resident()
+        one, runs = place[-1], lifecycle.active(*place).resident()
     block = one.spec.block
     found = [(int(run.start.bytes(block)), int(run.count.bytes(block))) for run in runs]
     cached = Bytes(sum(length for _, length in found))
