@@ -523,7 +523,7 @@ case $command in
         finish POST '/lab/up' model machine warehouses# time_scale# -- "$@"
         ;;
     get-hit-ratio)
-        call POST '/report/hit-ratio' disk machine by since engine dsn password -- "$@" | jq .
+        call POST '/report/hit-ratio' disk machine by since mark? engine dsn password -- "$@" | jq .
         ;;
     compare-run)
         call GET '/runs/compare' run+ force? -- "$@" | jq .

@@ -222,13 +222,17 @@ class Store:
         )
         return [(at, _counters(text)) for at, text in found]
 
-    def asked(self, at: float) -> float | None:
-        """When a report was asked for last; remembers that it is now."""
+    @property
+    def marked(self) -> float | None:
+        """When a report was marked last, for the next one to count from; None: never."""
+        (last,) = self._execute("SELECT max(at) FROM asked").fetchone()
+        return None if last is None else float(last)
+
+    def mark(self, at: float) -> None:
+        """Have the next report count from a time."""
         with self._connection:
-            (last,) = self._execute("SELECT max(at) FROM asked").fetchone()
             self._execute("DELETE FROM asked")
             self._execute("INSERT INTO asked VALUES (?)", (at,))
-        return None if last is None else float(last)
 
     def hottest(self, block: Bytes, at: float) -> list[tuple[Run, float]]:
         """As :func:`hottest`."""

@@ -80,14 +80,21 @@ def parse_since(text: str, now: float) -> Since:
     return at.timestamp()
 
 
-def of_disk(target: Target, since: Since, now: float | None = None) -> HitReport:
-    """The whole disk, by the tier's own counters; the reading is kept."""
+def of_disk(
+    target: Target, since: Since, now: float | None = None, *, mark: bool = False
+) -> HitReport:
+    """The whole disk, by the tier's own counters; the reading is kept.
+
+    :param mark: what is since ``last`` counts from here on. A look alone does not move that.
+    """
     now = now or time.time()
     tier = target.tier
     counters = tier.counters()
     with target.store() as store:
-        begun, readings = _readings(store, since, now)
+        begun, readings = _readings(store, since)
         store.keep_sample(counters, now)
+        if mark:
+            store.mark(now)
     counted = hits_over([*readings, counters], tier.counter_bits) if readings else counters.hits
     row = _whole(target.disk, counters, counted)
     notes = () if since == "boot" or begun is not None else (_no_reading(since),)
@@ -135,17 +142,27 @@ def of_card(target: Target, now: float | None = None) -> HitReport:
 
 
 def of_parts(
-    target: Target, by: By, label: Label, since: Since, now: float | None = None
+    target: Target,
+    by: By,
+    label: Label,
+    since: Since,
+    now: float | None = None,
+    *,
+    mark: bool = False,
 ) -> HitReport:
-    """By file, or by whatever the label makes of a file's path."""
+    """By file, or by whatever the label makes of a file's path.
+
+    :param mark: as for :func:`of_disk`.
+    """
     now = now or time.time()
     disk = target.disk
     reading = region_counters.of(target.tier, disk.name).read()
     with target.store() as store:
         store.fold(reading, now)
-        asked = store.asked(now)
-        start = (asked or reading.begun) if since == "last" else since
+        start = (store.marked or reading.begun) if since == "last" else since
         kept = None if start == "boot" else store.since(float(start))
+        if mark:
+            store.mark(now)
     begun, ended = (kept.begun, kept.at) if kept else (reading.begun, now)
     tallies = kept.tallies if kept else reading.tallies
     dropped = kept.dropped if kept else reading.dropped
@@ -170,19 +187,18 @@ def of_parts(
     )
 
 
-def _readings(store: Store, since: Since, now: float) -> tuple[float | None, list[Counters]]:
+def _readings(store: Store, since: Since) -> tuple[float | None, list[Counters]]:
     """Where the time begins, and the readings kept from then on; none: the counters' own."""
-    asked = store.asked(now)
     if since == "boot":
         return None, []
-    start = asked if since == "last" else since
+    start = store.marked if since == "last" else since
     samples = store.samples(start) if start is not None else []
     return (samples[0][0], [counters for _, counters in samples]) if samples else (None, [])
 
 
 def _no_reading(since: Since) -> str:
     return (
-        "no earlier reading is kept: this is everything since the tier's counters started"
+        "no earlier report was marked: this is everything since the tier's counters started"
         if since == "last"
         else "no reading of that time is kept: this is everything since the tier's counters started"
     )

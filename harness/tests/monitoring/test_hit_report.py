@@ -22,6 +22,8 @@ from hotset.hitratio.heat import Grid, Reading, Tally
 from hotset.monitoring import tier_metrics, watch
 from hotset.monitoring.hit_report import Target, of_card, of_disk, of_parts, parse_since
 from hotset.monitoring.tier_metrics import Measured
+from hotset.operations.base import registry
+from hotset.operations.base.rights import Right
 from hotset.reports.render import hits, metrics
 from hotset.tier.base import Counters, TierSpec, hits_over
 
@@ -149,7 +151,7 @@ def test_a_wrong_time_is_named(text: str) -> None:
 
 def test_a_disk_since_its_counters_began_and_since_the_last_report(target: Target) -> None:
     with tier(counters(90, 10, 6, 4, 3)):
-        first = of_disk(target, "boot", NOW)
+        first = of_disk(target, "boot", NOW, mark=True)
     assert (first.begun, first.total.hit_ratio, first.total.reads) == (None, 96 / 110, 100)
     assert (first.total.dirty_bytes, first.total.promotions) == (2 * 65536, 3)
     with tier(counters(190, 10, 6, 14, 5)):
@@ -164,7 +166,30 @@ def test_a_time_of_which_no_reading_is_kept_is_said(target: Target) -> None:
     with tier(counters(90, 10)):
         report = of_disk(target, "last", NOW)
     assert report.begun is None
-    assert "no earlier reading is kept" in report.notes[0]
+    assert "no earlier report was marked" in report.notes[0]
+
+
+def test_a_look_does_not_move_what_last_counts_from(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever looked at noon, on the console for instance, halved the report of the night."""
+    with tier(counters(100)):
+        of_disk(target, "boot", NOW, mark=True)
+    for since in ("boot", "last", NOW - 5):
+        with tier(counters(150)):
+            of_disk(target, since, NOW + 30)
+        parts(monkeypatch, {0: reads(10, 0)})
+        of_parts(target, "file", str, since, NOW + 30)
+    with tier(counters(200)):
+        night = of_disk(target, "last", NOW + 60)
+    assert (night.begun, night.total.reads) == (NOW, 100)
+
+
+def test_only_who_may_operate_moves_it() -> None:
+    operation = registry.find("report hit-ratio")
+    wanted = {since: operation.parse({"since": since}) for since in ("boot", "last")}
+    assert {operation.right_for(one) for one in wanted.values()} == {Right.READ}
+    assert operation.right_for(operation.parse({"mark": True})) is Right.OPERATE
 
 
 def test_since_a_time_counts_from_the_reading_before_it(target: Target) -> None:
@@ -222,7 +247,7 @@ def reads(hits: int, misses: int) -> Tally:
 def test_files_add_up_to_their_total(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     tallies = {0: reads(10, 0), 1: reads(5, 5), 2: reads(0, 8), 40: reads(0, 1), 60: reads(1, 0)}
     parts(monkeypatch, tallies)
-    report = of_parts(target, "file", str, "boot", NOW)
+    report = of_parts(target, "file", str, "boot", NOW, mark=True)
     assert [(row.name, row.reads, row.hit_ratio) for row in report.rows] == [
         ("/d/base/5/1", 20, 0.75),
         ("/d/base/5/2", 8, 0.0),

@@ -12,8 +12,8 @@ function Get-HotsetHitRatio {
     .PARAMETER By
     The whole disk, or its parts; volume: all disks of the card and its flash volume.
     .PARAMETER Since
-    boot: since the counters started; last: since the last report; a time such as 08:00 or
-    2026-11-21T08:00; or a span such as 8h.
+    boot: since the counters started; last: since the report that was marked last; a time
+    such as 08:00 or 2026-11-21T08:00; or a span such as 8h.
     .PARAMETER Engine
     The database product. Told by -Dsn if left out.
     .PARAMETER Dsn
@@ -23,7 +23,10 @@ function Get-HotsetHitRatio {
     The database's user and password. The password is sent in the request's body only.
     .PARAMETER Wait
     Goes on with what was counted since the line before, until Ctrl-C, like Get-Content -Wait. Each
-    reading counts as a report for -Since last.
+    reading is marked, as by -Mark.
+    .PARAMETER Mark
+    Has reports -Since last count from this one on. It takes the right to operate; a report without
+    it is a look.
     .PARAMETER IntervalSeconds
     Seconds between two readings of -Wait.
     .PARAMETER Connection
@@ -65,6 +68,8 @@ function Get-HotsetHitRatio {
 
         [switch] $Wait,
 
+        [switch] $Mark,
+
         [ValidateRange(0.1, 3600.0)]
         [double] $IntervalSeconds = 1,
 
@@ -77,6 +82,7 @@ function Get-HotsetHitRatio {
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
         $begin = $Since
+        if ($Wait) { $Mark = $true }
         do {
             foreach ($each in @(Select-HotsetItem $Disk)) {
                 Invoke-HotsetQuery $PSCmdlet $Connection 'report hit-ratio' -Values @{
@@ -84,6 +90,7 @@ function Get-HotsetHitRatio {
                     machine  = $Machine
                     by       = $By
                     since    = $begin
+                    mark     = $Mark
                     engine   = $login.Engine
                     dsn      = $login.Dsn
                     password = $login.Password

@@ -30,7 +30,7 @@ class Kind(StrEnum):
     """How an operation is run."""
 
     QUERY = "query"
-    """Answers in seconds and changes nothing but what is kept of runs and jobs."""
+    """Answers in seconds and changes nothing but what is kept of runs, jobs and readings."""
     JOB = "job"
     """May take hours, or changes something: a process of its own that outlives its caller."""
 

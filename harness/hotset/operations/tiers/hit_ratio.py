@@ -16,7 +16,7 @@ from ..base import fields, places, records
 from ..base.context import Context, OutputError
 from ..base.registry import Kind, OnThisComputer, Request, operation
 from ..base.result import Lines, Text
-from ..base.rights import Right
+from ..base.rights import Needs, Right
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -37,10 +37,16 @@ class HitRatio(Request):
     since: Annotated[
         fields.Expression,
         Field(
-            description="boot: since the counters started; last: since the last report; or a time"
-            " (08:00, 2026-11-21T08:00) or span (8h), if readings from then were kept."
+            description="boot: since the counters started; last: since the report that was marked"
+            " last; or a time (08:00, 2026-11-21T08:00) or span (8h), if readings from then were"
+            " kept."
         ),
     ] = "boot"
+    mark: Annotated[
+        bool,
+        Field(description="Have reports since last count from this one on."),
+        Needs(Right.OPERATE),
+    ] = False
     engine: fields.Product = "postgres"
     dsn: fields.OptionalDsn = None
     password: fields.Password = None
@@ -70,15 +76,17 @@ def hit_ratio(request: HitRatio, context: Context) -> Hits:  # noqa: ARG001
     start = places.parsed("since", lambda: hit_report.parse_since(request.since, time.time()))
     if request.by == "volume" and request.since != "boot":
         raise RequestError("a card's volume is counted only since boot", field="since")
+    if request.by == "volume" and request.mark:
+        raise RequestError("a card's volume is counted only since boot", field="mark")
     with places.target_of(request.machine, request.disk) as target:
         if request.by == "total":
-            return Hits(hit_report.of_disk(target, start))
+            return Hits(hit_report.of_disk(target, start, mark=request.mark))
         if request.by == "volume":
             return Hits(hit_report.of_card(target))
         label = places.label_of(
             request.by, request.engine, request.dsn, fields.secret(request.password)
         )
-        return Hits(hit_report.of_parts(target, request.by, label, start))
+        return Hits(hit_report.of_parts(target, request.by, label, start, mark=request.mark))
 
 
 class Metrics(Request):
