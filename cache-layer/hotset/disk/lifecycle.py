@@ -378,7 +378,7 @@ def _taken_down(machine: Machine, card: Card, disk: Disk, tier: DiskTier) -> boo
 
 @dataclass(frozen=True, slots=True)
 class FillRecords:
-    """How a tier is left while an off-line fill has it down (:mod:`hotset.warmup.offline`)."""
+    """How a tier is left while an off-line fill has it down (:mod:`.tier.dmcache.offline`)."""
 
     machine: Machine
     card: Card

@@ -1,4 +1,5 @@
-"""Who imports whom, how many modules a folder holds, how long functions are."""
+"""Who imports whom, how many modules a folder holds, how long functions are, who asks which kind a
+tier is."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -15,11 +17,20 @@ from hotset.cli.generate import marks
 from hotset.cli.groups import GROUPS, SINGLE
 from hotset.core.wording import option
 from hotset.operations.base import registry
+from hotset.operations.tiers.tier import Create
+from hotset.reports.model import setup
+from hotset.tier import kinds
+from hotset.tier.base import TierKind
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("cache-layer", "tpcc", "tpch", "reports", "harness")
 MODULES_MAX = 14
 LINES_MAX = 40
+NAMED = {
+    "hotset.lab.agreement": "a load is made for one of the two kernel's caches, with its figures",
+    "hotset.lab.campaign.bench": "it holds each kind's write-back, by that kind's own switch",
+}
+"""Who may ask for a kind by its name: what sets the load of a test up, each with its reason."""
 
 
 @cache
@@ -266,3 +277,93 @@ def test_a_message_is_found_wherever_its_text_is(source: str) -> None:
 )
 def test_another_programs_options_are_its_own(source: str) -> None:
     assert not words_of_one_caller(ast.parse(source))
+
+
+def tier_classes() -> set[str]:
+    """The names of all classes of tiers, whatever package they are in."""
+    classes = [
+        one
+        for file in modules().values()
+        for one in ast.walk(tree(file))
+        if isinstance(one, ast.ClassDef)
+    ]
+    found = {one.name for one in classes if one.name.endswith("Tier")}
+    while True:
+        more = {
+            one.name
+            for one in classes
+            if any(isinstance(base, ast.Name) and base.id in found for base in one.bases)
+        }
+        if more <= found:
+            return found
+        found |= more
+
+
+def asked_by_name(node: ast.AST, names: Collection[str]) -> bool:
+    """Whether a comparison, a case or a table by names asks which kind of tier one is."""
+
+    def named(one: ast.AST) -> bool:
+        return isinstance(one, ast.Constant) and one.value in names
+
+    match node:
+        case ast.Compare():
+            sides = [node.left, *node.comparators]
+            inner = [one for side in sides for one in getattr(side, "elts", [])]
+            return any(map(named, [*sides, *inner]))
+        case ast.MatchValue():
+            return named(node.value)
+        case ast.Dict():
+            return sum(map(named, filter(None, node.keys))) > 1
+        case _:
+            return False
+
+
+def asked_by_class(node: ast.AST, classes: Collection[str]) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id="isinstance" | "issubclass")):
+            asked: ast.AST = node.args[1]
+        case ast.MatchClass():
+            asked = node.cls
+        case _:
+            return False
+    words = [getattr(one, "id", getattr(one, "attr", "")) for one in ast.walk(asked)]
+    return any(word in classes for word in words)
+
+
+def test_nobody_asks_which_kind_a_tier_is() -> None:
+    """A kind is a folder and a line in the table of kinds: who asked for one by its name, or by its
+    class, took every other one for dm-cache. What differs is asked of the kind and of its tiers."""
+    classes, names = tier_classes(), set(kinds.names())
+    assert {"DmCache", "Bcache", "Userspace", "ModelledTier"} <= classes
+    asked = [
+        f"{file.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+        for name, file in modules().items()
+        if not name.startswith("hotset.tier.") and name not in NAMED
+        for node in ast.walk(tree(file))
+        if asked_by_name(node, names) or asked_by_class(node, classes)
+    ]
+    quoted = re.compile(rf"(==|!=|\bin\b)[^%}}]*[\"']({'|'.join(names)})[\"']")
+    asked += [
+        f"{page.relative_to(ROOT)}: {line.strip()}"
+        for page in (ROOT / "harness/hotset/console/templates").glob("*.html")
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if quoted.search(line)
+    ]
+    assert not asked
+
+
+def test_who_may_ask_for_a_kind_by_name_does() -> None:
+    """An exception that nobody needs any more goes."""
+    names = set(kinds.names())
+    idle = [
+        name
+        for name in NAMED
+        if not any(asked_by_name(node, names) for node in ast.walk(tree(modules()[name])))
+    ]
+    assert not idle
+
+
+def test_the_table_of_kinds_has_every_kind_that_can_be_named() -> None:
+    assert set(kinds.names()) == set(get_args(TierKind))
+    assert set(kinds.names()) == set(get_args(Create.model_fields["kind"].annotation))
+    assert set(kinds.names()) == set(get_args(setup.Tier.model_fields["kind"].annotation))
