@@ -189,6 +189,21 @@ def test_names_that_differ_in_case_or_by_an_ending_are_two_disks(there: OnFiles)
     assert there.decided() == ("refuse", "conflict", "unknown"), "it was never left in any way"
 
 
+@pytest.mark.parametrize(
+    "verb", [("decide",), ("mark", "clean"), ("plan", "--origin-size", "4096")]
+)
+def test_a_disk_of_a_kind_that_a_boot_does_not_know_is_left_alone(
+    there: OnFiles, verb: tuple[str, ...]
+) -> None:
+    """Of a later hotset's, for instance. It was taken for one with an engine, and where it had to
+    begin empty its flash was written over with that engine's metadata before it was refused."""
+    there.leave("clean")
+    there.save(replace(there.disk, kind="dram"))  # type: ignore[arg-type]
+    done = there.run(*verb)
+    assert (done.rc != 0, done.stdout) == (True, "")
+    assert 'its kind is "dram", which this hotset-boot does not know' in done.stderr
+
+
 KINDS: tuple[TierKind, ...] = ("dm-cache", "bcache", "userspace")
 
 

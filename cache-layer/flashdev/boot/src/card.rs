@@ -53,7 +53,28 @@ pub struct Disk {
     pub reserve: bool,
 }
 
+/// What makes the accelerated device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    DmCache,
+    Bcache,
+    Userspace,
+}
+
 impl Disk {
+    /// :raises: one that a later hotset has, for instance.
+    pub fn kind(&self) -> Result<Kind> {
+        match self.kind.as_str() {
+            "dm-cache" => Ok(Kind::DmCache),
+            "bcache" => Ok(Kind::Bcache),
+            "userspace" => Ok(Kind::Userspace),
+            other => bail!(
+                "disk {}: its kind is {other:?}, which this hotset-boot does not know",
+                self.name
+            ),
+        }
+    }
+
     /// Tells its record from one that an earlier disk left in the same place.
     pub fn key(&self) -> &str {
         if self.identity.is_empty() {

@@ -1,5 +1,5 @@
-//! The devices of a disk: made, its cache emptied, taken down. As `tiers/dmcache.py`,
-//! `tiers/bcache.py` and `tiers/userspace.py` do it; a test holds the two against each other.
+//! The devices of a disk: made, its cache emptied, taken down. As the `tier.py` of each kind in
+//! hotset's `tier/` does it; a test holds the two against each other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::card::{Card, Disk, Part};
+use crate::card::{Card, Disk, Kind, Part};
 use crate::media::Medium;
 use crate::run::{fed, run, succeeds, text};
 
@@ -24,6 +24,7 @@ const BUCKETS: u64 = 1024;
 pub struct Tier<'a> {
     pub card: &'a Card,
     pub disk: &'a Disk,
+    pub kind: Kind,
     pub flash: &'a Path,
 }
 
@@ -88,8 +89,8 @@ impl Tier<'_> {
     pub fn tables(&self, origin_size: u64) -> Vec<Device> {
         let disk = self.disk;
         let mut found: Vec<Device> = self.volume().into_iter().collect();
-        match disk.kind.as_str() {
-            "dm-cache" => {
+        match self.kind {
+            Kind::DmCache => {
                 found.push(self.slice("meta", &disk.metadata));
                 found.push(self.slice("cache", &disk.cache));
                 found.push(Device::new(
@@ -98,11 +99,11 @@ impl Tier<'_> {
                     false,
                 ));
             }
-            "bcache" => {
+            Kind::Bcache => {
                 found.push(self.slice("cache", &disk.cache));
                 found.push(self.backing(origin_size));
             }
-            _ => found.clear(),
+            Kind::Userspace => found.clear(),
         }
         found
     }
@@ -131,49 +132,48 @@ impl Tier<'_> {
     }
 
     pub fn is_active(&self) -> bool {
-        match self.disk.kind.as_str() {
-            "userspace" => self.engine("attached").is_ok(),
-            _ => succeeds(&["dmsetup", "info", &self.top()]),
+        match self.kind {
+            Kind::Userspace => self.engine("attached").is_ok(),
+            Kind::DmCache | Kind::Bcache => succeeds(&["dmsetup", "info", &self.top()]),
         }
     }
 
     /// Make it, with what is cached. `mark` puts it on record as active: before anybody can write,
     /// and after its metadata were found to be usable.
     pub fn make(&self, mark: impl FnOnce() -> Result<()>) -> Result<()> {
-        match self.disk.kind.as_str() {
-            "dm-cache" => self.make_dm_cache(mark),
-            "bcache" => self.make_bcache(mark),
-            "userspace" => {
+        match self.kind {
+            Kind::DmCache => self.make_dm_cache(mark),
+            Kind::Bcache => self.make_bcache(mark),
+            Kind::Userspace => {
                 self.prepare_engine()?;
                 self.check_engine()?;
                 mark()?;
                 self.engine("start")
             }
-            other => bail!("its kind is {other:?}, which this hotset-boot does not know"),
         }
     }
 
     /// Forget what is cached; what becomes of it, in words.
     pub fn empty(&self) -> Result<String> {
         let cold = "nothing of it is fetched again by itself: `hotset warmup run` fills it";
-        match self.disk.kind.as_str() {
-            "dm-cache" => self.empty_dm_cache().map(|()| cold.into()),
-            "bcache" => self.empty_bcache().map(|()| cold.into()),
-            _ => self.empty_engine(),
+        match self.kind {
+            Kind::DmCache => self.empty_dm_cache().map(|()| cold.into()),
+            Kind::Bcache => self.empty_bcache().map(|()| cold.into()),
+            Kind::Userspace => self.empty_engine(),
         }
     }
 
     /// Take it down; what is cached stays.
     pub fn take_down(&self) -> Result<()> {
         let top = self.top();
-        match self.disk.kind.as_str() {
-            "dm-cache" => remove([top.clone(), format!("{top}-meta"), format!("{top}-cache")]),
-            "bcache" => {
+        match self.kind {
+            Kind::DmCache => remove([top.clone(), format!("{top}-meta"), format!("{top}-cache")]),
+            Kind::Bcache => {
                 remove([top.clone()])?;
                 self.stop_bcache()?;
                 remove([format!("{top}-backing"), format!("{top}-cache")])
             }
-            _ => self.engine("stop"),
+            Kind::Userspace => self.engine("stop"),
         }
     }
 

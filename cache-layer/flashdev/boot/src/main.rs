@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand, ValueEnum};
 
-use card::{Card, Disk};
+use card::{Card, Disk, Kind};
 use decide::{Action, Facts, Reason, Verdict, decide};
 use devices::Tier;
 use label::Word;
@@ -119,6 +119,7 @@ struct Found {
     flash: Medium,
     card: Card,
     which: Disk,
+    kind: Kind,
 }
 
 impl Found {
@@ -133,6 +134,7 @@ impl Found {
         };
         Ok(Self {
             flash,
+            kind: disk.kind()?,
             which: disk,
             card,
         })
@@ -142,6 +144,7 @@ impl Found {
         Tier {
             card: &self.card,
             disk: &self.which,
+            kind: self.kind,
             flash: &which.flash,
         }
     }
