@@ -4,15 +4,17 @@
 # As in scripts/setup.sh, which puts uv there; Ubuntu's newer Rust has a folder of its own.
 export PATH := /usr/lib/rust-1.85/bin:$(PATH):$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotset/uv/bin:$(HOME)/.cargo/bin
 CRATES := cache-layer/flashdev tpcc/driver
-PROGRAMS := $(addprefix cache-layer/flashdev/target/release/,flashdev hotset-boot) tpcc/driver/target/release/hotset-tpcc
+PROGRAMS := $(addprefix cache-layer/flashdev/target/release/,hotset-engine hotset-boot flashdev) tpcc/driver/target/release/hotset-tpcc
 # Without the flags of a parallel make, whose job server is not passed on. What would make a second build faster
 # is left out.
 CARGO := env -u MAKEFLAGS -u MFLAGS CARGO_INCREMENTAL=0 cargo --quiet
 in_each = @set -e; for crate in $(CRATES); do (cd $$crate && $(1)); done
 # What a server runs under its disks is linked statically: an upgrade of its libc is not to restart it, and it is
 # to run on every distribution. Not the users of a run, who load libpq.
-STATIC_flashdev := -C target-feature=+crt-static
-STATIC_hotset-boot := $(STATIC_flashdev)
+STATIC_hotset-engine := -C target-feature=+crt-static
+STATIC_hotset-boot := $(STATIC_hotset-engine)
+# The lab's goes into machines with another libc.
+STATIC_flashdev := $(STATIC_hotset-engine)
 # The longest first.
 LAB_TESTS := harness/tests/lab cache-layer/tests/lab
 PYTHON_FOLDERS := cache-layer tpcc tpch reports harness scripts

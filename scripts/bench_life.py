@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.block import extents, flashdev, transfer
+from hotset.block import engine_program, extents, transfer
 from hotset.block.extents import Run
 from hotset.core.machines.base import Machine, put_lines
 from hotset.core.units import Blocks, Bytes, mb_per_s
@@ -147,7 +147,7 @@ def _copy(
     machine, runs, noise = tier.machine, _FOLDER / "spots", _FOLDER / "noise"
     if what == "read":
         put_lines(machine, (f"{at} {int(size)}\n" for at, size in spots), runs)
-        flashdev.copy(machine, ["--from", str(tier.path), "--runs", str(runs)])
+        engine_program.copy(machine, ["--from", str(tier.path), "--runs", str(runs)])
         return
     total = sum(size for _, size in spots)
     machine.run(
@@ -162,7 +162,9 @@ def _copy(
     )
     lines = (f"{number * size} {int(size)} {at}\n" for number, (at, size) in enumerate(spots))
     put_lines(machine, lines, runs)
-    flashdev.copy(machine, ["--from", str(noise), "--to", str(tier.path), "--runs", str(runs)])
+    engine_program.copy(
+        machine, ["--from", str(noise), "--to", str(tier.path), "--runs", str(runs)]
+    )
     machine.run(["rm", str(noise)])
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hotset.block import flashdev
+from hotset.block import engine_program, flashdev
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes, mb_per_s
@@ -115,7 +115,7 @@ class Tier:
     pid: int
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        program, control = str(flashdev.program(self.local)), str(self.folder / "control")
+        program, control = engine_program.on(self.local), str(self.folder / "control")
         said = self.local.run([program, "ask", control, json.dumps(question)]).stdout
         answer: dict[str, Any] = json.loads(said.splitlines()[-1])
         return answer

@@ -4,7 +4,7 @@
 #   scripts/setup.sh list PART…       say what will be installed, and install nothing
 #   scripts/setup.sh install PART…    install it
 #
-#   python   uv and a Python for it          rust    compiling flashdev and hotset-tpcc
+#   python   uv and a Python for it          rust    compiling the Rust programs
 #   image    building the lab's image        lab     running the lab
 #   tests    what the tests need besides
 #

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block import boot_program, flashdev
+from hotset.block import boot_program, engine_program, flashdev
 from hotset.core.machines.base import Machine, Result
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
@@ -62,6 +62,7 @@ def guest_disk(folder: Path, files: Mapping[str, str], size: str = "4g") -> Path
         f"Metadata-Version: 2.1\nName: hotset\nVersion: {project['version']}\n"
     )
     shutil.copy(flashdev.program(Local()), content / "flashdev")
+    shutil.copy(engine_program.built(), content / engine_program.NAME)
     shutil.copy(boot_program.built(), content / boot_program.NAME)
     shutil.copy(native.program(), content / native.PROGRAM)
     for name, text in files.items():

@@ -5,28 +5,25 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 from hotset.core.errors import PrerequisiteError, Remedy
-from hotset.core.machines.base import Machine, PrerequisiteMissingError
+from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
 
-from . import flashdev
+from . import engine_program
 
 NAME = "hotset-boot"
 
 
 def built() -> Path:
-    """The program as it was built, beside ``flashdev``.
+    """The program as it was built.
 
     :raises PrerequisiteMissingError: it is not.
     """
-    here = flashdev.program(Local()).with_name(NAME)
-    if not here.exists():
-        raise PrerequisiteMissingError(f"{NAME} is not built: run `make build` in hotset's folder")
-    return here
+    return engine_program.find(Local(), NAME)
 
 
 def on(machine: Machine) -> str:
     """The program on a machine, put there if need be."""
-    return flashdev.installed(machine, built())
+    return engine_program.installed(machine, built())
 
 
 def written(machine: Machine, device: PurePosixPath) -> int | None:

@@ -18,13 +18,13 @@ from typing import Any, Literal, Protocol
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes, Sectors, mb_per_s
 
-from . import flashdev
+from . import engine_program
 from .usage import device_number
 
 ORIGIN, CACHE, VOLUME, LOG, FLASH = "origin", "flash cache", "flash volume", "log", "flash"
 """What a device is to a database."""
 ENGINE_NAMES = {"origin": ORIGIN, "cache": CACHE, "volume": VOLUME}
-"""What `flashdev tier` calls the devices below it."""
+"""What `hotset-engine tier` calls the devices below it."""
 _TICKS = 2**32
 """The kernel shows its sums of milliseconds with 32 bits."""
 
@@ -228,7 +228,7 @@ class ServedDevice:
         cls, machine: Machine, name: str, control: PurePosixPath, file: str = "disk"
     ) -> ServedDevice:
         """:param machine: on which the control socket lies."""
-        return cls(name, flashdev.on(machine), control, file)
+        return cls(name, engine_program.on(machine), control, file)
 
     @property
     def command(self) -> str:

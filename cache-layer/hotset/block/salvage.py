@@ -1,4 +1,4 @@
-"""What is proven of a cache in user space whose metadata is damaged, as ``flashdev salvage`` tells.
+"""What is proven of a damaged cache in user space, as ``hotset-engine salvage`` tells.
 
 The cache is only read. A block is *dirty* or *clean* where that is proven; of an *unknown* one
 nothing is: it may hold, of any block, what the origin lacks.
@@ -16,7 +16,7 @@ from hotset.core.units import Bytes
 from .extents import Extent
 
 COMPLETE, INCOMPLETE = 0, 5
-"""Exit codes of ``flashdev salvage``: nothing is unknown; something is, or cannot be read."""
+"""Exit codes of ``hotset-engine salvage``: nothing is unknown; something is, or cannot be read."""
 _SHOWN = 10
 
 
@@ -45,7 +45,7 @@ class Salvage:
 
 
 def parse(text: str) -> Salvage:
-    """What ``flashdev salvage --json`` prints.
+    """What ``hotset-engine salvage --json`` prints.
 
     >>> count = {"slots": 2, "bytes": 8192}
     >>> lists = dict.fromkeys(("last_seen", "may_be_lost", "unreadable"), [])

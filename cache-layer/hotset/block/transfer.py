@@ -1,6 +1,6 @@
 """Reading and copying runs of blocks at the machine, with progress and a rate limit.
 
-All of it is ``flashdev copy``, which keeps several requests under way and reads past the page
+All of it is ``hotset-engine copy``, which keeps several requests under way and reads past the page
 cache.
 """
 
@@ -15,7 +15,7 @@ from hotset.core.machines import scratch
 from hotset.core.machines.base import Machine, put_lines
 from hotset.core.units import Bytes, mb_per_s
 
-from . import flashdev
+from . import engine_program
 from .devicemapper import device_size
 from .extents import Run
 
@@ -79,7 +79,7 @@ def copy_exclusively(
 def sequential_rate(machine: Machine, device: PurePosixPath) -> float:
     """The sequential read rate in MB/s, measured on a device's first megabytes."""
     size = min(_RATE_PROBE, device_size(machine, device))
-    read = flashdev.copy(machine, ["--from", str(device), "--bytes", str(int(size))])
+    read = engine_program.copy(machine, ["--from", str(device), "--bytes", str(int(size))])
     return mb_per_s(Bytes(size), read)
 
 
@@ -93,4 +93,6 @@ def _transfer(
     limit = [] if rate is None else ["--rate", str(int(rate))]
     with scratch.folder(machine, None) as folder:
         put_lines(machine, lines, folder / "runs")
-        return flashdev.copy(machine, [*argv, "--runs", str(folder / "runs"), *limit], on_bytes)
+        return engine_program.copy(
+            machine, [*argv, "--runs", str(folder / "runs"), *limit], on_bytes
+        )

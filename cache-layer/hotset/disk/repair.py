@@ -91,9 +91,9 @@ def _salvage(
     if not found.is_identified:
         raise TierRefusedError(
             "no superblock is left that says whose cache it is, and another disk's would destroy"
-            f" {disk.origin}: nothing was changed. If you know that it is this one's, `flashdev"
-            " salvage --write --unidentified` writes back what is certain, of the devices that"
-            f" {userspace_service.script_of(disk.name)} gives it",
+            f" {disk.origin}: nothing was changed. If you know that it is this one's,"
+            " `hotset-engine salvage --write --unidentified` writes back what is certain, of the"
+            f" devices that {userspace_service.script_of(disk.name)} gives it",
             _as_it_is(disk),
         )
     if not yes:

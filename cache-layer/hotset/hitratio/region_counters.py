@@ -66,7 +66,7 @@ class _NoCounters:
 
 
 class EngineCounters:
-    """Counters of ``flashdev tier``, which counts from its start on and cannot do without."""
+    """Counters of ``hotset-engine tier``, which counts from its start on and cannot do without."""
 
     def __init__(self, machine: Machine, control: PurePosixPath) -> None:
         """:param control: the engine's socket on the machine."""

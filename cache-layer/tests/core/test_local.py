@@ -208,8 +208,8 @@ def test_a_missing_program_names_its_package(
 
 
 def test_what_is_built_and_not_packaged_is_named_so() -> None:
-    assert str(missing("vm", ["/x/flashdev"])) == (
-        "flashdev is missing on vm: built by `make build`"
+    assert str(missing("vm", ["/x/hotset-engine"])) == (
+        "hotset-engine is missing on vm: built by `make build`"
     )
 
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.block import flashdev, loop
+from hotset.block import engine_program, flashdev, loop
 from hotset.core import paths
 from hotset.core.machines.base import CommandError, PrerequisiteMissingError
 from hotset.core.machines.cleanup import Cleanup
@@ -414,38 +414,38 @@ def test_a_disk_that_is_refused_is_wrong_usage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(tmp_path, monkeypatch, "flashdev: model field `disks` is 0", 2)
-    with pytest.raises(flashdev.RefusedError, match="the slow disk is refused: model field"):
+    with pytest.raises(engine_program.RefusedError, match="the slow disk is refused: model field"):
         slow_disk(tmp_path, 2**20).attach(Cleanup(tmp_path, Local()))
-    with pytest.raises(flashdev.RefusedError, match=r"^model field"):
+    with pytest.raises(engine_program.RefusedError, match=r"^model field"):
         flashdev.expected(Local(), {"name": "x", "device": {"hdd": {"rpm": 0}}}, [])
 
 
 def test_progress_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "flashdev").touch()
+    (tmp_path / "hotset-engine").touch()
     monkeypatch.setenv("HOTSET_FLASHDEV", str(tmp_path / "flashdev"))
-    machine = FakeMachine({"flashdev copy": 'copied 5\nnote\ncopied 9\n{"seconds": 1.5}\n'})
+    machine = FakeMachine({"hotset-engine copy": 'copied 5\nnote\ncopied 9\n{"seconds": 1.5}\n'})
     seen: list[Bytes] = []
-    assert flashdev.copy(machine, ["--from", "/dev/x"], seen.append) == 1.5
+    assert engine_program.copy(machine, ["--from", "/dev/x"], seen.append) == 1.5
     assert seen == [5, 9]
-    assert machine.commands[-1] == "flashdev copy --from /dev/x"
+    assert machine.commands[-1] == "hotset-engine copy --from /dev/x"
 
 
-def test_flashdev_is_put_onto_a_machine_once_for_each_build(
+def test_the_engine_is_put_onto_a_machine_once_for_each_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "flashdev"
+    program = tmp_path / "hotset-engine"
     program.write_text("program")
-    monkeypatch.setenv("HOTSET_FLASHDEV", str(program))
+    monkeypatch.setenv("HOTSET_FLASHDEV", str(program.with_name("flashdev")))
     machine = FakeMachine({"test -x": 1})
-    path = flashdev.on(machine)
+    path = engine_program.on(machine)
     assert machine.files[str(path)] == ("program", 0o755)
     assert machine.commands[-1] == f"mv -f {path}.new {path}"
     machine = FakeMachine()
-    assert flashdev.on(machine) == path
+    assert engine_program.on(machine) == path
     assert machine.files == {}
     program.write_text("a later one")
     os.utime(program, ns=(1, 1))
-    assert flashdev.on(machine) != path
+    assert engine_program.on(machine) != path
 
 
 def test_a_device_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block import flashdev
+from hotset.block import engine_program
 from hotset.block.devices import DeviceRefusedError
 from hotset.block.extents import Run, count, intersection
 from hotset.core.errors import HotsetError
@@ -583,17 +583,17 @@ def test_disks_share_a_card_and_no_part_of_it_has_two_engines(site: Site) -> Non
         site.sh(f"dd if=/dev/urandom of=/dev/hotset/{name} bs=64k count=64 oflag=direct")
     sums = [site.sh(f"head -c 4M /dev/hotset/{name} | md5sum") for name in ("one", "two")]
     tier = site.tier("one")
-    words = [flashdev.on(site.machine), *tier.engine_words(tier.spec)]
+    words = [engine_program.on(site.machine), *tier.engine_words(tier.spec)]
     other = str(site.folder / "other")
     argv = [*words, "--mount", other, "--control", f"{other}.control"]
     site.sh(f"mkdir {other}")
     done = site.machine.run(argv, check=False)
     assert done.rc == 2
-    assert "in use by another flashdev" in done.stderr
+    assert "in use by another process" in done.stderr
     # Another origin, the same parts of the flash.
     argv[argv.index("--origin") + 1] = str(site.origin("three"))
     done = site.machine.run(argv, check=False)
-    assert (done.rc, "in use by another flashdev" in done.stderr) == (2, True)
+    assert (done.rc, "in use by another process" in done.stderr) == (2, True)
     site.deactivate("one")
     assert [site.sh(f"head -c 4M /dev/hotset/{name} | md5sum") for name in ("two",)] == sums[1:]
     site.activate("one")
@@ -704,9 +704,9 @@ def test_the_engine_answers_its_own_user_alone(site: Site) -> None:
     site.create("shop")
     control = site.tier("shop").control
     # Where anybody may run it.
-    program = flashdev.program(Local())
-    site.sh(f"mount -t tmpfs none /mnt; cp {program} /mnt/flashdev; chmod 755 /mnt /mnt/flashdev")
-    argv = ["/mnt/flashdev", "ask", str(control), '{"counters": {}}']
+    program = engine_program.built()
+    site.sh(f"mount -t tmpfs none /mnt; cp {program} /mnt/engine; chmod 755 /mnt /mnt/engine")
+    argv = ["/mnt/engine", "ask", str(control), '{"counters": {}}']
     done = site.machine.run(argv, check=False, user="nobody")
     assert done.rc != 0
     assert "belongs to another user" in done.stderr

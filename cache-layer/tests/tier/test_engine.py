@@ -1,4 +1,4 @@
-"""What is asked of a running engine, through ``flashdev ask`` and a socket that answers as told."""
+"""What is asked of a running engine: ``hotset-engine ask``, and a socket that answers as told."""
 
 from __future__ import annotations
 

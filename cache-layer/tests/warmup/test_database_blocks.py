@@ -32,7 +32,7 @@ RUNS = [Run(Blocks(0), Blocks(2)), Run(Blocks(7), Blocks(3)), Run(Blocks(40), Bl
 ORIGIN_BLOCKS = [0, 1, 7, 8, 9, 40]
 ORIGIN = PurePosixPath("/dev/origin")
 
-# What `flashdev copy` prints.
+# What `hotset-engine copy` prints.
 COPIED = 'copied 65536\ncopied 393216\n{"seconds": 4.0}'
 
 
@@ -177,20 +177,20 @@ def test_nothing_to_compare() -> None:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
-    program = tmp_path / "flashdev"
+    program = tmp_path / "hotset-engine"
     program.touch()
     program.with_name("hotset-boot").touch()
-    monkeypatch.setenv("HOTSET_FLASHDEV", str(program))
+    monkeypatch.setenv("HOTSET_FLASHDEV", str(program.with_name("flashdev")))
     return FakeMachine(
         {
             "blockdev --getsize64": str(1536 * MIB),
             "dmsetup ls": "hotset-data-meta\t(254:0)\nhotset-data-cache\t(254:1)\n",
-            "flashdev copy --from /dev/origin --bytes": '{"seconds": 0.5}',
-            "flashdev compare": '{"runs": 5, "differing": 0}',
+            "hotset-engine copy --from /dev/origin --bytes": '{"seconds": 0.5}',
+            "hotset-engine compare": '{"runs": 5, "differing": 0}',
             "stat --dereference": "8 10\n",
-            "flashdev copy --from /dev/origin --to": COPIED,
-            "flashdev copy --from /dev/mapper/hotset-data --bytes": '{"seconds": 0.5}',
-            "flashdev copy --from /dev/mapper/hotset-data --piece": COPIED,
+            "hotset-engine copy --from /dev/origin --to": COPIED,
+            "hotset-engine copy --from /dev/mapper/hotset-data --bytes": '{"seconds": 0.5}',
+            "hotset-engine copy --from /dev/mapper/hotset-data --piece": COPIED,
         }
     )
 
@@ -204,10 +204,11 @@ def test_the_fill_in_its_order(machine: FakeMachine) -> None:
     seen: list[Progress] = []
     done = filled(machine, seen)
     steps = (
-        "flashdev copy --from /dev/origin --bytes 50331648",
-        "flashdev copy --from /dev/origin --to /dev/mapper/hotset-data-cache --exclusive --runs"
-        " /run/hotset/runs",
-        "flashdev compare /dev/origin /dev/mapper/hotset-data-cache --runs /run/hotset/samples",
+        "hotset-engine copy --from /dev/origin --bytes 50331648",
+        "hotset-engine copy --from /dev/origin --to /dev/mapper/hotset-data-cache --exclusive"
+        " --runs /run/hotset/runs",
+        "hotset-engine compare /dev/origin /dev/mapper/hotset-data-cache"
+        " --runs /run/hotset/samples",
         "cache_restore --quiet -i /run/hotset/cache.xml -o /dev/mapper/hotset-data-meta",
         "dmsetup create hotset-data",
     )
@@ -229,7 +230,7 @@ def test_the_fill_in_its_order(machine: FakeMachine) -> None:
 
 
 def test_a_difference_stops_the_fill_before_it_is_used(machine: FakeMachine) -> None:
-    machine.answers["flashdev compare"] = '{"runs": 5, "differing": 1}'
+    machine.answers["hotset-engine compare"] = '{"runs": 5, "differing": 1}'
     with pytest.raises(WarmupFailedError, match="1 of 5 sampled blocks differ"):
         filled(machine, [])
     assert machine.files["/run/hotset/cache.xml"][0] == metadata_xml([], 64)
@@ -237,7 +238,7 @@ def test_a_difference_stops_the_fill_before_it_is_used(machine: FakeMachine) -> 
 
 
 def test_a_failed_copy_is_not_activated(machine: FakeMachine) -> None:
-    machine.answers["flashdev copy --from /dev/origin --to"] = 1
+    machine.answers["hotset-engine copy --from /dev/origin --to"] = 1
     with pytest.raises(Exception, match="failed with code 1"):
         filled(machine, [])
     assert machine.files["/run/hotset/cache.xml"][0] == metadata_xml([], 64)
@@ -248,9 +249,13 @@ def test_filling_by_reading_goes_through_the_tier(machine: FakeMachine) -> None:
     tier, seen = dm_cache(machine, SPEC), list[Progress]()
     done = reading.fill(tier, RUNS, 3, seen.append)
     reads = [
-        line for line in machine.commands if line.startswith("flashdev copy") and "runs" in line
+        line
+        for line in machine.commands
+        if line.startswith("hotset-engine copy") and "runs" in line
     ]
-    copy = "flashdev copy --from /dev/mapper/hotset-data --piece 1048576 --runs /run/hotset/runs"
+    copy = (
+        "hotset-engine copy --from /dev/mapper/hotset-data --piece 1048576 --runs /run/hotset/runs"
+    )
     assert reads == [copy] * 3
     assert not [line for line in machine.commands if "--to" in line or "cache_restore" in line]
     assert (done.method, done.bytes, done.seconds) == ("read", 18 * BLOCK, 12.0)

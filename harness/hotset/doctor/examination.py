@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from hotset.block import boot_program, flashdev
+from hotset.block import boot_program, engine_program, flashdev
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local, lacks_device
 from hotset.core.machines.programs import PROGRAMS, Place
@@ -35,7 +35,8 @@ _WITHOUT_ROOT = (
 )
 State = Literal["ok", "missing", "note"]
 _BUILT: dict[str, Callable[[], Path]] = {
-    "flashdev": lambda: flashdev.program(Local()),
+    flashdev.NAME: lambda: flashdev.program(Local()),
+    engine_program.NAME: engine_program.built,
     boot_program.NAME: boot_program.built,
 }
 """What no package has, and where it is."""

@@ -21,7 +21,7 @@ _SIDE = {"iops": 1, "bw_bytes": 4096, "total_ios": 1, "lat_ns": {"mean": 1000.0}
 _ANSWERS = {
     "losetup --find": "/dev/loop0",
     "fio": json.dumps({"jobs": [{"read": _SIDE, "write": _SIDE}]}),
-    "flashdev ask": json.dumps({"volatile_bytes": 0, "lost_bytes": 0}),
+    "hotset-engine ask": json.dumps({"volatile_bytes": 0, "lost_bytes": 0}),
 }
 _EXAMPLE = Bytes(64 * 1024**2)
 """Of a disk whose size is known once its files are written."""

@@ -300,8 +300,8 @@ def _answers(spec: Spec) -> dict[str, str]:
         "dmsetup info": "dm-3",
         "readlink -f /sys/block/dm-3/bcache/dev": "/sys/devices/virtual/block/bcache0",
         **_engine_answers(spec),
-        "flashdev copy": '{"bytes": 0, "seconds": 1}',
-        "flashdev compare": '{"runs": 0, "differing": 0}',
+        "hotset-engine copy": '{"bytes": 0, "seconds": 1}',
+        "hotset-engine compare": '{"runs": 0, "differing": 0}',
         "stat --dereference": "8 10",
         "cat /sys/dev/block/8:16/stat": "0 0 0 0 0 0 0 0 0 0 0",
         "pg_ctl --version": "pg_ctl (PostgreSQL) 17",
@@ -332,5 +332,6 @@ def _engine_answers(spec: Spec) -> dict[str, str]:
         "flush": {"flushed": 0},
     }
     return {
-        f'flashdev ask * \'{{"{question}"': json.dumps(said) for question, said in answers.items()
+        f'hotset-engine ask * \'{{"{question}"': json.dumps(said)
+        for question, said in answers.items()
     }

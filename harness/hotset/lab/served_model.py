@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hotset.block import flashdev
+from hotset.block import engine_program, flashdev
 from hotset.block.flashdev import Model
 from hotset.core.errors import RequestError
 from hotset.core.machines.cleanup import Cleanup
@@ -136,14 +136,14 @@ def _ask(local: Local, socket: Path, question: dict[str, Any]) -> DeviceState:
 
 
 def _asked(local: Local, socket: Path, question: dict[str, Any]) -> dict[str, Any]:
-    argv = [str(flashdev.program(local)), "ask", str(socket), json.dumps(question)]
+    argv = [engine_program.on(local), "ask", str(socket), json.dumps(question)]
     result = local.run(argv, check=False, timeout_s=30)
     answer = result.stdout.strip()
     loaded: dict[str, Any] = json.loads(answer) if answer.startswith("{") else {}
     if "error" in loaded:
         raise ArrayError(str(loaded["error"]))
     if result.rc != 0 or not loaded:
-        detail = result.stderr.strip().removeprefix("flashdev: ")
+        detail = engine_program.said(result.stderr)
         raise ArrayError(f"no served device answers at {socket}: {detail}")
     return loaded
 

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from hotset.block import devices, flashdev, loop
+from hotset.block import devices, engine_program, flashdev, loop
 from hotset.block.flashdev import Model
 from hotset.block.io_counters import KernelDevice, ServedDevice, Source
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, Result, missing
@@ -225,7 +225,7 @@ class RealDisk:
     def attach(self, cleanup: Cleanup) -> PurePosixPath:  # noqa: ARG002 - it is there
         if self._image is not None:
             words = ["--from", str(self._image), "--to", str(self.device)]
-            flashdev.copy(self._machine, words)
+            engine_program.copy(self._machine, words)
         return self.device
 
     def counted(self, machine: Machine, name: str) -> Source:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
 
-from hotset.block import flashdev
-from hotset.block.flashdev import OnRead
+from hotset.block import engine_program
+from hotset.block.engine_program import OnRead
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import Machine
 
@@ -26,7 +26,7 @@ class Recorded:
 
 
 def record(machine: Machine, device: str, output: str, seconds: float, on_read: OnRead) -> Recorded:
-    """``flashdev trace record`` on a machine; the trace comes to this computer.
+    """``hotset-engine record`` on a machine; the trace comes to this computer.
 
     :raises RequestError: the output cannot be written.
     :raises RefusedError: it is no block device.
@@ -36,9 +36,9 @@ def record(machine: Machine, device: str, output: str, seconds: float, on_read: 
         raise RequestError(f"there is no folder {target.parent}", field="output")
     local = machine.kind == "local"
     there = PurePosixPath(output) if local else _THERE / f"hotset-{token_hex(8)}.trace"
-    words = ["trace", "record", device, f"--to={there}", f"--seconds={seconds}"]
+    words = ["record", device, f"--to={there}", f"--seconds={seconds}"]
     try:
-        found = flashdev.figures(machine, words, on_read)
+        found = engine_program.figures(machine, engine_program.on(machine), words, on_read)
         if not local:
             machine.get(there, target)
     finally:

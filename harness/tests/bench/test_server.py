@@ -33,7 +33,7 @@ class EngineTier:
         return self._active
 
     def status_argv(self) -> list[str]:
-        return ["flashdev", "ask", "/run/a b"]
+        return ["hotset-engine", "ask", "/run/a b"]
 
     def devices(self) -> dict[str, PurePosixPath]:
         return {}
@@ -65,7 +65,7 @@ def test_one_disk_s_devices_have_their_plain_names(monkeypatch: pytest.MonkeyPat
     machine = on_server(monkeypatch, shop=EngineTier())
     (found,) = server.sources(machine)
     assert isinstance(found, TierDevices)
-    assert found.command == "flashdev ask '/run/a b'"
+    assert found.command == "hotset-engine ask '/run/a b'"
     assert found.parse("counted") == {CACHE: COUNTED}
 
 

@@ -401,7 +401,7 @@ def test_the_doctor(hotset: CommandLine) -> None:
     assert states <= {"ok", "missing", "note"}
     assert done.code == (3 if "missing" in states else 0)
     names = {finding["what"] for finding in loaded["findings"]}
-    assert {"environment", "lab image", "flashdev", "mmdebstrap", "tgtd"} <= names
+    assert {"environment", "lab image", "flashdev", "hotset-engine", "mmdebstrap", "tgtd"} <= names
     assert hotset("doctor").code == done.code
 
 

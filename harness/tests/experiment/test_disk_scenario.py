@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from hotset.bench.disks.mounted_model import RootError
-from hotset.block.flashdev import RefusedError
+from hotset.block.engine_program import RefusedError
 from hotset.core.paths import repository_file
 from hotset.experiment import disk_plan, disk_scenario
 from hotset.experiment.file.disk_spec import DiskSpec

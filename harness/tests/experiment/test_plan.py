@@ -162,7 +162,7 @@ def test_the_accelerated_arm(planned: Planned) -> None:
             "filefrag -v",
             "umount /run/hotset/origin",
             "--to /dev/mapper/hotset-data-cache --exclusive --runs /run/hotset/scratch/machine/",
-            "flashdev compare",
+            "hotset-engine compare",
             '<superblock uuid="" block_size="256" nr_cache_blocks="13312" policy="smq"',
             "/cache.xml -o /dev/mapper/hotset-data-meta",
             "dmsetup create hotset-data --uuid HOTSET-hotset-data\n",

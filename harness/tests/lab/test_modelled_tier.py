@@ -90,11 +90,11 @@ def test_a_failure_can_never_be_read_as_zeros(tier: ModelledTier, line: str) -> 
 def test_the_counters_are_asked_for_on_the_machine(
     tier: ModelledTier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "flashdev").touch()
+    (tmp_path / "hotset-engine").touch()
     monkeypatch.setenv("HOTSET_FLASHDEV", str(tmp_path / "flashdev"))
     machine = tier.machine
     assert isinstance(machine, FakeMachine)
-    machine.answers["flashdev ask"] = json.dumps(STATUS)
+    machine.answers["hotset-engine ask"] = json.dumps(STATUS)
     assert tier.counters().used == 9
     asked = '{"counters": {}}'
     assert machine.calls[-1].argv[1:] == ("ask", str(tmp_path / "tier.sock"), asked)

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block.flashdev import RefusedError
+from hotset.block.engine_program import RefusedError
 from hotset.block.io_counters import ServedDevice
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes

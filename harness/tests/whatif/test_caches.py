@@ -14,7 +14,7 @@ import duckdb
 import pytest
 from rich.console import Console
 
-from hotset.block.flashdev import RefusedError
+from hotset.block.engine_program import RefusedError
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import CommandError
 from hotset.core.machines.local import Local

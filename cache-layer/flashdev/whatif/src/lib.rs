@@ -8,5 +8,6 @@ pub mod curve;
 pub mod hit_ratio;
 pub mod policies;
 pub mod timed;
-pub mod trace;
 pub mod workload;
+
+pub use block_trace as trace;

@@ -47,6 +47,7 @@ PROGRAMS: dict[str, Program] = {
         Program("ip", "iproute2", "set up the lab's network in a namespace of its own", _GUEST),
         # slow storage
         Program("flashdev", "built by `make build`", "run the modelled disk", _BOTH),
+        Program("hotset-engine", "built by `make build`", "run the cache, copy disks", _BOTH),
         Program("hotset-boot", "built by `make build`", "decide what a boot does", _BOTH),
         Program("env", "coreutils", "set a daemon's environment", _HOST),
         Program("nsenter", "util-linux", "enter the namespaces of the lab", _HOST),

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from hotset.block import boot_program, extents, flashdev, transfer, usage
+from hotset.block import boot_program, engine_program, extents, transfer, usage
 from hotset.block.devicemapper import Place, remove
 from hotset.block.transfer import Progress
 from hotset.core.errors import Remedy
@@ -281,4 +281,4 @@ def compare(tier: CacheTier, pieces: Sequence[Piece], samples: int) -> tuple[int
     )
     with scratch.folder(tier.machine, tier.place.name) as folder:
         put_lines(tier.machine, lines, folder / "samples")
-        return flashdev.compare(tier.machine, tier.origin, tier.cache, folder / "samples")
+        return engine_program.compare(tier.machine, tier.origin, tier.cache, folder / "samples")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.block import devices, extents, flashdev
+from hotset.block import devices, engine_program, extents
 from hotset.block.extents import Run
 from hotset.block.io_counters import Readings
 from hotset.block.transfer import Progress
@@ -60,7 +60,7 @@ class EngineTier(ABC):
         """As `base.Tier.create`: the engine runs afterwards."""
 
     def status_argv(self) -> list[str]:
-        return engine.counters_argv(flashdev.on(self.machine), self.control)
+        return engine.counters_argv(engine_program.on(self.machine), self.control)
 
     def parse(self, line: str) -> Counters:
         """Read the engine's counters.

@@ -1,4 +1,4 @@
-"""The control socket of hotset's own cache engine, ``flashdev tier``.
+"""The control socket of hotset's own cache engine, ``hotset-engine tier``.
 
 An engine goes on while hotset is upgraded around it, so it may be of an earlier version than what
 reads its answers here, or of a later one: what is not known is passed over, what is missing named.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from hotset.block import flashdev
+from hotset.block import engine_program
 from hotset.block.extents import Run
 from hotset.block.io_counters import ENGINE_NAMES, Readings, parse_engine
 from hotset.core.errors import Remedy
@@ -26,7 +26,7 @@ from ..division import Division, Owner, Owners, Part, SharedOwner
 COUNTER_BITS = 64
 _TIMEOUT_S = 24 * 3600.0
 PROTOCOL = 2
-"""Of the answers as they are read here (``PROTOCOL``, daemon/src/tier/protocol.rs)."""
+"""Of the answers as they are read here (``PROTOCOL``, engine/src/tier/protocol.rs)."""
 _WITHOUT_ONE = 1
 """That of an engine whose answers carry none."""
 _DEVICES = "devices"
@@ -182,11 +182,11 @@ def ask(
         replies.append(parse_reply(line))
         on_reply(replies[-1])
 
-    argv = [flashdev.on(machine), "ask", str(control), json.dumps(what)]
+    argv = [engine_program.on(machine), "ask", str(control), json.dumps(what)]
     try:
         machine.run(argv, timeout_s=_TIMEOUT_S, on_line=on_line)
     except CommandError as error:
-        said = error.result.stderr.strip().removeprefix("flashdev: ")
+        said = engine_program.said(error.result.stderr)
         raise TierFailedError(said or str(error)) from None
     return replies
 

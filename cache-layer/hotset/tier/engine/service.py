@@ -1,7 +1,7 @@
 """What keeps the cache engine of a disk at work: a shell script on its machine, and a systemd unit
 that calls it where systemd runs the machine; elsewhere the script watches over the engine itself.
 
-The script stays after hotset has ended, and needs nothing of hotset's but ``flashdev``.
+The script stays after hotset has ended, and needs nothing of hotset's but ``hotset-engine``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def unit_of(disk: str) -> PurePosixPath:
 
 
 def given_up_of(identity: str) -> PurePosixPath:
-    """What the engine leaves when it gave its cache up; see ``flashdev tier --given-up``."""
+    """What the engine leaves when it gave its cache up; see ``hotset-engine tier --given-up``."""
     return GIVEN_UP / identity
 
 
@@ -95,8 +95,8 @@ may_run() {{
 run() {{
     # With words: only a look.
     [ $# -gt 0 ] || may_run || {{
-        echo "flashdev: not started: nobody has looked whether the disk was written to since the" \
-            "engine ended: hotset tier activate {disk}" >&2
+        echo "hotset-engine: not started: nobody has looked whether the disk was written to since" \
+            "the engine ended: hotset tier activate {disk}" >&2
         exit 2
     }}
     mkdir -p "$mount" {given_up_folder}

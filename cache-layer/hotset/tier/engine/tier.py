@@ -1,8 +1,8 @@
 """hotset's own cache engine as a tier, on any Linux with FUSE and loop devices.
 
-``flashdev tier`` serves the accelerated disk as a file; a loop device shows it to the machine. Its
-metadata and cached blocks lie on the same parts of the flash that a kernel's tier would have, and
-origin and flash may be block devices or files. What keeps the engine at work is in
+``hotset-engine tier`` serves the accelerated disk as a file; a loop device shows it to the machine.
+Its metadata and cached blocks lie on the same parts of the flash that a kernel's tier would have,
+and origin and flash may be block devices or files. What keeps the engine at work is in
 :mod:`.service`.
 """
 
@@ -15,13 +15,12 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.block import extents, flashdev, loop, salvage
+from hotset.block import engine_program, extents, loop, salvage
 from hotset.block.devicemapper import Part, Place, total
 from hotset.block.extents import Run
 from hotset.core.errors import RequestError
 from hotset.core.machines import needrestart
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, Result
-from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
 
 from ..base import MetadataDamagedError, Report, TierFailedError, TierSpec
@@ -133,7 +132,7 @@ class Userspace(EngineTier, InPlaceTier):
         parts = [word for part in self.place.metadata for word in ("--flash-part", _text(part))]
         refill = str(service.refill_of(self.place.name))
         return [
-            flashdev.on(self.machine),
+            engine_program.on(self.machine),
             "format",
             *("--flash", str(self.place.flash)),
             *parts,
@@ -179,7 +178,7 @@ class Userspace(EngineTier, InPlaceTier):
     def install(self, spec: TierSpec) -> PurePosixPath:
         """Write what starts the engine; returns the script."""
         name = self.place.name
-        engine = flashdev.installed(self.machine, flashdev.program(Local()))
+        engine = engine_program.installed(self.machine, engine_program.built())
         words = [engine, *self.engine_words(spec)]
         path = service.script_of(name)
         self.machine.replace(service.script(name, self.identity, words), path, 0o700)
@@ -223,11 +222,14 @@ class Userspace(EngineTier, InPlaceTier):
         :raises TierFailedError: the origin could not be read or written.
         """
         words = ["salvage", *self._cache_words(self.spec), "--json", *["--write"] * write]
-        argv = [flashdev.on(self.machine), *words]
+        argv = [engine_program.on(self.machine), *words]
         done = self.machine.run(argv, check=False, timeout_s=_SALVAGE_TIMEOUT_S)
         if done.rc in (salvage.COMPLETE, salvage.INCOMPLETE):
             return salvage.parse(done.stdout)
-        said = done.stderr.strip().rpartition("flashdev: ")[2] or f"it ended with code {done.rc}"
+        said = (
+            done.stderr.strip().rpartition(f"{engine_program.NAME}: ")[2]
+            or f"it ended with code {done.rc}"
+        )
         refused = done.rc == _REFUSED
         raise (EngineRefusedError if refused else TierFailedError)(f"{self.path}: salvage: {said}")
 
@@ -242,7 +244,7 @@ class Userspace(EngineTier, InPlaceTier):
         return logged.strip() or done.stderr.strip() or f"the engine did not {verb}"
 
     def _refused(self, said: str) -> Exception:
-        words = said.splitlines()[-1].removeprefix("flashdev: ")[-600:]
+        words = engine_program.said(said.splitlines()[-1])
         if any(one in words for one in _KEEPS_ALL):
             return EngineRefusedError(f"{self.path}: {words.partition(', or give --discard')[0]}")
         if "metadata on the flash" in words or "the cache on the flash" in words:

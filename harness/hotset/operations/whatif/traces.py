@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import Console
 
-    from hotset.block.flashdev import OnRead
+    from hotset.block.engine_program import OnRead
     from hotset.whatif.caches import TraceFigures
 
 TraceFile = Annotated[

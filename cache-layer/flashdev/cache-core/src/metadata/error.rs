@@ -16,14 +16,14 @@ pub enum MetadataError {
     /// What is there is not what was written.
     #[error(
         "metadata on the flash is damaged ({0}): restore the flash file, or get back what is provably \
-         dirty with `flashdev salvage`, or {DISCARD}"
+         dirty with `hotset-engine salvage`, or {DISCARD}"
     )]
     Damaged(&'static str),
     /// There is nothing where the superblocks are.
     #[error(
         "metadata on the flash is missing (its superblocks are zeros): if there was a cache, it was \
-         erased: restore the flash file, or get back what is provably dirty with `flashdev \
-         salvage`; if the flash is new, begin an empty cache with `flashdev format` or --discard"
+         erased: restore the flash file, or get back what is provably dirty with \
+         `hotset-engine salvage`; if the flash is new, begin an empty cache with `hotset-engine format` or --discard"
     )]
     Missing,
     /// Another program's format.

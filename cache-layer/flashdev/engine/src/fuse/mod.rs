@@ -1,0 +1,6 @@
+//! The mounted files: FUSE's side of a daemon.
+
+pub mod daemon;
+pub mod file_system;
+pub mod mount;
+pub mod reply;

@@ -1,0 +1,6 @@
+//! Small programs beside the engine.
+
+pub mod ask;
+pub mod compare;
+pub mod copy;
+pub mod record;

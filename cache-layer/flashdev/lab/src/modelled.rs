@@ -1,0 +1,25 @@
+//! A model as the engine takes it.
+
+use std::sync::Arc;
+
+use hotset_engine::real_time::{DeviceModel, Pacer, SyncBacking};
+use storage_model::spec::ModelSpec;
+use virtual_time::TimeScale;
+
+use crate::timed::Timed;
+
+/// A device below the engine, as slow as its model.
+#[derive(Debug)]
+pub struct Modelled(pub ModelSpec);
+
+impl DeviceModel for Modelled {
+    fn start(
+        &self,
+        bytes: u64,
+        scale: TimeScale,
+        sync: SyncBacking,
+    ) -> anyhow::Result<Arc<dyn Pacer>> {
+        let device = self.0.build_served(bytes, scale, None)?;
+        Ok(Timed::start(device, scale, sync)?)
+    }
+}

@@ -1,0 +1,5 @@
+//! Small programs beside the served devices.
+
+pub mod cpu;
+pub mod relay;
+pub mod replay;

@@ -1,0 +1,166 @@
+"""``hotset-engine``, the program that a server runs: where it lies, how it is put there.
+
+It holds no model of a device; the lab's program, :mod:`.flashdev`, does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from hotset.core.errors import RequestError
+from hotset.core.machines.base import CommandError, Machine, PrerequisiteMissingError
+from hotset.core.machines.local import Local
+from hotset.core.units import Bytes
+
+NAME = "hotset-engine"
+LAB_NAME = "flashdev"
+
+_ON_MACHINE = PurePosixPath("/usr/local/lib/hotset")
+REFUSED = 2
+"""Exit code: it cannot do what was asked for as it stands."""
+# A database of some terabytes, throttled; a dead link ends a copy by itself.
+_COPY_TIMEOUT_S = 7 * 24 * 3600.0
+
+
+class RefusedError(RequestError):
+    """A program cannot do what was asked for as it stands; the message says what would do."""
+
+
+def find(local: Local, name: str) -> Path:
+    """One of the programs of ``make build``: beside HOTSET_FLASHDEV, of this checkout's
+    release build, or on the PATH.
+
+    :raises PrerequisiteMissingError: it is not built.
+    """
+    crates = Path(__file__).resolve().parents[2] / "flashdev"
+    named = os.environ.get("HOTSET_FLASHDEV")
+    for candidate in (
+        _beside(Path(named), name) if named else None,
+        crates / "target/release" / name,
+        local.which(name),
+    ):
+        if candidate is not None and candidate.exists():
+            return candidate
+    raise PrerequisiteMissingError(f"{name} is not built: run `make build` in hotset's folder")
+
+
+def _beside(lab: Path, name: str) -> Path:
+    return lab if name == LAB_NAME else lab.with_name(name)
+
+
+def built() -> Path:
+    """The program as it was built. Raises as :func:`find`."""
+    return find(Local(), NAME)
+
+
+def on(machine: Machine) -> str:
+    """The program on a machine, this very build of it; put there if need be."""
+    return placed(machine, built())
+
+
+def placed(machine: Machine, here: Path) -> str:
+    """A program of this computer's on a machine: on this one where it was built."""
+    return str(here) if machine.kind == "local" else installed(machine, here)
+
+
+def installed(machine: Machine, here: Path) -> str:
+    """A program of this computer's where a boot of the machine finds it, this very build of it. Not
+    where it was built, on this computer neither: a boot would miss that once it is moved or not
+    mounted yet, and root would run what another may write."""
+    path = _ON_MACHINE / digest(here) / here.name
+    if machine.run(["test", "-x", str(path)], check=False).rc != 0:
+        machine.run(["mkdir", "-p", str(path.parent)])
+        # A copy that breaks off must not be taken for the program.
+        machine.put(here, path.with_suffix(".new"), 0o755)
+        # Nor one that a power cut leaves empty: it is what the next boot starts.
+        machine.run(["sync", str(path.with_suffix(".new"))])
+        machine.run(["mv", "-f", str(path.with_suffix(".new")), str(path)])
+    return str(path)
+
+
+def digest(here: Path) -> str:
+    """Names a build of a program by what is in it."""
+    return _digest(here, here.stat().st_mtime_ns)
+
+
+@cache
+def _digest(file: Path, changed_ns: int) -> str:
+    """``changed_ns``: a new build is looked at anew."""
+    del changed_ns
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+
+
+def said(stderr: str, name: str = NAME) -> str:
+    """What a program said when it failed, without its name before it."""
+    return stderr.strip().removeprefix(f"{name}: ")[-600:]
+
+
+def copy(
+    machine: Machine, words: Sequence[str], on_bytes: Callable[[Bytes], None] = lambda _: None
+) -> float:
+    """``hotset-engine copy`` on a machine, where reads and writes overlap; returns its seconds.
+
+    :param words: ``--from DEVICE [--to DEVICE] [--bytes N | --runs FILE] [--rate BYTES]
+        [--piece BYTES] [--exclusive]``.
+    """
+
+    def on_line(line: str) -> None:
+        word, _, figure = line.partition(" ")
+        if word == "copied":
+            on_bytes(Bytes(int(figure)))
+
+    argv = [on(machine), "copy", *words]
+    result = machine.run(argv, timeout_s=_COPY_TIMEOUT_S, on_line=on_line)
+    return float(json.loads(result.stdout.splitlines()[-1])["seconds"])
+
+
+def compare(
+    machine: Machine, one: PurePosixPath, other: PurePosixPath, runs: PurePosixPath
+) -> tuple[int, int]:
+    """``hotset-engine compare`` on a machine; returns how many runs were compared, and how many
+    of them differ.
+
+    :param runs: a file there, ``OFFSET BYTES OFFSET_IN_THE_OTHER`` a line.
+    """
+    argv = [on(machine), "compare", str(one), str(other), "--runs", str(runs)]
+    found = json.loads(machine.run(argv, timeout_s=_COPY_TIMEOUT_S).stdout)
+    return int(found["runs"]), int(found["differing"])
+
+
+OnRead = Callable[[int, float | None], None]
+
+
+def figures(
+    machine: Machine,
+    program: str,
+    words: Sequence[str],
+    on_read: OnRead = lambda _, __: None,
+) -> dict[str, Any]:
+    """A command whose last line is JSON: what that holds.
+
+    :param program: on the machine.
+    :param on_read: told about once a second how many requests of a trace were read and which share
+        of all that is (None: not known), of commands that take ``--progress``; what it raises ends
+        the command.
+    :raises RefusedError: it does not take what it was given; its words.
+    """
+
+    def on_line(line: str) -> None:
+        word, *figures = line.split()
+        if word == "read":
+            on_read(int(figures[0]), float(figures[1]) if len(figures) > 1 else None)
+
+    argv = [program, *words]
+    result = machine.run(argv, timeout_s=_COPY_TIMEOUT_S, on_line=on_line, check=False)
+    if result.rc == REFUSED:
+        raise RefusedError(said(result.stderr, PurePosixPath(program).name))
+    if result.rc != 0:
+        raise CommandError(machine.kind, result)
+    loaded: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    return loaded
