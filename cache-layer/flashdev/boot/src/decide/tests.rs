@@ -57,6 +57,7 @@ fn of(facts: &Facts) -> (Action, Answer) {
 }
 
 /// Each way an origin can be found after an orderly end, with what is to come of it.
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn orderly() -> Vec<(&'static str, Seen, Seen, Answer)> {
     let opaque = |seen: Seen| Seen {
         complete: false,
@@ -253,6 +254,7 @@ fn dirty_blocks_over_an_opaque_origin_are_used_in_the_very_next_boot() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn after_a_crash_in_write_back() {
     let refuse = |answer| (Action::Refuse, answer);
     let start = (Action::Start, Answer::Same);

@@ -170,12 +170,7 @@ impl Shared {
                 offset,
                 len,
                 urgency: Urgency::of(in_background),
-                into: match buffer {
-                    Buffer::Request { id, at } => {
-                        Destination::Request(self.requests[id as usize].clone(), at as usize)
-                    }
-                    Buffer::Migration { id, .. } => Destination::Buffer(id),
-                },
+                into: self.destination(buffer),
             },
             Action::Transfer {
                 io,
@@ -217,6 +212,15 @@ impl Shared {
             Action::JobDone { job } => Step::JobDone(self.jobs.remove(&job)?),
             Action::HealthChanged => Step::Say(self.engine.health().clone()),
         })
+    }
+
+    fn destination(&self, buffer: Buffer) -> Destination {
+        match buffer {
+            Buffer::Request { id, at } => {
+                Destination::Request(self.requests[id as usize].clone(), at as usize)
+            }
+            Buffer::Migration { id, .. } => Destination::Buffer(id),
+        }
     }
 
     fn source(&self, buffer: Buffer, len: usize) -> Source {
@@ -336,50 +340,29 @@ impl Tier {
         match step {
             Step::Read {
                 io,
-                device: Device::Flash,
-                offset,
-                len,
-                into,
-                urgency: _,
-            } => return self.read_flash(io, offset, len, into),
-            Step::Read {
-                io,
-                device: Device::Origin,
+                device,
                 offset,
                 len,
                 into,
                 urgency,
-            } => {
-                let arrived = self.arrival(io, into);
-                self.origin
-                    .read_as(urgency, offset, len, Reply::then(arrived));
-            }
+            } => match device {
+                Device::Flash => return self.read_flash(io, offset, len, into),
+                Device::Origin => {
+                    let arrived = Reply::then(self.arrival(io, into));
+                    self.origin.read_as(urgency, offset, len, arrived);
+                }
+            },
             Step::Write {
                 io,
-                device: Device::Flash,
-                offset,
-                from,
-                urgency: _,
-            } => return self.write_flash(io, offset, from, borrowed),
-            Step::Write {
-                io,
-                device: Device::Origin,
+                device,
                 offset,
                 from,
                 urgency,
-            } => {
-                let Source::Shared(data, range) = from else {
-                    unreachable!("a request that goes to the origin has memory of its own");
-                };
-                self.origin
-                    .write_part(urgency, offset, data, range, self.no_bytes(io));
-            }
-            Step::Discard { io, offset, len } => {
-                let hole =
-                    FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-                let reply = self.no_bytes(io);
-                self.origin.allocate(hole, offset, len.into(), reply);
-            }
+            } => match device {
+                Device::Flash => return self.write_flash(io, offset, from, borrowed),
+                Device::Origin => self.write_origin(io, offset, from, urgency),
+            },
+            Step::Discard { io, offset, len } => self.discard_origin(io, offset, len),
             Step::WriteMetadata {
                 io,
                 offset,
@@ -401,6 +384,20 @@ impl Tier {
             Step::Say(health) => say(&health),
         }
         None
+    }
+
+    fn write_origin(self: &Arc<Self>, io: IoId, offset: u64, from: Source, urgency: Urgency) {
+        let Source::Shared(data, range) = from else {
+            unreachable!("a request that goes to the origin has memory of its own");
+        };
+        self.origin
+            .write_part(urgency, offset, data, range, self.no_bytes(io));
+    }
+
+    fn discard_origin(self: &Arc<Self>, io: IoId, offset: u64, len: u32) {
+        let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        self.origin
+            .allocate(hole, offset, len.into(), self.no_bytes(io));
     }
 
     fn no_bytes(self: &Arc<Self>, io: IoId) -> Reply {

@@ -89,6 +89,7 @@ fn of_array(level: &str, members: &str) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn errors_name_field_value_and_remedy() {
     let one = r#"{"alike": {"count": 1, "device": "hdd-7200"}}"#;
     let five = r#"{"alike": {"count": 5, "device": "dc500m"}}"#;
