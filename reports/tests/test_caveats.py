@@ -82,7 +82,7 @@ def test_one_repeat_without_seconds_has_no_interval() -> None:
         (
             "CALIBRATION_OFF",
             {"storage": RAW["storage"] | {"measured": {"seq_read_mb_per_s": 80}}},
-            "seq read mb per s -20%",
+            "seq read mb per s -20 %",
         ),
         (
             "USER_MODE_LINUX",

@@ -38,8 +38,8 @@ class Bytes(int):
 
     >>> Bytes.parse("64KiB")
     Bytes(65536)
-    >>> str(Bytes(64 * 1024))
-    '64.0 KiB'
+    >>> [str(Bytes(size)) for size in (0, 64 * 1024, 1536 * 2**20, 905 * 2**20 // 9 * 8 + 1)]
+    ['0 B', '64 KiB', '1.5 GiB', '804 MiB']
     """
 
     @classmethod
@@ -81,12 +81,13 @@ class Bytes(int):
         return Bytes(self // unit * unit)
 
     def __str__(self) -> str:
-        value = float(self)
-        for unit in ("B", "KiB", "MiB", "GiB"):
+        value, unit = float(self), "B"
+        for larger in ("KiB", "MiB", "GiB", "TiB"):
             if value < 1024:
-                return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
-            value /= 1024
-        return f"{value:.1f} TiB"
+                break
+            value, unit = value / 1024, larger
+        whole = value >= 100 or value == int(value)
+        return f"{value:.0f} {unit}" if whole else f"{value:.1f} {unit}"
 
     def __repr__(self) -> str:
         return f"Bytes({int(self)})"

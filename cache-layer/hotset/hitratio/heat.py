@@ -141,7 +141,7 @@ def grid_of(disk: Bytes, block: Bytes, shift: Bytes = NO_SHIFT, regions: int = M
     """The finest grid of whole cache blocks with at most so many regions.
 
     >>> str(grid_of(Bytes.parse("1TiB"), Bytes.parse("64KiB")).region)
-    '32.0 MiB'
+    '32 MiB'
     """
     blocks = -(-(disk + shift) // block)
     return Grid(disk, Bytes(block * max(1, -(-blocks // regions))), shift)

@@ -9,6 +9,7 @@ from typing import Any
 
 from hotset.core.units import Blocks, Bytes
 from hotset.databases.offers import Offer
+from hotset.reports.model.words import duration, percent
 from hotset.reports.render.plain import csv_text, listing, text_table
 from hotset.tier.base import Warmup
 from hotset.tier.pins import Preferences
@@ -102,19 +103,6 @@ def summary(whole: Plan) -> str:
     return f"{planned} planned, {whole.bytes} of it to fetch{rest}"
 
 
-def duration(seconds: float) -> str:
-    """
-    >>> duration(4.25), duration(125), duration(7325)
-    ('4.2 s', '2 m 05 s', '2 h 02 m')
-    """
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} m {rest:02} s"
-    return f"{minutes // 60} h {minutes % 60:02} m"
-
-
 def done(plan: SavedPlan, warmed: Warmup, cached: Blocks, form: str) -> str:
     """What a plan came to. ``cached``: how many of its blocks are cached now."""
     share = _cached_share(plan, cached)
@@ -126,7 +114,7 @@ def done(plan: SavedPlan, warmed: Warmup, cached: Blocks, form: str) -> str:
         ("origin", f"{warmed.origin_mb_per_s:.1f} MB/s sequentially"),
         ("in all", duration(warmed.total_seconds)),
         ("sampled", f"{warmed.sampled_blocks} blocks, {warmed.differing_blocks} differ"),
-        ("cached now", f"{100 * share:.1f} % of {plan.bytes}"),
+        ("cached now", f"{percent(share)} of {plan.bytes}"),
     ]
     if form == "csv":
         return csv_text(("figure", "value"), figures)

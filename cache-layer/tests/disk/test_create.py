@@ -133,10 +133,10 @@ def test_blocks_grow_with_the_cache() -> None:
             "bcache",
             32 * MIB,
             None,
-            "32.0 MiB is too small: bcache needs at least 64.0",
+            "32 MiB is too small: bcache needs at least 64 MiB",
         ),
         ("dm-cache", GIB, 1000, "1000 bytes: dm-cache takes a multiple"),
-        ("dm-cache", MIB, 2 * MIB, "a cache of 1.0 MiB is smaller than one block of 2.0 MiB"),
+        ("dm-cache", MIB, 2 * MIB, "a cache of 1 MiB is smaller than one block of 2 MiB"),
     ],
 )
 def test_sizes_that_cannot_be(kind: KernelKind, cache: int, block: int | None, named: str) -> None:
@@ -192,7 +192,7 @@ def test_a_second_disk_takes_what_is_left() -> None:
     assert disk.metadata[0].start == first.cache[0].end
     third = replace(wanted, disk="third", origin=PurePosixPath("/dev/disk/by-id/virtio-third"))
     there.answers["readlink -f /dev/disk/by-id/virtio-third"] = "/dev/sdd\n"
-    with pytest.raises(CardError, match=r"a volume of 10.0 MiB is not possible: .* one of 64.0"):
+    with pytest.raises(CardError, match=r"a volume of 10 MiB is not possible: .* one of 64 MiB"):
         creation.create(there, replace(third, volume=Bytes(10 * MIB)), False, print)
     with pytest.raises(CardError, match=r"does not fit: .* is free"):
         creation.create(there, replace(third, cache=Bytes(GIB)), False, print)
@@ -469,7 +469,7 @@ def test_what_is_overwritten_is_shown_and_asked_for() -> None:
     there = server(**{"wipefs --json /dev/vdb": '{"signatures": [{"type": "xfs"}]}'})
     asked: list[tuple[str, str]] = []
     creation.create(there, WANTED, True, lambda _: None, lambda *words: asked.append(words))
-    assert asked == [("virtio-flash", f"{FLASH} (ACME SSD 9, serial S-vdb, 1.0 GiB): xfs")]
+    assert asked == [("virtio-flash", f"{FLASH} (ACME SSD 9, serial S-vdb, 1 GiB): xfs")]
 
     def refuse(*_: str) -> None:
         raise KeyboardInterrupt
@@ -527,7 +527,7 @@ def test_what_fails_half_way_is_taken_back() -> None:
         (replace(WANTED, disk="volume"), CardError, "'volume' is not a disk name"),
         (replace(WANTED, disk="a-meta"), CardError, "'a-meta' is not a disk name"),
         (replace(WANTED, disk="Big One"), CardError, "'Big One' is not a disk name"),
-        (replace(WANTED, cache=Bytes(2 * GIB)), CardError, "a cache of 2.0 GiB does not fit"),
+        (replace(WANTED, cache=Bytes(2 * GIB)), CardError, "a cache of 2 GiB does not fit"),
     ],
 )
 def test_refusals_change_nothing(wanted: CreateRequest, error: type[Exception], named: str) -> None:
@@ -603,7 +603,7 @@ def test_a_cache_larger_than_its_origin_is_said_to_be() -> None:
         replace(small, size=Bytes(8 * MIB)),
         said.append,
     )
-    assert "the cache (700.0 MiB) is larger than" in said[-1]
+    assert "the cache (700 MiB) is larger than" in said[-1]
 
 
 @pytest.mark.parametrize("kind", ["dm-cache", "bcache"])

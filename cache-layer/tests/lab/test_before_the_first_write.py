@@ -74,7 +74,7 @@ def test_room_on_a_file_system_is_reserved_or_refused_with_the_figures(
             blocks, size = map(int, said.split())
             return blocks * size
 
-        with pytest.raises(DeviceRefusedError, match=r"of its 200.0 MiB.* 133.0 MiB") as refused:
+        with pytest.raises(DeviceRefusedError, match=r"of its 200 MiB.* 133 MiB") as refused:
             reserve((0, 1), (4, 4), (60, 128))
         assert refused.value.field == "flash"
         assert allocated() < MIB, "nothing was taken"

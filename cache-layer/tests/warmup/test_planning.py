@@ -149,7 +149,7 @@ def test_what_lies_in_free_space_is_skipped_and_its_file_named() -> None:
 
 
 def test_a_snapshot_of_another_disk_is_refused() -> None:
-    with pytest.raises(SnapshotError, match=f"{UUID} .64.0 MiB.*has other"):
+    with pytest.raises(SnapshotError, match=f"{UUID} .64 MiB.*has other"):
         kept(saved(), inspect(uuid="other"))
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.model.words import percent
 from hotset.reports.render.plain import csv_text
 from hotset.tpcc.data.consistency import ConditionResult
 from hotset.tpcc.window.plans import Flip
@@ -185,7 +186,7 @@ def _workload(result: RunResult) -> Text:
     """What it may be compared with."""
     said = [f"driver {result.driver}", f"items {_DRAWN[result.options.items]}"]
     if result.hottest_fifth is not None:
-        said.append(f"{result.hottest_fifth:.0%} of stock's accesses on 20 % of its blocks")
+        said.append(f"{percent(result.hottest_fifth, 0)} of stock's accesses on 20 % of its blocks")
     said.append(f"isolation {result.isolation or 'not known'}")
     if result.driver == "hotset":
         said.append(f"seed {result.options.seed}")

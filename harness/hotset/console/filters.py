@@ -6,23 +6,13 @@ from collections.abc import Callable
 from datetime import datetime
 
 from hotset.block import devicemapper
-from hotset.core.units import Bytes
 from hotset.disk.cache_device import Card
-from hotset.reports.model.words import ABSENT, part_of_all
-from hotset.warmup.text import duration
+from hotset.reports.model.words import ABSENT, duration, part_of_all, size
 
 from .split import Split
 
 Part = tuple[str, str, int]
 """Of a bar: the class that colours it, words, bytes."""
-
-
-def size(value: int | None) -> str:
-    """
-    >>> size(65536), size(None)
-    ('64.0 KiB', '–')
-    """
-    return ABSENT if value is None else str(Bytes(value))
 
 
 def rate(value: float | None) -> str:

@@ -110,8 +110,8 @@ class Recorded:
         with_users = f" with {users} users" if len(want.users) > 1 else ""
         site.report.say(
             f"{turn.arm}{with_users}: {words.count(record.rate)} {units.UNITS[run.name].short},"
-            f" server CPU {record.server_cpu:.0%}{_hits(record)}, {record.failed} failed"
-            f"{_skipped(record)}"
+            f" server CPU {words.percent(record.server_cpu, 0)}{_hits(record)},"
+            f" {record.failed} failed{_skipped(record)}"
         )
 
     def find_rate(self, site: Site, turn: Turn, placed: Placed, run: Timed) -> None:
@@ -138,7 +138,7 @@ class Recorded:
         more = "" if record.complete else " and more (a query did not finish)"
         site.report.say(
             f"{turn.arm}: {len(record.queries)} queries in {record.total_s:.1f} s{more},"
-            f" server CPU {record.server_cpu:.0%}{_hits(record)}"
+            f" server CPU {words.percent(record.server_cpu, 0)}{_hits(record)}"
         )
 
     def _prepare(
@@ -163,13 +163,13 @@ class Recorded:
             self._journal.add_warmup(_warmup_record(warmed, ratio, seconds, want, turn.repeat))
         site.report.say(
             f"warm-up {warmed.bytes} in {warmed.seconds:.1f} s, {warmed.mb_per_s:.1f} MB/s of the"
-            f" origin's {warmed.origin_mb_per_s:.1f}; probe hit ratio {ratio or 0:.1%}"
+            f" origin's {warmed.origin_mb_per_s:.1f}; probe hit ratio {words.percent(ratio)}"
         )
         if ratio is None or ratio < want.probe_hit_ratio:
             raise ThresholdMissedError(
-                f"the probe after the warm-up had a hit ratio of {ratio or 0:.1%}, below"
-                f" warmup.probe_hit_ratio = {want.probe_hit_ratio:.1%}: the cache is too small for"
-                f" the database, or the warm-up method ({want.method}) did not fill it"
+                f"the probe after the warm-up had a hit ratio of {words.percent(ratio)}, below"
+                f" warmup.probe_hit_ratio = {words.percent(want.probe_hit_ratio)}: the cache is too"
+                f" small for the database, or the warm-up method ({want.method}) did not fill it"
             )
 
 
@@ -205,7 +205,7 @@ def _check(site: Site, placed: Placed) -> None:
 
 
 def _hits(record: windows.Window) -> str:
-    return f", hit ratio {record.hit_ratio:.1%}" if record.hit_ratio is not None else ""
+    return f", hit ratio {words.percent(record.hit_ratio)}" if record.hit_ratio is not None else ""
 
 
 def _probed(site: Site, placed: Placed) -> tuple[Window, float]:

@@ -15,7 +15,8 @@ from hotset.hitratio import attribution, region_counters
 from hotset.hitratio.attribution import Owner
 from hotset.hitratio.heat import Grid, Tally, total
 from hotset.hitratio.tracepoints import NotCountedError
-from hotset.reports.render.hits import SCHEMA_VERSION, percent, size
+from hotset.reports.model.words import percent, size
+from hotset.reports.render.hits import SCHEMA_VERSION
 from hotset.tier import kinds, pins
 from hotset.tier.base import Counters
 from hotset.tier.disk_tier import Contents

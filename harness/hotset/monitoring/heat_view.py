@@ -15,7 +15,8 @@ from hotset.databases import file_labels
 from hotset.hitratio import attribution
 from hotset.hitratio.attribution import Owner
 from hotset.hitratio.heat import Grid
-from hotset.reports.render.hits import SCHEMA_VERSION, percent, size
+from hotset.reports.model.words import ABSENT, percent, size
+from hotset.reports.render.hits import SCHEMA_VERSION
 from hotset.reports.render.plain import csv_text, text_table
 from hotset.warmup.resolve import region_name
 
@@ -141,7 +142,7 @@ def map_text(cells: Sequence[Cell], form: str, width: int) -> str:
         lines.append(f"{size(part[0].start):>10} {''.join(_hot(cell, most) for cell in part)}")
         if any(cell.resident is not None for cell in part):
             lines.append(f"{'cached':>10} {''.join(_held(cell) for cell in part)}")
-    each = size(cells[0].bytes) if cells else "-"
+    each = size(cells[0].bytes) if cells else ABSENT
     lines.append(
         f"one character is {each}; heat from none ({_HEAT[1]}: a little) to"
         f" {most:,.1f} requests a MiB ({_HEAT[-1]})"
@@ -150,8 +151,8 @@ def map_text(cells: Sequence[Cell], form: str, width: int) -> str:
 
 
 def _cells(row: Hot) -> tuple[str, ...]:
-    density = "-" if row.heat_per_mib is None else f"{row.heat_per_mib:,.2f}"
-    held = size(row.bytes) if row.bytes else "-"
+    density = ABSENT if row.heat_per_mib is None else f"{row.heat_per_mib:,.2f}"
+    held = size(row.bytes) if row.bytes else ABSENT
     return (row.name, f"{row.heat:,.1f}", percent(row.share), held, density, percent(row.resident))
 
 

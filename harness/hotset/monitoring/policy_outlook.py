@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hotset.reports.model.words import percent
 from hotset.tier import kinds
 from hotset.tier.base import Counters, TierKind, TierSpec
 from hotset.tier.outlook import ALL, NONE
@@ -19,7 +20,7 @@ def of(kind: TierKind, spec: TierSpec, counters: Counters, resident: float) -> t
         words.append("Nothing of it is in the cache: the next read of a block goes to the origin.")
     else:
         words.append(
-            f"Of reads spread evenly over it {100 * resident:.1f} % would hit now; the others go to"
+            f"Of reads spread evenly over it {percent(resident)} would hit now; the others go to"
             " the origin."
         )
     full = counters.used >= counters.total

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing_extensions import TypedDict
 
 from hotset.block import devicemapper
-from hotset.core.units import Bytes
 from hotset.disk.lifecycle import DiskState
+from hotset.reports.model.words import ABSENT, percent, size
 from hotset.tier import kinds
 from hotset.tier.base import State
 
@@ -111,13 +111,6 @@ def status_row(one: DiskState) -> DiskStatus:
 
 def status_lines(rows: Sequence[DiskStatus]) -> list[str]:
     """The table: a paragraph for each disk, the state first."""
-
-    def size(value: int | None) -> str:
-        return "-" if value is None else str(Bytes(value))
-
-    def share(value: float | None) -> str:
-        return "-" if value is None else f"{value:.1%}"
-
     lines: list[str] = []
     for row in rows:
         lines += [f"{row['disk']}: {row['state']} ({row['kind']}, {row['database']})"]
@@ -126,8 +119,8 @@ def status_lines(rows: Sequence[DiskStatus]) -> list[str]:
         volume = f"{row['volume']}, {size(row['volume_bytes'])}" if row["volume"] else "none"
         free = f"card {row['card']}, {size(row['card_free_bytes'])} free"
         asked = f"{row['mode']}, {row['policy']}, block {size(row['block_bytes'])}{bypass}"
-        reads = f"{share(row['read_hit_ratio'])} ({row['hit_ratio_of'] or 'not known'})"
-        writes = share(row["write_hit_ratio"])
+        reads = f"{percent(row['read_hit_ratio'])} ({row['hit_ratio_of'] or 'not known'})"
+        writes = percent(row["write_hit_ratio"])
         if row["state"] == "active" and row["write_hits"] is None:
             writes = "not counted by this kind"
         kernel = ", ".join(f"{name} {value}" for name, value in row["tunables"].items())
@@ -143,7 +136,7 @@ def status_lines(rows: Sequence[DiskStatus]) -> list[str]:
             ("asked for", asked),
             ("reads hit", reads),
             ("writes hit", writes),
-            (f"{kinds.of(row['kind']).counted_by} says", kernel or "-"),
+            (f"{kinds.of(row['kind']).counted_by} says", kernel or ABSENT),
         ]
         lines += [f"  {name:12}{text}" for name, text in pairs]
     return lines

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rich.text import Text
 
-from hotset.reports.render.hits import percent, size
+from hotset.reports.model.words import ABSENT, percent, size
 from hotset.terminal.live import sparkline
 
 from .top import DiskView, Load, Picture
@@ -177,7 +177,7 @@ def _mean(group: Sequence[float | None]) -> float | None:
 
 
 def _rate(value: float | None, what: str) -> str:
-    return f"{what} -" if value is None else f"{what} {value:,.0f}/s"
+    return f"{what} {ABSENT}" if value is None else f"{what} {value:,.0f}/s"
 
 
 def _ratio(disk: DiskView) -> float:

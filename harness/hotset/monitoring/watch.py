@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 
 from hotset.core.units import Bytes
 from hotset.hitratio.heat import Tally
-from hotset.reports.render.hits import SCHEMA_VERSION, iso, percent, size
+from hotset.reports.model.words import ABSENT, percent, size
+from hotset.reports.render.hits import SCHEMA_VERSION, iso
 from hotset.tier.base import Counters, Tier, hits_between
 
 HEADER_EVERY = 20
@@ -131,4 +132,4 @@ FIELDS = tuple(Line.__dataclass_fields__)
 
 
 def _rate(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}"
+    return ABSENT if value is None else f"{value:,.0f}"

@@ -17,6 +17,8 @@ from importlib.resources import files
 from math import ceil, exp, fsum, log, sqrt
 from typing import Literal, get_args
 
+from hotset.reports.model.words import percent
+
 Kind = Literal[
     "hit ratio",
     "storage",
@@ -129,13 +131,14 @@ def in_words(doubts: Iterable[Doubt]) -> str:
             continue
         windows = f"{one.windows} windows" if one.windows > 1 else "one window"
         few = (
-            f"; of so few the largest, in which the next lies with a chance of {one.chance:.0%}"
+            "; of so few the largest, in which the next lies with a chance of"
+            f" {percent(one.chance, 0)}"
             if one.chance < COVERED
             else ""
         )
         known.append(
-            f"{_WORDS[one.kind]} {one.factor:.2f} times ({windows}, {one.mean_error:.0%} off on"
-            f" average{few})"
+            f"{_WORDS[one.kind]} {one.factor:.2f} times ({windows},"
+            f" {percent(one.mean_error, 0)} off on average{few})"
         )
     found = "From and to: the lowest and highest that the run's repeats give"
     if known:

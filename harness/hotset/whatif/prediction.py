@@ -25,6 +25,7 @@ from hotset.core.errors import Remedy, RequestError
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import Arm, RunDocument
 from hotset.reports.model.windows import Repeat
+from hotset.reports.model.words import percent
 
 from .demands import (
     Demands,
@@ -319,7 +320,7 @@ def _assumed(taught: Taught, traffic: Traffic | None) -> tuple[str, ...]:
     found = []
     if taught.requests is None:
         found.append("which share of the requests are writes, where the disk did not count them")
-    whole = f"{taught.hit_ratio:.1%} hits"
+    whole = f"{percent(taught.hit_ratio)} hits"
     for name, words in (
         ("promoted", "how many misses promote a block"),
         ("written_back", "how many writes are written back as one block"),

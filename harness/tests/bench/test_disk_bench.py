@@ -199,7 +199,7 @@ def test_on_a_terminal_a_device_is_asked_for_by_name_before_it_is_overwritten(
     turned_down = bench("--yes")
     turned_down.until_written(f"type {used_device.name} to go on: ")
     assert f"to be overwritten: {used_device} (" in turned_down.written
-    assert "32.0 MiB): ext4" in turned_down.written
+    assert "32 MiB): ext4" in turned_down.written
     turned_down.press("ext4\n")
     assert turned_down.ended() == 1
     assert used_device.read_bytes() == before

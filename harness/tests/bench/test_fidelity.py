@@ -51,7 +51,7 @@ def test_a_reason_is_something_measured() -> None:
     assert above.verdict == "explained", "more than that cannot be had here"
     far = replace(slow, ceiling=Sample(2000.0, 500_000.0, 64.0))
     assert far.verdict == "off"
-    assert "97% busy" in cell(0.5, busy=0.97).reason
+    assert "97 % busy" in cell(0.5, busy=0.97).reason
     assert cell(1.0, busy=0.97).reason == ""
     assert cell(1.5, busy=0.97).verdict == "off", "nothing makes it faster than it is"
 
@@ -70,12 +70,11 @@ def test_all_cells_of_all_models_are_there_or_those_named() -> None:
 def test_the_tables_have_every_cell_and_the_reasons() -> None:
     cells = [cell(1.01), replace(cell(0.5), depth=64), replace(cell(0.5, busy=0.95), depth=1)]
     text = fidelity_table.markdown(cells, "hotset disk calibrate-all", "2 cores")
-    assert "1 of 3 cells are within 10%" in text
-    assert "| dc500m | 3 | 1 | 1 | 1 | +1.0% | -1.0% |" in text
-    assert "| 4k read | -50.0%* |  |  |  |  | +1.0% | -50.0% (!) |" in text
-    assert "| dc500m 4k QD1 read | 100,000 | 50,000 | +100.0% | the processors were 95% busy |" in (
-        text
-    )
+    assert "1 of 3 cells are within 10 %" in text
+    assert "| dc500m | 3 | 1 | 1 | 1 | +1.0 % | -1.0 % |" in text
+    assert "| 4k read | -50.0 %* |  |  |  |  | +1.0 % | -50.0 % (!) |" in text
+    because = "the processors were 95 % busy"
+    assert f"| dc500m 4k QD1 read | 100,000 | 50,000 | +100.0 % | {because} |" in text
 
 
 @needs_fuse

@@ -91,7 +91,7 @@ def test_show(verbs: Verbs) -> None:
     assert kinds["pg_default"]["path"].startswith("/")
     rows = list(csv.DictReader(io.StringIO(verbs("show", "--format", "csv").out)))
     assert {row["name"] for row in rows} == set(kinds)
-    assert "cap 256.0 MiB" in verbs("show").out
+    assert "cap 256 MiB" in verbs("show").out
 
 
 @pytest.mark.database

@@ -91,8 +91,8 @@ def test_status_as_json_csv_and_table(shown: list[DiskState]) -> None:
     assert only["used_bytes"] == str(512 * 65536)
     table = run.invoke(app, ["tier", "status"]).stdout.splitlines()
     assert table[0] == "shop: active (dm-cache, oltp)"
-    assert "  cache       64.0 MiB, 32.0 MiB used, 2.1 MiB dirty" in table
-    assert "  reads hit   90.0% (hits / (hits + misses) since the cache was made)" in table
+    assert "  cache       64 MiB, 32 MiB used, 2.1 MiB dirty" in table
+    assert "  reads hit   90.0 % (hits / (hits + misses) since the cache was made)" in table
 
 
 def test_a_failed_tier_ends_with_code_4_after_its_state(shown: list[DiskState]) -> None:

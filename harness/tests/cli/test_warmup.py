@@ -124,12 +124,12 @@ def planned() -> Planned:
 
 
 TABLE = """\
-target               extents       size       fits  cached already  to fetch  left out  expected
-1. table:a (pinned)        3   40.0 MiB   40.0 MiB        10.0 MiB  30.0 MiB       0 B     0.3 s
-2. /srv/base           1,200  100.0 MiB   60.0 MiB             0 B  60.0 MiB  40.0 MiB     0.6 s
-total                  1,203  140.0 MiB  100.0 MiB        10.0 MiB  90.0 MiB  40.0 MiB     0.9 s
+target               extents     size     fits  cached already  to fetch  left out  expected
+1. table:a (pinned)        3   40 MiB   40 MiB          10 MiB    30 MiB       0 B     0.3 s
+2. /srv/base           1,200  100 MiB   60 MiB             0 B    60 MiB    40 MiB     0.6 s
+total                  1,203  140 MiB  100 MiB          10 MiB    90 MiB    40 MiB     0.9 s
 
-room for 100.0 MiB in blocks of 64.0 KiB; expected seconds are bytes to fetch over the origin's \
+room for 100 MiB in blocks of 64 KiB; expected seconds are bytes to fetch over the origin's \
 sequential rate, 105 MB/s"""
 
 

@@ -118,10 +118,10 @@ def test_with_flash_the_curve_goes_by_its_size() -> None:
     points = shown["points"]
     assert [one.x for one in points] == ["20.0", "116.0", "980.0"]
     assert [one.price for one in points] == [0.0, 0.25, 2.5]
-    assert points[2].words.endswith("10.0 GiB of flash at least. That flash costs 2.50.")
+    assert points[2].words.endswith("10 GiB of flash at least. That flash costs 2.50.")
     assert shown["best"] == 2
     page = web.template("sizing_curve.html").render(**shown)
-    assert re.search(r"90.0 %</th>\s*<td[^>]*>1.0 GiB</td>\s*<td[^>]*>0.25</td>", page)
+    assert re.search(r"90.0 %</th>\s*<td[^>]*>1 GiB</td>\s*<td[^>]*>0.25</td>", page)
     # One model: the range of the command, and what it is made of.
     line = predicted.found.lines[1]
     assert line.nopm_high / line.nopm_low > doubt_of("hit ratio").factor ** 2

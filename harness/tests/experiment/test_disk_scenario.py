@@ -44,7 +44,7 @@ def of_disks(file: Path, *replaced: str) -> DiskSpec:
 @pytest.mark.parametrize(
     ("replaced", "said"),
     [
-        ("reread.size=3", "reread.size = 3: too small: give 4.0 KiB or more"),
+        ("reread.size=3", "reread.size = 3: too small: give 4 KiB or more"),
         ("reread.passes=0", "reread.passes = 0: Input should be greater than or equal to 1"),
         ("reread.pases=1", "unknown key reread.pases"),
         ("reread.models=[]", "models = []: name a disk at least, or leave the key out"),

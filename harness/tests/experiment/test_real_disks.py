@@ -80,7 +80,7 @@ def test_what_lies_on_a_disk_is_given_up_only_when_told(spec: Spec) -> None:
     there = machine({"wipefs --json /dev/sdb": signed("xfs")})
     with pytest.raises(DeviceRefusedError) as refused:
         real_disks.take(there, spec, yes=False, say=print)
-    assert f"{LOG} (Disk, serial S-sdb, 4.0 GiB) is not empty: xfs on it" in str(refused.value)
+    assert f"{LOG} (Disk, serial S-sdb, 4 GiB) is not empty: xfs on it" in str(refused.value)
     assert refused.value.field == "storage.log_device"
     assert code_of(refused.value) == USAGE
     assert wiped(there) == []
@@ -97,12 +97,12 @@ def test_each_disk_is_shown_and_one_that_holds_something_is_asked_for_by_name(sp
 
     with pytest.raises(KeyboardInterrupt):
         real_disks.take(there, spec, True, said.append, refuse)
-    shown = f"{LOG} (Disk, serial S-sdb, 4.0 GiB): xfs"
+    shown = f"{LOG} (Disk, serial S-sdb, 4 GiB): xfs"
     assert asked == [("ata-HDD_2", shown)]
     assert wiped(there) == []
     real_disks.take(there, spec, True, said.append, lambda *_: None)
     assert f"overwritten: {shown}" in said
-    assert f"overwritten: {SLOW} (Disk, serial S-sda, 4.0 GiB): nothing known" in said
+    assert f"overwritten: {SLOW} (Disk, serial S-sda, 4 GiB): nothing known" in said
     # Whoever took one meanwhile keeps it: the kernel refuses, unless it is told not to look.
     assert not [line for line in there.commands if "--force" in line]
 
@@ -121,7 +121,7 @@ MOUNTED = {"name": "sda", "type": "disk", "size": 4 * GIB, "mountpoints": ["/srv
             ),
             "sda is mounted on /srv",
         ),
-        (machine(size=GIB), f"flash.device = {FLASH} has 1.0 GiB, the experiment needs 2.0 GiB"),
+        (machine(size=GIB), f"flash.device = {FLASH} has 1 GiB, the experiment needs 2 GiB"),
         (machine({f"readlink -f {LOG}": "/dev/sda"}), "are the same disk: /dev/sda"),
         (machine({f"test -b {FLASH}": 1}), f"{FLASH}: no such block device"),
     ],

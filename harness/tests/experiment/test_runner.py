@@ -139,7 +139,7 @@ def test_every_arm_is_prepared_alike_and_its_windows_tell_how(
     arm: ArmName = "accelerated" if warm else "baseline"
     turn, work = Turn(arm, 1, ("tpcc",)), Recorded(journal)
     if warm:
-        with pytest.raises(ThresholdMissedError, match=r"hit ratio of 20\.0%"):
+        with pytest.raises(ThresholdMissedError, match=r"hit ratio of 20\.0 %"):
             sequence.on_arm(site, turn, placed, work)
         assert journal.document.warmup is not None
         assert journal.document.warmup.probe_seconds == 4

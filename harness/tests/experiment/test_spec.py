@@ -88,7 +88,7 @@ def test_bcache_has_its_own_unit_and_policy(file: Path) -> None:
     assert tier.cache % 2**20 == 0
     with pytest.raises(SpecError, match="bcache has only 'lru'"):
         read(file, ("tier.policy=sieve", "tier.kind=bcache"))
-    with pytest.raises(SpecError, match=r"bcache needs at least 64\.0 MiB"):
+    with pytest.raises(SpecError, match=r"bcache needs at least 64 MiB"):
         read(file, ("tier.cache=32MiB", "tier.kind=bcache"))
 
 
@@ -199,8 +199,8 @@ def test_a_block_size_the_kernel_does_not_take(file: Path, block: str) -> None:
 
 def test_more_than_the_flash(file: Path) -> None:
     message = refused(file, "tier.cache=2GiB")
-    assert "cache 2.0 GiB" in message
-    assert "larger than flash.size = 2.0 GiB" in message
+    assert "cache 2 GiB" in message
+    assert "larger than flash.size = 2 GiB" in message
     assert "\n" not in message
 
 
@@ -242,7 +242,7 @@ def test_real_disks_that_cannot_be(
 
 def test_a_volume_too_small_for_the_log(file: Path) -> None:
     message = refused(file, "tier.volume=100MiB")
-    assert "volume = 100.0 MiB: log and temporary space need at least 128.0 MiB" in message
+    assert "volume = 100 MiB: log and temporary space need at least 128 MiB" in message
 
 
 def test_the_flash_may_be_used_up_to_the_last_block(file: Path) -> None:
@@ -302,15 +302,15 @@ def test_memory_for_the_whole_database(file: Path) -> None:
 
 def test_a_database_larger_than_the_origin(file: Path) -> None:
     message = refused(file, "tpcc.warehouses=9")
-    assert "tpcc.warehouses = 9: the databases take about 901.2 MiB" in message
-    assert "but storage.size = 1.0 GiB" in message
+    assert "tpcc.warehouses = 9: the databases take about 901 MiB" in message
+    assert "but storage.size = 1 GiB" in message
     assert read(file, ("tpcc.warehouses=4",)).tpcc.warehouses == 4
 
 
 def test_an_all_flash_arm_that_does_not_fit(file: Path) -> None:
     message = refused(file, "flash.size=1GiB")
     assert "all-flash holds the whole slow disk" in message
-    assert "flash.size = 1.0 GiB" in message
+    assert "flash.size = 1 GiB" in message
     assert read(file, ("flash.size=1GiB", "arms=['baseline']")).arms == ("baseline",)
 
 

@@ -189,7 +189,7 @@ def test_on_a_terminal_a_flash_of_another_server_is_taken_over_only_by_its_name(
     label = cards.labelled(machine, used_disk.path)
     turned_down = on_terminal(*take_over, "--take-over")
     assert asked(turned_down, "shop") == TURNED_DOWN
-    shown = f"{used_disk.path} (Linux scsi_debug, serial {used_disk.serial}, 112.0 MiB)"
+    shown = f"{used_disk.path} (Linux scsi_debug, serial {used_disk.serial}, 112 MiB)"
     whose = f"it is card main of hotset-lab, disks: shop over {origin}"
     assert f"to be overwritten: the owner of {shown}: {whose}" in turned_down.written
     assert cards.known_cards(machine) == []
@@ -219,7 +219,7 @@ def test_on_a_terminal_a_disk_is_shown_and_asked_for_by_name_before_it_is_overwr
         sizes = ("--cache", "64MiB", "--volume", "16MiB", "--database", "oltp")
         return on_terminal("create", "shop", *disks, *sizes, *words)
 
-    shown = f"{used_disk.path} (Linux scsi_debug, serial {used_disk.serial}, 112.0 MiB)"
+    shown = f"{used_disk.path} (Linux scsi_debug, serial {used_disk.serial}, 112 MiB)"
     assert used_disk.serial
     refused = create()
     assert refused.ended() == 2

@@ -100,7 +100,7 @@ def test_real_disks_by_their_names(inside: Inside) -> None:
     refused = inside.hotset(*REAL)
     assert refused.rc == 2
     assert "storage.log_device: /dev/disk/by-id/dm-name-log (" in refused.stderr
-    assert "200.0 MiB) is not empty: ext2 on it" in refused.stderr
+    assert "200 MiB) is not empty: ext2 on it" in refused.stderr
     label = ["blkid", "--probe", "--match-tag", "LABEL", "--output", "value", "/dev/mapper/log"]
     assert inside.machine.run(label).stdout.strip() == "precious"
     result = inside.run(*REAL, yes=True)

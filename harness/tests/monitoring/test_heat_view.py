@@ -66,7 +66,7 @@ def test_owners_by_heat() -> None:
 
 def test_extents_by_heat() -> None:
     rows = heat_view.by_extent(HEATS, GRID, CACHED)
-    assert [row.name for row in rows[:2]] == ["0 B + 1.0 MiB", "4.0 MiB + 1.0 MiB"]
+    assert [row.name for row in rows[:2]] == ["0 B + 1 MiB", "4 MiB + 1 MiB"]
     assert [row.resident for row in rows[:2]] == [1.0, 0.0]
     assert [row.target for row in rows[:2]] == ["region:0+1MiB", "region:4MiB+1MiB"]
 
@@ -87,9 +87,9 @@ def test_the_map_as_text() -> None:
     assert lines == [
         "       0 B █▁   ",
         "    cached █    ",
-        "   5.0 MiB   ▄  ",
+        "     5 MiB   ▄  ",
         "    cached ▒    ",
-        "one character is 1.0 MiB; heat from none (▁: a little) to 1,000.0 requests a MiB (█)",
+        "one character is 1 MiB; heat from none (▁: a little) to 1,000.0 requests a MiB (█)",
     ]
     assert "cached" not in heat_view.map_text(heat_view.strip(HEATS, GRID, None, 10), "table", 99)
     cold = heat_view.map_text(heat_view.strip({}, GRID, None, 10), "table", 99)

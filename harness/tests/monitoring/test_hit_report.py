@@ -176,10 +176,10 @@ def test_a_look_does_not_move_what_last_counts_from(
     with tier(counters(100)):
         of_disk(target, "boot", NOW, mark=True)
     for since in ("boot", "last", NOW - 5):
+        parts(monkeypatch, {0: reads(10, 0)})
         with tier(counters(150)):
             of_disk(target, since, NOW + 30)
-        parts(monkeypatch, {0: reads(10, 0)})
-        of_parts(target, "file", str, since, NOW + 30)
+            of_parts(target, "file", str, since, NOW + 30)
     with tier(counters(200)):
         night = of_disk(target, "last", NOW + 60)
     assert (night.begun, night.total.reads) == (NOW, 100)
@@ -236,6 +236,7 @@ def parts(monkeypatch: pytest.MonkeyPatch, tallies: dict[int, Tally], dropped: i
         Owner("/d/base/5/2", (Extent(Bytes(2 * MIB), Bytes(MIB)),)),
         Owner(FILE_SYSTEM, (Extent(Bytes(60 * MIB), Bytes(MIB)),)),
     ]
+    TIER[:] = [FakeTier(counters(0))]
     monkeypatch.setattr(region_counters, "of", lambda *_: Counter())
     monkeypatch.setattr(attribution, "files", lambda *_: found)
 
@@ -309,12 +310,12 @@ def test_the_table_says_what_its_ratios_are_a_share_of() -> None:
         "0",
         "7",
         "8",
-        "64.0",
+        "64",
         "KiB",
-        "3.0",
+        "3",
         "MiB",
     ]
-    assert lines[3].split() == ["/a", "b", "1", "0", "-", "-", "-", "-", "-", "-", "-"]
+    assert lines[3].split() == ["/a", "b", "1", "0", "–", "–", "–", "–", "–", "–", "–"]
     assert lines[-2:] == ["ratios: requests: read hits + read misses", "a sentence"]
     assert "write hits" not in lines[1], "nothing is known of them"
 
@@ -360,16 +361,16 @@ def test_lines_stand_below_their_heads() -> None:
         "8",
         "90.0",
         "%",
-        "-",
-        "-",
+        "–",
+        "–",
         "90.0",
         "%",
         "2",
-        "-",
-        "-",
-        "128.0",
+        "–",
+        "–",
+        "128",
         "KiB",
-        "320.0",
+        "320",
         "KiB",
     ]
     plain = json.loads(watch.as_json(line))

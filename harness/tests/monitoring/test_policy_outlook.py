@@ -56,7 +56,7 @@ FULL = replace(ROOM, used=Blocks(10))
             replace(SPEC, policy="lru", bypass=Bytes(4 * 1024**2)),
             ROOM,
             0.5,
-            ["cached by the reading itself", "4.0 MiB in sequence", "dirty until"],
+            ["cached by the reading itself", "4 MiB in sequence", "dirty until"],
             ["smq", "16 blocks"],
         ),
         (

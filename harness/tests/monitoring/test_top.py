@@ -60,7 +60,7 @@ def test_a_disk_the_database_and_a_job() -> None:
     text = "\n".join(lines)
     assert "shop  dm-cache, writeback, oltp  reads 100/s  writes 0/s" in lines[2]
     assert lines[3].startswith("hits       90.0 % ▕██████████████▍ ▏ now  71.4 % since start  ▄ ")
-    assert "▕████████        ▏ of 4.0 MiB  dirty 256.0 KiB ▕█               ▏" in lines[4]
+    assert "▕████████        ▏ of 4 MiB  dirty 256 KiB ▕█               ▏" in lines[4]
     assert "transactions 812/s  ▄█" in text
     assert "I/O  reads 1,200/s at 2.1 ms  writes 300/s" in text
     assert "waits  IO: DataFileRead 96 ms/s" in text

@@ -195,7 +195,7 @@ def test_what_leaves_too_little_room_as_it_runs_is_ended(
     usage.free = 2 * GIB
     with pytest.raises(KeyboardInterrupt), room.guarded("demo", values, look_s=0.01) as guard:
         time.sleep(60)
-    assert "half of the 5.0 GiB" in guard.why
+    assert "half of the 5 GiB" in guard.why
     with room.guarded("tier flush", {}, look_s=0.01) as guard:
         time.sleep(0.1)
 

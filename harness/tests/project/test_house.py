@@ -367,3 +367,20 @@ def test_the_table_of_kinds_has_every_kind_that_can_be_named() -> None:
     assert set(kinds.names()) == set(get_args(TierKind))
     assert set(kinds.names()) == set(get_args(Create.model_fields["kind"].annotation))
     assert set(kinds.names()) == set(get_args(setup.Tier.model_fields["kind"].annotation))
+
+
+# What is below the words of reports, or beside them.
+OWN_SHARES = ("tpcc/hotset/tpcc/window/served.py",)
+
+
+def test_one_place_writes_shares() -> None:
+    """There were `97.3 %` and `97.3%`, and a hyphen or a dash for what is not known."""
+    others = [
+        f"{path}:{node.lineno}"
+        for path, file in ((one.relative_to(ROOT).as_posix(), one) for one in modules().values())
+        if path not in OWN_SHARES
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.FormattedValue) and node.format_spec is not None
+        if ast.unparse(node.format_spec).rstrip("'\"").endswith("%")
+    ]
+    assert not others

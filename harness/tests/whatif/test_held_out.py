@@ -134,9 +134,9 @@ def test_predictions_of_one_window_are_one_error() -> None:
 
 def test_a_range_by_few_windows_says_how_sure_it_is() -> None:
     said = doubt.in_words([doubt_of("hit ratio"), doubt_of("users")])
-    assert "another hit ratio 1.97 times (4 windows, 25% off on average; of so few the" in said
-    assert "largest, in which the next lies with a chance of 80%)" in said
-    assert "other users 1.73 times (42 windows, 15% off on average)" in said
+    assert "another hit ratio 1.97 times (4 windows, 25 % off on average; of so few the" in said
+    assert "largest, in which the next lies with a chance of 80 %)" in said
+    assert "other users 1.73 times (42 windows, 15 % off on average)" in said
 
 
 def test_small_caches_lie_in_the_ranges_that_are_shown() -> None:

@@ -22,6 +22,7 @@ from hotset.core.errors import RequestError
 from hotset.core.machines import needrestart
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, Result
 from hotset.core.units import Blocks, Bytes
+from hotset.reports.model.words import percent
 
 from ..base import MetadataDamagedError, Report, TierFailedError, TierSpec
 from ..disk_tier import Contents, InPlaceTier
@@ -378,8 +379,9 @@ class Userspace(EngineTier, InPlaceTier):
         words += [
             (
                 f"share of {part.name}",
-                f"{part.resident / division.total:.0%} of the cache (guaranteed"
-                f" {part.guaranteed / division.total:.0%}, limit {part.most / division.total:.0%})",
+                f"{percent(part.resident / division.total, 0)} of the cache (guaranteed"
+                f" {percent(part.guaranteed / division.total, 0)},"
+                f" limit {percent(part.most / division.total, 0)})",
             )
             for part in division.shares
         ]

@@ -26,6 +26,7 @@ from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.hitratio.sampler import Cpu, parse_cpu
 from hotset.lab import served_model
+from hotset.reports.model.words import deviation, percent
 from hotset.terminal.progress import Measured, Reporter
 
 from . import disk_bench
@@ -153,7 +154,7 @@ class Cell:
             served = self.ceiling.iops if self.ceiling else 0
             return f"this computer serves {served:,.0f} such requests a second without any model"
         if self.busy >= _BUSY:
-            return f"the processors were {self.busy:.0%} busy"
+            return f"the processors were {percent(self.busy, 0)} busy"
         return ""
 
     @property
@@ -273,7 +274,8 @@ def measure(
             measured = Measured.of(done, len(missing), "cells", time.monotonic() - begun)
             report.figure(_progress(cell, measured), measured)
             if cell.verdict == "off":
-                report.say(f"{one.name}: {cell.off:+.0%}, latency {cell.latency_off:+.0%}")
+                slower = deviation(cell.latency_off, 0)
+                report.say(f"{one.name}: {deviation(cell.off, 0)}, latency {slower}")
             yield cell
 
 
@@ -281,7 +283,8 @@ def _progress(cell: Cell, measured: Measured) -> str:
     left = "" if measured.eta_s is None else f", ETA {measured.eta_s:.0f} s"
     return (
         f"{measured.done:.0f} of {measured.total:.0f} cells: {cell.point.name}"
-        f" {cell.measured.iops:,.0f} of {cell.expected.iops:,.0f} IOPS ({cell.off:+.1%}){left}"
+        f" {cell.measured.iops:,.0f} of {cell.expected.iops:,.0f} IOPS"
+        f" ({deviation(cell.off)}){left}"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hotset.reports.model.words import plural
+from hotset.reports.model.words import deviation, percent, plural
 
 from .disk_bench import DIRECTIONS
 from .fidelity import BLOCKS, DEPTHS, TOLERANCE, TOLERANCE_MB_PER_S, Cell, Verdict
@@ -57,9 +57,10 @@ def sentence(cells: Sequence[Cell]) -> str:
     at_ceiling = sum(one.verdict == "explained" and one.is_at_ceiling for one in cells)
     return (
         f"{len(cells) - off - explained} of {plural(len(cells), 'cell')} are within"
-        f" {TOLERANCE:.0%} of the model in IOPS and mean latency ({TOLERANCE_MB_PER_S:.0%} in MB/s"
-        f" of 1 MiB requests); {at_ceiling} more ask for more than this computer can serve,"
-        f" {explained - at_ceiling} were too slow while its processors were busy, and {off} are off"
+        f" {percent(TOLERANCE, 0)} of the model in IOPS and mean latency"
+        f" ({percent(TOLERANCE_MB_PER_S, 0)} in MB/s of 1 MiB requests); {at_ceiling} more ask"
+        f" for more than this computer can serve, {explained - at_ceiling} were too slow"
+        f" while its processors were busy, and {off} are off"
         " without a known reason."
     )
 
@@ -83,7 +84,7 @@ def markdown(cells: Sequence[Cell], command: str, computer: str) -> str:
 def _overview(cells: Sequence[Cell]) -> str:
     rows = [
         f"| {one.model} | {one.cells} | {one.within} | {one.explained} | {one.off} |"
-        f" {_share(one.worst_off)} | {_share(one.worst_latency_off)} |"
+        f" {deviation(one.worst_off)} | {deviation(one.worst_latency_off)} |"
         for one in summaries(cells)
     ]
     head = (
@@ -107,13 +108,13 @@ def _of_model(model: str, cells: Sequence[Cell]) -> str:
 
 
 def _shown(cell: Cell | None) -> str:
-    return "" if cell is None else f"{cell.off:+.1%}{_MARKS[cell.verdict]}"
+    return "" if cell is None else f"{deviation(cell.off)}{_MARKS[cell.verdict]}"
 
 
 def _reasons(cells: Sequence[Cell]) -> str:
     rows = [
         f"| {one.point.name} | {one.expected.iops:,.0f} | {one.measured.iops:,.0f} |"
-        f" {_share(one.latency_off)} | {one.reason or 'no reason known'} |"
+        f" {deviation(one.latency_off)} | {one.reason or 'no reason known'} |"
         for one in cells
         if not one.is_within
     ]
@@ -121,7 +122,3 @@ def _reasons(cells: Sequence[Cell]) -> str:
         return ""
     head = "| cell | model, IOPS | measured | latency | because |"
     return "\n".join(("## Not within", "", head, "|---|---:|---:|---:|---|", *rows))
-
-
-def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:+.1%}"

@@ -194,7 +194,8 @@ def _script(catalog: Catalog, one: Costly, place: int) -> Suggestion:
     }
     settings = [line for value in values.values() for line in value.lines]
     statement = _filled(bare(one.text).strip().rstrip(";"), catalog.mark, values)
-    head = f"-- {one.calls:,} calls, {one.mean_ms:.3f} ms each, {one.share:.0%} of the time"
+    share = words.percent(one.share, 0)
+    head = f"-- {one.calls:,} calls, {one.mean_ms:.3f} ms each, {share} of the time"
     return Suggestion(
         file=f"{place:02}_{_name(one.text)}.sql",
         weight=1,

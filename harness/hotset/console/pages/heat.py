@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from hotset.core.units import Bytes
 from hotset.monitoring import heat_view
+from hotset.reports.model.words import percent, size
 from hotset.tier import kinds
 
 from .. import backend, lab_database
-from ..filters import size
 from ..forms import asked, start, values_of
 from ..web import action, console_of, page, problem, render
 
@@ -102,7 +102,7 @@ def _sections(cells: list[dict[str, Any]]) -> list[Section]:
 
 def _words(cell: dict[str, Any]) -> str:
     held = cell["resident"]
-    cached = "" if held is None else f", {held:.0%} cached"
+    cached = "" if held is None else f", {percent(held, 0)} cached"
     return f"at {size(cell['start'])}: {cell['heat_per_mib']:,.1f} requests a MiB{cached}"
 
 

@@ -14,6 +14,7 @@ from hotset.core.errors import HotsetError
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.reports.archive import Archive
+from hotset.reports.model.words import percent
 from hotset.whatif.doubt import Doubt, in_words
 
 from .. import backend
@@ -49,7 +50,7 @@ class Point:
         takes = "" if self.flash is None else f" {Bytes(self.flash)} of flash at least."
         costs = "" if self.price is None else f" That flash costs {self.price:,.2f}."
         return (
-            f"{line['hit_ratio']:.1%} hits: {rate(line['nopm'])} NOPM"
+            f"{percent(line['hit_ratio'])} hits: {rate(line['nopm'])} NOPM"
             f" ({rate(line['nopm_low'])} to {rate(line['nopm_high'])}), {factor(line['factor'])}"
             f" nothing cached, {line['response_ms']:.1f} ms a transaction. Most time:"
             f" {line['most_time']}.{takes}{costs}"

@@ -14,6 +14,7 @@ from hotset.bench import thresholds
 from hotset.core.units import Bytes
 from hotset.jobs.lock import Lock
 from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.model.words import deviation, percent
 from hotset.reports.render.plain import csv_text
 
 from ..base import fields, records
@@ -402,7 +403,7 @@ class Array(Result):
     @property
     def _table(self) -> tuple[Sequence[str], list[Row]]:
         rows: list[Row] = [
-            (one.number, one.state, None if one.rebuilt is None else f"{one.rebuilt:.0%}")
+            (one.number, one.state, None if one.rebuilt is None else percent(one.rebuilt, 0))
             for one in self.found.members
         ]
         return ("member", "state", "rebuilt"), rows
@@ -531,7 +532,7 @@ class DiskCalibration(Result):
                 f"{one.asked:.{digits}f}",
                 f"{one.measured:.{digits}f}",
                 one.unit,
-                f"{one.off:+.1%}",
+                deviation(one.off),
             )
         console.print(table)
 
@@ -547,8 +548,9 @@ class DiskCalibration(Result):
         if abs(worst.off) <= TOLERANCE:
             return None
         return ThresholdMissedError(
-            f"{worst.what}: {worst.measured:.1f} {worst.unit} measured is {worst.off:+.0%} off the"
-            f" {worst.asked:.1f} requested (allowed: {TOLERANCE:.0%}); is the computer busy?"
+            f"{worst.what}: {worst.measured:.1f} {worst.unit} measured is"
+            f" {deviation(worst.off, 0)} off the {worst.asked:.1f} requested (allowed:"
+            f" {percent(TOLERANCE, 0)}); is the computer busy?"
         )
 
 

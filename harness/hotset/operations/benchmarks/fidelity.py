@@ -12,6 +12,7 @@ from hotset.core.paths import data_dir
 from hotset.core.units import Bytes
 from hotset.jobs.lock import Lock
 from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.model.words import deviation
 from hotset.reports.render.plain import csv_text
 
 from ..base import fields, records
@@ -94,14 +95,14 @@ class Fidelity(Result):
 
         columns = ("model", "cells", "within", "explained", "off", "worst IOPS", "worst latency")
         rows: list[disk.Row] = [
-            (*astuple(one)[:5], *map(_share, (one.worst_off, one.worst_latency_off)))
+            (*astuple(one)[:5], *map(deviation, (one.worst_off, one.worst_latency_off)))
             for one in fidelity_table.summaries(self.cells)
         ]
         disk.print_table(console, "served models against themselves in virtual time", columns, rows)
         for cell in self.cells:
             if not cell.is_within:
                 because = cell.reason or "no reason known"
-                console.print(f"{cell.point.name}: {cell.off:+.1%}, {because}", markup=False)
+                console.print(f"{cell.point.name}: {deviation(cell.off)}, {because}", markup=False)
         console.print(fidelity_table.sentence(self.cells), markup=False)
 
     def csv(self) -> str:
@@ -127,12 +128,9 @@ class Fidelity(Result):
         worst = max(off, key=lambda cell: abs(cell.off))
         return ThresholdMissedError(
             f"{len(off)} of {len(self.cells)} cells are off and no reason is known, the worst by"
-            f" {worst.off:+.0%}: {worst.point.name}; is the computer busy with something else?"
+            f" {deviation(worst.off, 0)}: {worst.point.name}; is the computer busy with something"
+            " else?"
         )
-
-
-def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:+.1%}"
 
 
 @operation(

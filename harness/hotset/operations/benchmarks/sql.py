@@ -11,6 +11,7 @@ from pydantic import Field
 
 from hotset.jobs.lock import Lock
 from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.model.words import percent
 from hotset.reports.render.plain import csv_text
 
 from ..base import fields, records
@@ -264,10 +265,10 @@ class Suggestions(Result):
         table = window_report.empty_table(_COLUMNS, _COLUMNS[1:])
         for one in self.found.scripts:
             numbers = (f"{one.weight}", f"{one.calls:,}", f"{one.mean_ms:.3f}")
-            table.add_row(one.file, *numbers, f"{one.time_share:.1%}", f"{one.guessed}")
+            table.add_row(one.file, *numbers, percent(one.time_share), f"{one.guessed}")
         console.print(table)
         for left in self.found.left_out:
-            share = f"{left.time_share:.1%} of the time"
+            share = f"{percent(left.time_share)} of the time"
             console.print(Text(f"left out: {left.statement} ({share}): {left.reason}"))
         for limit in suggest.LIMITS:
             console.print(Text(limit))

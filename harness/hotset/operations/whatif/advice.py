@@ -10,6 +10,7 @@ from pydantic import Field
 from hotset.core.errors import RequestError
 from hotset.core.units import Bytes
 from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.model.words import percent
 from hotset.reports.render.plain import csv_text, text_table
 from hotset.whatif.choices import Mode, Policy
 
@@ -100,10 +101,10 @@ class Advice(Result):
         columns += ["price", *(["a NOPM more"] if self.run else [])] if priced else []
         for one in self.sizes:
             mark = "->" if one == self.recommended else ""
-            row = [mark, str(Bytes(one.cache_bytes)), f"{one.hit_ratio:.1%}"]
+            row = [mark, str(Bytes(one.cache_bytes)), percent(one.hit_ratio)]
             nopms = (one.nopm, one.nopm_low, one.nopm_high)
             row += [f"{nopm:,.0f}" for nopm in nopms if nopm is not None]
-            row.append(f"{one.share:.1%}")
+            row.append(percent(one.share))
             row += [f"{one.price:,.2f}"] if one.price is not None else []
             if priced and self.run:
                 row.append("" if one.price_per_nopm is None else f"{one.price_per_nopm:,.4f}")
@@ -118,12 +119,12 @@ class Advice(Result):
         by = f"the NOPM of run {self.run}'s set-up" if self.run else "hits"
         return [
             f"{Bytes(best.cache_bytes)} is the smallest of these sizes that gives"
-            f" {self.asked_share:.0%} of what flash for everything in the trace would give, by"
-            f" {by}. More gains at most {1 - best.share:.1%}.",
+            f" {percent(self.asked_share, 0)} of what flash for everything in the trace would give,"
+            f" by {by}. More gains at most {percent(1 - best.share)}.",
             f"Wear, simulated with {worn.policy} and {worn.mode}: {Bytes(worn.flash_bytes_a_day)}"
             f" a day, {worn.drive_writes_a_day:.2f} drive writes a day if every day is as busy as"
-            f" the trace; the origin gets {worn.origin_writes_share:.0%} of the writes. Its hit"
-            f" ratio, starting empty: {worn.hit_ratio:.1%}.",
+            f" the trace; the origin gets {percent(worn.origin_writes_share, 0)} of the writes. Its"
+            f" hit ratio, starting empty: {percent(worn.hit_ratio)}.",
             "Hit ratios in the table are those of LRU, starting empty. The first access to a block"
             " misses in any cache, so a short trace makes all sizes look worse than they are.",
             *([doubt.in_words(self.doubts)] if self.run else []),

@@ -12,6 +12,7 @@ from pydantic import Field
 from hotset.core.errors import RequestError
 from hotset.core.units import Bytes
 from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.model.words import percent
 from hotset.reports.render.plain import csv_text, text_table
 from hotset.whatif.choices import Mode, Policy
 
@@ -81,12 +82,12 @@ class HitCurve(Result):
         rows = []
         for one in found.points:
             share = one.cache_bytes / touched if touched else 0.0
-            row = [str(Bytes(one.cache_bytes)), f"{share:.1%}", f"{one.hit_ratio:.2%}"]
+            row = [str(Bytes(one.cache_bytes)), percent(share), percent(one.hit_ratio, 2)]
             if sampled:
-                row += [f"{one.hit_ratio_low:.2%}", f"{one.hit_ratio_high:.2%}"]
+                row += [percent(one.hit_ratio_low, 2), percent(one.hit_ratio_high, 2)]
             rows.append([*row, ("█" * round(one.hit_ratio * _BAR)).ljust(_BAR)])
         write(console, text_table([*columns, ""], rows))
-        counted = f"{found.sampled_share:.2%} of its" if sampled else "all"
+        counted = f"{percent(found.sampled_share, 2)} of its" if sampled else "all"
         write(
             console,
             f"\n{self.trace}: {found.requests:,} requests to {touched} in blocks of"
@@ -188,9 +189,9 @@ class Simulations(Result):
                 str(Bytes(cache.cache_bytes)),
                 str(Bytes(cache.block_bytes)),
                 cache.mode,
-                f"{one.hit_ratio:.2%}",
-                f"{one.bypassed / max(one.requests, 1):.2%}",
-                f"{one.absorbed / max(one.writes, 1):.2%}",
+                percent(one.hit_ratio, 2),
+                percent(one.bypassed / max(one.requests, 1), 2),
+                percent(one.absorbed / max(one.writes, 1), 2),
                 f"{one.origin_writes:,}",
                 f"{one.flash_writes:,}",
             )
@@ -240,7 +241,7 @@ def simulate(request: Simulate, context: Context) -> Simulations:
         done, seconds = len(wanted) - left, context.report.seconds - begun
         told = (
             f"{cache.policy}, {Bytes(cache.cache_bytes)}, {Bytes(cache.block_bytes)} blocks,"
-            f" {cache.mode}: {outcome.hit_ratio:.2%}"
+            f" {cache.mode}: {percent(outcome.hit_ratio, 2)}"
         )
         context.report.say(told)
         measured = Measured.of(done, len(wanted), "caches", seconds)

@@ -12,6 +12,7 @@ from hotset.core.errors import RequestError
 from hotset.core.units import Bytes
 from hotset.reports.archive import Archive
 from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.model.words import deviation, percent
 from hotset.reports.render.plain import csv_text, text_table
 
 from ..base import fields, places, records
@@ -144,14 +145,14 @@ class Predicted(Result):
         found = self.found
         rows = [
             (
-                f"{one.hit_ratio:.1%}",
+                percent(one.hit_ratio),
                 f"{one.nopm:,.0f}",
                 f"{one.nopm_low:,.0f}",
                 f"{one.nopm_high:,.0f}",
                 f"{one.factor:.1f}",
                 f"{one.response_ms:.1f}",
-                f"{one.cpu_share:.0%}",
-                f"{one.origin_share:.0%}",
+                percent(one.cpu_share, 0),
+                percent(one.origin_share, 0),
                 one.most_time,
             )
             for one in found.lines
@@ -178,20 +179,21 @@ class Predicted(Result):
             else f" (its counters: {found.requests:.1f} requests to the data disk)"
         )
         notes = [
-            f"{NEARLY_ALL:.0%} of the attainable throughput is reached at a hit ratio of"
-            f" {found.enough:.1%}: more flash than that gains little.",
+            f"{percent(NEARLY_ALL, 0)} of the attainable throughput is reached at a hit ratio of"
+            f" {percent(found.enough)}: more flash than that gains little.",
             f"learned from {' and '.join(found.learned_from)} of run {self.run} with"
             f" {found.users} users: a transaction needs {need.cpu_s * 1000:.2f} ms of a core,"
             f" {need.flash_s * 1000:.2f} ms of flash and log when nobody is in the way, and"
             f" {need.origin_reads:.1f} reads of the slow storage when nothing is cached{counted};"
-            f" {need.cores_used:.0%} of the cores can be kept busy. Slow storage: {self.storage}.",
+            f" {percent(need.cores_used, 0)} of the cores can be kept busy. Slow storage:"
+            f" {self.storage}.",
         ]
         if found.ceiling:
             seen, cached = found.ceiling.measured_nopm, found.ceiling.predicted_nopm
             notes.append(
                 f"All-flash, without a cache, came to {seen:,.0f} NOPM; with everything cached"
-                f" {cached:,.0f} are predicted ({cached / seen - 1:+.1%}): the cost of the cache"
-                " itself."
+                f" {cached:,.0f} are predicted ({deviation(cached / seen - 1)}): the cost of the"
+                " cache itself."
             )
         notes.append(doubt.in_words(found.doubts))
         if found.assumed:
@@ -258,7 +260,7 @@ class FlashNeeds(Result):
     def show(self, console: Console) -> None:
         columns = ["hit ratio", "flash", "of the disk"]
         rows = [
-            [f"{one.hit_ratio:.1%}", str(one.flash_bytes), f"{one.disk_share:.1%}"]
+            [percent(one.hit_ratio), str(one.flash_bytes), percent(one.disk_share)]
             for one in self.needs
         ]
         if self.predicted:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from hotset.core.units import Bytes
 from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.model.words import percent
 from hotset.reports.render.plain import csv_text
 
 from ..base import fields, records
@@ -241,7 +242,7 @@ class TraceRecorded(Result):
         self.shown.show(console)
         console.print(
             f"\nrecorded of {self.device} for {self.recorded_s:,.1f} s; it took"
-            f" {self.cpu_share:.2%} of a core",
+            f" {percent(self.cpu_share, 2)} of a core",
             markup=False,
             highlight=False,
         )
@@ -285,7 +286,7 @@ def on_read(context: Context) -> OnRead:
         measured = None
         if share:
             measured = Measured.of(requests, round(requests / share), "requests", seconds)
-            text += f", {share:.1%}, ETA {measured.eta_s or 0:.0f} s"
+            text += f", {percent(share)}, ETA {measured.eta_s or 0:.0f} s"
         context.report.figure(text, measured)
 
     return told

@@ -270,7 +270,9 @@ def _of_conditions(document: RunDocument) -> Iterator[Caveat]:
     if storage is not None and storage.measured and storage.expected:
         off = calibration_errors(storage.measured, storage.expected)
         if off:
-            which = words.listed([f"{name} {error:+.0%}" for name, error in off.items()])
+            which = words.listed(
+                [f"{name} {words.deviation(error, 0)}" for name, error in off.items()]
+            )
             tolerance = words.percent(CALIBRATION_TOLERANCE, 0)
             yield Code.CALIBRATION_OFF.fill(which=which, tolerance=tolerance)
     if database is not None and database.checked_after == "load":

@@ -34,7 +34,7 @@ def row(one: PredictedArm) -> tuple[str, ...]:
         words.count(one.predicted_nopm_low),
         words.count(one.predicted_nopm_high),
         words.count(one.measured_nopm),
-        f"{one.error:+.1%}",
+        words.deviation(one.error),
         "yes" if one.in_range else "no",
     )
 
@@ -44,6 +44,6 @@ def sentence(found: Predictions) -> str:
     within = sum(one.in_range for one in found.arms)
     return (
         f"Predicted from run {found.learned_from} at the hit ratios that were measured: off by"
-        f" {found.mean_error:.0%} on average; {within} of {len(found.arms)} measured means lie"
-        " within the range that was predicted."
+        f" {words.percent(found.mean_error, 0)} on average; {within} of {len(found.arms)} measured"
+        " means lie within the range that was predicted."
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hotset.core.units import Bytes
+
 if TYPE_CHECKING:
     from .windows import Latency
 
@@ -53,6 +55,15 @@ def percent(share: float | None, digits: int = 1) -> str:
     return ABSENT if share is None else f"{100 * share:.{digits}f} %"
 
 
+def deviation(share: float | None, digits: int = 1) -> str:
+    """How far something is off, with its sign.
+
+    >>> deviation(0.052), deviation(-0.5, 0), deviation(None)
+    ('+5.2 %', '-50 %', '–')
+    """
+    return ABSENT if share is None else f"{100 * share:+.{digits}f} %"
+
+
 def part_of_all(share: float | None) -> str:
     """What is not everything is never shown as everything.
 
@@ -96,17 +107,12 @@ def latencies(latency_ms: Latency | None) -> tuple[str, str, str]:
     )
 
 
-def size(number_bytes: int) -> str:
+def size(number_bytes: float | None) -> str:
     """
-    >>> size(65536), size(595 * 2**30), size(1536 * 2**20), size(0)
-    ('64 KiB', '595 GiB', '1.5 GiB', '0 B')
+    >>> size(65536), size(1536 * 2**20), size(None)
+    ('64 KiB', '1.5 GiB', '–')
     """
-    value, unit = float(number_bytes), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if value < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.0f} {unit}" if value >= 100 or value == int(value) else f"{value:.1f} {unit}"
+    return ABSENT if number_bytes is None else str(Bytes(number_bytes))
 
 
 def rate(mb_per_s: float | None) -> str:

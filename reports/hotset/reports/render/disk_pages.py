@@ -238,7 +238,7 @@ def _published(lines: list[Document]) -> Figure:
             words.ABSENT if one["published"] is None else f"{one['published']:,.0f}",
             f"{one['ours']:,.0f}",
             one["unit"].replace("us", "µs"),
-            words.ABSENT if one["off"] is None else f"{one['off']:+.0%}",
+            words.ABSENT if one["off"] is None else words.deviation(one["off"], 0),
             one["reason"],
         )
         for one in lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..model import words
 from .plain import csv_text
 
 Document = Mapping[str, Any]
@@ -24,7 +25,7 @@ def lines(document: Document) -> Rows:
     keys = ("array", "profile", "direction", "unit", "published", "ours")
     rows: list[tuple[object, ...]] = []
     for one in document["lines"]:
-        off = None if one["off"] is None else f"{one['off']:+.0%}"
+        off = None if one["off"] is None else words.deviation(one["off"], 0)
         rows.append((*(one[key] for key in keys), off, one["reason"]))
     return columns, rows
 
@@ -38,7 +39,7 @@ def searches(document: Document) -> Rows:
             one["searches_per_s"],
             *(one["searched"][key] for key in ("p50_ms", "p99_ms", "commit_ms")),
             *(one["heat"][key] for key in ("reads", "writes")),
-            f"{one['heat']['hottest_share']:.0%}",
+            words.percent(one["heat"]["hottest_share"], 0),
         )
         for one in document["searches"]
     ]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 
+from ..model.words import ABSENT, percent, size
 from .plain import csv_text, text_table
 
 SCHEMA_VERSION = 1
@@ -99,28 +100,6 @@ def local(at: float) -> str:
     return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def percent(share: float | None) -> str:
-    """A ratio for people.
-
-    >>> percent(0.98765)
-    '98.8 %'
-    """
-    return "-" if share is None else f"{100 * share:.1f} %"
-
-
-def size(value: float) -> str:
-    """Bytes for people.
-
-    >>> size(1.5 * 1024**3)
-    '1.5 GiB'
-    """
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TiB"
-
-
 def _known(lines: Iterable[HitRow], column: str) -> bool:
     return any(getattr(row, column) is not None for row in lines)
 
@@ -131,7 +110,7 @@ def _values(row: HitRow) -> Sequence[object]:
 
 def _cell(column: str, value: str | float | None) -> str:
     if value is None or isinstance(value, str):
-        return "-" if value is None else value
+        return ABSENT if value is None else value
     if column.endswith("ratio"):
         return percent(value)
     return size(value) if column.endswith("bytes") else f"{value:,}"

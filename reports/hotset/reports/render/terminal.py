@@ -191,7 +191,7 @@ def trend(found: Trend, with_it: Iterable[Iterable[str]], console: Console) -> N
             f"{one.started_at:%Y-%m-%d %H:%M}",
             words.count(one.value),
             words.count(level),
-            f"{change.ratio - 1:+.0%}" if change else "",
+            words.deviation(change.ratio - 1, 0) if change else "",
             "█" * max(1, round(one.value / highest * _BAR)),
             style=style,
         )
