@@ -19,11 +19,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from campaign.agreement import Agreement, Load, TooSlowError, agreement, flash_bytes
 from hotset.block import flashdev
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.lab import lab as labs
-from hotset.lab.agreement import Agreement, Load, TooSlowError, agreement, flash_bytes
 from hotset.lab.lab import LabSpec
 
 MIB = 1024**2

@@ -20,10 +20,10 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from campaign import bench, kills
+from campaign.kills import Outcome
 from hotset.core.units import Bytes
 from hotset.lab import lab as labs
-from hotset.lab.campaign import bench, kills
-from hotset.lab.campaign.kills import Outcome
 from hotset.lab.lab import LabSpec
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 import sys
 
+from campaign import bench, kills, lives
 from hotset.core.units import Bytes
 from hotset.lab import lab as labs
-from hotset.lab.campaign import bench, kills, lives
 from hotset.lab.lab import LabSpec
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from campaign.agreement import Agreement, Load, TooSlowError, agreement, flash_bytes
 from hotset.core.units import Bytes
 from hotset.lab import lab as labs
-from hotset.lab.agreement import Agreement, Load, TooSlowError, agreement, flash_bytes
 from hotset.lab.lab import LabSpec
 
 pytestmark = pytest.mark.lab

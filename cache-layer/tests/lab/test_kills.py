@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from campaign import bench, kills, lives
 from hotset.core.units import Bytes
-from hotset.lab.campaign import bench, kills, lives
 from hotset.lab.lab import LabSpec
 from hotset.lab.machines.systemd import Server
 from hotset.tier.base import TierKind

@@ -11,8 +11,8 @@ from typing import cast
 
 import pytest
 
+from campaign.writer import Writer
 from hotset.core.machines.local import Local
-from hotset.lab.campaign.writer import Writer
 from hotset.lab.machines.guest import Guest
 
 SIZE, SLOTS = 4096, 512

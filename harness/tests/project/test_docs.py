@@ -92,7 +92,7 @@ def test_every_exit_code_is_explained() -> None:
 def _variables_read() -> set[str]:
     """Every environment variable that a file of ours names, in code, tests and scripts."""
     found: set[str] = set()
-    for pattern in ("*/hotset/**/*.py", "*/tests/**/*.py", "scripts/*.py"):
+    for pattern in ("*/hotset/**/*.py", "*/tests/**/*.py", "scripts/**/*.py"):
         for file in ROOT.glob(pattern):
             if file != Path(__file__) and file.name != "reference.py":
                 found |= {*VARIABLE.findall(file.read_text()), *_read_by(file)}

@@ -141,7 +141,7 @@ def lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def test_functions_fit_a_screen() -> None:
     long = [
         f"{file.relative_to(ROOT)}:{node.lineno}: {node.name}, {lines(node)} lines"
-        for file in [*modules().values(), *(ROOT / "scripts").glob("*.py")]
+        for file in [*modules().values(), *(ROOT / "scripts").rglob("*.py")]
         for node in ast.walk(tree(file))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and lines(node) > LINES_MAX
     ]

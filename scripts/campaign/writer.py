@@ -9,8 +9,7 @@ from pathlib import PurePosixPath
 
 from hotset.core.machines.base import CommandError, Machine, MachineGoneError
 from hotset.core.waiting import wait_until
-
-from ..machines.guest import Guest
+from hotset.lab.machines.guest import Guest
 
 _SLOTS = 512
 """Records lie in turn in so many places: an older one in the place of a newer one is found."""

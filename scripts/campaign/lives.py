@@ -17,9 +17,9 @@ from pathlib import PurePosixPath
 from hotset.core.errors import RequestError
 from hotset.disk import cache_device as cards
 from hotset.disk import lifecycle
+from hotset.lab.machines.systemd import Server
 from hotset.tier.base import TierKind
 
-from ..machines.systemd import Server
 from .bench import FOLDER, ORIGIN, Bench, boot_fresh, nothing
 from .mortal import KillableMachine, Killed
 

@@ -24,11 +24,11 @@ from hotset.disk import resize as resizing
 from hotset.disk import retune as retuning
 from hotset.disk.cache_device import Card, Disk
 from hotset.disk.create import CreateRequest
+from hotset.lab.lab import Lab
+from hotset.lab.machines import systemd
+from hotset.lab.machines.systemd import Server
 from hotset.tier.base import MetadataDamagedError, TierKind
 
-from ..lab import Lab
-from ..machines import systemd
-from ..machines.systemd import Server
 from .writer import Writer
 
 Verb = Literal[

@@ -19,9 +19,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from hotset.lab.machines.systemd import Server
 from hotset.tier.base import TierKind
 
-from ..machines.systemd import Server
 from .bench import Bench, Verb, boot_fresh
 from .mortal import CutOff, KillableMachine, Killed, killed_after, powered_for
 

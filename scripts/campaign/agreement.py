@@ -20,15 +20,14 @@ from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.disk.sizing import KernelKind
+from hotset.lab import lab as labs
+from hotset.lab.backend import VOLUME, alone
+from hotset.lab.lab import Lab
 from hotset.tier.base import Hits, Tier, TierSpec, hits_between
 from hotset.tier.bcache import tier as bcache
 from hotset.tier.bcache.tier import Bcache
 from hotset.tier.disk_tier import metadata_bytes
 from hotset.tier.dmcache.tier import DmCache
-
-from . import lab as labs
-from .backend import VOLUME, alone
-from .lab import Lab
 
 _THERE = PurePosixPath("/run/hotset/trace")
 _REPLAY_LIMIT_S = 500.0

@@ -16,8 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from hotset.core.machines.base import Command, Forwarding, Machine, MachineGoneError, Result
 from hotset.core.machines.dry_run import only_reads
-
-from ..machines.uml import Uml
+from hotset.lab.machines.uml import Uml
 
 
 class Killed(BaseException):
