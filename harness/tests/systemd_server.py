@@ -9,11 +9,11 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from campaign import systemd
 from hotset.core.machines.base import put_text
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.lab.lab import Lab, LabSpec
-from hotset.lab.machines import systemd
 from tests.inside_guest import guest_disk
 from tests.own_lab import own_lab
 

@@ -25,10 +25,10 @@ from hotset.disk import retune as retuning
 from hotset.disk.cache_device import Card, Disk
 from hotset.disk.create import CreateRequest
 from hotset.lab.lab import Lab
-from hotset.lab.machines import systemd
-from hotset.lab.machines.systemd import Server
 from hotset.tier.base import MetadataDamagedError, TierKind
 
+from . import systemd
+from .systemd import Server
 from .writer import Writer
 
 Verb = Literal[

@@ -19,11 +19,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from hotset.lab.machines.systemd import Server
 from hotset.tier.base import TierKind
 
 from .bench import Bench, Verb, boot_fresh
 from .mortal import CutOff, KillableMachine, Killed, killed_after, powered_for
+from .systemd import Server
 
 Ending = Literal["kill", "kill within", "reboot", "power cut", "power cut within"]
 """``reboot``: a kill, and an orderly shutdown and boot after it."""

@@ -17,11 +17,11 @@ from pathlib import PurePosixPath
 from hotset.core.errors import RequestError
 from hotset.disk import cache_device as cards
 from hotset.disk import lifecycle
-from hotset.lab.machines.systemd import Server
 from hotset.tier.base import TierKind
 
 from .bench import FOLDER, ORIGIN, Bench, boot_fresh, nothing
 from .mortal import KillableMachine, Killed
+from .systemd import Server
 
 _STEPS = 8
 _DETACH_STEPS = 35

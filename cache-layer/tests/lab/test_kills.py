@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from campaign import bench, kills, lives
+from campaign.systemd import Server
 from hotset.core.units import Bytes
 from hotset.lab.lab import LabSpec
-from hotset.lab.machines.systemd import Server
 from hotset.tier.base import TierKind
 from tests.own_lab import own_lab
 

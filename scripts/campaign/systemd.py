@@ -16,9 +16,8 @@ from pathlib import Path, PurePosixPath
 
 from hotset.core.machines.base import CommandError, Machine, MachineGoneError, put_text
 from hotset.core.machines.local import Local
-
-from .quick import quick
-from .uml import Uml
+from hotset.lab.machines.quick import quick
+from hotset.lab.machines.uml import Uml
 
 ROOT_LINE = "/dev/ubda / ext4 defaults 0 1\n"
 """The root disk's entry of /etc/fstab."""
