@@ -25,7 +25,7 @@ from hotset.operations.base.context import Context
 from hotset.operations.base.registry import Request
 from hotset.operations.base.result import Lines, Result
 from hotset.operations.base.rights import Right
-from hotset.operations.benchmarks.runs import RunResult
+from hotset.operations.experiment.runs import RunResult
 from tests import documents
 
 EXAMPLES = 4

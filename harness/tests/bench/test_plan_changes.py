@@ -11,7 +11,7 @@ from rich.console import Console
 
 from hotset.bench import tpcc as workload
 from hotset.databases.postgres.client import PostgresDatabase
-from hotset.operations.benchmarks.tpcc import RunOutcome
+from hotset.operations.bench.tpcc import RunOutcome
 from hotset.terminal.progress import Reporter
 from hotset.tpcc.window.record import Phase, RunOptions, Tick
 

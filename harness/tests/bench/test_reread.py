@@ -11,7 +11,7 @@ from hotset.bench.disks.raffle import Draw, Pass
 from hotset.bench.disks.reread import Reread
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
-from hotset.operations.benchmarks.reread import Rereads
+from hotset.operations.bench.reread import Rereads
 from hotset.terminal.progress import Reporter
 
 

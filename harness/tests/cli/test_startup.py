@@ -12,7 +12,7 @@ import pytest
 
 from hotset.cli.groups import GROUPS
 from hotset.lab.lab import MachineChoice, MachineKind
-from hotset.operations.benchmarks.disk import LabMachine
+from hotset.operations.bench.disk import LabMachine
 
 HEAVY = {"altair", "asyncssh", "jinja2", "numpy", "psycopg", "vl_convert"}
 WORKERS = (

@@ -13,7 +13,7 @@ from hotset.core.paths import repository_file
 from hotset.experiment import verdicts
 from hotset.experiment.file.spec import SpecError, read
 from hotset.experiment.journal import Journal
-from hotset.operations.benchmarks.experiment import Measured, _junit
+from hotset.operations.experiment.experiment import Measured, _junit
 from hotset.reports.analysis import answer
 from hotset.reports.archive import Archive
 from tests import documents

@@ -23,7 +23,8 @@ from hotset.disk import lifecycle
 from hotset.disk.create import CreateRequest
 from hotset.operations import connect
 from hotset.operations.base.context import Context
-from hotset.operations.tiers import pins, tier, warmup
+from hotset.operations.tier import tier
+from hotset.operations.warmup import pins, warmup
 from hotset.tier.base import TierFailedError
 from hotset.tier.division import Division
 from hotset.tier.engine.tier import Userspace

@@ -30,9 +30,11 @@ from hotset.monitoring.heat_view import Cell as Stretch
 from hotset.monitoring.heat_view import Hot
 from hotset.operations.base import registry, run
 from hotset.operations.base.result import Lines, Result
-from hotset.operations.benchmarks import arrays, disk, fidelity, reread
+from hotset.operations.bench import arrays, disk, fidelity, reread
 from hotset.operations.computer import doctor, lab
-from hotset.operations.tiers import heat, hit_ratio, pins, schedule, tier_views
+from hotset.operations.hitratio import heat, hit_ratio
+from hotset.operations.tier import tier_views
+from hotset.operations.warmup import pins, schedule
 from hotset.operations.whatif import advice as whatif_advice
 from hotset.operations.whatif import caches as whatif_caches
 from hotset.operations.whatif import check as whatif_check

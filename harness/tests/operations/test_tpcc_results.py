@@ -12,7 +12,7 @@ from hotset.bench import tpcc as workload
 from hotset.bench import tpcc_metrics
 from hotset.bench.tpcc import Outcome
 from hotset.bench.window import Warned
-from hotset.operations.benchmarks.tpcc import RunOutcome
+from hotset.operations.bench.tpcc import RunOutcome
 from hotset.terminal.progress import Reporter
 from hotset.tpcc.window.plans import Flip
 from hotset.tpcc.window.record import KindResult, Latency, RunOptions, RunResult

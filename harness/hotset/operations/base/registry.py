@@ -169,21 +169,19 @@ class Operation:
 _OPERATIONS = __package__.rpartition(".")[0]
 MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "demo": ("benchmarks.experiment",),
-        "experiment": ("benchmarks.experiment",),
-        "runs": ("benchmarks.runs",),
-        "tpcc": ("benchmarks.tpcc",),
-        "sql": ("benchmarks.sql",),
-        "heat": ("tiers.heat",),
-        "report": ("benchmarks.report", "tiers.hit_ratio"),
-        "tier": ("tiers.tier", "tiers.tier_views"),
-        "warmup": ("tiers.warmup", "tiers.pins", "tiers.targets", "tiers.schedule"),
+        "demo": ("experiment.experiment",),
+        "experiment": ("experiment.experiment",),
+        "runs": ("experiment.runs",),
+        "tpcc": ("bench.tpcc",),
+        "sql": ("bench.sql",),
+        "heat": ("hitratio.heat",),
+        "report": ("experiment.report", "hitratio.hit_ratio"),
+        "tier": ("tier.tier", "tier.tier_views"),
+        "warmup": ("warmup.warmup", "warmup.pins", "warmup.targets", "warmup.schedule"),
         "lab": ("computer.lab",),
-        "disk": tuple(
-            f"benchmarks.{module}" for module in ("disk", "fidelity", "reread", "arrays")
-        ),
-        "tpch": ("benchmarks.tpch",),
-        "database": ("benchmarks.database",),
+        "disk": tuple(f"bench.{module}" for module in ("disk", "fidelity", "reread", "arrays")),
+        "tpch": ("bench.tpch",),
+        "database": ("bench.database",),
         "whatif": tuple(
             f"whatif.{module}" for module in ("models", "traces", "caches", "advice", "check")
         ),

@@ -16,7 +16,7 @@ from ..base.context import Context
 from ..base.registry import Kind, Request, operation
 from ..base.result import Result, write
 from ..base.rights import Right
-from ..benchmarks.runs import Run
+from ..experiment.runs import Run
 from .models import SetUp, StorageIops, storages
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from ..base.context import Context
 from ..base.registry import Kind, Request, operation
 from ..base.result import Result
 from ..base.rights import Right
-from ..benchmarks.runs import Run
-from ..tiers.heat import heats_of
+from ..experiment.runs import Run
+from ..hitratio.heat import heats_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,1 @@
+"""Workloads and disks, measured on what the user has."""

@@ -1,1 +1,0 @@
-"""TPC-C, TPC-H, your own SQL and disks; experiments and their runs."""

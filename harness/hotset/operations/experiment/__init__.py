@@ -1,0 +1,1 @@
+"""Experiments, their runs and reports."""

@@ -1,0 +1,1 @@
+"""What the caches served, and what is asked for most."""

@@ -1,1 +1,0 @@
-"""Accelerated disks: their life, what is hot, warm-up, hit ratios."""

@@ -1,0 +1,1 @@
+"""Warm-ups, and what a cache is to keep."""
