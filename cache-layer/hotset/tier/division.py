@@ -31,8 +31,9 @@ class SharedOwner(Owner):
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Whose the cache is to be. Where two have a block in common, what is excluded comes first,
-    then what is pinned, then the shares in their order."""
+    """Whose the cache is to be. What is excluded wins over what is pinned, and that over shares. A
+    share inside another, such as a table's in its database's, counts for both; so does what is
+    pinned in it. The order means nothing."""
 
     pinned: tuple[Owner, ...] = ()
     excluded: tuple[Owner, ...] = ()
@@ -49,7 +50,8 @@ class Owners:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What an owner has: blocks of its own, those of them that are cached, and its limits."""
+    """What an owner and those inside it have: blocks of their own, those of them that are cached,
+    what others leave them and what they may have."""
 
     name: str
     blocks: Blocks
@@ -85,5 +87,6 @@ class Divisible(Protocol):
         """Divide it, while the disk is in use, and wait until what has no place any more has left.
 
         :param on_left: called now and then with how many blocks have still to leave.
-        :raises TierFailedError: it cannot be so, and all is as it was; or blocks do not leave.
+        :raises RequestError: more is pinned or guaranteed than fits; all is as it was.
+        :raises TierFailedError: it cannot be kept, and all is as it was; or blocks do not leave.
         """

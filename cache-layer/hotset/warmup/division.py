@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hotset.block.extents import Run, count, difference, intersection, union
-from hotset.core.errors import Remedy, RequestError
+from hotset.core.errors import RequestError
 from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes
 from hotset.disk.cache_device import Card, Disk, tier_for
@@ -75,7 +75,7 @@ def divide(
         request = replace(request, targets=wanted.targets)
         with planning.looking_up(machine, disk, request, notes) as maker:
             owners = _owners(maker, wanted, before, anew, division, notes)
-    _check_fit(owners, division)
+    notes += _kept_out(owners, anew, division.block)
     if owners != before:
         cache.divide(owners, lambda left: report.say(f"{int(left)} blocks have still to leave"))
     return notes
@@ -104,18 +104,33 @@ def _divisible(machine: Machine, card: Card, disk: Disk) -> Divisible:
     return cache
 
 
-def cached(machine: Machine, card: Card, disk: Disk) -> dict[str, tuple[Bytes, Bytes]]:
-    """How large each pinned, excluded or shared target is, and how much of it is cached; nothing
-    where the cache does not know of targets."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What the cache has of a target.
+
+    :ivar size: of the target; ``cached``: of what is on the flash.
+    :ivar guaranteed: what others leave a share, with what is promised inside it; None: it is none.
+    """
+
+    size: Bytes
+    cached: Bytes
+    guaranteed: Bytes | None
+
+
+def kept(machine: Machine, card: Card, disk: Disk) -> dict[str, Kept]:
+    """What the cache has of each pinned, excluded or shared target; nothing where it does not know
+    of targets."""
     tier = tier_for(machine, card, disk)
     cache = tier.divisible()
     if cache is None or not tier.is_active():
         return {}
     owners, resident, block = cache.owners(), tier.resident(), disk.spec.block
+    shares = {one.name: one.guaranteed.bytes(block) for one in cache.division().shares}
     return {
-        one.name: (
+        one.name: Kept(
             count(one.runs).bytes(block),
             count(intersection(one.runs, resident)).bytes(block),
+            shares.get(one.name),
         )
         for one in owners.every
     }
@@ -169,17 +184,15 @@ def _owners(
     )
 
 
-def _check_fit(owners: Owners, division: Division) -> None:
-    """:raises RequestError: more is pinned and guaranteed than there is."""
-    excluded = union(*(one.runs for one in owners.excluded))
-    pinned = count(difference(union(*(one.runs for one in owners.pinned)), excluded))
-    guaranteed = Blocks(sum(int(one.guaranteed) for one in owners.shares))
-    if pinned + guaranteed <= division.available:
-        return
-    block = division.block
-    raise RequestError(
-        f"{pinned.bytes(block)} pinned and {guaranteed.bytes(block)} guaranteed do not fit: of a"
-        f" cache of {division.total.bytes(block)}, {division.available.bytes(block)} can be"
-        " promised. Pin less, lower the guarantees, or make the cache larger",
-        Remedy("make it larger", "tier resize", {"cache": "SIZE"}),
-    )
+def _kept_out(owners: Owners, anew: Collection[str], block: Bytes) -> list[str]:
+    """What of a pin or a share an exclusion keeps out, where one of them is new."""
+    notes = []
+    for excluded in owners.excluded:
+        for one in (*owners.pinned, *owners.shares):
+            both = count(intersection(one.runs, excluded.runs))
+            if both and {one.name, excluded.name} & set(anew):
+                notes.append(
+                    f"{both.bytes(block)} of {one.name} are excluded with {excluded.name}, which"
+                    " wins: they are not cached"
+                )
+    return notes

@@ -14,6 +14,7 @@ from hotset.reports.render.plain import csv_text, listing, text_table
 from hotset.tier.base import Warmup
 from hotset.tier.pins import Preferences
 
+from .division import Kept
 from .plan_store import SavedPlan
 from .planner import Plan, Row
 from .planning import Planned
@@ -171,18 +172,22 @@ def offered(offers: Sequence[Offer], form: str) -> str:
     return text_table(("target", "size"), shown)
 
 
-def preferred(wanted: Preferences, form: str, cached: Mapping[str, tuple[Bytes, Bytes]]) -> str:
+def preferred(wanted: Preferences, form: str, kept: Mapping[str, Kept]) -> str:
     """Pinned, excluded and shared targets.
 
-    :param cached: how large each is, and how much of it is cached, where the cache tells.
+    :param kept: what the cache has of each, where it tells.
     """
     rows: list[tuple[Any, ...]] = [(text, "pinned", None, None) for text in wanted.pinned]
     rows += [(text, "excluded", None, None) for text in wanted.excluded]
     rows += [(one.target, "shared", one.guarantee, one.limit) for one in wanted.shares]
-    full = [(*row, *cached.get(row[0], (None, None))) for row in rows]
+    full = [(*row, *_sizes(kept.get(row[0]))) for row in rows]
     if form != "table":
         columns = ("target", "preference", "guarantee", "limit", "bytes", "cached_bytes")
-        return listing("preferences", SCHEMA_VERSION, columns, full, form)
-    heads = ("target", "preference", "guarantee", "limit", "size", "cached")
+        return listing("preferences", SCHEMA_VERSION, (*columns, "guaranteed_bytes"), full, form)
+    heads = ("target", "preference", "guarantee", "limit", "size", "cached", "guaranteed")
     shown = [["" if value is None else str(value) for value in row] for row in full]
     return text_table(heads, shown) if shown else "nothing is pinned, excluded or shared"
+
+
+def _sizes(kept: Kept | None) -> tuple[Bytes | None, Bytes | None, Bytes | None]:
+    return (None, None, None) if kept is None else (kept.size, kept.cached, kept.guaranteed)

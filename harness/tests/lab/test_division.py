@@ -206,6 +206,52 @@ def test_a_scan_takes_nothing_from_anothers_share(disk: Disk) -> None:
     assert disk.division.shares[1].resident <= disk.division.total // 10
 
 
+@pytest.mark.parametrize("order", [("db", "db/stock"), ("db/stock", "db")])
+def test_a_table_keeps_its_guarantee_inside_its_database_whichever_was_said_first(
+    disk: Disk, order: tuple[str, str]
+) -> None:
+    """Once the database that was said first had all the table's blocks: the guarantee was void, and
+    said second it was kept while the database went over its limit."""
+    disk.sh(f"mkdir {disk.path('db')}")
+    disk.write("db/stock", 6)
+    disk.write("db/log", 40)
+    disk.write("other", 60)
+    limits = {"db": ("0%", "50%"), "db/stock": ("25%", "100%")}
+    for name in order:
+        disk.share(name, *limits[name])
+    for _ in range(3):
+        disk.sum("db/stock")
+    for scan in ("db/log", "other", "db/log"):
+        disk.sum(scan)
+    assert disk.misses_of_reading("db/stock") == 0
+    shares = {one.name: one for one in disk.division.shares}
+    database, table = shares[disk.path("db")], shares[disk.path("db/stock")]
+    assert database.resident <= database.most == disk.division.total // 2
+    # A part of it, not beside it.
+    assert database.resident >= table.resident >= 6 * MIB // BLOCK
+    said = pins.list_preferences(pins.Preferred(disk="pg"), disk.context)
+    quarter = int(disk.division.total * 0.25) * BLOCK
+    assert [said.kept[name].guaranteed for name in shares] == [quarter, quarter]
+    # Guaranteed for both, and not twice: of the other half three quarters are to be had.
+    disk.share("other", "70%", "100%")
+
+
+def test_a_limit_below_what_is_pinned_inside_is_refused(disk: Disk) -> None:
+    disk.sh(f"mkdir {disk.path('db')}")
+    disk.write("db/stock", 6)
+    disk.prefer(pins.pin_targets, "db/stock")
+    with pytest.raises(RequestError, match=r"MiB pinned and guaranteed inside .*db do not fit: it"):
+        disk.share("db", "0%", "10%")
+    disk.share("db", "0%", "25%")
+    disk.write("db/log", 40)
+    disk.sum("db/log")
+    (database,) = disk.division.shares
+    assert database.resident <= database.most
+    assert disk.misses_of_reading("db/stock") == 0
+    disk.prefer(pins.exclude_targets, "db")
+    assert any("which wins: they are not cached" in line for line in disk.said)
+
+
 def test_a_warm_up_takes_the_place_of_all_but_what_is_pinned(disk: Disk) -> None:
     whole = disk.write("reports", 20)
     disk.write("stock", 4)

@@ -44,6 +44,7 @@ from hotset.reports.archive import Archive
 from hotset.reports.model.document import PredictedArm, Predictions
 from hotset.reports.render.hits import HitReport, HitRow
 from hotset.tier.pins import Preferences, Share
+from hotset.warmup.division import Kept
 from hotset.warmup.schedule import Row
 from hotset.whatif.advice import Size, Wear
 from hotset.whatif.caches import Cache as SimulatedCache
@@ -125,7 +126,10 @@ RESULTS: list[Result] = [
     ),
     pins.PreferenceList(
         Preferences(("/srv/a",), ("/srv/b",), (Share("database:shop", "20%", "5GiB"),)),
-        {"/srv/a": (Bytes(8192), Bytes(4096))},
+        {
+            "/srv/a": Kept(Bytes(8192), Bytes(4096), None),
+            "database:shop": Kept(Bytes(8192), Bytes(4096), Bytes(4096)),
+        },
     ),
     hit_ratio.Hits(
         HitReport("shop", "dm-cache", "total", None, 5.0, "reads", (ROW,), ROW, ("a note",))

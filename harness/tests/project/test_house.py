@@ -17,7 +17,7 @@ from hotset.cli.generate import marks
 from hotset.cli.groups import GROUPS, SINGLE
 from hotset.core.wording import option
 from hotset.operations.base import registry
-from hotset.operations.tiers.tier import Create
+from hotset.operations.tier.tier import Create
 from hotset.reports.model import setup
 from hotset.tier import kinds
 from hotset.tier.base import TierKind

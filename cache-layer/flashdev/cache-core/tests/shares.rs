@@ -3,9 +3,10 @@
 
 use cache_core::engine::{Action, CacheConfig, Engine, Mode, Pace, Request};
 use cache_core::layout::Layout;
-use cache_core::policy::shares::{Right, Share, Shares};
+use cache_core::policy::shares::{Part, Right, Share, Shares};
 use cache_core::policy::{self, Geometry, PolicyKind};
 use clap::ValueEnum;
+use proptest::prelude::*;
 
 const BLOCK_BYTES: u64 = 64 << 10;
 const SLOTS: u32 = 2000;
@@ -21,16 +22,20 @@ struct Cache {
 
 impl Cache {
     fn new(kind: PolicyKind) -> Cache {
-        let layout = Layout::for_slots(SLOTS, BLOCK_BYTES);
+        Cache::of(kind, geometry())
+    }
+
+    fn of(kind: PolicyKind, geometry: Geometry) -> Cache {
+        let layout = Layout::for_slots(geometry.slots, BLOCK_BYTES);
         let config = CacheConfig {
             mode: Mode::Writeback,
             layout,
-            origin_bytes: u64::from(ORIGIN_BLOCKS) * BLOCK_BYTES,
+            origin_bytes: u64::from(geometry.origin_blocks) * BLOCK_BYTES,
             dirty_target: 25,
             pace: Pace::of(kind),
         };
         Cache {
-            engine: Engine::new(config, policy::make(kind, geometry()), None, &[]),
+            engine: Engine::new(config, policy::make(kind, geometry), None, &[]),
             now: 0,
             asked: 0,
             numbers: 1,
@@ -38,16 +43,28 @@ impl Cache {
     }
 
     fn share(&mut self, shares: &[Share]) {
-        let shares = Shares::new(shares, geometry()).unwrap();
-        self.engine.set_shares(self.now, &shares);
-        while self.engine.usage().to_leave > 0 {
+        self.divide(&Shares::new(shares, geometry()).unwrap());
+    }
+
+    fn divide(&mut self, shares: &Shares) {
+        self.engine.set_shares(self.now, shares);
+        self.settle();
+    }
+
+    /// Until nothing has to leave any more.
+    fn settle(&mut self) {
+        for _ in 0..10_000 {
+            if self.engine.usage().to_leave == 0 {
+                return;
+            }
             self.work();
             self.now += 100_000_000;
             self.engine.on_timer(self.now);
         }
+        panic!("blocks do not leave: {:?}", self.engine.usage());
     }
 
-    fn warm(&mut self, blocks: std::ops::Range<u32>) {
+    fn warm(&mut self, blocks: impl Iterator<Item = u32>) {
         self.engine.begin_warm_up(self.now, blocks.collect(), None);
         self.work();
     }
@@ -202,4 +219,169 @@ fn with_shares_a_scan_of_one_database_costs_another_two_points_at_most() {
     let (in_peace, scanned) = ratios(PolicyKind::Lru, false);
     println!("Lru, without: {in_peace:.1} % in peace, {scanned:.1} % during a scan");
     assert!(in_peace - scanned > 5.0, "{in_peace} {scanned}");
+}
+
+/// Of an origin of ten tables in two databases, some of it pinned, shared, excluded.
+const SMALL: Geometry = Geometry {
+    origin_blocks: 1000,
+    slots: 128,
+};
+
+/// What a day brings.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Other shares, whatever was there before.
+    Divide(Vec<Share>),
+    /// A run of blocks is read once.
+    Scan(std::ops::Range<u32>),
+    /// A few are read over and over.
+    Use(std::ops::Range<u32>),
+    Warm(std::ops::Range<u32>),
+}
+
+/// A database, a table in one, or a part of one.
+fn target() -> impl Strategy<Value = std::ops::Range<u32>> {
+    prop_oneof![
+        (0..2_u32).prop_map(|database| database * 500..database * 500 + 500),
+        (0..10_u32).prop_map(|table| table * 100..table * 100 + 100),
+        (0..1000_u32, 1..40_u32).prop_map(|(first, count)| first..(first + count).min(1000)),
+    ]
+}
+
+fn wish() -> impl Strategy<Value = Share> {
+    let right = prop_oneof![
+        1 => Just(Right::Pinned),
+        1 => Just(Right::Excluded),
+        4 => (0..60_u32, 1..100_u32).prop_map(|(guaranteed, more)| Right::Share {
+            guaranteed,
+            most: guaranteed + more,
+        }),
+    ];
+    (target(), right).prop_map(|(blocks, right)| share(blocks, right))
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        1 => prop::collection::vec(wish(), 0..5).prop_map(Step::Divide),
+        2 => (0..700_u32, 100..300_u32).prop_map(|(first, count)| Step::Scan(first..first + count)),
+        2 => (0..990_u32).prop_map(|first| Step::Use(first..first + 10)),
+        1 => target().prop_map(Step::Warm),
+    ]
+}
+
+fn take(cache: &mut Cache, step: &Step) {
+    match step {
+        Step::Divide(shares) => cache.divide(&Shares::fitted(shares, SMALL).unwrap()),
+        Step::Scan(blocks) => blocks.clone().for_each(|block| {
+            cache.read(block);
+        }),
+        Step::Use(blocks) => (0..30).for_each(|_| {
+            blocks.clone().for_each(|block| {
+                cache.read(block);
+            });
+        }),
+        Step::Warm(blocks) => cache.warm(blocks.clone()),
+    }
+    cache.settle();
+}
+
+/// Neither more than its limit, nor less than its guarantee once it has had that much.
+fn holds(kind: PolicyKind, before: Option<Part>, now: Part) -> Result<(), TestCaseError> {
+    prop_assert!(now.resident <= now.most, "{kind:?}: above a limit: {now:?}");
+    let kept = before.map_or(0, |part| part.resident.min(part.guaranteed));
+    prop_assert!(
+        now.resident >= kept,
+        "{kind:?}: had {before:?}, has {now:?}"
+    );
+    Ok(())
+}
+
+fn is_share(one: &Share) -> bool {
+    matches!(one.right, Right::Share { .. })
+}
+
+/// Whether a step is about some of these blocks: then others of them may have to make room.
+fn is_of(step: &Step, blocks: &std::ops::Range<u32>) -> bool {
+    match step {
+        Step::Divide(_) => true,
+        Step::Scan(other) | Step::Use(other) | Step::Warm(other) => overlap(other, blocks),
+    }
+}
+
+fn overlap(one: &std::ops::Range<u32>, other: &std::ops::Range<u32>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Of shares in shares and pins in shares, through scans, warm-ups and further shares, with every
+    /// policy.
+    #[test]
+    fn no_limit_is_exceeded_and_no_guarantee_lost(steps in prop::collection::vec(step(), 1..12)) {
+        for &kind in PolicyKind::value_variants() {
+            let mut cache = Cache::of(kind, SMALL);
+            let mut shared: Vec<&Share> = Vec::new();
+            for step in &steps {
+                let before = cache.engine.usage();
+                take(&mut cache, step);
+                let now = cache.engine.usage();
+                let divided = matches!(step, Step::Divide(_));
+                if let Step::Divide(shares) = step {
+                    shared = shares.iter().filter(|one| is_share(one)).collect();
+                }
+                for (at, &part) in now.shares.iter().enumerate() {
+                    let own = &shared[at].blocks[0];
+                    let inside = shared.iter().filter(|one| overlap(&one.blocks[0], own));
+                    let by_others = inside.map(|one| &one.blocks[0]).all(|of| !is_of(step, of));
+                    let before = before.shares.get(at).filter(|_| by_others);
+                    holds(kind, before.copied(), part)?;
+                }
+                let pinned = Some(before.pinned).filter(|_| !divided);
+                holds(kind, pinned, now.pinned)?;
+                prop_assert_eq!(now.excluded.resident, 0, "{:?}: excluded", kind);
+            }
+        }
+    }
+
+    /// What others were to leave it is there when it comes: a warm-up of so many blocks of it.
+    #[test]
+    fn a_guarantee_is_to_be_had(
+        steps in prop::collection::vec(step(), 0..6),
+        shares in prop::collection::vec(wish(), 1..5),
+        scan in 0..700_u32,
+    ) {
+        for &kind in PolicyKind::value_variants() {
+            let mut cache = Cache::of(kind, SMALL);
+            for step in &steps {
+                take(&mut cache, step);
+            }
+            take(&mut cache, &Step::Divide(shares.clone()));
+            take(&mut cache, &Step::Scan(scan..scan + 300));
+            let shared = shares.iter().filter(|one| is_share(one));
+            for (at, one) in shared.enumerate() {
+                // What smaller ones or exclusions have of it may be kept out by them.
+                let others = shares.iter().filter(|other| match other.right {
+                    Right::Pinned => false,
+                    Right::Excluded => true,
+                    Right::Share { .. } => other.blocks[0].len() <= one.blocks[0].len(),
+                });
+                let others: Vec<_> = others.filter(|&other| other != one).collect();
+                let own = one.blocks[0].clone().filter(|block| {
+                    !others.iter().any(|other| other.blocks[0].contains(block))
+                });
+                let own: Vec<u32> = own.collect();
+                cache.warm(own.iter().copied());
+                cache.settle();
+                let part = cache.engine.usage().shares[at];
+                // What is pinned in it is a part of it.
+                let Right::Share { guaranteed, .. } = one.right else { unreachable!() };
+                let pinned = shares.iter().filter(|other| other.right == Right::Pinned);
+                let pinned: usize = pinned.map(|other| other.blocks[0].len()).sum();
+                let due = (guaranteed.min(part.guaranteed) as usize).saturating_sub(pinned);
+                let due = due.min(own.len()) as u32;
+                prop_assert!(part.resident >= due, "{kind:?}, share {at}: {part:?}, {due}");
+            }
+        }
+    }
 }

@@ -16,7 +16,7 @@ from typing import Any
 from hotset.block import engine_program
 from hotset.block.extents import Run
 from hotset.block.io_counters import ENGINE_NAMES, Readings, parse_engine
-from hotset.core.errors import Remedy
+from hotset.core.errors import Remedy, RequestError
 from hotset.core.machines.base import CommandError, Machine
 from hotset.core.units import Blocks, Bytes
 
@@ -25,6 +25,7 @@ from ..division import Division, Owner, Owners, Part, SharedOwner
 
 COUNTER_BITS = 64
 _TIMEOUT_S = 24 * 3600.0
+_TOO_MUCH = "can be promised"  # as an engine says it: daemon/src/tier/shares.rs
 PROTOCOL = 2
 """Of the answers as they are read here (``PROTOCOL``, engine/src/tier/protocol.rs)."""
 _WITHOUT_ONE = 1
@@ -238,7 +239,8 @@ def owners(machine: Machine, control: PurePosixPath) -> Owners:
 def divide(machine: Machine, control: PurePosixPath, wanted: Owners) -> Division:
     """Divide the cache from now on. What has no place any more leaves by and by.
 
-    :raises TierFailedError: it cannot be so, and all is as it was.
+    :raises RequestError: more is pinned or guaranteed than fits; all is as it was.
+    :raises TierFailedError: it cannot be kept, and all is as it was.
     """
 
     def pairs(runs: tuple[Run, ...]) -> list[tuple[int, int]]:
@@ -257,7 +259,13 @@ def divide(machine: Machine, control: PurePosixPath, wanted: Owners) -> Division
             for one in wanted.shares
         ],
     }
-    return _division(ask(machine, control, {"share": fields})[-1])
+    try:
+        return _division(ask(machine, control, {"share": fields})[-1])
+    except TierFailedError as error:
+        if _TOO_MUCH not in str(error):
+            raise
+        larger = Remedy("make it larger", "tier resize", {"cache": "SIZE"})
+        raise RequestError(str(error), larger) from None
 
 
 def _division(reply: Answer) -> Division:

@@ -408,7 +408,8 @@ class Userspace(EngineTier, InPlaceTier):
         has left.
 
         :param on_left: called now and then with how many blocks have still to leave.
-        :raises TierFailedError: it cannot be so, and all is as it was; or blocks do not leave.
+        :raises RequestError: more is pinned or guaranteed than fits; all is as it was.
+        :raises TierFailedError: it cannot be kept, and all is as it was; or blocks do not leave.
         """
         division = engine.divide(self.machine, self.control, owners)
         left, since = division.to_leave, time.monotonic()

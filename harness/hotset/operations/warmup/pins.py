@@ -20,6 +20,7 @@ from .warmup import Lookup, Rate, planning_of
 
 if TYPE_CHECKING:
     from hotset.tier.pins import Preferences
+    from hotset.warmup.division import Kept
 
 _ONLY_WARM_UPS = (
     "{kind} cannot pin by itself: what is pinned comes first in every warm-up of this disk, and"
@@ -154,10 +155,10 @@ class Preferred(Request):
 
 @dataclass(frozen=True, slots=True)
 class PreferenceList(Text):
-    """:ivar cached: how large each target is and how much of it is cached, where known."""
+    """:ivar kept: what the cache has of each target, where known."""
 
     found: Preferences
-    cached: dict[str, tuple[Bytes, Bytes]]
+    kept: dict[str, Kept]
 
     @classmethod
     def record(cls) -> type[BaseModel]:
@@ -171,13 +172,14 @@ class PreferenceList(Text):
                 limit=str | None,
                 bytes=int | None,
                 cached_bytes=int | None,
+                guaranteed_bytes=int | None,
             ),
         )
 
     def text(self, form: str) -> str:
         from hotset.warmup import text
 
-        return text.preferred(self.found, form, self.cached)
+        return text.preferred(self.found, form, self.kept)
 
 
 @operation("warmup list", Kind.QUERY, Right.READ, ("Get", "HotsetPin"))
@@ -187,8 +189,8 @@ def list_preferences(request: Preferred, context: Context) -> PreferenceList:  #
     from hotset.warmup import division
 
     with places.disk_of(request.machine, request.disk) as (there, card, found):
-        cached = division.cached(there, card, found)
-        return PreferenceList(pins.of(there, found.name), cached)
+        kept = division.kept(there, card, found)
+        return PreferenceList(pins.of(there, found.name), kept)
 
 
 def _prefer(

@@ -145,8 +145,21 @@ pub(super) struct Warming {
 struct Victims {
     /// How much it is worth, whether it is dirty, and the block.
     found: BinaryHeap<Reverse<(u8, bool, Block)>>,
+    /// Those that had to stay, and for blocks of which owner: for others they may go.
+    refused: Vec<Reverse<(u8, bool, Block)>>,
+    refused_for: usize,
     /// Where to go on looking, once that has begun; behind the last block, all are found.
     looked_to: Option<u64>,
+}
+
+impl Victims {
+    /// What had to stay for blocks of another owner may go for this one's.
+    fn look_for(&mut self, owner: usize) {
+        if self.refused_for != owner {
+            self.found.extend(self.refused.drain(..));
+            self.refused_for = owner;
+        }
+    }
 }
 
 impl Warming {
@@ -394,19 +407,28 @@ impl Engine {
     /// Has others leave, the coldest first, until so many are on their way out; whether any is, or may
     /// be, and the block has to wait.
     fn make_room(&mut self, warming: &mut Warming, block: Block, most: u32) -> bool {
+        let Some(owner) = self.policy.owner(block) else {
+            return false;
+        };
         if !self.find_victims(warming) {
             warming.waits_for_room = true;
             return true;
         }
-        while self.policy.leaving() < most {
+        warming.victims.look_for(owner);
+        // Nobody loses more than what comes for it.
+        let coming = warming.wanted.range_cardinality(block..);
+        while u64::from(self.policy.leaving()) < coming.min(u64::from(most)) {
             if !self.may_step() {
                 warming.waits_for_room = true;
                 return true;
             }
-            let Some(Reverse((_, _, victim))) = warming.victims.found.pop() else {
+            let Some(victim) = warming.victims.found.pop() else {
                 break;
             };
-            self.policy.make_way(victim, block);
+            let Reverse((_, _, other)) = victim;
+            if !self.policy.make_way(other, block) {
+                warming.victims.refused.push(victim);
+            }
         }
         warming.waits_for_room = self.policy.leaving() > 0;
         warming.waits_for_room

@@ -8,7 +8,7 @@ use fixedbitset::FixedBitSet;
 use virtual_time::Nanos;
 
 use super::backlog::Backlog;
-use super::shares::{Beneficiary, Excess, PINNED, Shares, Usage};
+use super::shares::{Beneficiary, Excess, Shares, Usage};
 use super::slots::{Place, Slots};
 use super::{Access, Block, Geometry, HOTTEST, Mapping, Policy, Slot, Work};
 
@@ -131,7 +131,7 @@ impl<R: Replacement> Contents<R> {
             let owner = self.slots.owner(slot);
             match &mut self.slots.owners {
                 // What is pinned need not be found again.
-                Some(_) if owner == PINNED => {}
+                Some(owners) if owners.is_pinned(owner) => {}
                 Some(owners) if !owners.may_lose(owner, whom) => owners.park(owner, slot),
                 _ => return Some(slot),
             }
@@ -219,7 +219,7 @@ impl<R: Replacement> Contents<R> {
         }
         let owner = self.slots.owner(slot);
         if let Some(owners) = &mut self.slots.owners {
-            if owner != PINNED && !owners.is_parked(slot) {
+            if !owners.is_pinned(owner) && !owners.is_parked(slot) {
                 owners.park(owner, slot);
             }
         }
@@ -362,13 +362,19 @@ impl<R: Replacement, F: Filling<R>> Policy for Filled<R, F> {
         }
     }
 
-    fn make_way(&mut self, block: Block, wanted: Block) {
+    fn make_way(&mut self, block: Block, wanted: Block) -> bool {
         let Contents { slots, backlog, .. } = &self.contents;
         let slot = slots.expendable(block, wanted);
-        if let Some(slot) = slot.filter(|_| !backlog.is_full()) {
-            self.contents.take_out(slot);
-            self.contents.backlog.queue(Work::Demote { block, slot });
-        }
+        let Some(slot) = slot.filter(|_| !backlog.is_full()) else {
+            return false;
+        };
+        self.contents.take_out(slot);
+        self.contents.backlog.queue(Work::Demote { block, slot });
+        true
+    }
+
+    fn owner(&self, block: Block) -> Option<usize> {
+        self.contents.slots.owner_of(block)
     }
 
     fn discard(&mut self, block: Block) -> Option<Work> {

@@ -160,8 +160,11 @@ pub trait Policy: Send {
     fn insert(&mut self, block: Block, heat: u8) -> Option<Work>;
 
     /// A resident block is to leave, so that the `wanted` one can come: its demotion is queued, unless
-    /// its owner must not lose it.
-    fn make_way(&mut self, block: Block, wanted: Block);
+    /// its owner must not lose it, or it cannot leave now; whether it was.
+    fn make_way(&mut self, block: Block, wanted: Block) -> bool;
+
+    /// Number of the owner of a block, of whatever shares there are; `None` if it must never enter.
+    fn owner(&self, block: Block) -> Option<usize>;
 
     /// Nobody wants a resident block's data any more: its demotion, to carry out at once, whoever's it
     /// is. `None` as long as it has pending work, or there is too much of that: to be asked again.

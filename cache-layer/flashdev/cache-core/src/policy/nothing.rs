@@ -35,7 +35,13 @@ impl Policy for Nothing {
         unreachable!("{work:?} was never handed out");
     }
 
-    fn make_way(&mut self, _block: Block, _wanted: Block) {}
+    fn make_way(&mut self, _block: Block, _wanted: Block) -> bool {
+        false
+    }
+
+    fn owner(&self, _block: Block) -> Option<usize> {
+        None
+    }
 
     fn discard(&mut self, _block: Block) -> Option<Work> {
         None

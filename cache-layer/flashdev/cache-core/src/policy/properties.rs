@@ -267,7 +267,7 @@ fn shares() -> impl Strategy<Value = (u32, Vec<Share>)> {
         let most = guaranteed.max(1) + first % 5;
         let shares = vec![
             share(first..first + pinned, Right::Pinned),
-            // Some of them are pinned, which counts.
+            // Of what is pinned as well, this counts.
             share(excluded..excluded + 8, Right::Excluded),
             share(FIRST, Right::Share { guaranteed, most }),
         ];
@@ -330,9 +330,9 @@ proptest! {
             drive(policy.as_mut(), &mut model, &before);
             settle(policy.as_mut(), &mut model);
             divide(policy.as_mut(), &mut model, &checked, &meanwhile);
-            model.pinned = shares[0].blocks[0].clone().collect();
-            let excluded = shares[1].blocks[0].clone();
-            model.excluded = excluded.filter(|block| !model.pinned.contains(block)).collect();
+            model.excluded = shares[1].blocks[0].clone().collect();
+            let pinned = shares[0].blocks[0].clone();
+            model.pinned = pinned.filter(|block| !model.excluded.contains(block)).collect();
             // smq cleans some of its dirty blocks at a time.
             for seconds in 0..8 {
                 settle_at(policy.as_mut(), &mut model, seconds * NANOS_PER_S as Nanos);

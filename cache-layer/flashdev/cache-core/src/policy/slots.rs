@@ -252,6 +252,14 @@ impl Slots {
         may_go.then_some(slot)
     }
 
+    /// The owner of a block that may enter.
+    pub fn owner_of(&self, block: Block) -> Option<OwnerId> {
+        let Some(owners) = &self.owners else {
+            return Some(OTHERS);
+        };
+        owners.beneficiary(block).map(|_| owners.of(block))
+    }
+
     /// Whether a block may take a free slot, and there is one.
     pub fn may_take(&self, block: Block) -> bool {
         match &self.owners {

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::Tier;
 use super::protocol::{Division, OwnerPart, Run, Wanted};
 
+const MIB: f64 = (1 << 20) as f64;
+
 /// Version of the file.
 const VERSION: u32 = 1;
 
@@ -22,6 +24,8 @@ const VERSION: u32 = 1;
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
     wanted: Wanted,
+    /// Not all of it fitted when the engine started: a resize need not make it fit, either.
+    is_cut: bool,
     file: Option<PathBuf>,
 }
 
@@ -36,7 +40,7 @@ struct Kept {
 }
 
 impl Sharing {
-    /// What the file says, if there is one and it fits.
+    /// What the file says, if there is one; what of it fits no more is cut down ([`Shares::fitted`]).
     pub(super) fn read(file: Option<PathBuf>, tier: &Identified, geometry: Geometry) -> Sharing {
         let read = |path: &PathBuf| match kept(path, tier, geometry) {
             Ok(wanted) => wanted,
@@ -48,15 +52,24 @@ impl Sharing {
                 Wanted::default()
             }
         };
+        let wanted = file.as_ref().map(read).unwrap_or_default();
         Sharing {
-            wanted: file.as_ref().map(read).unwrap_or_default(),
+            is_cut: Shares::new(&shares(&wanted), geometry).is_err(),
+            wanted,
             file,
         }
     }
 
-    /// As the engine takes them; they have been checked.
+    /// As an engine takes them that starts, or in whose place another comes.
+    ///
+    /// # Errors
+    /// They do not fit, as they did before.
     pub(super) fn checked(&self, geometry: Geometry) -> Result<Shares, SharesError> {
-        Shares::new(&shares(&self.wanted), geometry)
+        let all = shares(&self.wanted);
+        match self.is_cut {
+            true => Shares::fitted(&all, geometry),
+            false => Shares::new(&all, geometry),
+        }
     }
 }
 
@@ -87,7 +100,7 @@ fn kept(path: &Path, tier: &Identified, geometry: Geometry) -> anyhow::Result<Wa
         kept.origin == tier.origin() && kept.block_bytes == tier.block_bytes,
         "they are of another disk"
     );
-    Shares::new(&shares(&kept.shares), geometry)?;
+    Shares::fitted(&shares(&kept.shares), geometry)?;
     Ok(kept.shares)
 }
 
@@ -108,7 +121,6 @@ fn keep(path: &Path, tier: &Identified, wanted: &Wanted) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Excluded before pinned before shares: where two name the same block, the first counts.
 fn shares(wanted: &Wanted) -> Vec<Share> {
     let share = |runs: &[Run], right| Share {
         blocks: runs
@@ -147,7 +159,7 @@ impl Tier {
         let mut sharing = self.sharing.lock();
         let geometry = geometry_of(&self.lock().engine);
         let checked = Shares::new(&shares(&wanted), geometry)
-            .map_err(|error| self.explained(&error, geometry))?;
+            .map_err(|error| self.explained(&error, geometry, &wanted))?;
         if let Some(path) = &sharing.file {
             keep(path, &self.identified(), &wanted)
                 .with_context(|| format!("cannot write {}", path.display()))?;
@@ -156,6 +168,7 @@ impl Tier {
         // Little by little: requests come in between.
         while !self.tell(|shared, now| shared.engine.continue_shares(now)) {}
         sharing.wanted = wanted;
+        sharing.is_cut = false;
         drop(sharing);
         Ok(self.division())
     }
@@ -194,28 +207,39 @@ impl Tier {
     /// # Errors
     /// They do not fit.
     pub(super) fn checked_shares(&self, geometry: Geometry) -> anyhow::Result<Shares> {
-        let checked = self.sharing.lock().checked(geometry);
-        checked.map_err(|error| self.explained(&error, geometry))
+        let sharing = self.sharing.lock();
+        let checked = sharing.checked(geometry);
+        checked.map_err(|error| self.explained(&error, geometry, &sharing.wanted))
     }
 
-    fn explained(&self, error: &SharesError, geometry: Geometry) -> anyhow::Error {
-        let SharesError::DoNotFit {
-            pinned,
-            guaranteed,
-            available,
-        } = *error
-        else {
-            return anyhow!("{error}");
-        };
-        let bytes = |blocks: u64| blocks * self.block_bytes;
-        anyhow!(
-            "{} bytes are pinned and {} guaranteed, and of a cache of {} at most {} can be: pin \
-             less, lower the guarantees, or make the cache larger",
-            bytes(pinned),
-            bytes(guaranteed),
-            bytes(geometry.slots.into()),
-            bytes(available.into()),
-        )
+    fn explained(&self, error: &SharesError, geometry: Geometry, wanted: &Wanted) -> anyhow::Error {
+        let mib = |blocks: u64| format!("{:.1} MiB", (blocks * self.block_bytes) as f64 / MIB);
+        match *error {
+            SharesError::DoNotFit {
+                pinned,
+                guaranteed,
+                available,
+            } => anyhow!(
+                "{} pinned and {} guaranteed do not fit: of a cache of {}, {} can be promised. Pin \
+                 less, lower the guarantees, or make the cache larger",
+                mib(pinned),
+                mib(guaranteed),
+                mib(geometry.slots.into()),
+                mib(available.into()),
+            ),
+            SharesError::Inside {
+                share,
+                promised,
+                most,
+            } => anyhow!(
+                "{} pinned and guaranteed inside {} do not fit: it has at most {}, and no more can be \
+                 promised in it. Raise its limit, pin less, or lower the guarantees",
+                mib(promised),
+                wanted.shares[share].name,
+                mib(most.into()),
+            ),
+            _ => anyhow!("{error}"),
+        }
     }
 
     fn identified(&self) -> Identified {

@@ -169,7 +169,7 @@ impl Smq {
             });
             match whom {
                 // Slots that are free now are no help to whom is at its limit.
-                Some(whom @ Beneficiary::Itself(_)) => self.queue_demotion(whom),
+                Some(whom @ Beneficiary::Itself { .. }) => self.queue_demotion(whom),
                 Some(whom) if !self.free_target_met() => self.queue_demotion(whom),
                 _ => {}
             }
@@ -423,14 +423,20 @@ impl Policy for Smq {
     }
 
     /// A block that is being cleaned stays.
-    fn make_way(&mut self, block: Block, wanted: Block) {
+    fn make_way(&mut self, block: Block, wanted: Block) -> bool {
         let slot = self.slots.expendable(block, wanted);
         let Some(slot) = slot.filter(|_| !self.backlog.is_full()) else {
-            return;
+            return false;
         };
-        if self.take_out(slot) {
+        let leaves = self.take_out(slot);
+        if leaves {
             self.demote(slot);
         }
+        leaves
+    }
+
+    fn owner(&self, block: Block) -> Option<usize> {
+        self.slots.owner_of(block)
     }
 
     fn discard(&mut self, block: Block) -> Option<Work> {
