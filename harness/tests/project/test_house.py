@@ -26,11 +26,6 @@ ROOT = Path(__file__).parents[3]
 FOLDERS = ("cache-layer", "tpcc", "tpch", "reports", "harness")
 MODULES_MAX = 14
 LINES_MAX = 40
-NAMED = {
-    "hotset.lab.agreement": "a load is made for one of the two kernel's caches, with its figures",
-    "hotset.lab.campaign.bench": "it holds each kind's write-back, by that kind's own switch",
-}
-"""Who may ask for a kind by its name: what sets the load of a test up, each with its reason."""
 
 
 @cache
@@ -338,7 +333,7 @@ def test_nobody_asks_which_kind_a_tier_is() -> None:
     asked = [
         f"{file.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
         for name, file in modules().items()
-        if not name.startswith("hotset.tier.") and name not in NAMED
+        if not name.startswith("hotset.tier.")
         for node in ast.walk(tree(file))
         if asked_by_name(node, names) or asked_by_class(node, classes)
     ]
@@ -350,17 +345,6 @@ def test_nobody_asks_which_kind_a_tier_is() -> None:
         if quoted.search(line)
     ]
     assert not asked
-
-
-def test_who_may_ask_for_a_kind_by_name_does() -> None:
-    """An exception that nobody needs any more goes."""
-    names = set(kinds.names())
-    idle = [
-        name
-        for name in NAMED
-        if not any(asked_by_name(node, names) for node in ast.walk(tree(modules()[name])))
-    ]
-    assert not idle
 
 
 def test_the_table_of_kinds_has_every_kind_that_can_be_named() -> None:
