@@ -25,7 +25,7 @@ from ..division import Division, Owner, Owners, Part, SharedOwner
 
 COUNTER_BITS = 64
 _TIMEOUT_S = 24 * 3600.0
-_TOO_MUCH = "can be promised"  # as an engine says it: daemon/src/tier/shares.rs
+_TOO_MUCH = "can be promised"  # as an engine says it: flashdev/engine/src/tier/shares.rs
 PROTOCOL = 2
 """Of the answers as they are read here (``PROTOCOL``, engine/src/tier/protocol.rs)."""
 _WITHOUT_ONE = 1
