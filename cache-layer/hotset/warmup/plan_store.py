@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from hotset.block.extents import Run, count, difference
 from hotset.block.usage import InUseError
-from hotset.core.errors import NotFoundError
+from hotset.core.errors import HotsetError, NotFoundError, Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.paths import data_dir, write_whole
 from hotset.core.units import Blocks, Bytes
@@ -104,24 +104,32 @@ def perform(machine: Machine, card: Card, disk: Disk, plan: SavedPlan, report: R
     """
     tier = tier_for(machine, card, disk)
     _check(plan, disk, tier)
-    remedy = f"`hotset warmup run --resume {plan.id}` continues with what is missing"
     save(replace(plan, state="running", said=""))
     try:
         done = tier.fill(_filling(plan, report, lifecycle.FillRecords(machine, card, disk)))
     except InUseError as error:
         # Nothing was begun: it waits.
         save(replace(plan, state="planned", said=str(error)))
-        error.add_note(remedy)
+        _say_how_it_goes_on(error, plan, report)
         raise
     except BaseException as error:
         broken = isinstance(error, KeyboardInterrupt)
         save(replace(plan, state="interrupted" if broken else "failed", said=str(error)))
-        if broken:
-            report.say(remedy)
-        error.add_note(remedy)
+        _say_how_it_goes_on(error, plan, report)
         raise
     save(replace(plan, state="done", said=""))
     return done
+
+
+def _say_how_it_goes_on(error: BaseException, plan: SavedPlan, report: Reporter) -> None:
+    if isinstance(error, HotsetError):
+        resume = Remedy("continue with what is missing", "warmup run", {"resume": plan.id})
+        error.remedies = (*error.remedies, resume)
+        return
+    words = f"plan {plan.id} can be resumed, which continues with what is missing"
+    if isinstance(error, KeyboardInterrupt):
+        report.say(words)
+    error.add_note(words)
 
 
 def missing(machine: Machine, card: Card, disk: Disk, runs: Sequence[Run]) -> list[Run]:

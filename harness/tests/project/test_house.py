@@ -151,8 +151,8 @@ READS = frozenset(("compile", "partition", "removeprefix", "rpartition", "search
 """Methods that take apart what another program said."""
 OTHER_PROGRAM = re.compile(r"`(?!hotset )[a-z-]+ [^`]*|^--[a-z-]+(=.*)?$")
 """One as a user types it, and an argument of one that hotset runs."""
-ONLY_TYPED = ("hotset lab shell", "hotset warmup run --resume")
-"""What is typed whoever reads it: a shell is nowhere but there, and a plan goes on from there."""
+ONLY_TYPED = ("hotset lab shell",)
+"""What is nowhere but on a command line."""
 
 
 @cache
