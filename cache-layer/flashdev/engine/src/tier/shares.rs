@@ -15,8 +15,6 @@ use serde::{Deserialize, Serialize};
 use super::Tier;
 use super::protocol::{Division, OwnerPart, Run, Wanted};
 
-const MIB: f64 = (1 << 20) as f64;
-
 /// Version of the file.
 const VERSION: u32 = 1;
 
@@ -213,7 +211,7 @@ impl Tier {
     }
 
     fn explained(&self, error: &SharesError, geometry: Geometry, wanted: &Wanted) -> anyhow::Error {
-        let mib = |blocks: u64| format!("{:.1} MiB", (blocks * self.block_bytes) as f64 / MIB);
+        let size = |blocks: u64| size(blocks * self.block_bytes);
         match *error {
             SharesError::DoNotFit {
                 pinned,
@@ -222,10 +220,10 @@ impl Tier {
             } => anyhow!(
                 "{} pinned and {} guaranteed do not fit: of a cache of {}, {} can be promised. Pin \
                  less, lower the guarantees, or make the cache larger",
-                mib(pinned),
-                mib(guaranteed),
-                mib(geometry.slots.into()),
-                mib(available.into()),
+                size(pinned),
+                size(guaranteed),
+                size(geometry.slots.into()),
+                size(available.into()),
             ),
             SharesError::Inside {
                 share,
@@ -234,9 +232,9 @@ impl Tier {
             } => anyhow!(
                 "{} pinned and guaranteed inside {} do not fit: it has at most {}, and no more can be \
                  promised in it. Raise its limit, pin less, or lower the guarantees",
-                mib(promised),
+                size(promised),
                 wanted.shares[share].name,
-                mib(most.into()),
+                size(most.into()),
             ),
             _ => anyhow!("{error}"),
         }
@@ -247,6 +245,14 @@ impl Tier {
             origin_id: self.origin_id.id,
             block_bytes: self.block_bytes,
         }
+    }
+}
+
+/// Bytes, to be read.
+fn size(bytes: u64) -> String {
+    match bytes >> 20 {
+        0 => format!("{} KiB", bytes >> 10),
+        _ => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
     }
 }
 

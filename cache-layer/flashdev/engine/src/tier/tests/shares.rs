@@ -122,19 +122,27 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
             assert!(error.contains(word), "{error} lacks {word}");
         }
     };
-    let bytes = (8 * BLOCK_BYTES).to_string();
+    let size = format!("{} KiB pinned", (8 * BLOCK_BYTES) >> 10);
     refused(
         r#"{"pinned": [{"name": "table:a", "runs": [[0, 8]]}]}"#,
-        &[&bytes, "pin less", "larger"],
+        &[&size, "Pin less", "larger"],
     );
     refused(
         r#"{"pinned": [{"name": "table:a", "runs": [[23, 2]]}]}"#,
         &["25", "24"],
     );
-    let share = r#"{"name": "a", "runs": [[0, 9]], "guaranteed": 4, "most": 8}"#;
+    let share = |name: &str, first: u32, count: u32, most: u32| {
+        format!(
+            r#"{{"name": "{name}", "runs": [[{first}, {count}]], "guaranteed": 4, "most": {most}}}"#
+        )
+    };
+    let (a, b) = (share("a", 0, 9, 8), share("b", 9, 9, 8));
+    refused(&format!(r#"{{"shares": [{a}, {b}]}}"#), &["guaranteed"]);
+    let (in_a, also) = (share("in a", 0, 4, 8), share("also", 4, 4, 8));
+    let a = share("a", 0, 9, 7);
     refused(
-        &format!(r#"{{"shares": [{share}, {share}]}}"#),
-        &["guaranteed"],
+        &format!(r#"{{"shares": [{in_a}, {a}, {also}]}}"#),
+        &["inside a", "Raise its limit"],
     );
     // Nor can the cache become too small for what is pinned.
     let smaller: Reconfigure = serde_json::from_str(r#"{"cache_bytes": 65536}"#).unwrap();
