@@ -248,11 +248,13 @@ impl Tier {
     }
 }
 
-/// Bytes, to be read.
+/// Bytes, to be read; as everywhere in hotset an exact size has no point.
 fn size(bytes: u64) -> String {
-    match bytes >> 20 {
-        0 => format!("{} KiB", bytes >> 10),
-        _ => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+    const MIB: u64 = 1 << 20;
+    match bytes {
+        _ if bytes % MIB == 0 => format!("{} MiB", bytes / MIB),
+        ..MIB => format!("{} KiB", bytes >> 10),
+        _ => format!("{:.1} MiB", bytes as f64 / MIB as f64),
     }
 }
 
