@@ -61,7 +61,7 @@ def test_a_live_screen_in_a_terminal(cluster: Cluster) -> None:
         first = terminal.until(busy)
         assert "lab  userspace, writeback, smq" in first
         assert re.search(r"hits +\d+\.\d % ▕.*▏ now +\d+\.\d % since start", first)
-        assert re.search(r"used .* of 64\.0 MiB +dirty", first)
+        assert re.search(r"used .* of 64 MiB +dirty", first)
         assert "\x1b[?1049h" in terminal.written, "the screen before it is kept"
         assert not terminal.echoes()
         terminal.press("s")

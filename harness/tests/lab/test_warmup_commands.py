@@ -204,7 +204,7 @@ def test_a_job_refused_while_mounted_is_kept_and_done_when_idle(tier: Accelerate
     job = tier.job(tier.plan(f"{MOUNT}/base/b"), "offline")
     with pytest.raises(InUseError, match=f"mounted on {MOUNT}") as refused:
         tier.perform(job)
-    assert [one.parameters for one in refused.value.remedies] == [{"resume": "one"}]
+    assert {"resume": "one"} in [one.parameters for one in refused.value.remedies]
     assert plan_store.find("one").state == "planned"
     tier.umount()
     assert tier.perform(plan_store.find("last")) >= 12 * MIB
