@@ -127,9 +127,11 @@ def _require_size(spec: Spec, saved: SavedImage) -> None:
         return
     found = saved.databases["sql"].size
     if found > spec.sql.size:
+        # Rounded up: whoever sets what is said here must not be refused again.
+        mebibytes = -(-int(found) // 1024**2)
         raise SpecError(
-            f"sql.size = {spec.sql.size}: the loaded database takes {found}; set the key to that or"
-            " more (the load is kept)"
+            f"sql.size = {spec.sql.size}: the loaded database takes {mebibytes} MiB; set the key to"
+            " that or more (the load is kept)"
         )
 
 

@@ -137,7 +137,7 @@ def test_memory_is_set_for_the_next_start(verbs: Verbs, session: PostgresSession
         session.script("ALTER SYSTEM RESET shared_buffers")
     unsaid = verbs("memory", "--yes")
     assert unsaid.code == 3
-    assert "--size" in unsaid.err
+    assert "name the size" in unsaid.err
 
 
 @pytest.mark.database

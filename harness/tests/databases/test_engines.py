@@ -138,7 +138,7 @@ def test_memory_is_capped_at_three_quarters_or_a_figure() -> None:
     server = sqlserver(memory=[(32 * GIB,)], memory_cap=[(2147483647 * 1024**2,)])
     assert "'max server memory (MB)', 24576;" in statements(server.cap_memory(None))[0]
     assert "'max server memory (MB)', 1024;" in statements(server.cap_memory(Bytes(GIB)))[0]
-    with pytest.raises(ValueError, match=r"100\.0 MiB: SQL Server needs at least 512\.0 MiB"):
+    with pytest.raises(ValueError, match="100 MiB: SQL Server needs at least 512 MiB"):
         server.cap_memory(Bytes(100 * 1024**2))
     memory = server.memory()
     assert not isinstance(memory, Unavailable)
@@ -231,7 +231,7 @@ def test_postgres_buffers() -> None:
     assert change.restart
     refused = server.cap_memory(None)
     assert isinstance(refused, Unavailable)
-    assert "--size" in refused.reason
+    assert "name the size" in refused.reason
 
 
 def test_postgres_empties_its_buffers_from_17_on_with_the_extension() -> None:
