@@ -189,8 +189,10 @@ def _kept_out(owners: Owners, anew: Collection[str], block: Bytes) -> list[str]:
     notes = []
     for excluded in owners.excluded:
         for one in (*owners.pinned, *owners.shares):
+            if one.name not in anew and excluded.name not in anew:
+                continue
             both = count(intersection(one.runs, excluded.runs))
-            if both and {one.name, excluded.name} & set(anew):
+            if both:
                 notes.append(
                     f"{both.bytes(block)} of {one.name} are excluded with {excluded.name}, which"
                     " wins: they are not cached"

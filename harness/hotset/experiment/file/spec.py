@@ -193,9 +193,9 @@ class TierTable(Table):
 
     def _known(self, kind: TierKind | None = None) -> Kind:
         """:param kind: the tier that the machine has, where the file leaves that open."""
-        if self.kind != "auto":
-            return kinds.of(self.kind)
-        return kinds.of(kind or labs.kernel_tier("auto") if self.wanted == "auto" else self.wanted)
+        if self.wanted != "auto":
+            return kinds.of(self.wanted)
+        return kinds.of(kind or labs.kernel_tier("auto"))
 
     def resolved(self, kind: TierKind | None = None) -> TierSpec:
         """Sizes as the kernel takes them: whole blocks, metadata worked out.

@@ -42,13 +42,16 @@ impl Owner {
 
     /// Of what is pinned, what is neither there nor on its way.
     fn missing_pins(&self) -> u32 {
+        match self.rights.pinned {
+            true => self.missing_guaranteed(),
+            false => 0,
+        }
+    }
+
+    /// Of what others leave it, what is neither there nor on its way.
+    fn missing_guaranteed(&self) -> u32 {
         let there = self.resident + self.incoming;
-        let pinned = if self.rights.pinned {
-            self.rights.limits.guaranteed
-        } else {
-            0
-        };
-        pinned.saturating_sub(there)
+        self.rights.limits.guaranteed.saturating_sub(there)
     }
 
     fn is_over(&self) -> bool {
@@ -195,8 +198,7 @@ impl Owners {
     pub fn reserved(&self) -> u32 {
         let missing = self.owners.iter().map(Owner::missing_pins);
         self.sum_outwards(missing.collect(), |owner, inside| {
-            let there = owner.resident + owner.incoming;
-            inside.min(owner.rights.limits.guaranteed.saturating_sub(there))
+            inside.min(owner.missing_guaranteed())
         })
     }
 
@@ -227,7 +229,7 @@ impl Owners {
     pub fn may_take(&self, block: Block, free: u32) -> bool {
         let owner = self.of(block);
         self.full(owner).is_none()
-            && (free > self.reserved() || (self.is_pinned(owner) && free > 0))
+            && ((self.is_pinned(owner) && free > 0) || free > self.reserved())
     }
 
     /// For whom room is to be made when a block comes; nobody, if it must not.

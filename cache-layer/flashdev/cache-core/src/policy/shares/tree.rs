@@ -1,6 +1,7 @@
 //! Who owns which block, which share lies in which, and how much of it can be promised.
 
 use std::cmp::Reverse;
+use std::iter;
 
 use roaring::RoaringBitmap;
 
@@ -235,9 +236,9 @@ impl Room {
 
     /// Promises so many slots inside a share and those around it; returns how many have room.
     fn promise(&mut self, inside: Option<OwnerId>, wanted: u64) -> Result<u64, SharesError> {
+        let shares: Vec<OwnerId> = iter::successors(inside, |&share| self.around[share]).collect();
         let mut given = wanted;
-        let mut next = inside;
-        while let Some(owner) = next {
+        for &owner in &shares {
             let (promised, most) = (self.promised[owner], self.most[owner]);
             let spare = u64::from(most).saturating_sub(promised);
             if wanted > spare && self.fit == Fit::Whole {
@@ -248,15 +249,12 @@ impl Room {
                 });
             }
             given = given.min(spare);
-            next = self.around[owner];
         }
         if self.fit == Fit::AsFarAsPossible {
             given = given.min(u64::from(self.available).saturating_sub(self.total));
         }
-        next = inside;
-        while let Some(owner) = next {
+        for owner in shares {
             self.promised[owner] += given;
-            next = self.around[owner];
         }
         self.total += given;
         Ok(given)
