@@ -54,9 +54,9 @@ def devices(local: Local) -> Iterator[list[Source]]:
         say("no /dev/fuse: the engine's device is left out")
         yield found
         return
-    with served_model.served(local, "pcie-flash-2014", Bytes(64 * 1024**2)) as device:
+    with served_model.serve_model(local, "pcie-flash-2014", Bytes(64 * 1024**2)) as device:
         control = PurePosixPath(device.socket)
-        yield [*found, ServedDevice.of(local, "flash", control)]
+        yield [*found, ServedDevice.ask(local, "flash", control)]
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def lab(warehouses: int) -> Iterator[Live]:
     up = [HOTSET, "lab", "up", "--machine", "local", "--warehouses", str(warehouses)]
     subprocess.run(up, check=True)
     try:
-        there = live.described()
+        there = live.find_live()
         assert there is not None
         server = ["--dsn", there.dsn, "--password-file", there.password_file]
         subprocess.run([HOTSET, "warmup", "run", "database:tpcc", *server], check=True)

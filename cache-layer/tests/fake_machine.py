@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from hotset.block import label
-from hotset.block.devicemapper import Place, stacked
-from hotset.core.machines.base import Command, Machine, Result, declared
+from hotset.block.devicemapper import Place, stack
+from hotset.core.machines.base import Command, Machine, Result, check_declared
 from hotset.core.units import Bytes
 from hotset.tier.base import TierSpec
 from hotset.tier.dmcache.tier import DmCache
@@ -24,7 +24,7 @@ Answer = str | int | Callable[[], str]
 def place(spec: TierSpec, origin: str | PurePosixPath = "/dev/origin") -> Place:
     """METADATA | CACHE | VOLUME from the beginning of /dev/flash, for a disk called `data`."""
     sizes = (("meta", spec.metadata), ("cache", spec.cache), ("hotset-volume", spec.volume))
-    meta, cache, volume = stacked(Bytes(2**50), sizes, Bytes(0))
+    meta, cache, volume = stack(Bytes(2**50), sizes, Bytes(0))
     flash = PurePosixPath("/dev/flash")
     return Place("data", flash, PurePosixPath(origin), meta.parts, cache.parts, volume)
 
@@ -81,7 +81,7 @@ class FakeMachine(Machine):
         return [_SCRATCH.sub("/run/hotset", call.line) for call in self.calls]
 
     def execute(self, command: Command) -> Result:
-        declared(command.argv, command.user)
+        check_declared(command.argv, command.user)
         call = Call(command.argv, command.stdin, command.user)
         self.calls.append(call)
         answer: Answer = self._kept(call)
@@ -173,7 +173,7 @@ class FakeMachine(Machine):
 
     @contextmanager
     def stream(self, argv: Sequence[str]) -> Iterator[Iterator[str]]:
-        self.calls.append(Call(declared(argv, None), None, None))
+        self.calls.append(Call(check_declared(argv, None), None, None))
         yield iter(["held"] if "hotset-lock" in argv else self.lines)
 
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:

@@ -57,7 +57,7 @@ SPEC: dict[str, Any] = {
 
 def warned(document: RunDocument) -> RunDocument:
     """The same document with its `warnings` filled in."""
-    return document.model_copy(update={"warnings": caveats.of(document)})
+    return document.model_copy(update={"warnings": caveats.list_caveats(document)})
 
 
 DEVICES: dict[ArmName, dict[str, tuple[float, float, float]]] = {

@@ -163,7 +163,7 @@ def test_every_code_has_text_and_advice() -> None:
 def test_removed_warnings_come_back_and_foreign_ones_stay() -> None:
     own = Caveat(code="HARNESS_OWN", text="Something else.", advice="Look there.")
     document = documents.complete().model_copy(update={"warnings": (own,)})
-    assert caveats.of(document) == (*caveats.derive(document), own)
+    assert caveats.list_caveats(document) == (*caveats.derive(document), own)
 
 
 def test_what_is_not_steady_is_named_with_its_second() -> None:

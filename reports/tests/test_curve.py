@@ -73,14 +73,14 @@ def test_beyond_a_knee_users_gain_less_than_half(rates: tuple[int, ...], users: 
 
 def test_a_runs_curve_has_every_arm_and_number_of_users() -> None:
     document = documents.with_curve()
-    found = curve.of(document)
+    found = curve.read_curves(document)
     assert list(found) == ["baseline", "accelerated", "all-flash"]
     for points in found.values():
         assert [one.users for one in points] == [*documents.CURVE_USERS, 16]
         assert [len(one.arm.repeats) for one in points] == [2, 2, 2, 2, 3]
     assert peak([one.point for one in found["baseline"]]).users == 2
     assert peak([one.point for one in found["accelerated"]]).users in (8, 16)
-    assert curve.of(documents.complete()) == {}
+    assert curve.read_curves(documents.complete()) == {}
 
 
 def test_rows_have_a_ratio_with_its_interval_against_both_references() -> None:

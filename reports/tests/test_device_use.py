@@ -26,7 +26,9 @@ def test_a_mean_latency_weighs_by_requests() -> None:
     assert baseline is not None
     first, second, third = (repeat.devices[0].read for repeat in baseline.repeats)
     slow = first.model_copy(update={"iops": 1, "latency_ms_mean": 1000, "queue": 1})
-    (origin,) = device_use.of(with_reads(document, [slow, second, third]), "baseline")
+    (origin,) = device_use.summarize_devices(
+        with_reads(document, [slow, second, third]), "baseline"
+    )
     total = slow.iops + second.iops + third.iops
     expected = (1000 + sum(one.iops * 20 for one in (second, third))) / total
     assert origin.read.latency_ms_mean == pytest.approx(expected)

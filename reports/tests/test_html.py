@@ -172,14 +172,16 @@ def test_every_figure_of_the_answer_is_the_documents(run: tuple[RunDocument, Pag
         assert page.figure("warmup") == words.duration(document.warmup.seconds)
     (headline,) = page.all("h2", id="headline")
     plain = headline.text.replace("\u2060", "")
-    assert plain == headlines.of(document)[0]
+    assert plain == headlines.write_headlines(document)[0]
 
 
 def test_caveats_labels_and_gaps_are_shown(run: tuple[RunDocument, Page]) -> None:
     document, page = run
     shown = [e for e in page.all("li") if "data-code" in e.attributes]
-    assert [e.attributes["data-code"] for e in shown] == [c.code for c in caveats.of(document)]
-    for element, caveat in zip(shown, caveats.of(document), strict=True):
+    assert [e.attributes["data-code"] for e in shown] == [
+        c.code for c in caveats.list_caveats(document)
+    ]
+    for element, caveat in zip(shown, caveats.list_caveats(document), strict=True):
         assert caveat.text in element.text
         assert caveat.advice in element.text
     chips = {e.text for e in page.all("li") if "chip" in e.attributes.get("class", "").split()}

@@ -125,7 +125,7 @@ def with_parts() -> RunDocument:
 
 def test_tables_over_the_repeats_the_busiest_first() -> None:
     document = with_parts()
-    found = parts.of(document)
+    found = parts.summarize_parts(document)
     assert [part.name for part in found] == ["item", "stock", "(not in a file)"]
     stock = found[1]
     assert (stock.reads, stock.writes) == (390, 10)

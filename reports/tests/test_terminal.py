@@ -67,7 +67,7 @@ def test_summary_on_a_narrow_terminal_loses_no_figure(name: str) -> None:
 @pytest.mark.parametrize("width", [80, 150])
 def test_listing(width: int) -> None:
     used = console(width)
-    terminal.listing([ListingRow.of(make()) for make in RUNS.values()], used)
+    terminal.listing([ListingRow.from_document(make()) for make in RUNS.values()], used)
     text = text_of(used)
     assert "…" not in text
     pinned(f"listing-{width}.txt", text)
@@ -84,7 +84,7 @@ def test_markup_in_names_is_shown_as_it_is() -> None:
     document = documents.changed(documents.complete(), experiment=experiment)
     used = console()
     terminal.summary(document, used)
-    terminal.listing([ListingRow.of(document)], used)
+    terminal.listing([ListingRow.from_document(document)], used)
     assert "[red]title[/red]" in text_of(used)
     assert "[bold]x" in text_of(used)
 
@@ -92,7 +92,7 @@ def test_markup_in_names_is_shown_as_it_is() -> None:
 def test_csv_is_pinned() -> None:
     runs: list[RunDocument] = [make() for make in RUNS.values()]
     pinned("summary-complete.csv", tables.summary_csv(runs[0]))
-    pinned("listing.csv", tables.listing_csv([ListingRow.of(run) for run in runs]))
+    pinned("listing.csv", tables.listing_csv([ListingRow.from_document(run) for run in runs]))
 
 
 def test_csv_figures_are_the_documents() -> None:

@@ -64,7 +64,7 @@ def test_every_level_has_two_runs(values: list[float]) -> None:
 
 @pytest.mark.parametrize(("lower_is_better", "worse"), [(False, True), (True, False)])
 def test_a_fall_is_worse_unless_lower_is_better(lower_is_better: bool, worse: bool) -> None:
-    found = trend.of("x", samples(series(3, (6, 100), (6, 80))), lower_is_better)
+    found = trend.find_trend("x", samples(series(3, (6, 100), (6, 80))), lower_is_better)
     assert found.is_worse is worse
     (change,) = found.changes
     assert change.ratio == pytest.approx(0.8, rel=0.03)
@@ -75,19 +75,23 @@ def test_a_fall_is_worse_unless_lower_is_better(lower_is_better: bool, worse: bo
 
 
 def test_what_was_made_up_for_is_not_worse() -> None:
-    assert not trend.of("x", samples(series(3, (5, 100), (5, 80), (5, 100))), False).is_worse
+    assert not trend.find_trend(
+        "x", samples(series(3, (5, 100), (5, 80), (5, 100))), False
+    ).is_worse
 
 
 def test_too_few_runs_have_no_change() -> None:
     for count in range(trend.LEAST_RUNS):
-        found = trend.of("x", samples([100.0, 50, 25][:count]), False)
+        found = trend.find_trend("x", samples([100.0, 50, 25][:count]), False)
         assert (found.changes, len(found.levels)) == ((), count)
 
 
 def test_the_table_has_a_bar_for_each_run_and_the_changes_below() -> None:
     used = Console(file=io.StringIO(), width=100)
     terminal.trend(
-        trend.of("nopm", samples(series(3, (4, 4200), (4, 3400))), False), [["hotset: 1 / 2"]], used
+        trend.find_trend("nopm", samples(series(3, (4, 4200), (4, 3400))), False),
+        [["hotset: 1 / 2"]],
+        used,
     )
     assert isinstance(used.file, io.StringIO)
     lines = used.file.getvalue().splitlines()

@@ -41,7 +41,7 @@ def test_the_package_holds_the_same_values_and_counts(values: list[float]) -> No
     # The iterator gives one object again and again, and names a step by its upper end.
     theirs = [
         (one.value_iterated_to, one.count_at_value_iterated_to)
-        for one in HdrHistogram.decode(ours.encoded()).get_recorded_iterator()
+        for one in HdrHistogram.decode(ours.encode()).get_recorded_iterator()
     ]
     assert [count for _, count in theirs] == counts.tolist()
     assert [value for value, _ in theirs] == pytest.approx(values_us.tolist(), rel=0.0005, abs=0.5)
@@ -49,7 +49,7 @@ def test_the_package_holds_the_same_values_and_counts(values: list[float]) -> No
 
 @given(st.lists(seconds, min_size=1, max_size=4))
 def test_a_sum_is_the_histogram_of_all(parts: list[list[float]]) -> None:
-    whole = Latencies.of(recorded(part).encoded() for part in parts)
+    whole = Latencies.merge(recorded(part).encode() for part in parts)
     every = [one for part in parts for one in part]
     assert astuple(whole.latency()) == astuple(recorded(every).latency())
 

@@ -56,7 +56,7 @@ def test_outcomes_are_counted_by_type_and_cause() -> None:
     for end in (START + 2.5, START + 4.5, START + 99):
         recorder.event(Kind.NEW_ORDER, end, "rolled back")
         recorder.event(Kind.PAYMENT, end, "retry", "deadlock")
-        recorder.failed(Kind.DELIVERY, end - 0.1, end, "error 53100", "disk full")
+        recorder.record_failure(Kind.DELIVERY, end - 0.1, end, "error 53100", "disk full")
     result = log_of(recorder).result()
     assert result.kinds["new_order"].rolled_back == 2
     assert result.kinds["payment"].retries == {"deadlock": 2}
@@ -127,8 +127,8 @@ def test_the_tallies_of_several_processes_add_up() -> None:
 
 def test_failures_alone_are_no_success_and_the_latest_is_remembered() -> None:
     recorder = begun()
-    recorder.failed(Kind.PAYMENT, START + 3, START + 3.5, "later", "")
-    recorder.failed(Kind.PAYMENT, START + 2, START + 2.5, "earlier", "")
+    recorder.record_failure(Kind.PAYMENT, START + 3, START + 3.5, "later", "")
+    recorder.record_failure(Kind.PAYMENT, START + 2, START + 2.5, "earlier", "")
     log = RunLog(OPTIONS, KINDS, START, EPOCH)
     assert not log.add(recorder.collect())
     assert log.last_failure() == "later"
@@ -137,10 +137,10 @@ def test_failures_alone_are_no_success_and_the_latest_is_remembered() -> None:
 def test_what_was_due_is_counted_where_it_was_due() -> None:
     options = replace(OPTIONS, rate_per_s=2.0)
     recorder = begun(options)
-    recorder.started(START + 1.9, late=True)
-    recorder.started(START + 2.1, late=False)
-    recorder.started(START + 3.1, late=True)
-    recorder.skipped(START + 4.9)
+    recorder.record_start(START + 1.9, late=True)
+    recorder.record_start(START + 2.1, late=False)
+    recorder.record_start(START + 3.1, late=True)
+    recorder.record_skip(START + 4.9)
     result = log_of(recorder, options).result()
     assert result.arrived == Arrived(due=3, late=1, skipped=1, growth=pytest.approx(3))
     assert [(one.late, one.skipped) for one in result.series] == [(0, 0), (1, 0), (0, 1)]
@@ -160,7 +160,9 @@ def test_what_ends_after_the_window_counts_in_its_latency_alone() -> None:
 
 def test_what_fails_after_the_window_has_failed() -> None:
     recorder = begun()
-    recorder.failed(Kind.DELIVERY, START + 3.5, START + 9, "error 57014", "canceling statement")
+    recorder.record_failure(
+        Kind.DELIVERY, START + 3.5, START + 9, "error 57014", "canceling statement"
+    )
     assert log_of(recorder).result().series[1].failed == 1
 
 

@@ -20,7 +20,7 @@ from hotset.tpcc.window.record import (
     WindowResult,
 )
 from hotset.tpcc.window.samples import Recorder, RunLog
-from hotset.tpcc.window.search import LOWEST_SHARE, RESOLUTION, FoundRate, find_rate, missed
+from hotset.tpcc.window.search import LOWEST_SHARE, RESOLUTION, FoundRate, explain_miss, find_rate
 
 OPTIONS = RunOptions(users=8, warehouses=1, rampup_s=0, duration_s=10)
 
@@ -91,13 +91,13 @@ def test_a_limit_that_never_holds_ends_the_search() -> None:
 def test_what_is_skipped_or_left_undone_does_not_hold() -> None:
     server = Server(100)
     over = server.run(replace(OPTIONS, rate_per_s=150))
-    assert missed(over, lambda _: "") == "500 of 1,500 transactions skipped"
+    assert explain_miss(over, lambda _: "") == "500 of 1,500 transactions skipped"
     behind = replace(over, arrived=Arrived(1500, 0, 0, growth=500))
-    assert missed(behind, lambda _: "") == "the queue grew by 500 of 1,500 transactions due"
+    assert explain_miss(behind, lambda _: "") == "the queue grew by 500 of 1,500 transactions due"
     stuck = replace(over, arrived=Arrived(1500, 0, 0), unfinished=Unfinished(3, 2.0))
-    assert missed(stuck, lambda _: "") == "3 of 1,500 transactions did not end"
+    assert explain_miss(stuck, lambda _: "") == "3 of 1,500 transactions did not end"
     with pytest.raises(ValueError, match="no rate"):
-        missed(server.run(OPTIONS), lambda _: "")
+        explain_miss(server.run(OPTIONS), lambda _: "")
 
 
 def test_each_trial_has_a_seed_of_its_own() -> None:
@@ -147,10 +147,10 @@ class Queue:
         arrivals = Arrivals(seed, 0, options.rate_per_s)
         arrivals.begin(0.0, closes)
         draw, free = Random(seed), [0.0] * options.users
-        while (due := arrivals.take(now := free[0], recorder.skipped)) is not None:
+        while (due := arrivals.take(now := free[0], recorder.record_skip)) is not None:
             start = max(now, due)
             end = start + draw.expovariate(1 / self.SERVICE_S)
-            recorder.started(due, late=start - due > LATE_S)
+            recorder.record_start(due, late=start - due > LATE_S)
             recorder.event(0, end, "rolled back")
             heapreplace(free, end)
         log.add(recorder.collect())
@@ -158,7 +158,7 @@ class Queue:
 
     def refused(self, load: float, trials: int) -> list[str]:
         """Why windows at this load do not hold, of so many."""
-        found = [missed(self.window(load, seed), lambda _: "") for seed in range(trials)]
+        found = [explain_miss(self.window(load, seed), lambda _: "") for seed in range(trials)]
         return [one for one in found if one]
 
 

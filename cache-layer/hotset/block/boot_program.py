@@ -23,10 +23,10 @@ def built() -> Path:
 
 def on(machine: Machine) -> str:
     """The program on a machine, put there if need be."""
-    return engine_program.installed(machine, built())
+    return engine_program.install(machine, built())
 
 
-def written(machine: Machine, device: PurePosixPath) -> int | None:
+def count_writes(machine: Machine, device: PurePosixPath) -> int | None:
     """A number that every write to a device raises, by whatever name of it, in this boot of the
     machine; of a file, when it was written to last. None in a dry run where the program is not on
     the machine yet.

@@ -136,7 +136,7 @@ def device_size(machine: Machine, device: PurePosixPath) -> Bytes:
     return Bytes(int(asked.stdout))
 
 
-def stacked(room: Bytes, sizes: Sequence[tuple[str, Bytes]], start: Bytes) -> list[Slice]:
+def stack(room: Bytes, sizes: Sequence[tuple[str, Bytes]], start: Bytes) -> list[Slice]:
     """Slices of the given names and sizes, one behind the other from ``start``.
 
     :param room: size of the flash.
@@ -188,7 +188,7 @@ def swap_below(machine: Machine, name: str, table: str, inner: str, inner_table:
     machine.run(to_its_end(argv), timeout_s=_SWAP_LIMIT_S)
 
 
-def suspended(machine: Machine, name: str) -> bool:
+def is_suspended(machine: Machine, name: str) -> bool:
     """Whether a device holds all I/O back."""
     argv = ["dmsetup", "info", "-c", "--noheadings", "-o", "suspended", name]
     return machine.run(argv, check=False).stdout.strip() == "Suspended"

@@ -66,10 +66,10 @@ def on(machine: Machine) -> str:
 
 def placed(machine: Machine, here: Path) -> str:
     """A program of this computer's on a machine: on this one where it was built."""
-    return str(here) if machine.kind == "local" else installed(machine, here)
+    return str(here) if machine.kind == "local" else install(machine, here)
 
 
-def installed(machine: Machine, here: Path) -> str:
+def install(machine: Machine, here: Path) -> str:
     """A program of this computer's where a boot of the machine finds it, this very build of it. Not
     where it was built, on this computer neither: a boot would miss that once it is moved or not
     mounted yet, and root would run what another may write."""

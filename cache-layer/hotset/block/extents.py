@@ -127,7 +127,7 @@ def first(runs: Iterable[Run], blocks: int) -> list[Run]:
     return taken
 
 
-def joined(runs: Sequence[Run], more: Iterable[Run], capacity: Blocks) -> list[Run]:
+def join_within(runs: Sequence[Run], more: Iterable[Run], capacity: Blocks) -> list[Run]:
     """The runs, and of the others as many blocks, the first on the disk, as the cache has room for.
 
     :param capacity: when the runs have that many blocks already, they stay as they are.
@@ -141,8 +141,8 @@ def joined(runs: Sequence[Run], more: Iterable[Run], capacity: Blocks) -> list[R
 def with_room(
     runs: Sequence[Run], free: Iterable[Extent], block: Bytes, capacity: Blocks
 ) -> list[Run]:
-    """As :func:`joined`, the others being the blocks that are wholly free."""
-    return joined(runs, whole_runs(free, block), capacity)
+    """As :func:`join_within`, the others being the blocks that are wholly free."""
+    return join_within(runs, whole_runs(free, block), capacity)
 
 
 def whole_runs(extents: Iterable[Extent], block: Bytes) -> list[Run]:
@@ -175,7 +175,7 @@ def nth_blocks(runs: Sequence[Run], places: Iterable[int]) -> list[int]:
     return [runs[at].start + place - befores[at] for place, at in found]
 
 
-def merged(extents: Iterable[Extent]) -> list[Extent]:
+def merge(extents: Iterable[Extent]) -> list[Extent]:
     """The same bytes, sorted, none twice.
 
     >>> merged([Extent(Bytes(4), Bytes(4)), Extent(Bytes(0), Bytes(5))])
@@ -185,7 +185,7 @@ def merged(extents: Iterable[Extent]) -> list[Extent]:
 
 
 def common(some: Iterable[Extent], others: Iterable[Extent]) -> list[Extent]:
-    """What two lists have in common; both as :func:`merged` gives them.
+    """What two lists have in common; both as :func:`merge` gives them.
 
     >>> common([Extent(Bytes(0), Bytes(8))], [Extent(Bytes(6), Bytes(9))])
     [Extent(start=Bytes(6), length=Bytes(2))]

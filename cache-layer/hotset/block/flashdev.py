@@ -54,7 +54,7 @@ def figures(
     return engine_program.figures(local, str(program(local)), words, on_read)
 
 
-def expected(local: Local, model: Model, words: Sequence[str]) -> dict[str, Any]:
+def read_promise(local: Local, model: Model, words: Sequence[str]) -> dict[str, Any]:
     """What a model promises (``flashdev expect``), as its JSON."""
     with tempfile.TemporaryDirectory() as folder:
         argument = model_argument(model, Path(folder), "model")

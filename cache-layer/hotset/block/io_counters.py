@@ -198,7 +198,7 @@ class KernelDevice:
     stat: PurePosixPath
 
     @classmethod
-    def of(cls, machine: Machine, name: str, device: PurePosixPath) -> KernelDevice:
+    def find(cls, machine: Machine, name: str, device: PurePosixPath) -> KernelDevice:
         """:raises CommandError: there is no such device."""
         return cls(name, PurePosixPath(f"/sys/dev/block/{device_number(machine, device)}/stat"))
 
@@ -224,7 +224,7 @@ class ServedDevice:
     file: str = "disk"
 
     @classmethod
-    def of(
+    def ask(
         cls, machine: Machine, name: str, control: PurePosixPath, file: str = "disk"
     ) -> ServedDevice:
         """:param machine: on which the control socket lies."""

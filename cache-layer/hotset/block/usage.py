@@ -43,7 +43,7 @@ def mounts(machine: Machine) -> list[Mount]:
     for line in machine.run(["cat", "/proc/self/mountinfo"]).stdout.splitlines():
         before, _, after = line.partition(" - ")
         _, _, device, _, folder, *_ = before.split(" ")
-        found.append(Mount(device, PurePosixPath(unescaped(folder)), after.split(" ")[0]))
+        found.append(Mount(device, PurePosixPath(unescape(folder)), after.split(" ")[0]))
     return found
 
 
@@ -89,7 +89,7 @@ def _stat(machine: Machine, device: PurePosixPath) -> list[int]:
     return [int(word) for word in machine.run(["cat", path]).stdout.split()]
 
 
-def unescaped(word: str) -> str:
+def unescape(word: str) -> str:
     r"""The kernel, fstab(5) and libmount write blanks and the like as octal bytes.
 
     >>> unescaped("/srv/my\\040data"), unescaped("/srv/d\\303\\251p\\303\\264t")

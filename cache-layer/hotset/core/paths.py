@@ -74,7 +74,7 @@ def write_whole(target: Path, text: str, mode: int = 0o644) -> None:
 
 
 @contextmanager
-def locked(file: Path) -> Iterator[None]:
+def lock_file(file: Path) -> Iterator[None]:
     """One process at a time, each waiting for the one before; the file is made where it is not."""
     with file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -62,7 +62,7 @@ class Aborted(Refused):
         return f"{self.cause}: {self.detail}" if self.detail else self.cause
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """The message alone, without what PostgreSQL adds to it.
 
         >>> Aborted("error 23505", False, "duplicate key; DETAIL: Key (id)=(7) exists.").said

@@ -41,7 +41,7 @@ def scan(machine: Machine) -> tuple[list[Found], list[str]]:
     found, problems = list[Found](), list[str]()
     for device in devices.every(machine):
         try:
-            card = cards.labelled(machine, device.node)
+            card = cards.read_card(machine, device.node)
         except (CardError, CommandError, CommandTimeoutError) as error:
             problems.append(f"{device.path}: {error}")
             continue
@@ -69,7 +69,7 @@ def adopt(
     """
     device = devices.inspect(machine, flash)
     devices.named_by_id(device, "flash", take_over)
-    card = cards.labelled(machine, device.node)
+    card = cards.read_card(machine, device.node)
     if card is None:
         raise CardError(
             f"{flash} has no label of hotset's",
@@ -139,7 +139,7 @@ def _require_original(machine: Machine, card: Card, device: Device) -> None:
 def _answers_as(machine: Machine, card: Card) -> bool:
     """Whether a card's flash device has the card's label."""
     try:
-        found = cards.labelled(machine, card.flash)
+        found = cards.read_card(machine, card.flash)
     except (CardError, CommandError, CommandTimeoutError):
         return False
     return found is not None and found.uuid == card.uuid

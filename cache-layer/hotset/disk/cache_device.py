@@ -103,7 +103,7 @@ class Disk:
     reserve: bool = True
 
     @property
-    def made(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether its creation came to its end."""
         return self.phase != "creating"
 
@@ -343,7 +343,7 @@ def known_cards(machine: Machine) -> list[Card]:
     return list(inventory(machine).cards)
 
 
-def labelled(machine: Machine, device: PurePosixPath) -> Card | None:
+def read_card(machine: Machine, device: PurePosixPath) -> Card | None:
     """The card that a flash device's label describes; None if it has no label.
 
     :raises CardError: a label of another version of hotset, a damaged one, or not a card.
@@ -361,7 +361,7 @@ def labelled(machine: Machine, device: PurePosixPath) -> Card | None:
 def _as_labelled(machine: Machine, card: Card) -> tuple[Card, str | None]:
     """A card as its flash has it, and what is wrong with that, in words."""
     try:
-        found = labelled(machine, card.flash)
+        found = read_card(machine, card.flash)
     except (CommandError, CommandTimeoutError):
         return card, None  # whoever looks at the flash finds that out
     except CardError as error:

@@ -225,7 +225,7 @@ def _check_devices(
                 f"{device.path} is in use: {'; '.join(device.uses)}", field="flash"
             )
         return
-    found = cards.labelled(machine, device.node)
+    found = cards.read_card(machine, device.node)
     if found is not None:
         disks = ", ".join(one.name for one in found.disks) or "none"
         raise DeviceRefusedError(
@@ -335,7 +335,7 @@ def _card_of(machine: Machine, device: Device) -> Card | None:
         node = machine.run(["readlink", "-f", str(card.flash)], check=False).stdout.strip()
         if card.flash == device.path or PurePosixPath(node) == device.node:
             return card
-    found = cards.labelled(machine, device.node) if device.readable else None
+    found = cards.read_card(machine, device.node) if device.readable else None
     if found is None or not cards.is_ours(machine, found):
         return None
     # Of a first creation that was cut short before its copy in /etc was written.

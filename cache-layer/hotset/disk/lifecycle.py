@@ -163,7 +163,7 @@ def activate(
     if past:
         raise TierRefusedError(past, field="disk")
     # First: nobody writes to it any more once it is looked at.
-    with claimed(machine, card, disk, say, break_reservation):
+    with claim_origin(machine, card, disk, say, break_reservation):
         # Both put down what the origin looks like now, which another host may be changing until it
         # is refused: its writes would be taken for those of before.
         if flash_counts:
@@ -176,7 +176,9 @@ def activate(
 
 
 @contextmanager
-def claimed(machine: Machine, card: Card, disk: Disk, say: Say, by_force: bool) -> Iterator[None]:
+def claim_origin(
+    machine: Machine, card: Card, disk: Disk, say: Say, by_force: bool
+) -> Iterator[None]:
     """The origin is the tier's alone; what was reserved for a tier that does not come up is given
     back. Not what was reserved before: since a crash, that keeps others from writing to an origin
     whose flash holds writes."""
@@ -220,7 +222,7 @@ def _bring_up(
             verdict = program.decide(machine, card, disk)
             if verdict is None:
                 what = f"whether {disk.origin} was written to while the tier was down"
-                say(program.unchecked(what))
+                say(program.describe_unchecked(what))
             counts = sure and verdict is not None and verdict.reason == "conflict"
             why_empty = verdict and not counts and _why_empty(card, disk, tier, verdict)
             if why_empty:

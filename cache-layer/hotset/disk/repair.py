@@ -18,7 +18,7 @@ from .lifecycle import (
     Say,
     TierRefusedError,
     activate,
-    claimed,
+    claim_origin,
     left_of,
     may_be_dirty,
     removed_unless_up,
@@ -98,7 +98,7 @@ def _salvage(
         )
     if not yes:
         raise _to_be_asked(disk, found)
-    with claimed(machine, card, disk, say, by_force=False):
+    with claim_origin(machine, card, disk, say, by_force=False):
         found = _written_back(machine, card, disk, tier)
         if found.unreadable:
             raise TierRefusedError(

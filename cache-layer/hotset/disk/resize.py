@@ -149,11 +149,11 @@ def _parts(card: Card, disk: Disk, tier: DiskTier, size: Bytes) -> tuple[Part, .
         return disk.cache
     if more > 0:
         added = cards.take(card.free(), Bytes(more), "additional cache", "cache")
-        return joined([*disk.cache, *added])
+        return join_neighbours([*disk.cache, *added])
     return cards.take(disk.cache, size, "a cache", "cache")
 
 
-def joined(parts: list[Part]) -> tuple[Part, ...]:
+def join_neighbours(parts: list[Part]) -> tuple[Part, ...]:
     """Neighbours put together, the order kept.
 
     >>> joined([Part(Bytes(0), Bytes(2)), Part(Bytes(2), Bytes(1))])

@@ -79,7 +79,7 @@ def per_file(text: str) -> dict[str, list[Extent]]:
     return {name: where for name, where in found.items() if where}
 
 
-def grouped(owners: Iterable[Owner], label: Callable[[str], str]) -> list[Owner]:
+def group_by(owners: Iterable[Owner], label: Callable[[str], str]) -> list[Owner]:
     """The owners by label (a file's table, a table's database)."""
     groups: dict[str, list[Extent]] = {}
     for owner in owners:

@@ -40,7 +40,7 @@ class Tally(HitRatios):
     bypassed: int | None
 
     @classmethod
-    def of(cls, hits: Hits) -> Tally:
+    def from_hits(cls, hits: Hits) -> Tally:
         """What a tier's own counters gained: requests that none of them counts are not in it."""
         reads = hits.read_hits + hits.read_misses + (hits.bypassed or 0)
         writes = (hits.write_hits or 0) + (hits.write_misses or 0)
@@ -182,7 +182,7 @@ def cacheable_requests(tally: Tally) -> int:
     return tally.requests - (tally.bypassed or 0)
 
 
-def decayed(heat: float, seconds: float, half_life_s: float) -> float:
+def decay(heat: float, seconds: float, half_life_s: float) -> float:
     """What is left of heat after some seconds.
 
     >>> decayed(8.0, 2 * 86400, 86400)

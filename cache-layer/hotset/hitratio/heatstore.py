@@ -29,7 +29,7 @@ from .heat import (
     Reading,
     Tally,
     cacheable_requests,
-    decayed,
+    decay,
     difference,
     spread,
     total,
@@ -99,12 +99,12 @@ def hottest(machine: str, disk: str, block: Bytes) -> list[tuple[Run, float]]:
     path = store_path(machine, disk)
     if not path.exists():
         return []
-    with opened(path) as store:
+    with open_store(path) as store:
         return store.hottest(block, time.time())
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Store]:
+def open_store(path: Path) -> Iterator[Store]:
     """The store in a file, made if need be.
 
     :raises StoreError: the file was made by another version of hotset, or is no store.
@@ -204,7 +204,7 @@ class Store:
         row = self._connection.execute("SELECT max(at) FROM reading").fetchone()
         age, half = at - (row[0] or at), self.half_life_s
         found = self._connection.execute("SELECT region, value FROM heat ORDER BY region")
-        return {region: decayed(value, age, half) for region, value in found}
+        return {region: decay(value, age, half) for region, value in found}
 
     def keep_sample(self, counters: Counters, at: float) -> None:
         """Keep a reading of the tier's own counters; old ones go."""
@@ -290,7 +290,7 @@ class Store:
         row = self._connection.execute(
             "SELECT at FROM reading ORDER BY id DESC LIMIT 1 OFFSET 1"
         ).fetchone()
-        left = decayed(1.0, gained.at - row[0], half) if row else 0.0
+        left = decay(1.0, gained.at - row[0], half) if row else 0.0
         self._execute("UPDATE heat SET value = value * ?", (left,))
         self._connection.executemany(
             "INSERT INTO heat VALUES (?, ?)"

@@ -29,7 +29,7 @@ class CountedTier(Protocol):
         """By what its requests are counted."""
 
 
-def of(tier: CountedTier, disk: str = _LAB) -> RegionCounters:
+def find_counters(tier: CountedTier, disk: str = _LAB) -> RegionCounters:
     """What counts the regions of a tier.
 
     :param disk: the disk's name, which its tracing instance takes; a lab's is on no card.

@@ -36,7 +36,7 @@ class DeviceMapperTier(DiskTier):
         """How it is now; never raises for a tier that failed."""
         if not self.is_active():
             return Report("inactive", None)
-        if devicemapper.suspended(self.machine, self.place.top):
+        if devicemapper.is_suspended(self.machine, self.place.top):
             return Report("failed", None, (), (_SUSPENDED,))
         try:
             return self._report()

@@ -68,7 +68,7 @@ class Preferences:
         )
 
 
-def of(machine: Machine, disk: str) -> Preferences:
+def read_preferences(machine: Machine, disk: str) -> Preferences:
     """:raises PreferencesError: the file is none of hotset's; names it."""
     path = _path(disk)
     if machine.run(["test", "-e", str(path)], check=False).rc:

@@ -42,7 +42,7 @@ def database_runs(
             found = extents.of_files(machine, extents.files_under(machine, one))
             if one == base:
                 found += filesystem.own_extents(machine, inspect, kind)
-            kept = extents.joined(kept, extents.to_runs(found, block, size), capacity)
+            kept = extents.join_within(kept, extents.to_runs(found, block, size), capacity)
         free = filesystem.free_extents(machine, inspect, kind)
     finally:
         machine.run(["umount", str(mount_point)])

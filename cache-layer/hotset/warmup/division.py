@@ -117,7 +117,7 @@ class Kept:
     guaranteed: Bytes | None
 
 
-def kept(machine: Machine, card: Card, disk: Disk) -> dict[str, Kept]:
+def measure_kept(machine: Machine, card: Card, disk: Disk) -> dict[str, Kept]:
     """What the cache has of each pinned, excluded or shared target; nothing where it does not know
     of targets."""
     tier = tier_for(machine, card, disk)

@@ -68,7 +68,7 @@ class Plan:
         return self.bytes / 1e6 / origin_mb_per_s
 
 
-def made(
+def build_plan(
     wishes: Iterable[PlanTarget],
     excluded: Sequence[Run],
     resident: Sequence[Run],

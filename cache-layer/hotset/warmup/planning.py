@@ -54,26 +54,28 @@ class Planned:
     notes: list[str] = field(default_factory=list)
 
 
-def planned(
+def plan_with_estimate(
     machine: Machine, card: Card, disk: Disk, request: Request, origin_mb_per_s: float | None
 ) -> Planned:
-    """As :func:`made`, with the rate that its seconds come from.
+    """As :func:`plan_request`, with the rate that its seconds come from.
 
     :param origin_mb_per_s: None measures it, on the origin's first megabytes.
     """
-    plan, notes = made(machine, card, disk, request)
+    plan, notes = plan_request(machine, card, disk, request)
     rate = origin_mb_per_s or transfer.sequential_rate(machine, disk.origin)
     return Planned(plan, rate, notes)
 
 
-def made(machine: Machine, card: Card, disk: Disk, request: Request) -> tuple[Plan, list[str]]:
+def plan_request(
+    machine: Machine, card: Card, disk: Disk, request: Request
+) -> tuple[Plan, list[str]]:
     """The plan of a request against what is cached now, and what is worth saying about it.
 
     :raises TargetError: a target is not there.
     :raises TierRefusedError: the disk is not active.
     """
     tier = lifecycle.active(machine, card, disk)
-    kept = pins.of(machine, disk.name)
+    kept = pins.read_preferences(machine, disk.name)
     notes: list[str] = []
     with looking_up(machine, disk, request, notes) as maker:
         inspect = maker.inspect
@@ -83,7 +85,7 @@ def made(machine: Machine, card: Card, disk: Disk, request: Request) -> tuple[Pl
         wishes = [*pinned, *(maker.wish(parse(text)) for text in request.targets), inspect.own()]
         excluded = maker.preferred(kept.excluded, request.pin, "excluded")
         excluded += [maker.wish(parse(text)) for text in request.exclude]
-    plan = planner.made(
+    plan = planner.build_plan(
         wishes,
         union(*(layer for wish in excluded for layer in wish.layers)),
         tier.resident(),
@@ -114,7 +116,7 @@ def take_snapshot(machine: Machine, card: Card, disk: Disk) -> Snapshot:
     with targets.inspect(machine, disk.device, disk.spec.block, None) as inspect:
         files = attribution.files(machine, disk.device) if inspect.folder else []
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        return snapshot.taken(disk.name, at, inspect, tier.by_level(), files)
+        return snapshot.take(disk.name, at, inspect, tier.by_level(), files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ class _Maker:
     def _snapshot(self, target: Target, pinned: bool) -> PlanTarget:
         try:
             saved = snapshot.parse(check_file(target).read_text())
-            kept = snapshot.kept(saved, self.inspect)
+            kept = snapshot.keep_allocated(saved, self.inspect)
         except SnapshotError as error:
             raise TargetError(f"{target.text}: {error}", field="targets") from None
         for name in kept.deleted:

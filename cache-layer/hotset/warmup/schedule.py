@@ -164,7 +164,7 @@ def units(
     :param mounts: where /etc/fstab mounts the disk.
     """
     name = wanted.name or f"{disk}-{wanted.occasion}"
-    command = " ".join(quoted(word) for word in (program, *_words(wanted, disk)))
+    command = " ".join(quote(word) for word in (program, *_words(wanted, disk)))
     # Nothing else waits for a mount with `nofail`.
     disks = [systemd_unit.name_of(disk), *(systemd_unit.unit_of(one, "mount") for one in mounts)]
     if wanted.at is not None:
@@ -221,7 +221,7 @@ def _timer(name: str, what: str, at: str) -> Unit:
     )
 
 
-def quoted(word: str) -> str:
+def quote(word: str) -> str:
     """A word of ExecStart: systemd takes specifiers, variables and escapes apart.
 
     >>> quoted("/srv/100 %/$x")
@@ -320,7 +320,7 @@ def check_calendar(machine: Machine, at: str) -> None:
         raise ScheduleError(f"systemd refuses {at!r}: {said[0]}", field="at")
 
 
-def installed(machine: Machine) -> list[Unit]:
+def list_units(machine: Machine) -> list[Unit]:
     """The units of hotset's schedules."""
     if machine.run(["test", "-d", str(FOLDER)], check=False).rc:
         return []
@@ -385,7 +385,7 @@ def remove(machine: Machine, name: str) -> list[str]:
 
     :raises ScheduleError: there is none of that name; names those there are.
     """
-    there = {unit.name for unit in installed(machine)}
+    there = {unit.name for unit in list_units(machine)}
     names = [f"{PREFIX}{name}.{kind}" for kind in ("timer", "service")]
     found = [one for one in names if one in there]
     if not found:
@@ -400,7 +400,7 @@ def remove(machine: Machine, name: str) -> list[str]:
 def end_for(machine: Machine, disk: str) -> list[str]:
     """End the schedules of a disk that is no more, which would fail from now on, and remove its
     snapshot, which is of no use to the next disk of its name; returns the units' names."""
-    there = installed(machine)
+    there = list_units(machine)
     mine = {unit.name.rpartition(".")[0] for unit in there if _disk_of(unit) == disk}
     found = [unit.name for unit in there if unit.name.rpartition(".")[0] in mine]
     if found:

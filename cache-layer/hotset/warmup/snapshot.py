@@ -85,7 +85,7 @@ def identity(machine: Machine, inspect: MountedView) -> Identity:
     return Identity(machine.run(argv).stdout.strip(), inspect.size)
 
 
-def taken(
+def take(
     disk: str,
     at: str,
     inspect: MountedView,
@@ -127,7 +127,7 @@ def parse(text: str) -> Snapshot:
         raise SnapshotError(f"not a snapshot of a cache ({error!r})") from None
 
 
-def kept(snapshot: Snapshot, inspect: MountedView) -> Kept:
+def keep_allocated(snapshot: Snapshot, inspect: MountedView) -> Kept:
     """What of a snapshot is worth fetching today: not what lies where nothing is any more.
 
     :raises SnapshotError: it is of another disk.

@@ -137,7 +137,7 @@ def _cached_share(plan: SavedPlan, cached: Blocks) -> float:
     return cached / (plan.bytes // plan.block) if plan.bytes else 1.0
 
 
-def saved(found: Sequence[SavedPlan], form: str) -> str:
+def render_saved(found: Sequence[SavedPlan], form: str) -> str:
     """The saved plans, without their blocks."""
     columns = ("job", "state", "machine", "disk", "method", "bytes", "targets", "said")
     rows = [
@@ -163,7 +163,7 @@ def saved(found: Sequence[SavedPlan], form: str) -> str:
     return "\n".join(lines) or "no saved plans"
 
 
-def offered(offers: Sequence[Offer], form: str) -> str:
+def render_offers(offers: Sequence[Offer], form: str) -> str:
     """What a server has that can be named."""
     if form != "table":
         rows = [(one.target, one.bytes) for one in offers]
@@ -172,7 +172,7 @@ def offered(offers: Sequence[Offer], form: str) -> str:
     return text_table(("target", "size"), shown)
 
 
-def preferred(wanted: Preferences, form: str, kept: Mapping[str, Kept]) -> str:
+def render_preferences(wanted: Preferences, form: str, kept: Mapping[str, Kept]) -> str:
     """Pinned, excluded and shared targets.
 
     :param kept: what the cache has of each, where it tells.

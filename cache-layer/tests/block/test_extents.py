@@ -20,7 +20,7 @@ from hotset.block.extents import (
     difference,
     first,
     intersection,
-    joined,
+    join_within,
     nth_blocks,
     parse_filefrag,
     runs_of,
@@ -246,9 +246,9 @@ def test_the_order_of_the_files_does_not_matter(found: list[Extent], random: obj
 def test_what_is_joined_keeps_the_first_and_never_grows_too_large(
     found: list[Extent], more: list[Extent], capacity: Blocks
 ) -> None:
-    runs = joined([], to_runs(found, BLOCK, Bytes(50 * BLOCK)), capacity)
+    runs = join_within([], to_runs(found, BLOCK, Bytes(50 * BLOCK)), capacity)
     others = to_runs(more, BLOCK, Bytes(50 * BLOCK))
-    both = joined(runs, others, capacity)
+    both = join_within(runs, others, capacity)
     kept, added = set(blocks_of(runs)), set(blocks_of(both)) - set(blocks_of(runs))
     assert kept <= set(blocks_of(both))
     new = [block for block in blocks_of(others) if block not in kept]
@@ -307,7 +307,7 @@ def test_a_terabyte_in_ten_thousand_extents_takes_no_memory() -> None:
     free = [Extent(Bytes(one.start + one.length), Bytes(65536 * 40)) for one in found]
     origin, capacity = Bytes(2 * size), Blocks(size // BLOCK // 2)
     tracemalloc.start()
-    runs = joined([], to_runs(found, BLOCK, origin), capacity)
+    runs = join_within([], to_runs(found, BLOCK, origin), capacity)
     both = extents.with_room(runs, free, BLOCK, Blocks(capacity + 10_000))
     chosen = sample(both, 200)
     peak = tracemalloc.get_traced_memory()[1]

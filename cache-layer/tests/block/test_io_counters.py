@@ -114,7 +114,7 @@ def test_an_engines_field_that_is_not_known_is_passed_over() -> None:
 
 def test_a_kernels_device_is_read_by_its_number() -> None:
     machine = FakeMachine({"stat --dereference": "8 10\n"})
-    device = KernelDevice.of(machine, "log", PurePosixPath("/dev/sdb"))
+    device = KernelDevice.find(machine, "log", PurePosixPath("/dev/sdb"))
     assert device.command == 'read -r stat < /sys/dev/block/8:16/stat && echo "$stat"'
     assert device.parse(LINE) == {"log": parse_stat(LINE)}
 

@@ -17,7 +17,7 @@ from hotset.core.machines.base import (
     CommandTimeoutError,
     PrerequisiteMissingError,
     Result,
-    declared,
+    check_declared,
     missing,
 )
 from hotset.core.machines.cleanup import start_time
@@ -178,7 +178,7 @@ def test_an_undeclared_program_is_refused(local: Local, tmp_path: Path) -> None:
 
 
 def test_another_user_through_runuser() -> None:
-    assert declared(["/usr/lib/x/psql", "-c", "x"], "postgres") == (
+    assert check_declared(["/usr/lib/x/psql", "-c", "x"], "postgres") == (
         "runuser",
         "-u",
         "postgres",

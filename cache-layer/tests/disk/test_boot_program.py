@@ -223,7 +223,7 @@ def test_a_boot_makes_of_a_disk_what_hotset_makes_of_it(there: OnFiles, kind: Ti
         assert said["engine"] == tier.engine_words(one.spec)
         expected, slices = [], []
     elif isinstance(tier, Bcache):
-        assert [tuple(pair) for pair in said["settings"]] == list(tier.wanted())
+        assert [tuple(pair) for pair in said["settings"]] == list(tier.attributes())
         slices = [slices[1], (tier.backing, f"HOTSET-private-{tier.backing}", tier.backing_table())]
     else:
         table = dmcache.table(one.spec, place, Bytes(ORIGIN_BYTES))
@@ -248,9 +248,9 @@ def test_what_lies_on_an_origin_is_known_by_its_uuid(there: OnFiles) -> None:
 
 def test_every_write_to_an_origin_is_seen(there: OnFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boot_program, "on", lambda _: str(boot_program.built()))
-    before = boot_program.written(HERE, PurePosixPath(there.origin))
+    before = boot_program.count_writes(HERE, PurePosixPath(there.origin))
     there.write_to_the_origin(4096)
-    assert boot_program.written(HERE, PurePosixPath(there.origin)) != before
+    assert boot_program.count_writes(HERE, PurePosixPath(there.origin)) != before
     silent = FakeMachine({"hotset-boot writes": "uncounted\n"})
     with pytest.raises(PrerequisiteError, match=r"queue/iostats is 0"):
-        boot_program.written(silent, PurePosixPath("/dev/sda"))
+        boot_program.count_writes(silent, PurePosixPath("/dev/sda"))

@@ -95,7 +95,7 @@ def test_a_card_with_nothing_on_it_has_neither_label_nor_file() -> None:
     machine = kept(CARD)
     (card,) = cards.known_cards(machine)
     cards.save(machine, replace(card, disks=(), volume=()))
-    assert cards.labelled(machine, CARD.flash) is None
+    assert cards.read_card(machine, CARD.flash) is None
     assert cards.known_cards(machine) == []
 
 
@@ -177,7 +177,7 @@ def test_a_label_is_there_whatever_a_write_leaves_of_one_copy(torn: int) -> None
     machine = kept(CARD)
     at = (str(CARD.flash), torn)
     machine.sectors[at] = machine.sectors[at].replace("dm-cache", "dm-crash")
-    found = cards.labelled(machine, CARD.flash)
+    found = cards.read_card(machine, CARD.flash)
     assert found is not None
     assert plain(found) == CARD
     again = cards.save(machine, cards.known_cards(machine)[0])
@@ -257,7 +257,7 @@ def test_a_card_of_before_there_were_labels_gets_one_with_its_next_change() -> N
     (card,) = cards.known_cards(machine)
     assert card == CARD
     cards.save(machine, card)
-    found = cards.labelled(machine, CARD.flash)
+    found = cards.read_card(machine, CARD.flash)
     assert found is not None
     assert plain(found) == CARD
     assert found.uuid

@@ -413,7 +413,7 @@ def test_an_entry_that_names_a_path_to_the_origin_is_found(
     there.files["/etc/fstab"] = (f"{entry} /srv/db ext4 noatime 0 2\n", 0o644)
     seen(there, str(ORIGIN), {"maj:min": "8:0", "wwn": "0x5000c500a1b2c3d4"})
     seen(there, entry, device)
-    assert [one.spec for one in mounts.of(there, ORIGIN).entries] == [entry]
+    assert [one.spec for one in mounts.find_mounts(there, ORIGIN).entries] == [entry]
 
 
 def test_the_origin_is_looked_at_once_for_all_entries() -> None:
@@ -421,7 +421,7 @@ def test_the_origin_is_looked_at_once_for_all_entries() -> None:
     entries = "".join(f"/dev/sd{one} /srv/{one} ext4 noauto 0 2\n" for one in "def")
     there.files["/etc/fstab"] = (entries, 0o644)
     there.calls.clear()
-    mounts.of(there, ORIGIN)
+    mounts.find_mounts(there, ORIGIN)
     assert len([line for line in there.commands if line.startswith("lsblk")]) == 2 + 3
 
 
@@ -431,7 +431,7 @@ def test_an_entry_of_another_partition_of_the_disk_is_left_alone() -> None:
     disk = {"wwn": "0x5000c500a1b2c3d4", "children": [{"maj:min": "8:0"}]}
     seen(there, str(ORIGIN), disk | {"maj:min": "8:1", "partuuid": "77-01"})
     seen(there, "/dev/sda2", disk | {"maj:min": "8:2", "partuuid": "77-02"})
-    assert mounts.of(there, ORIGIN) == mounts.Mounting()
+    assert mounts.find_mounts(there, ORIGIN) == mounts.Mounting()
 
 
 FSTAB = "# /etc/fstab\nUUID=1234-abcd /srv/db ext4 noatime 0 2\n/dev/sdz1 /home ext4 defaults 0 2\n"

@@ -453,7 +453,7 @@ def test_a_detached_disk_leaves_nothing_that_could_be_found_again() -> None:
         "the next of its name has no pins"
     )
     assert "rm -f /etc/hotset/warmup/data2.json" not in there.commands
-    found = cards.labelled(there, CARD.flash)
+    found = cards.read_card(there, CARD.flash)
     assert found is not None
     assert found.disks == ()
     blanked = [line for line in there.commands if line.startswith("dd if=/dev/zero")]

@@ -67,7 +67,7 @@ def test_an_fstab_of_thousands_of_lines_costs_a_few_commands_more() -> None:
     """Each command is a round trip to a server."""
     lines = [f"UUID=other-{number} /srv/{number} ext4" for number in range(5000)]
     there = with_fstab(*lines[:2500], "UUID=1234-abcd /srv/db ext4", *lines[2500:])
-    (found,) = mounts.of(there, ORIGIN).entries
+    (found,) = mounts.find_mounts(there, ORIGIN).entries
     assert found.number == 2501
     assert len(there.commands) < 50
     text = there.files["/etc/fstab"][0]
@@ -80,7 +80,7 @@ def test_an_fstab_of_thousands_of_lines_costs_a_few_commands_more() -> None:
 
 def test_labels_differ_in_case_and_uuids_do_not() -> None:
     there = with_fstab("LABEL=My\\040Data /a ext4", "PARTLABEL=DB /b ext4", "UUID= /c ext4")
-    assert mounts.of(there, ORIGIN) == mounts.Mounting()
+    assert mounts.find_mounts(there, ORIGIN) == mounts.Mounting()
 
 
 ELSEWHERE = {
@@ -147,7 +147,7 @@ def test_what_lies_on_the_origin_is_mounted_by_no_line_either() -> None:
     with pytest.raises(CardError, match=r"line 1, .* mounts what lies on it"):
         creation.create(there, WANTED, True, print)
     there.files["/etc/fstab"] = ("/dev/mapper/hotset-oltp /srv/db ext4 rw 0 2\n", 0o644)
-    assert mounts.of(there, ORIGIN) == mounts.Mounting(), "that is the tier"
+    assert mounts.find_mounts(there, ORIGIN) == mounts.Mounting(), "that is the tier"
 
 
 def test_a_map_that_nobody_but_autofs_can_read_is_named() -> None:
@@ -194,7 +194,7 @@ def test_a_file_is_an_origin_by_all_its_names(table: Path, tmp_path: Path) -> No
         f"{escaped} /a ext4 loop=/dev/loop3,noatime 0 2\n{other} /b ext4 loop\n"
         f"{tmp_path}/link /c ext4\n{escaped} /d ext4 offset=1048576 0 0\n"
     )
-    found = mounts.of(Local(), PurePosixPath(image))
+    found = mounts.find_mounts(Local(), PurePosixPath(image))
     assert [str(one.folder) for one in found.entries] == ["/a", "/c"]
     assert "line 4" in found.others[0]
     new = found.entries[0].through(PurePosixPath("/dev/hotset/x"), "x.service", remote=False)
@@ -210,7 +210,7 @@ def test_a_link_stays_a_link_and_all_else_as_it_was(table: Path, tmp_path: Path)
     real.write_text("\n".join(lines))
     table.symlink_to(real)
     one, here = replace(disk("oltp"), origin=PurePosixPath(image)), Local()
-    found = mounts.of(here, PurePosixPath(image))
+    found = mounts.find_mounts(here, PurePosixPath(image))
     assert [entry.number for entry in found.entries] == [4001]
     assert len(fstab.rewrite(here, one, found.entries, UNIT)) == 1
     assert table.is_symlink()

@@ -120,7 +120,7 @@ def test_files_of_one_database_do_not_share_a_region() -> None:
         Owner(FILE_SYSTEM, (extent(0, 10),)),
     ]
     assert attribution.of_regions(GRID, found) == {0: SHARED}
-    grouped = attribution.grouped(found, lambda path: path.split(".")[0])
+    grouped = attribution.group_by(found, lambda path: path.split(".")[0])
     assert attribution.of_regions(GRID, grouped) == {0: "/d/x"}
     assert [owner.name for owner in grouped] == ["/d/x", FILE_SYSTEM]
 
@@ -153,7 +153,7 @@ def test_what_is_common_is_what_single_bytes_say(some: list[Extent], others: lis
     def single(extents: list[Extent]) -> set[int]:
         return {at for one in extents for at in range(one.start, one.start + one.length)}
 
-    mine, theirs = extents.merged(some), extents.merged(others)
+    mine, theirs = extents.merge(some), extents.merge(others)
     assert single(mine) == single(some)
     assert extents.length(mine) == len(single(some))
     assert single(extents.common(mine, theirs)) == single(some) & single(others)

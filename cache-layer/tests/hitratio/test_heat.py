@@ -18,13 +18,13 @@ from hotset.hitratio.heat import (
     Reading,
     Tally,
     cacheable_requests,
-    decayed,
+    decay,
     difference,
     grid_of,
     spread,
     total,
 )
-from hotset.hitratio.heatstore import KEPT_S, StoreError, hottest, opened, store_path
+from hotset.hitratio.heatstore import KEPT_S, StoreError, hottest, open_store, store_path
 
 KIB = 1024
 MIB = 1024**2
@@ -129,8 +129,8 @@ def test_an_extent_touches_the_regions_it_lies_in() -> None:
     st.floats(0, 1e9), st.floats(0, 1e7), st.floats(0, 1e7), st.sampled_from([3600.0, DAY, 9 * DAY])
 )
 def test_two_decays_are_one(heat: float, first: float, second: float, half: float) -> None:
-    twice = decayed(decayed(heat, first, half), second, half)
-    assert twice == pytest.approx(decayed(heat, first + second, half), abs=1e-6)
+    twice = decay(decay(heat, first, half), second, half)
+    assert twice == pytest.approx(decay(heat, first + second, half), abs=1e-6)
 
 
 @given(st.integers(0, 10**9), st.floats(1, 1e6), st.sampled_from([3600.0, DAY]))
@@ -138,7 +138,7 @@ def test_how_often_it_is_read_does_not_change_heat(
     requests: int, seconds: float, half: float
 ) -> None:
     """An even load of one interval is as hot as that of its two halves."""
-    first = decayed(spread(requests / 2, seconds / 2, half), seconds / 2, half)
+    first = decay(spread(requests / 2, seconds / 2, half), seconds / 2, half)
     two = first + spread(requests / 2, seconds / 2, half)
     assert two == pytest.approx(spread(requests, seconds, half), rel=1e-6, abs=1e-6)
 
@@ -147,13 +147,13 @@ def test_how_often_it_is_read_does_not_change_heat(
 
 
 def test_readings_fold_into_differences(tmp_path: Path) -> None:
-    with opened(tmp_path / "heat.sqlite") as store:
+    with open_store(tmp_path / "heat.sqlite") as store:
         assert store.grid is None
         assert store.since(0) is None
         first = store.fold(reading({1: dm(10), 2: dm(0, 4)}), 1100.0)
         assert (first.begun, first.at) == (1000.0, 1100.0)
         assert first.total == dm(10, 4)
-    with opened(tmp_path / "heat.sqlite") as store:
+    with open_store(tmp_path / "heat.sqlite") as store:
         second = store.fold(reading({1: dm(11), 2: dm(0, 4), 7: dm(2)}, dropped=3), 1200.0)
         assert second.tallies == {1: dm(1), 7: dm(2)}
         assert (second.begun, second.at, second.dropped) == (1100.0, 1200.0, 3)
@@ -167,7 +167,7 @@ def test_readings_fold_into_differences(tmp_path: Path) -> None:
 
 
 def test_a_new_counting_begins_at_zero(tmp_path: Path) -> None:
-    with opened(tmp_path / "heat.sqlite") as store:
+    with open_store(tmp_path / "heat.sqlite") as store:
         store.fold(reading({1: dm(100)}, dropped=9), 1100.0)
         after = store.fold(Reading(GRID, "b", 1150.0, {1: dm(4)}, 2), 1200.0)
         assert (after.total, after.begun, after.dropped) == (dm(4), 1150.0, 2)
@@ -177,7 +177,7 @@ def test_a_new_counting_begins_at_zero(tmp_path: Path) -> None:
 
 
 def test_counters_that_shrink_change_nothing(tmp_path: Path) -> None:
-    with opened(tmp_path / "heat.sqlite") as store:
+    with open_store(tmp_path / "heat.sqlite") as store:
         store.fold(reading({1: dm(100)}), 1100.0)
         with pytest.raises(StoreError, match="shrank"):
             store.fold(reading({1: dm(99)}), 1200.0)
@@ -187,7 +187,7 @@ def test_counters_that_shrink_change_nothing(tmp_path: Path) -> None:
 
 
 def test_what_is_not_counted_stays_so_in_the_store(tmp_path: Path) -> None:
-    with opened(tmp_path / "heat.sqlite") as store:
+    with open_store(tmp_path / "heat.sqlite") as store:
         store.fold(reading({1: Tally(5, 5, 3, 2, None, None, 1)}), 1100.0)
         store.fold(reading({1: Tally(9, 5, 7, 2, None, None, 1)}), 1200.0)
         whole = store.since(0)
@@ -196,7 +196,7 @@ def test_what_is_not_counted_stays_so_in_the_store(tmp_path: Path) -> None:
 
 
 def test_heat_halves_in_a_half_life_and_the_hottest_come_first(tmp_path: Path) -> None:
-    with opened(tmp_path / "heat.sqlite") as store:
+    with open_store(tmp_path / "heat.sqlite") as store:
         store.fold(reading({3: dm(160), 9: dm(1600)}), 1000.0)
         assert store.heats(1000.0) == {3: 160.0, 9: 1600.0}
         assert store.heats(1000.0 + DAY) == {3: 80.0, 9: 800.0}
@@ -213,7 +213,7 @@ def test_heat_halves_in_a_half_life_and_the_hottest_come_first(tmp_path: Path) -
 
 
 def test_a_half_life_of_ones_own(tmp_path: Path) -> None:
-    with opened(tmp_path / "heat.sqlite") as store:
+    with open_store(tmp_path / "heat.sqlite") as store:
         store.fold(reading({3: dm(160)}), 1000.0, half_life_s=100.0)
         assert store.heats(1100.0) == {3: 80.0}
         store.fold(reading({3: dm(160)}), 1100.0)
@@ -221,7 +221,7 @@ def test_a_half_life_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_was_resized_begins_anew(tmp_path: Path) -> None:
-    with opened(tmp_path / "heat.sqlite") as store:
+    with open_store(tmp_path / "heat.sqlite") as store:
         store.fold(reading({3: dm(160)}), 1100.0)
         grid = Grid(Bytes(2048 * MIB), Bytes(2 * MIB))
         gained = store.fold(Reading(grid, "a", 1000.0, {1: dm(1)}), 1200.0)
@@ -231,7 +231,7 @@ def test_a_disk_that_was_resized_begins_anew(tmp_path: Path) -> None:
 
 
 def test_old_readings_go_and_heat_stays(tmp_path: Path) -> None:
-    with opened(tmp_path / "heat.sqlite") as store:
+    with open_store(tmp_path / "heat.sqlite") as store:
         store.fold(reading({3: dm(160)}), 1100.0)
         store.fold(reading({3: dm(161)}), 1101.0 + KEPT_S)
         whole = store.since(0)
@@ -245,7 +245,7 @@ def test_plans_ask_by_machine_and_disk(own_folders: Path) -> None:
     path = store_path("ssh://dba@db1:2222", "erp")
     assert path.is_relative_to(own_folders)
     assert path.name == "ssh-dba-db1-2222-erp.sqlite"
-    with opened(path) as store:
+    with open_store(path) as store:
         store.fold(reading({3: dm(160)}), time.time())
     ((run, heat),) = hottest("ssh://dba@db1:2222", "erp", Bytes(64 * KIB))
     assert (run, heat > 0) == (Run(Blocks(48), Blocks(16)), True)
@@ -253,10 +253,10 @@ def test_plans_ask_by_machine_and_disk(own_folders: Path) -> None:
 
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("not a database, and long enough to be looked at " * 40)
-    with pytest.raises(StoreError, match="is not a heat store"), opened(tmp_path / "text"):
+    with pytest.raises(StoreError, match="is not a heat store"), open_store(tmp_path / "text"):
         pass
     other = sqlite3.connect(tmp_path / "other")
     other.execute("PRAGMA user_version = 9")
     other.close()
-    with pytest.raises(StoreError, match="another version"), opened(tmp_path / "other"):
+    with pytest.raises(StoreError, match="another version"), open_store(tmp_path / "other"):
         pass

@@ -121,7 +121,7 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
     lun.sh("cp /etc/fstab /run/fstab")
     try:
         machine.replace("".join(f"{one}\n" for one in lines), fstab.PATH)
-        assert [one.spec for one in mounts.of(machine, lun.origin).entries] == specs
+        assert [one.spec for one in mounts.find_mounts(machine, lun.origin).entries] == specs
     finally:
         lun.sh("mv /run/fstab /etc/fstab")
     assert lun.leads_to() == lun.sh(f"readlink -e {lun.origin}")
@@ -151,7 +151,7 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
         assert lun.leads_to() == lun.sh(f"readlink -e {disk.device}")
         assert "/etc/fstab mounts the origin" in said[-2]
         startup.set_up(machine, card, disk, said.append)
-        assert not mounts.of(machine, lun.origin).entries
+        assert not mounts.find_mounts(machine, lun.origin).entries
         lifecycle.deactivate(machine, card, disk, print)
     finally:
         lun.sh("mv /run/fstab /etc/fstab")

@@ -94,15 +94,15 @@ def test_a_build_that_fails_leaves_nothing_half_made(
     with pytest.raises(CommandError, match="no such mirror"):
         image.ensure(Local(), lambda _: None)
     assert list((paths.cache_dir() / "image").iterdir()) == []
-    assert image.cached() is None
+    assert image.find_built() is None
 
 
 def test_a_built_image_is_found() -> None:
     built = Image(paths.cache_dir() / "image" / image.recipe_key())
     built.folder.mkdir(parents=True)
-    assert image.cached() is None
+    assert image.find_built() is None
     built.root_disk.touch()
-    assert image.cached() == built
+    assert image.find_built() == built
     assert image.ensure(Local(), print) == built
     assert built.key == image.recipe_key()
 
@@ -211,7 +211,7 @@ class Computer:
     def pretend(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(labs, "kernel_has_dm_cache", lambda: self.dm_cache)
         monkeypatch.setattr(os, "geteuid", lambda: 0 if self.root else 1000)
-        monkeypatch.setattr(qemu, "accelerated", lambda *_: self.kvm)
+        monkeypatch.setattr(qemu, "has_kvm", lambda *_: self.kvm)
         lacking = lambda: None if self.uml else "no namespaces here"  # noqa: E731
         monkeypatch.setattr(uml, "lacking", lacking)
         monkeypatch.setitem(labs._LACKING, "uml", lacking)
@@ -417,7 +417,7 @@ def test_a_disk_that_is_refused_is_wrong_usage(
     with pytest.raises(engine_program.RefusedError, match="the slow disk is refused: model field"):
         slow_disk(tmp_path, 2**20).attach(Cleanup(tmp_path, Local()))
     with pytest.raises(engine_program.RefusedError, match=r"^model field"):
-        flashdev.expected(Local(), {"name": "x", "device": {"hdd": {"rpm": 0}}}, [])
+        flashdev.read_promise(Local(), {"name": "x", "device": {"hdd": {"rpm": 0}}}, [])
 
 
 def test_progress_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -466,7 +466,7 @@ def test_the_machine_is_chosen_again_once_there_is_an_image_to_probe_kvm_with(
 
     Computer().pretend(monkeypatch)
     # As /dev/kvm promises it, until a kernel is really booted with it.
-    monkeypatch.setattr(qemu, "accelerated", lambda *_: not built)
+    monkeypatch.setattr(qemu, "has_kvm", lambda *_: not built)
     monkeypatch.setattr(image, "ensure", ensure)
     monkeypatch.setattr(labs, "_image_lab", lambda *_: "image")
     monkeypatch.setattr(labs, "_vm_lab", lambda *_: "vm")

@@ -41,7 +41,7 @@ from hotset.disk.sizing import KernelKind
 from hotset.lab import lab as labs
 from hotset.lab.lab import Lab, LabSpec
 from hotset.lab.machines.guest import SSH_PORT, Guest
-from hotset.operations.connect import opened
+from hotset.operations.connect import open_machine
 from hotset.tier import dm_tier
 from hotset.tier.base import MetadataDamagedError, WriteMode, hits_between
 from hotset.tier.bcache import control as bcache_control
@@ -849,7 +849,7 @@ def test_ssh_checks_the_host_key(
     from hotset.lab import image
 
     assert isinstance(machine, Guest)
-    built = image.cached()
+    built = image.find_built()
     assert built is not None
     host, port = machine.address(SSH_PORT)
     name, known = f"ssh://root@{host}:{port}", tmp_path / "known_hosts"
@@ -858,11 +858,11 @@ def test_ssh_checks_the_host_key(
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     with (
         pytest.raises(PrerequisiteMissingError, match=r"host key is not in .*`ssh -p"),
-        opened(name),
+        open_machine(name),
     ):
         pass
     known.write_text(f"[{host}]:{port} {built.host_key}\n")
-    with opened(name) as there:
+    with open_machine(name) as there:
         assert there.kind == "ssh"
         assert there.run(["uname", "-r"]).stdout == machine.run(["uname", "-r"]).stdout
         assert there.address(5432) == (host, 5432)
@@ -874,7 +874,7 @@ def test_ssh_checks_the_host_key(
     monkeypatch.setenv("HOTSET_SSH_KEY", str(other))
     with (
         pytest.raises(PrerequisiteMissingError, match=r"login was refused.*HOTSET_SSH_KEY"),
-        opened(name),
+        open_machine(name),
     ):
         pass
 

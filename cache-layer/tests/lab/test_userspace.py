@@ -236,7 +236,7 @@ def test_the_engine_counts_and_is_warmed_up_while_the_disk_is_in_use(site: Site)
     site.sh(f"for i in 1 2 3; do dd if={folder}/data of=/dev/null bs=8k iflag=direct; done")
     after = tier.counters()
     assert after.read_hits - before.read_hits >= 3 * 3_000_000 // 8192
-    reading = region_counters.of(tier, disk.name).read()
+    reading = region_counters.find_counters(tier, disk.name).read()
     hits = sum(tally.read_hits or 0 for tally in reading.tallies.values())
     assert hits == tier.counters().read_hits
     assert {run for runs in tier.by_level().values() for run in runs}

@@ -210,4 +210,4 @@ def test_after_a_crash_of_hotset_what_was_written_down_counts_unless_the_origin_
     backend.dd("if=/dev/urandom", f"of={tier.origin}", "seek=1050", "count=1", "oflag=direct")
     done = fill(tier, wanted, 5, lambda _: None)
     assert done.bytes == 200 * BLOCK
-    assert boot_program.written(backend.lab.machine, tier.origin)
+    assert boot_program.count_writes(backend.lab.machine, tier.origin)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hotset.block.devicemapper import Place
-from hotset.block.extents import Run, count, merged, of_runs, union
+from hotset.block.extents import Run, count, merge, of_runs, union
 from hotset.block.transfer import Progress
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.units import Blocks, Bytes
@@ -100,7 +100,7 @@ class Dram(DiskTier):
         return {0: self.resident()}
 
     def contents(self) -> Contents:
-        return Contents(merged(of_runs(self.resident(), self.spec.block)), [])
+        return Contents(merge(of_runs(self.resident(), self.spec.block)), [])
 
     def flush(
         self,
@@ -269,7 +269,7 @@ def test_what_nobody_counts_is_said_and_not_taken_for_another_kind_s() -> None:
     assert found.parse_devices("30 10") == {}
     assert found.divisible() is None
     before = list(there.commands)
-    counters = region_counters.of(found, "oltp")
+    counters = region_counters.find_counters(found, "oltp")
     for ask in (counters.start, counters.read):
         with pytest.raises(NotCountedError, match="dram does not tell where requests go"):
             ask()
@@ -287,7 +287,7 @@ def test_a_policy_that_it_has_not_is_refused_with_a_way_out() -> None:
 def test_what_it_does_next_is_in_its_own_words() -> None:
     there, _ = created()
     card, disk = cards.find(there, "oltp")
-    words = policy_outlook.of(
+    words = policy_outlook.describe_outlook(
         DRAM, disk.spec, cards.tier_for(there, card, disk).counters(), resident=0.5
     )
     assert words[-1] == "fifo, False, 50%"

@@ -31,7 +31,7 @@ def test_a_plan_is_what_naive_sets_come_to(
         PlanTarget(str(number), 1, tuple(map(runs_of, layers)), pinned)
         for number, (layers, pinned) in enumerate(given_)
     ]
-    plan = planner.made(wishes, runs_of(excluded), runs_of(resident), BLOCK, Blocks(capacity))
+    plan = planner.build_plan(wishes, runs_of(excluded), runs_of(resident), BLOCK, Blocks(capacity))
     taken: set[int] = set()
     order = sorted(range(len(given_)), key=lambda number: not given_[number][1])
     assert [row.name for row in plan.rows] == [str(number) for number in order]
@@ -50,6 +50,8 @@ def test_a_plan_is_what_naive_sets_come_to(
 
 
 def test_seconds_are_bytes_over_the_origins_rate() -> None:
-    plan = planner.made([PlanTarget("a", 1, ([run(0, 100)],))], [], [run(0, 20)], BLOCK, Blocks(90))
+    plan = planner.build_plan(
+        [PlanTarget("a", 1, ([run(0, 100)],))], [], [run(0, 20)], BLOCK, Blocks(90)
+    )
     assert plan.seconds(100.0) == 70 * BLOCK / 1e8
     assert count(plan.runs) == 90

@@ -14,11 +14,11 @@ from hotset.disk.cache_device import Disk
 from hotset.hitratio import heatstore
 from hotset.hitratio.attribution import Owner
 from hotset.tier.base import TierSpec
-from hotset.tier.pins import Preferences, PreferencesError, of, save
+from hotset.tier.pins import Preferences, PreferencesError, read_preferences, save
 from hotset.warmup import planner, planning
 from hotset.warmup.planning import Request, _Maker
 from hotset.warmup.resolve import MountedView, TargetError
-from hotset.warmup.snapshot import Snapshot, SnapshotError, kept, parse, taken
+from hotset.warmup.snapshot import Snapshot, SnapshotError, keep_allocated, parse, take
 from hotset.warmup.targets import Server
 from hotset.warmup.targets import parse as parse_target
 from tests.fake_machine import FakeMachine
@@ -67,7 +67,7 @@ def test_what_is_hot_comes_first_and_fills_what_room_there_is(
     monkeypatch.setattr(heatstore, "hottest", hottest)
     wish = maker([]).wish(parse_target("heat"))
     assert asked == [("vm", "pg", BLOCK)]
-    plan = planner.made([wish], [], [], BLOCK, Blocks(40))
+    plan = planner.build_plan([wish], [], [], BLOCK, Blocks(40))
     assert plan.runs == [run(16, 16), run(48, 16), run(112, 8)]
 
 
@@ -76,7 +76,7 @@ def test_ten_thousand_regions_keep_their_order_roughly(monkeypatch: pytest.Monke
     monkeypatch.setattr(heatstore, "hottest", lambda *_: ranked)
     wish = maker([]).wish(parse_target("heat"))
     assert len(wish.layers) <= 64
-    plan = planner.made([wish], [], [], BLOCK, Blocks(5_000))
+    plan = planner.build_plan([wish], [], [], BLOCK, Blocks(5_000))
     assert max(run.start for run in plan.runs) < 2 * 5_200
     assert count(plan.runs) == 5_000
 
@@ -106,15 +106,15 @@ def test_a_name_without_a_server_to_ask() -> None:
 
 def test_preferences_are_kept_on_the_machine() -> None:
     machine = FakeMachine({"test -e": 1})
-    assert of(machine, "pg") == Preferences()
+    assert read_preferences(machine, "pg") == Preferences()
     wanted = Preferences().having("pinned", "/a").having("excluded", "/b").having("pinned", "/b")
     assert wanted == Preferences(("/a", "/b"), ())
     save(machine, "pg", wanted.having("excluded", "/c"))
     written = machine.files["/etc/hotset/warmup/pg.json"][0]
     again = FakeMachine({"cat /etc/hotset/warmup/pg.json": written})
-    assert of(again, "pg") == Preferences(("/a", "/b"), ("/c",))
+    assert read_preferences(again, "pg") == Preferences(("/a", "/b"), ("/c",))
     with pytest.raises(PreferencesError, match=r"/etc/hotset/warmup/pg.json on vm is not a list"):
-        of(FakeMachine({"cat": "{}"}), "pg")
+        read_preferences(FakeMachine({"cat": "{}"}), "pg")
 
 
 def extent(start: int, pages: int) -> Extent:
@@ -128,7 +128,7 @@ def saved() -> Snapshot:
         Owner("/srv/two", (extent(104, 100),)),
         Owner("/srv/not-cached", (extent(800, 16),)),
     ]
-    return taken("pg", "2026-11-21", inspect(), {5: [run(4, 4)], 63: [run(8, 4)]}, files)
+    return take("pg", "2026-11-21", inspect(), {5: [run(4, 4)], 63: [run(8, 4)]}, files)
 
 
 def test_a_snapshot_reads_back_the_hottest_first() -> None:
@@ -137,20 +137,20 @@ def test_a_snapshot_reads_back_the_hottest_first() -> None:
     assert [layer.level for layer in snapshot.layers] == [63, 5]
     assert [file.name for file in snapshot.files] == ["/srv/one", "/srv/two"]
     assert snapshot.files[1].extents == (extent(104, 88),), "what of it is cached"
-    assert kept(snapshot, inspect()).layers == ([run(8, 4)], [run(4, 4)])
+    assert keep_allocated(snapshot, inspect()).layers == ([run(8, 4)], [run(4, 4)])
 
 
 def test_what_lies_in_free_space_is_skipped_and_its_file_named() -> None:
     # File one is gone; its last block is shared with file two.
-    left = kept(saved(), inspect(free="64-103"))
+    left = keep_allocated(saved(), inspect(free="64-103"))
     assert left.deleted == ("/srv/one",)
     assert left.layers == ([run(8, 4)], [run(6, 2)])
-    assert kept(saved(), inspect(free="64-102")).deleted == ()
+    assert keep_allocated(saved(), inspect(free="64-102")).deleted == ()
 
 
 def test_a_snapshot_of_another_disk_is_refused() -> None:
     with pytest.raises(SnapshotError, match=f"{UUID} .64 MiB.*has other"):
-        kept(saved(), inspect(uuid="other"))
+        keep_allocated(saved(), inspect(uuid="other"))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema_version": 2}', '{"schema_version": 1}'])

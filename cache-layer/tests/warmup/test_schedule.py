@@ -25,7 +25,7 @@ from hotset.operations.base import registry
 from hotset.operations.base.context import Context
 from hotset.terminal.progress import Reporter
 from hotset.warmup import schedule
-from hotset.warmup.schedule import ScheduleError, ScheduleRequest, Unit, calendar, quoted
+from hotset.warmup.schedule import ScheduleError, ScheduleRequest, Unit, calendar, quote
 from tests.disk.test_lifecycle import CARD, server
 from tests.fake_machine import FakeMachine
 from tests.tier.test_dmcache import LINE
@@ -156,7 +156,7 @@ def test_systemd_finds_no_fault_with_the_units(tmp_path: Path) -> None:
     ],
 )
 def test_words_reach_the_program_as_they_are(word: str, found: str) -> None:
-    assert quoted(word) == found
+    assert quote(word) == found
 
 
 @pytest.mark.parametrize(
@@ -283,16 +283,16 @@ def test_schedules_tell_how_their_last_run_came_out(
     shown = SHOWN.format(state=state, result=result, at=at, ended=18 if at else 0)
     saved = "2026-11-22 23:05:10.123456789 +0100\n"
     machine.answers |= {"systemctl show": shown, "stat": saved}
-    down, timed = schedule.rows(machine, schedule.installed(machine))
+    down, timed = schedule.rows(machine, schedule.list_units(machine))
     assert (timed.last, timed.ended) == told
     # Of the snapshot, not of the command that is run at the start.
     assert (down.last, down.ended) == ("done", "2026-11-22 23:05:10 +0100")
     machine.answers |= {"systemctl show": 1, "stat": 1}
-    assert {one.last for one in schedule.rows(machine, schedule.installed(machine))} == {""}
+    assert {one.last for one in schedule.rows(machine, schedule.list_units(machine))} == {""}
 
 
 def test_schedules_are_listed_and_removed() -> None:
-    rows = schedule.rows(there(), schedule.installed(there()))
+    rows = schedule.rows(there(), schedule.list_units(there()))
     assert [(one.name, one.when) for one in rows] == [
         ("pg-shutdown", "shutdown"),
         ("pg-timed", "Mon..Fri 07:00"),
@@ -352,7 +352,7 @@ def test_the_schedules_of_a_disk_end_with_it(
     def opened(*_: object) -> Iterator[FakeMachine]:
         yield machine
 
-    monkeypatch.setattr(connect, "opened", opened)
+    monkeypatch.setattr(connect, "open_machine", opened)
     monkeypatch.setattr(locks, "held", opened)
     said: list[str] = []
     context = Context(Reporter(True), said.append)

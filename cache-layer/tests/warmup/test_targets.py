@@ -231,7 +231,7 @@ def test_what_a_server_offers_can_each_be_looked_up(
     session = cast("PostgresSession", server.connection)
     session.script("CREATE TEMPORARY TABLE mine (id int); ANALYZE")
     dsn = f"host={empty.host} port={empty.port} user={empty.user} dbname={empty.dbname}"
-    found = offers.of("postgres", dsn, empty.password, 1000)
+    found = offers.list_offers("postgres", dsn, empty.password, 1000)
     names = [one.target for one in found]
     assert len(set(names)) == len(names)
     # Databases, then what has parts, then what has most bytes.
@@ -249,4 +249,4 @@ def test_what_a_server_offers_can_each_be_looked_up(
     small = next(one for one in found if one.target == "table:public.small")
     assert small.bytes is not None
     assert small.bytes > 200 * 32 * 400, "most of it is TOAST"
-    assert offers.of("postgres", dsn, empty.password, 2) == found[:2]
+    assert offers.list_offers("postgres", dsn, empty.password, 2) == found[:2]

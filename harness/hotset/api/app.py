@@ -61,7 +61,7 @@ def create() -> FastAPI:
             HTTPException: problems.handle,
             RequestValidationError: problems.handle,
             HotsetError: problems.handle,
-            Exception: problems.unforeseen,
+            Exception: problems.answer_unforeseen,
         },
         responses=describe.PROBLEMS,
         dependencies=[describe.TOKEN],
@@ -101,23 +101,23 @@ def _starter(found: Operation) -> Endpoint:
     async def start(request: Request) -> Response:
         given = await values.of_body(request)
         job = await run_in_threadpool(run.start, found.name, given, caller=caller(request))
-        return jobs.started(request, job)
+        return jobs.describe_started(request, job)
 
     return start
 
 
 def _answerer(found: Operation) -> Endpoint:
-    async def answer(request: Request) -> Response:
+    async def respond(request: Request) -> Response:
         if request.method == "POST":
             given = await values.of_body(request)
         else:
             given = values.of_query(request, found)
-        return JSONResponse(await answered(request, found.name, given))
+        return JSONResponse(await answer(request, found.name, given))
 
-    return answer
+    return respond
 
 
-async def answered(request: Request, name: str, given: dict[str, Any]) -> dict[str, Any]:
+async def answer(request: Request, name: str, given: dict[str, Any]) -> dict[str, Any]:
     """A query's result as JSON has it."""
     who = caller(request)
     return await run_in_threadpool(lambda: run.answer(name, given, caller=who).document())
@@ -126,7 +126,7 @@ async def answered(request: Request, name: str, given: dict[str, Any]) -> dict[s
 async def _metrics(request: Request) -> Response:
     try:
         given = values.of_query(request, registry.find(METRICS))
-        document = await answered(request, METRICS, given)
+        document = await answer(request, METRICS, given)
     except problems.FORESEEN as error:
-        return problems.of(error)
+        return problems.build_problem(error)
     return Response("\n".join(document["lines"]) + "\n", media_type=METRICS_TYPE)

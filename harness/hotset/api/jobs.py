@@ -116,7 +116,7 @@ def _remove(who: Caller, id_: str) -> None:
 async def cancel_job(request: Request, id: Id) -> Response:
     """Interrupt a job; it takes down what it made, which may take a while."""
     values.only(await values.of_body(request))
-    return started(request, await run_in_threadpool(_cancel, caller(request), id))
+    return describe_started(request, await run_in_threadpool(_cancel, caller(request), id))
 
 
 def _cancel(who: Caller, id_: str) -> Job:
@@ -173,7 +173,7 @@ async def _events(id_: str, after: int) -> AsyncIterator[ServerSentEvent]:
         yield ServerSentEvent(data, event=event.kind, id=str(event.id), sep="\n")
 
 
-def started(request: Request, job: Job) -> JSONResponse:
+def describe_started(request: Request, job: Job) -> JSONResponse:
     """A job that goes on by itself, and where to look at it."""
     place = f"{request.scope.get('root_path', '')}/jobs/{job.id}"
     return JSONResponse(job.as_dict(), 202, {"Location": place})

@@ -54,7 +54,7 @@ class ProblemResponse(JSONResponse):
         super().__init__(known, status, headers)
 
 
-def of(error: Exception) -> ProblemResponse:
+def build_problem(error: Exception) -> ProblemResponse:
     """The problem that a failure is."""
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
@@ -85,7 +85,7 @@ async def handle(request: Request, error: Exception) -> ProblemResponse:
             f"{request.method} is not for {request.url.path}, which takes {allowed}",
             headers={"Allow": allowed},
         )
-    return of(error)
+    return build_problem(error)
 
 
 def _allowed(request: Request) -> list[str]:
@@ -102,6 +102,6 @@ def _allowed(request: Request) -> list[str]:
     return []
 
 
-async def unforeseen(request: Request, error: Exception) -> ProblemResponse:  # noqa: ARG001
+async def answer_unforeseen(request: Request, error: Exception) -> ProblemResponse:  # noqa: ARG001
     """The only 5xx: a fault of hotset's own, whose traceback is in the server's log."""
     return ProblemResponse(500, f"unexpected {type(error).__name__}; the server's log has more")

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hotset.core.errors import RequestError
-from hotset.core.paths import data_dir, locked, write_whole
+from hotset.core.paths import data_dir, lock_file, write_whole
 from hotset.operations.base.rights import Right
 
 SCHEMA_VERSION = 1
@@ -159,7 +159,7 @@ def _uses_file() -> Path:
 
 
 def _exclusively() -> AbstractContextManager[None]:
-    return locked(_file().with_suffix(".lock"))
+    return lock_file(_file().with_suffix(".lock"))
 
 
 @contextmanager

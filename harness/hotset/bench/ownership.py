@@ -195,14 +195,14 @@ class Holdings:
             return is_table or one.is_routine
         if one.name in kit.routines:
             same = one.is_routine and one.definition == _expected(kit, self.engine)[one.name]
-            return same and (one.mark == kit.mark or self.unmarked(kit))
+            return same and (one.mark == kit.mark or self.is_unmarked(kit))
         if one.kind != "table":
             return False
         if one.mark == kit.mark:
             return one.columns == kit.columns(one.name)
-        return self.unmarked(kit)
+        return self.is_unmarked(kit)
 
-    def unmarked(self, kit: Kit) -> bool:
+    def is_unmarked(self, kit: Kit) -> bool:
         """Whether the tables are all there exactly as hotset makes them, but none has a mark."""
         expected = _expected(kit, self.engine)
         found = {one.name: one for one in self.things if one.kind == "table" and not one.mark}
@@ -459,6 +459,6 @@ def _rows(one: Thing) -> str:
 
 
 def _since(found: Holdings, kit: Kit) -> str:
-    if not found.unmarked(kit):
+    if not found.is_unmarked(kit):
         return ""
     return "; loaded before hotset marked its tables, known by their columns"

@@ -76,7 +76,7 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
         """
         require_direct(database)
 
-    def checked(self, outcome: AnyOutcome, database: SqlDatabase) -> AnyOutcome:
+    def check_database(self, outcome: AnyOutcome, database: SqlDatabase) -> AnyOutcome:
         """With what is to be checked on a database that nothing runs on any more; a check that
         fails, or is interrupted, leaves what was measured."""
         if outcome.cause is not None:
@@ -92,7 +92,7 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
         """With what is to be checked after a complete run."""
         return outcome
 
-    def warned(self, outcome: AnyOutcome, database: SqlDatabase) -> AnyOutcome:
+    def warn(self, outcome: AnyOutcome, database: SqlDatabase) -> AnyOutcome:
         """With what makes its values doubtful, which the database tells once a run has ended."""
         if outcome.result is None:
             return outcome
@@ -145,7 +145,7 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
     ) -> AnyOutcome:
         """Search for the highest rate of transactions at which all limits hold; one that is cut
         short leaves what it had come to."""
-        missed = window.missed(limits, self.values)
+        missed = window.missed_limits(limits, self.values)
         kept: list[FoundRate[Any]] = []
         cause = None
         try:
@@ -187,7 +187,7 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
                 return
             self._report.say(f"{words.plural(users, 'user')}: {self.rate(outcome.result)}")
 
-    def judged(self, outcome: AnyOutcome, wanted: Sequence[Threshold]) -> AnyOutcome:
+    def with_verdicts(self, outcome: AnyOutcome, wanted: Sequence[Threshold]) -> AnyOutcome:
         """The outcome with a verdict on each threshold, where there is a result to judge. A run
         that failed meets none."""
         if outcome.result is None:

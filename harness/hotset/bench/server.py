@@ -47,7 +47,7 @@ class TierDevices:
 
 
 @contextmanager
-def watched(machine: Machine | None, say: Callable[[str], None]) -> Iterator[Watch]:
+def watch_server(machine: Machine | None, say: Callable[[str], None]) -> Iterator[Watch]:
     """A server, sampled each second for the length of a ``with`` block.
 
     :param machine: None: no server is watched.
@@ -83,5 +83,5 @@ def sources(machine: Machine) -> list[Source]:
         if not devices:
             found.append(TierDevices(tier, prefix))
         for name, device in devices.items():
-            found.append(KernelDevice.of(machine, f"{prefix}{name}", device))
+            found.append(KernelDevice.find(machine, f"{prefix}{name}", device))
     return found

@@ -130,11 +130,11 @@ def require(verdicts: Sequence[Verdict]) -> None:
     """
     :raises ThresholdError: with each that was missed, and what was measured.
     """
-    if (error := missed(verdicts)) is not None:
+    if (error := collect_missed(verdicts)) is not None:
         raise error
 
 
-def missed(verdicts: Sequence[Verdict]) -> ThresholdError | None:
+def collect_missed(verdicts: Sequence[Verdict]) -> ThresholdError | None:
     """Those that were missed, and what was measured; None: none was."""
     said = [str(verdict) for verdict in verdicts if not verdict.met]
     return ThresholdError("; ".join(said)) if said else None
@@ -167,7 +167,7 @@ class Case:
     met: bool
 
     @classmethod
-    def of(cls, about: str, verdict: Verdict) -> Case:
+    def from_verdict(cls, about: str, verdict: Verdict) -> Case:
         return cls(about, verdict.threshold.text, str(verdict), verdict.met)
 
 

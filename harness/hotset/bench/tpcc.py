@@ -133,12 +133,12 @@ class Runs(runs.Runs[RunOptions, Outcome]):
             return outcome
         return replace(outcome, conditions=tuple(check(database, self._report, self._numbers)))
 
-    def warned(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
+    def warn(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
         """Also of counters that will be full."""
         narrow = narrow_counters(database)
         if narrow:
             outcome = replace(outcome, warned=(window.Warned("NARROW_COUNTERS", narrow),))
-        return super().warned(outcome, database)
+        return super().warn(outcome, database)
 
     def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
         """With the plans that changed."""
@@ -160,9 +160,9 @@ class HammerdbRuns(Runs):
     def __init__(self, report: Reporter, *, check: bool = False) -> None:
         super().__init__(report, check=check, numbers=HAMMERDB_KEEPS)
 
-    def warned(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
+    def warn(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
         """HammerDB's counters are its own."""
-        return super(Runs, self).warned(outcome, database)
+        return super(Runs, self).warn(outcome, database)
 
     def require_options(self, options: RunOptions, *, until_steady: bool, find_rate: bool) -> None:
         if until_steady:
@@ -171,7 +171,7 @@ class HammerdbRuns(Runs):
             )
         if find_rate or options.rate_per_s is not None:
             raise HammerdbRefused("HammerDB's users keep to no rate: use hotset's own driver")
-        hammerdb.asked(options)
+        hammerdb.translate(options)
 
     def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
         title = f"HammerDB, {options.users} users, {options.warehouses} warehouses"

@@ -118,7 +118,7 @@ def _run_table(outcome: Outcome) -> RenderableType:
     if outcome.result is not None:
         parts += [
             _headline(outcome.result, partial=outcome.is_partial),
-            *window_report.arrived(outcome.result),
+            *window_report.describe_arrivals(outcome.result),
             window_report.by_kind(outcome.result, _shown),
             window_report.latencies(outcome.result, _shown),
             *window_report.causes(outcome.result),

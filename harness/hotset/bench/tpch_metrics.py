@@ -25,7 +25,7 @@ def limits(texts: Sequence[str]) -> list[Threshold]:
     return found
 
 
-def judged(
+def judge_queries(
     limits: Sequence[Threshold], power: PowerResult, throughput: ThroughputResult | None
 ) -> list[Verdict]:
     return judge(limits, values(power, throughput))

@@ -121,7 +121,7 @@ def ended_by(outcome: AnyOutcome, error: BaseException) -> AnyOutcome:
     return replace(outcome, cause=outcome.cause or cause_of(error))
 
 
-def seen(outcome: AnyOutcome, watch: Watch) -> AnyOutcome:
+def add_server_use(outcome: AnyOutcome, watch: Watch) -> AnyOutcome:
     """The outcome with what the server did over its window, where it is watched."""
     if outcome.result is None:
         return outcome
@@ -193,7 +193,7 @@ def copy_of(database: SqlDatabase, report: Reporter) -> Iterator[SqlDatabase]:
     :raises RequestError: it is not PostgreSQL's.
     :raises CopyFailed: it cannot be copied.
     """
-    with copies.of(copyable(database), report) as copy:
+    with copies.copy_database(copyable(database), report) as copy:
         yield copy
 
 
@@ -335,7 +335,7 @@ def _latencies(latency_ms: Latency, of: str) -> Values:
     return {f"{name}{of}": getattr(latency_ms, field) for name, field in _LATENCIES.items()}
 
 
-def missed(
+def missed_limits(
     limits: Sequence[Threshold], values: Callable[[Result], Values]
 ) -> Callable[[Result], str]:
     """Says of a result which limits it missed; empty where it met all. A kind of transaction that

@@ -137,7 +137,7 @@ def junit_xml(points: Points[Result], suite: str) -> str:
     results = [one.result for one in points if one.result is not None]
     seconds = sum(one.window_end - one.window_start for one in results)
     cases = [
-        Case.of(f"{suite}.{outcome.result.options.users}-users", verdict)
+        Case.from_verdict(f"{suite}.{outcome.result.options.users}-users", verdict)
         for outcome in points
         if outcome.result is not None
         for verdict in outcome.verdicts
@@ -166,7 +166,7 @@ def figures(result: WindowResult) -> dict[str, str]:
     }
 
 
-def arrived(result: WindowResult) -> list[Text]:
+def describe_arrivals(result: WindowResult) -> list[Text]:
     """What a run with a rate did with it."""
     arrived, rate = result.arrived, result.options.rate_per_s
     if arrived is None or rate is None:

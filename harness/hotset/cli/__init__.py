@@ -119,12 +119,12 @@ def _interrupted() -> int:
 def _explain(error: Exception) -> int:
     usage = getattr(error, "show", None)
     if callable(usage):  # click's own usage errors print themselves
-        if structured.wanted():
+        if structured.is_wanted():
             structured.emit(error=str(error), status=422)
         else:
             usage()
         return int(getattr(error, "exit_code", USAGE))
-    if structured.wanted():
+    if structured.is_wanted():
         return structured.emit_error(error)
     if isinstance(error, ExceptionGroup):
         for one in error.exceptions:
@@ -142,7 +142,7 @@ def _explain(error: Exception) -> int:
 
 
 def _say(text: str) -> None:
-    if structured.wanted():
+    if structured.is_wanted():
         structured.emit(error=text)
     else:
         sys.stderr.write(f"hotset: {text}\n")

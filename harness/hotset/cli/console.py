@@ -152,7 +152,7 @@ def _check_machine(name: str) -> None:
 def _first_password() -> None:
     from hotset.console import passwords
 
-    if passwords.stored() is not None:
+    if passwords.read_hash() is not None:
         return
     named = os.environ.get(PASSWORD_FILE_VARIABLE)
     _save(Path(named) if named else None)

@@ -133,7 +133,7 @@ def values_of(found: Operation, given: dict[str, Any]) -> dict[str, Any]:
             old = values.pop(_alias(alias), None)
             if old not in (None, [], False):
                 values[name] = old
-        if FieldKind.of(field).secret:
+        if FieldKind.from_field(field).secret:
             values[name] = password_of(values.pop(_PASSWORD_FILE, None))
     known = found.request.model_fields
     return {name: values[name] for name in known if values.get(name) is not None}
@@ -141,10 +141,10 @@ def values_of(found: Operation, given: dict[str, Any]) -> dict[str, Any]:
 
 def _parameters(found: Operation) -> Iterator[inspect.Parameter]:
     for name, field in found.request.model_fields.items():
-        if FieldKind.of(field).secret:
+        if FieldKind.from_field(field).secret:
             yield _parameter(_PASSWORD_FILE, PasswordFileOption, None)
             continue
-        kind = FieldKind.of(field)
+        kind = FieldKind.from_field(field)
         info = _info(name, field, kind)
         yield _parameter(name, Annotated[_annotation(kind), info], _default(field))
         for alias in marks(field).aliases:

@@ -43,7 +43,7 @@ def top(
     from hotset.operations.computer import activity
 
     with ExitStack() as stack:
-        there = stack.enter_context(machines.opened(machine))
+        there = stack.enter_context(machines.open_machine(machine))
         server = None
         if dsn is not None:
             database = connect.database(engine, dsn, password_of(password_file))

@@ -46,7 +46,7 @@ def fields(cmdlet: Cmdlet) -> list[str]:
     ordered = [*first, *(name for name in named if name not in first)]
     found = []
     for name in ordered:
-        kind = FieldKind.of(known[name])
+        kind = FieldKind.from_field(known[name])
         mark = "+" if kind.is_list else "?" if kind.base is bool else ""
         if kind.base in (int, float):
             mark = "%" if kind.is_list else "#"

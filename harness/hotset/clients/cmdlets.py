@@ -189,7 +189,7 @@ class Cmdlet:
         """The answer is text, not JSON."""
         return self.operation.name in ("report metrics", "report run")
 
-    def one(self, **wanted: bool) -> Parameter | None:
+    def first_where(self, **wanted: bool) -> Parameter | None:
         """The first parameter of which this is so."""
         (name,) = wanted
         return next((one for one in self.parameters if getattr(one, name)), None)
@@ -223,11 +223,11 @@ def schema(cmdlet: Cmdlet) -> dict[str, Any]:
         and "anyOf" not in about
     }
     entries = whole["properties"][cmdlet.items]["items"]
-    inner = resolved(entries, whole["$defs"])
+    inner = resolve(entries, whole["$defs"])
     return {"properties": {**beside, **inner["properties"]}, "$defs": whole["$defs"]}
 
 
-def resolved(about: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def resolve(about: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """A schema in place of a reference to it."""
     if "$ref" in about:
         one: dict[str, Any] = found[about["$ref"].rpartition("/")[2]]
@@ -308,7 +308,7 @@ def _marks(about: Any) -> Cli:  # noqa: ANN401 - pydantic's field
 
 def _parameter(found: Operation, name: str, is_key: bool) -> Parameter:
     about = found.fields[name]
-    kind = FieldKind.of(about)
+    kind = FieldKind.from_field(about)
     shown = _NAMES.get(name, pascal(name))
     plain = Parameter(
         shown,

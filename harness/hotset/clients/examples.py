@@ -159,7 +159,7 @@ def examples(cmdlet: Cmdlet) -> Iterator[tuple[str, str]]:
             p.name == "Dsn" and p.mandatory for p in cmdlet.parameters
         ):
             words.append("-Credential sa")
-    key = cmdlet.one(key=True)
+    key = cmdlet.first_where(key=True)
     if key is not None and not key.mandatory:
         words.insert(1, _VALUES[key.name])
     yield " ".join(words), ""

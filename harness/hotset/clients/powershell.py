@@ -146,11 +146,11 @@ def _parameter(one: Parameter, cmdlet: Cmdlet) -> Iterator[str]:
 def _is_of_object(one: Parameter, cmdlet: Cmdlet) -> bool:
     """It tells where an object is from: two machines may have a disk of the same name."""
     if one.name == "Machine":
-        key = cmdlet.one(key=True)
+        key = cmdlet.first_where(key=True)
         # The machine that a run knows is the one that it was measured on.
         of_run = any(other.name == "Run" for other in cmdlet.parameters)
         return key is not None and key.name in ("Disk", "Card") and not of_run
-    return one.name == "Connection" and not cmdlet.one(gathered=True)
+    return one.name == "Connection" and not cmdlet.first_where(gathered=True)
 
 
 def _comma(one: Parameter, cmdlet: Cmdlet) -> str:
@@ -161,7 +161,7 @@ def _comma(one: Parameter, cmdlet: Cmdlet) -> str:
 
 
 def _body(cmdlet: Cmdlet) -> Iterator[str]:
-    gathered, key = cmdlet.one(gathered=True), cmdlet.one(key=True)
+    gathered, key = cmdlet.first_where(gathered=True), cmdlet.first_where(key=True)
     if gathered is None:
         yield "    process {"
         if key is None:
@@ -265,18 +265,18 @@ def _help(cmdlet: Cmdlet) -> Iterator[str]:
         yield f"{indent}{example}"
         if said:
             yield ""
-            yield from wording.wrapped(said, indent)
+            yield from wording.wrap(said, indent)
     yield from _section("LINK", "about_Hotset")
     yield f"{indent}#>"
 
 
 def _section(name: str, text: str) -> Iterator[str]:
     yield f"    .{name}"
-    yield from wording.wrapped(text, "    ")
+    yield from wording.wrap(text, "    ")
 
 
 def _inputs(cmdlet: Cmdlet) -> str:
-    gathered, key = cmdlet.one(gathered=True), cmdlet.one(key=True)
+    gathered, key = cmdlet.first_where(gathered=True), cmdlet.first_where(key=True)
     if gathered is not None:
         return f"System.String or objects: -{gathered.name}"
     if key is not None:

@@ -125,7 +125,7 @@ def columns(cmdlet: Cmdlet) -> list[tuple[str, dict[str, Any]]]:
 def _without_null(about: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     kinds = [one for one in about.get("anyOf", [about]) if one != {"type": "null"}]
     # A size may be a number or a text, such as "unlimited".
-    inner = cmdlets.resolved(kinds[0], found)
+    inner = cmdlets.resolve(kinds[0], found)
     return {**inner, **{"x-unit": about["x-unit"]}} if "x-unit" in about else inner
 
 

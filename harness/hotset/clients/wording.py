@@ -77,7 +77,7 @@ def parameter(found: Operation, name: str, text: str) -> str:
     """The help of a parameter."""
     if (found.name, name) in _TEXTS:
         return _TEXTS[found.name, name]
-    kind = FieldKind.of(found.fields[name])
+    kind = FieldKind.from_field(found.fields[name])
     if name == "machine" and "ssh://" in str(found.fields[name].metadata):
         return _MACHINE
     if name == "dsn" and "password" in found.fields:
@@ -146,7 +146,7 @@ def plain(text: str) -> str:
     return said
 
 
-def wrapped(text: str, indent: str, width: int = 100) -> list[str]:
+def wrap(text: str, indent: str, width: int = 100) -> list[str]:
     """Lines of a comment."""
     lines: list[str] = []
     for part in text.split("\n\n"):

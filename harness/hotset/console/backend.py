@@ -76,7 +76,7 @@ async def disks(machine: str) -> list[DiskStatus]:
 
 async def _there(machine: str, inspect: Callable[[Machine], T]) -> T:
     def inspected() -> T:
-        with connect.opened(machine) as there:
+        with connect.open_machine(machine) as there:
             return inspect(there)
 
     try:

@@ -32,7 +32,7 @@ class Limits:
     handshake_s: float = 10.0
 
 
-def limited(limits: Limits) -> type[H11Protocol]:
+def limit_protocol(limits: Limits) -> type[H11Protocol]:
     """What uvicorn serves a connection with."""
 
     class Limited(_Connection):

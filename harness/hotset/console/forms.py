@@ -30,7 +30,7 @@ def values_of(form: FormData | QueryParams, operation: str, **fixed: object) -> 
     """
     found: dict[str, object] = {}
     for name, field in registry.find(operation).fields.items():
-        text, kind = str(form.get(name, "")), FieldKind.of(field)
+        text, kind = str(form.get(name, "")), FieldKind.from_field(field)
         if kind.is_list:
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             found |= {name: lines} if lines else {}
@@ -51,11 +51,11 @@ async def start(request: Request, operation: str, values: Mapping[str, object]) 
     return see(request, f"/jobs/{job.id}")
 
 
-async def answered(
+async def answer(
     request: Request, operation: str, values: Mapping[str, object]
 ) -> tuple[Any, Response | None]:
     """What a query answers, as JSON has it, or what the page says instead."""
-    found, refusal = await asked(request, operation, values)
+    found, refusal = await ask(request, operation, values)
     if refusal is None:
         return found, None
     return None, problem(request, refusal.status, refusal.title, refusal.detail)
@@ -74,10 +74,10 @@ class Refusal:
     remedies: tuple[str, ...] = ()
 
 
-async def asked(
+async def ask(
     request: Request, operation: str, values: Mapping[str, object]
 ) -> tuple[Any, Refusal | None]:
-    """As :func:`answered`, for a page that shows more than this one answer."""
+    """As :func:`answer`, for a page that shows more than this one answer."""
     values = await run_in_threadpool(lab_database.with_password, operation, values)
     try:
         result = await run_in_threadpool(run.answer, operation, values, False, caller(request))

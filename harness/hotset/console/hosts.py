@@ -70,4 +70,4 @@ def _is_address(name: str) -> bool:
 
 
 def _allowed() -> set[str]:
-    return {one.lower().rstrip(".") for one in remote.permitted().hosts}
+    return {one.lower().rstrip(".") for one in remote.read_permitted().hosts}

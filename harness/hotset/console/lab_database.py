@@ -15,18 +15,18 @@ from hotset.operations.base import registry
 from .web import console_of
 
 
-async def found(request: Request) -> Live | None:
+async def find_lab(request: Request) -> Live | None:
     """The lab on this computer, where that is the machine the console manages."""
     if console_of(request).settings.machine != "local":
         return None
-    return await run_in_threadpool(live.described)
+    return await run_in_threadpool(live.find_live)
 
 
 def with_password(operation: str, values: Mapping[str, object]) -> dict[str, object]:
     """An operation's values, with the lab's own password if its database is named without one."""
     if "password" not in registry.find(operation).fields or values.get("password"):
         return dict(values)
-    lab = live.described() if values.get("dsn") else None
+    lab = live.find_live() if values.get("dsn") else None
     if lab is None or values["dsn"] != lab.dsn:
         return dict(values)
     return {**values, "password": Path(lab.password_file).read_text().strip()}

@@ -19,7 +19,7 @@ class PasswordError(RequestError):
     """Not a password that the console takes; the message says why."""
 
 
-def stored() -> str | None:
+def read_hash() -> str | None:
     """The hash of the password; None where none was set yet."""
     try:
         return _path().read_text(encoding="ascii").strip()

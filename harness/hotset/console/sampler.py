@@ -105,7 +105,7 @@ class Reader:
         running = tuple(jobs.running())
         try:
             if self._machine is None:
-                self._machine = self._open.enter_context(connect.opened(self._name))
+                self._machine = self._open.enter_context(connect.open_machine(self._name))
             here = self._name == connect.LOCAL
             disks = tuple(self._sample(one) for one in top.inspect(self._machine, here))
         except Exception as error:
@@ -137,7 +137,7 @@ class Reader:
             line = watch.line(before.counters, now.counters, now.at, seconds, bits, seen.block)
             moved = _rates(before.moved, now.moved, line.seconds)
         kept.append(now)
-        minute = Tally.of(hits_over([one.counters for one in kept], bits))
+        minute = Tally.from_hits(hits_over([one.counters for one in kept], bits))
         levels = (
             int(size.bytes(seen.block))
             for size in (now.counters.dirty, now.counters.used, now.counters.total)

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hotset.api.endless import run_until
 
-from .connections import Limits, limited
+from .connections import Limits, limit_protocol
 
 _GRACE_S = 2
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -38,7 +38,7 @@ def serve(
     closing = asyncio.Event()
     config = uvicorn.Config(
         EndsWithServer(app, closing),
-        http=limited(limits),
+        http=limit_protocol(limits),
         log_level="warning",
         access_log=False,
         server_header=False,

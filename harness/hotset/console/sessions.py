@@ -117,13 +117,13 @@ class Attempts:
         wait = min(self._WAIT_MAX_S, self._limits.wait_s * 2.0 ** min(beyond, 20))
         return max(0, math.ceil(last + wait - self._clock()))
 
-    def failed(self, who: str) -> None:
+    def record_failure(self, who: str) -> None:
         count, _ = self._wrong.pop(who, (0, 0.0))
         self._wrong[who] = (count + 1, self._clock())
         while len(self._wrong) > self._WHO:
             self._wrong.popitem(last=False)
 
-    def succeeded(self, who: str) -> None:
+    def record_success(self, who: str) -> None:
         self._wrong.pop(who, None)
 
 

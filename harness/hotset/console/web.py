@@ -140,7 +140,7 @@ def action(path: str, endpoint: Action, public: bool = False, watched: bool = Fa
 
 def logged_in(request: Request, touch: bool = True) -> bool:
     sessions = console_of(request).sessions
-    return sessions.alive(request.cookies.get(COOKIE), passwords.stored(), touch)
+    return sessions.alive(request.cookies.get(COOKIE), passwords.read_hash(), touch)
 
 
 def caller(request: Request) -> Caller:

@@ -139,13 +139,13 @@ class Catalog(Protocol):
     def parameters(self, statement: Costly) -> list[Parameter]:
         """Those of a statement. Raises `Aborted` where it cannot stand in a script."""
 
-    def known(self, column: Column) -> Known | None:
+    def look_up(self, column: Column) -> Known | None:
         """What the statistics have of a column."""
 
     def literal(self, text: str) -> str:
         """A value as a literal of text."""
 
-    def listed(self, literals: Sequence[str], kind: str, place: str) -> str:
+    def pick_literal(self, literals: Sequence[str], kind: str, place: str) -> str:
         """The value at a place, counted from 1, of a list of literals of a type."""
 
     def guess(self, parameter: Parameter) -> str:

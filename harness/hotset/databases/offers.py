@@ -19,7 +19,7 @@ class Offer:
     bytes: int | None
 
 
-def of(engine: EngineName, dsn: str, password: str | None, count: int) -> list[Offer]:
+def list_offers(engine: EngineName, dsn: str, password: str | None, count: int) -> list[Offer]:
     """The first so many: databases, then tables and indexes, the largest first. SQL Server's tables
     lie in shared files: it has databases alone."""
     database = connect.database(engine, dsn, password)

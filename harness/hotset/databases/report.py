@@ -25,7 +25,7 @@ class Reading:
     counters: list[Counter] | Unavailable
 
     @classmethod
-    def of(cls, server: Engine) -> Reading:
+    def take(cls, server: Engine) -> Reading:
         return cls(server.file_io(), server.waits(), server.counters())
 
     def since(self, before: Reading) -> Reading:

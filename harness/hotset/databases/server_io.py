@@ -10,7 +10,7 @@ from hotset.core.sql import Aborted, Row
 from hotset.reports.model.windows import ServerIo
 
 from .base import Connection, number, sql
-from .sqlserver.refusals import unseen
+from .sqlserver.refusals import explain_unseen
 
 Counts: TypeAlias = Mapping[str, int | None]
 """Since the server started, by the fields of `ServerIo`; None: not counted here."""
@@ -72,7 +72,7 @@ class SqlServerIo:
         try:
             return _counts(self._connection.query(sql("sqlserver", "server_io")))
         except Aborted as error:
-            self.missing = unseen("what the server reads and writes is", "it", error)
+            self.missing = explain_unseen("what the server reads and writes is", "it", error)
             return None
 
 

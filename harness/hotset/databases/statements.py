@@ -89,7 +89,7 @@ def exact(value: float) -> Decimal:
     return Decimal(repr(value))
 
 
-def filled(parts: Sequence[str], marks: Sequence[str]) -> str:
+def fill_gaps(parts: Sequence[str], marks: Sequence[str]) -> str:
     """A statement with a text in each of its gaps, which are one fewer than its parts.
 
     >>> filled(("SELECT ", " + 1"), ("$1",))
@@ -104,4 +104,4 @@ def text_of(parts: Sequence[str], values: Sequence[Value]) -> str:
     >>> text_of(("SELECT ", " + 1"), (7,))
     'SELECT 7 + 1'
     """
-    return filled(parts, [literal(value) for value in values])
+    return fill_gaps(parts, [literal(value) for value in values])

@@ -27,7 +27,7 @@ from .base import Connection, extension_schema, number, sql
 from .connect import SqlDatabase
 from .server_io import Counts, PostgresIo, SqlServerIo
 from .sqlserver.client import SqlServerDatabase
-from .sqlserver.refusals import unseen
+from .sqlserver.refusals import explain_unseen
 
 CLASSES: tuple[TimeClass, ...] = get_args(TimeClass)
 _POSTGRES_INTERVAL_S = 0.1
@@ -158,7 +158,7 @@ class WaitSamplingReadings:
         connection.script("SET application_name = 'hotset monitoring'")
 
     @classmethod
-    def found(cls, connection: Connection) -> Self | None:
+    def find(cls, connection: Connection) -> Self | None:
         """Where this database has it, the server has loaded it, and this role may read it."""
         try:
             schema = extension_schema(connection, "pg_wait_sampling")
@@ -273,7 +273,7 @@ class SqlServerReadings:
         try:
             return list(self._connection.query(sql("sqlserver", name)))
         except Aborted as error:
-            self.missing = unseen("waits are", "them", error)
+            self.missing = explain_unseen("waits are", "them", error)
             raise
 
     def close(self) -> None:
@@ -285,7 +285,7 @@ def readings(database: SqlDatabase) -> Readings:
     if isinstance(database, SqlServerDatabase):
         return SqlServerReadings(database.session())
     connection = database.session()
-    counted = WaitSamplingReadings.found(connection)
+    counted = WaitSamplingReadings.find(connection)
     return counted or PostgresReadings(connection, database.user)
 
 

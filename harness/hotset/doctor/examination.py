@@ -117,13 +117,13 @@ _REAL: dict[MachineKind, str] = {
 
 
 def _uml_kernel() -> Finding:
-    lacks, kernel = uml.lacking(), uml.cached()
+    lacks, kernel = uml.lacking(), uml.find_fetched()
     if lacks is not None:
         return Finding("User-Mode Linux", "note", f"a virtual machine is taken instead: {lacks}")
     if kernel is None:
         fetched = "its kernel is fetched from Debian's archive by the first run (36 MB)"
         return Finding("User-Mode Linux", "note", fetched)
-    tried = "it boots here" if image.cached() else "not tried yet, there is no image"
+    tried = "it boots here" if image.find_built() else "not tried yet, there is no image"
     return Finding("User-Mode Linux", "ok", f"Debian's package {kernel.version}; {tried}")
 
 
@@ -151,7 +151,7 @@ def _backend(backend: MachineKind) -> Finding:
 def _programs(backend: MachineKind) -> list[Finding]:
     local, findings = Local(), []
     spare = {"ssh", "fio"}  # for other verbs than `hotset demo`
-    if backend == "local" or image.cached() is not None:
+    if backend == "local" or image.find_built() is not None:
         spare.add("mmdebstrap")
     for program in PROGRAMS.values():
         if (
@@ -207,7 +207,7 @@ def _network() -> Finding:
 
 
 def _image() -> Finding:
-    built = image.cached()
+    built = image.find_built()
     if built:
         return Finding("lab image", "ok", str(built.folder))
     return Finding("lab image", "note", "not built yet; the first run builds it (1-2 minutes)")

@@ -50,7 +50,7 @@ class _Planned:
             file.truncate(_EXAMPLE)
 
     def reread(self, want: RereadTable, model: Model) -> None:
-        with mounted_model.mounted(
+        with mounted_model.mount_model(
             self._local, self._folder, self._content, model, cleanup_at=PrintingCleanup
         ):
             tickets = sum(raffle.WEIGHTS.values())
@@ -67,7 +67,7 @@ class _Planned:
             return
         load = want.load
         size = arrays.CUT_SIZE if part.kind == "power cut" else load.size
-        with served_model.served(
+        with served_model.serve_model(
             self._local, part.array, size, cleanup_at=PrintingCleanup
         ) as served:
             if part.kind == "values":
@@ -83,7 +83,7 @@ class _Planned:
     def _search(self, want: ArraysTable, array: str) -> None:
         load = want.load.search
         assert load is not None
-        with mounted_model.mounted(
+        with mounted_model.mount_model(
             self._local,
             self._folder,
             self._content,

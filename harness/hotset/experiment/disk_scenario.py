@@ -74,7 +74,7 @@ def _check(local: Local, spec: DiskSpec) -> None:
     if spec.reread is not None:
         mounted_model.require(local)
         for model in spec.reread.models:
-            flashdev.expected(local, model, [])
+            flashdev.read_promise(local, model, [])
 
 
 def _machine() -> setup.Machine:

@@ -37,7 +37,7 @@ def trend(
     measured = [(run, value) for run in runs if (value := _value(run, metric)) is not None]
     samples = [Sample(run.run, run.started_at, value) for run, value in measured]
     try:
-        found = trends.of(metric, samples, verdicts.lower_is_better(metric))
+        found = trends.find_trend(metric, samples, verdicts.lower_is_better(metric))
     except ModuleNotFoundError:
         raise PrerequisiteError(
             "changes are found with ruptures, which is missing: pip install 'hotset[trend]'"

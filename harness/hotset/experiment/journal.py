@@ -212,7 +212,7 @@ class Journal:
                 arm for name in order for arm in document.power_arms if arm.name == name
             ),
         )
-        self.change(thresholds=verdicts.judged(self.document, limits))
+        self.change(thresholds=verdicts.judge_run(self.document, limits))
         self.change(predictions=checking.of_an_earlier_run(self.archive, self.document))
 
     def write_report(self) -> None:
@@ -224,7 +224,7 @@ class Journal:
 
         if self.document.prices is not None:
             self.change(costs=prices.costs(self.document, self.document.prices))
-        self.change(warnings=caveats.of(self.document))
+        self.change(warnings=caveats.list_caveats(self.document))
         page = self.archive.path(self.document.run) / REPORT
         page.write_text(html.render(self.document), encoding="utf-8")
 

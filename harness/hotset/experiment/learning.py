@@ -21,7 +21,7 @@ _SEED = 20_000
 """Another one than the measured windows': what is learned is the workload, not their very rows."""
 
 
-def wanted(spec: Spec) -> bool:
+def is_wanted(spec: Spec) -> bool:
     """Where the cache holds everything there is nothing to choose."""
     return spec.warmup.order == "heat" and spec.database_bytes > spec.tier.cache
 
@@ -30,7 +30,7 @@ def hottest(site: Site, workloads: Workloads) -> tuple[Run, ...]:
     """Blocks of the origin, those first that the workloads ask for most often."""
     with arms.cold(site, workloads) as placed:
         assert placed.tier is not None
-        counters = region_counters.of(placed.tier)
+        counters = region_counters.find_counters(placed.tier)
         counters.start()
         try:
             before = counters.read()
@@ -51,7 +51,7 @@ def _run(site: Site, placed: Placed, workload: str) -> None:
         assert site.spec.tpch is not None
         run_queries(site, placed, site.spec.tpch)
         return
-    run = timed.of(site.spec)
+    run = timed.find_timed(site.spec)
     assert run is not None
     options = run.options(run.want.most_users, 0, site.spec.warmup.learn_s, _SEED)
     measure(site, placed, run, options)

@@ -54,7 +54,7 @@ def measure(site: Site, placed: Placed, workload: Timed, options: WindowOptions)
     :raises RunFailed: the server died or stalled; there is no result.
     """
     database = placed.server.database(workload.name)
-    with sampled(site, placed) as sampler, TimeSampler(readings(database)) as times:
+    with start_sampler(site, placed) as sampler, TimeSampler(readings(database)) as times:
         result = workload.drive(database, options, site.report)
     start, end, seconds = result.window_start, result.window_end, len(result.series)
     each = sampler.each_second(start, seconds)
@@ -96,7 +96,7 @@ def highest_rate(
     def one(options: WindowOptions) -> WindowResult:
         return workload.drive(database, options, site.report)
 
-    judge = window.missed(workload.want.limits, workload.values)
+    judge = window.missed_limits(workload.want.limits, workload.values)
     return window.find_rate(one, options, judge, site.report, fastest)
 
 
@@ -134,7 +134,7 @@ def run_queries(
     :raises RunFailed: the server died; there is no result.
     """
     database = PostgresTpch(placed.server.database("tpch"))
-    with sampled(site, placed) as sampler:
+    with start_sampler(site, placed) as sampler:
         result = power.run(
             database,
             want.scale,
@@ -150,7 +150,7 @@ def run_queries(
     return result, window
 
 
-def sampled(site: Site, placed: Placed) -> Sampler:
+def start_sampler(site: Site, placed: Placed) -> Sampler:
     """Counts on the machine and below its tier."""
     return Sampler(site.machine, placed.tier, placed.devices)
 

@@ -125,7 +125,7 @@ class _Printed:
 
     def learn(self, site: Site, workloads: Workloads) -> tuple[Run, ...]:
         to_stdout(f"\n# learn which blocks are hot: {', '.join(workloads)}")
-        run = timed.of(site.spec)
+        run = timed.find_timed(site.spec)
         with arms.cold(site, workloads):
             for workload in workloads:
                 if run is None or workload != run.name:
@@ -140,7 +140,7 @@ class _Printed:
         yield
 
     def begin(self, site: Site, turn: Turn, placed: Placed) -> None:  # noqa: ARG002
-        run, want = timed.of(site.spec), site.spec.warmup
+        run, want = timed.find_timed(site.spec), site.spec.warmup
         if run is None or run.name not in turn.workloads:
             _print_queries(site.spec, "probe")
             return
@@ -192,7 +192,7 @@ def plan(spec: Spec) -> None:
         }
         saved = SavedImage(folder / "saved.img", databases, "")
         saved.path.touch()
-        tier = spec.tier.resolved(lab.backend.tier_kind)
+        tier = spec.tier.resolve(lab.backend.tier_kind)
         site = Site(spec, tier, lab, storage, saved, "", Reporter(quiet=True))
         _load(spec, kind)
         sequence.walk(site, _Printed())
@@ -225,7 +225,7 @@ def _lab(spec: Spec, kind: MachineKind, folder: Path, cleanup: Cleanup, local: L
 
 def _built(folder: Path, local: Local) -> image.Image:
     """The image; where there is none yet, the command that makes it is printed."""
-    built = image.cached()
+    built = image.find_built()
     if built is not None:
         return built
     mode = "unshare" if os.geteuid() else "root"
@@ -253,7 +253,7 @@ def _vm(spec: Spec, folder: Path, local: Local) -> Portal:
 def _uml(spec: Spec, folder: Path, local: Local) -> Portal:
     """Print what starts User-Mode Linux."""
     built = _built(folder, local)
-    kernel = uml.cached()
+    kernel = uml.find_fetched()
     if kernel is None:
         to_stdout("# Debian's package of its kernel is fetched from the archive, once")
         kernel = uml.Kernel(folder / "user-mode-linux")
@@ -276,7 +276,7 @@ def _load(spec: Spec, kind: MachineKind) -> None:
     if done.with_suffix(".json").exists():
         to_stdout(f"\n# the saved database image is there: {done}")
     else:
-        loaded = words.listed(
+        loaded = words.enumerate_words(
             [
                 *([f"{spec.tpcc.warehouses} warehouses"] if spec.tpcc else []),
                 *([spec.sql.load.given] if spec.sql else []),

@@ -24,7 +24,7 @@ from hotset.reports.model import windows
 from hotset.tpcc.window.record import NotServed, Phase, Tick, WindowResult
 from hotset.tpcc.window.steady import LEVEL_LEAST, LEVEL_MOST, READS_COUNT, level
 
-from .measure import sampled
+from .measure import start_sampler
 from .site.arms import Placed
 from .site.context import Site
 from .timed import Timed
@@ -174,7 +174,7 @@ def _reads(one: Window | None) -> float | None:
 
 
 @contextmanager
-def sessions_ended(database: PostgresDatabase) -> Iterator[None]:
+def end_sessions(database: PostgresDatabase) -> Iterator[None]:
     """Afterwards no more sessions are there than before. On slow storage a server ends those of
     users who left with their last statement alone: the next users would find no connection free,
     and the window would count what these read."""
@@ -205,8 +205,8 @@ def prepare(
     probe_s = min(want.probe_s, limit_s) if run.by_seconds else limit_s
     database = placed.server.database(run.name)
     with (
-        sessions_ended(database),
-        sampled(site, placed) as sampler,
+        end_sessions(database),
+        start_sampler(site, placed) as sampler,
         TimeSampler(readings(database)) as times,
     ):
         load = _Load(sampler, times, buffers_bytes, probe_s, on_probe)

@@ -72,7 +72,7 @@ class Recorded:
 
         :raises ThresholdMissedError: the probe's hit ratio stayed below the asked one.
         """
-        run = timed.of(site.spec)
+        run = timed.find_timed(site.spec)
 
         def on_probe(window: Window, seconds: float) -> None:
             self._check_probe(site, turn, placed, window, seconds)

@@ -50,7 +50,7 @@ def run(
     :raises DeviceRefusedError: one of those may not be written over.
     :raises ThresholdMissedError: the probe's hit ratio stayed below the asked one.
     """
-    if (users := timed.of(spec)) is not None:
+    if (users := timed.find_timed(spec)) is not None:
         users.require()
     real_disks.take(Local(), spec, yes, report.say, confirm)
     if resume:
@@ -77,7 +77,7 @@ def run(
 def _raise(stack: ExitStack, spec: Spec, report: Reporter) -> tuple[Lab, Path]:
     """The lab, with the disk of the saved image (a new, empty one when there is none yet)."""
     image_path = base_image.path_for(spec, labs.choose(spec.machine.kind, spec.tier_wanted))
-    there = base_image.cached(image_path) is not None
+    there = base_image.find_saved(image_path) is not None
     disk = image_path if there else base_image.new_file(image_path, spec.storage.size)
     wanted = LabSpec(
         machine=spec.machine.kind,
@@ -115,9 +115,9 @@ def _site(lab: Lab, spec: Spec, path: Path, time_scale: float, report: Reporter)
     password = secrets.token_urlsafe(24)
     want = spec.storage
     storage = slow_disk(lab, want.device, want.model, want.size, time_scale)
-    image = base_image.cached(path) or base_image.build(lab, spec, path, password, report)
+    image = base_image.find_saved(path) or base_image.build(lab, spec, path, password, report)
     _require_size(spec, image)
-    tier = spec.tier.resolved(lab.backend.tier_kind)
+    tier = spec.tier.resolve(lab.backend.tier_kind)
     return Site(spec, tier, lab, storage, image, password, report)
 
 
@@ -164,7 +164,7 @@ def _storage(site: Site) -> setup.Storage:
             description=site.storage.description,
             size_bytes=int(want.size),
         )
-    promise = flashdev.expected(Local(), want.model, ["--size", str(int(want.size))])
+    promise = flashdev.read_promise(Local(), want.model, ["--size", str(int(want.size))])
     depths = {one["queue_depth"]: one for one in promise["random_read_8k"]}
     return setup.Storage(
         kind="modelled",

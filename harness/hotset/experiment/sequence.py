@@ -63,7 +63,7 @@ def walk(site: Site, work: Work) -> None:
     for turn in turns(site.spec):
         if all(work.is_done(site.spec, turn, workload) for workload in turn.workloads):
             continue
-        if turn.arm in CACHED_ARMS and learning.wanted(site.spec):
+        if turn.arm in CACHED_ARMS and learning.is_wanted(site.spec):
             if turn.workloads not in hottest:
                 hottest[turn.workloads] = work.learn(site, turn.workloads)
             site = replace(site, hottest=hottest[turn.workloads])
@@ -79,7 +79,7 @@ def take(site: Site, turn: Turn, work: Work) -> None:
 def on_arm(site: Site, turn: Turn, placed: Placed, work: Work) -> None:
     """Run the workloads on an arm that stands."""
     work.begin(site, turn, placed)
-    run = timed.of(site.spec)
+    run = timed.find_timed(site.spec)
     for workload in turn.workloads:
         if work.is_done(site.spec, turn, workload):
             continue

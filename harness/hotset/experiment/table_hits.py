@@ -26,20 +26,20 @@ def begin(placed: Placed) -> Reading | None:
     """The counters before a run; None where nothing counts."""
     if placed.tier is None or not placed.tier.regions.always:
         return None
-    return region_counters.of(placed.tier).read()
+    return region_counters.find_counters(placed.tier).read()
 
 
 def since(site: Site, placed: Placed, workload: Workload, before: Reading | None) -> list[Part]:
     """What each table and index was asked for since then, the busiest first."""
     if before is None or placed.tier is None:
         return []
-    after = region_counters.of(placed.tier).read()
+    after = region_counters.find_counters(placed.tier).read()
     with closing(connect.engine(placed.server.database(workload))) as server:
         label = server.labels("table")
     if isinstance(label, Unavailable):
         return []
     files = attribution.files(site.machine, placed.tier.create())
-    found = attribution.grouped(files, lambda path: _named(label(path)))
+    found = attribution.group_by(files, lambda path: _named(label(path)))
     gained = difference(before.tallies, after.tallies)
     rows = attribution.split(gained, after.grid, found)
     rest = [tally for _, tally in rows[_KEPT:]]

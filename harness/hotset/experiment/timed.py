@@ -214,7 +214,7 @@ class Sql:
         return SqlWorkload(database, want.scripts, options, want.define, want.protocol)
 
 
-def of(spec: Spec) -> Timed | None:
+def find_timed(spec: Spec) -> Timed | None:
     """None where the experiment has the 22 queries alone."""
     if spec.tpcc is not None:
         return Hammerdb(spec.tpcc) if spec.tpcc.driver == "hammerdb" else Tpcc(spec.tpcc)

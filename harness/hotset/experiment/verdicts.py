@@ -100,7 +100,7 @@ def limits(
     return found
 
 
-def judged(document: RunDocument, limits: Sequence[Threshold]) -> tuple[Verdict, ...]:
+def judge_run(document: RunDocument, limits: Sequence[Threshold]) -> tuple[Verdict, ...]:
     """A verdict on each, for the document."""
     measured = values(document)
     known = {limit.metric: measured.get(limit.metric) for limit in limits}

@@ -115,7 +115,7 @@ def check_settings(
     if version is None:
         (batch.folder / LOG).write_text(output, encoding="utf-8")
         raise HammerdbFailed(f"HammerDB does not start: {said[0] if said else 'it said nothing'}")
-    settings.compare(dictionary, settings.printed(output), version)
+    settings.compare(dictionary, settings.parse_printed(output), version)
 
 
 def _follow(batch: Batch, scratch: Path, file: Path, watch: Watch) -> Iterator[Line]:

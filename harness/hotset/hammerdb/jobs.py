@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .process.failures import HammerdbFailed
-from .process.output import Line, User, UserError, parse, said
+from .process.output import Line, User, UserError, parse, parse_line
 
 FILE = "hammer.DB"
 _ROUND_TRIP_S = 10.0
@@ -97,7 +97,11 @@ def _lines(database: sqlite3.Connection, job: str) -> Iterator[Line]:
     query = "SELECT vu, output FROM JOBOUTPUT WHERE jobid = ? ORDER BY rowid"
     for user, text in database.execute(query, (job,)):
         line = parse(text)
-        yield line if user == 0 or isinstance(line, UserError | User) else said(user, text.strip())
+        yield (
+            line
+            if user == 0 or isinstance(line, UserError | User)
+            else parse_line(user, text.strip())
+        )
 
 
 def _counts(database: sqlite3.Connection, job: str) -> Iterator[Count]:

@@ -40,7 +40,7 @@ def build(engine: str, workload: Workload, dictionary: Dictionary) -> str:
     )
 
 
-def timed(engine: str, users: int, dictionary: Dictionary) -> str:
+def write_timed_run(engine: str, users: int, dictionary: Dictionary) -> str:
     """A TPC-C run with ramp-up, window, transaction counter and time profile."""
     return _lines(
         *_choose(engine, "TPC-C"),

@@ -288,7 +288,7 @@ _SECTION = re.compile(r"^(\w+) *\{$")
 _ENTRY = re.compile(r"^ (\w+) *=(?: (.*))?$")
 
 
-def printed(output: str) -> dict[str, frozenset[str]]:
+def parse_printed(output: str) -> dict[str, frozenset[str]]:
     """Sections and their keys in what `print dict` wrote.
 
     >>> sorted(printed("tpcc       {\\n pg_rampup = 2\\n pg_pass   = x = y\\n}\\n")["tpcc"])

@@ -88,11 +88,11 @@ def run(
     :raises HammerdbRefused: an option that HammerDB cannot take, such as half a minute.
     :raises PrerequisiteMissingError: no HammerDB (see `release.find`).
     """
-    dictionary = settings.dictionary(connection, asked(options))
+    dictionary = settings.dictionary(connection, translate(options))
     batch = Batch(release or find(), connection, folder, options.stall_s, observe)
     _check_warehouses(connection, options.warehouses)
     before = _server_errors(connection)
-    text = script.timed(connection.engine, options.users, dictionary)
+    text = script.write_timed_run(connection.engine, options.users, dictionary)
     with OrderCounter(connection) as orders:
         watched = replace(batch, observe=_counting(orders, observe))
         outcome = execute(watched, dictionary, text, users=options.users + 1)
@@ -109,7 +109,7 @@ def run(
     return result
 
 
-def asked(options: RunOptions) -> settings.Tpcc:
+def translate(options: RunOptions) -> settings.Tpcc:
     """A run as HammerDB has it.
 
     :raises HammerdbRefused: an option that HammerDB cannot take, such as half a minute.

@@ -28,7 +28,7 @@ from typing import Any, Literal
 from hotset.core.environment import of_server
 from hotset.core.errors import INTERRUPTED, NotFoundError, PrerequisiteError, Remedy
 from hotset.core.machines.cleanup import start_time
-from hotset.core.paths import data_dir, locked, write_whole
+from hotset.core.paths import data_dir, lock_file, write_whole
 from hotset.reports.archive import new_folder
 
 from . import events
@@ -491,4 +491,4 @@ def _folder() -> Path:
 
 def _alone() -> AbstractContextManager[None]:
     """One start at a time, whoever starts: two must not both find a disk free."""
-    return locked(_folder() / ".lock")
+    return lock_file(_folder() / ".lock")

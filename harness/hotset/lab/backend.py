@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from hotset.block import engine_program, flashdev, io_counters, loop
-from hotset.block.devicemapper import PREFIX, Place, device_size, make, mapper_path, remove, stacked
+from hotset.block.devicemapper import PREFIX, Place, device_size, make, mapper_path, remove, stack
 from hotset.block.flashdev import Model
 from hotset.block.io_counters import FLASH, KernelDevice, ServedDevice, Source
 from hotset.core.machines.base import Machine
@@ -92,7 +92,7 @@ def alone(machine: Machine, spec: TierSpec, flash: PurePosixPath, origin: PurePo
     :raises ValueError: together they are larger than the flash.
     """
     sizes = ((VOLUME, spec.volume), ("meta", spec.metadata), ("cache", spec.cache))
-    volume, meta, cache = stacked(device_size(machine, flash), sizes, Bytes(0))
+    volume, meta, cache = stack(device_size(machine, flash), sizes, Bytes(0))
     return Place(DISK, flash, origin, meta.parts, cache.parts, volume)
 
 
@@ -158,12 +158,12 @@ class KernelBackend:
         return self._counted(io_counters.VOLUME, mapper_path(VOLUME))
 
     def _counted(self, name: str, device: PurePosixPath) -> Source:
-        return KernelDevice.of(self._machine, name, device)
+        return KernelDevice.find(self._machine, name, device)
 
     def _split(self, cleanup: Cleanup, *slices: tuple[str, Bytes]) -> None:
         machine, names = self._machine, tuple(name for name, _ in reversed(slices))
         cleanup.call("remove the flash slices", lambda: remove(machine, names))
-        for part in stacked(device_size(machine, self.flash), slices, Bytes(0)):
+        for part in stack(device_size(machine, self.flash), slices, Bytes(0)):
             make(machine, part.name, part.table(self.flash))
 
 
@@ -181,7 +181,7 @@ class ModelledBackend:
 
     @property
     def flash_description(self) -> str:
-        promise = flashdev.expected(self._local, self._flash_model, [])
+        promise = flashdev.read_promise(self._local, self._flash_model, [])
         reads = {one["queue_depth"]: one for one in promise["random_read_8k"]}
         return (
             f"modelled {promise['model']}: 8 KiB random reads in"
@@ -230,7 +230,7 @@ class ModelledBackend:
         return FlatVolume(device, self._counted(io_counters.VOLUME))
 
     def _counted(self, name: str, file: str = DISK_NAME) -> Source:
-        return ServedDevice.of(self._machine, name, PurePosixPath(self._control), file)
+        return ServedDevice.ask(self._machine, name, PurePosixPath(self._control), file)
 
     @property
     def _control(self) -> Path:

@@ -95,7 +95,7 @@ def recipe_key() -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def cached() -> Image | None:
+def find_built() -> Image | None:
     """The image of today's recipe, if it has been built."""
     image = Image(cache_dir() / "image" / recipe_key())
     return image if image.root_disk.exists() else None
@@ -107,7 +107,7 @@ def ensure(local: Local, say: Callable[[str], None]) -> Image:
     :raises PrerequisiteMissingError: mmdebstrap is missing or may not make user namespaces.
     :raises CommandError: the build failed; nothing half-made stays.
     """
-    found = cached()
+    found = find_built()
     if found is not None:
         return found
     say("building the lab's Debian image (once, 1-2 minutes)")

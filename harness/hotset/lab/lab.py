@@ -163,7 +163,7 @@ def choose(wanted: MachineChoice, tier: TierChoice = "auto") -> MachineKind:
         return choose("image")
     if _local_lacks() is None:
         return "local"
-    if qemu.accelerated(Local(), image.cached()):
+    if qemu.has_kvm(Local(), image.find_built()):
         return "vm"
     if tier not in KERNEL_TIERS and chroot.lacking() is None:
         return "image"
@@ -184,7 +184,7 @@ def guest_kind(wanted: MachineChoice) -> MachineKind:
     """
     if wanted != "auto":
         return choose(wanted)
-    if qemu.accelerated(Local(), image.cached()) or uml.lacking() is not None:
+    if qemu.has_kvm(Local(), image.find_built()) or uml.lacking() is not None:
         return "vm"
     return "uml"
 

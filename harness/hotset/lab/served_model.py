@@ -63,7 +63,7 @@ class ServedModel:
 
 
 @contextmanager
-def served(
+def serve_model(
     local: Local,
     model: Model,
     size: Bytes,

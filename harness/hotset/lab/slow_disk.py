@@ -201,7 +201,7 @@ class SlowDisk(Protocol):
     def attach(self, cleanup: Cleanup) -> PurePosixPath:
         """Make the disk appear on the machine; ``cleanup`` holds how it goes away again."""
 
-    def counted(self, machine: Machine, name: str) -> Source:
+    def counter_source(self, machine: Machine, name: str) -> Source:
         """Where the counters of the attached disk come from, under this name."""
 
 
@@ -228,8 +228,8 @@ class RealDisk:
             engine_program.copy(self._machine, words)
         return self.device
 
-    def counted(self, machine: Machine, name: str) -> Source:
-        return KernelDevice.of(machine, name, self.device)
+    def counter_source(self, machine: Machine, name: str) -> Source:
+        return KernelDevice.find(machine, name, self.device)
 
 
 class ModelledStorage:
@@ -309,11 +309,11 @@ class ModelledStorage:
     def _control(self) -> Path:
         return self._folder / f"{self.name}.sock"
 
-    def counted(self, machine: Machine, name: str) -> Source:
+    def counter_source(self, machine: Machine, name: str) -> Source:
         if self.way.is_here:
-            return ServedDevice.of(machine, name, PurePosixPath(self._control))
+            return ServedDevice.ask(machine, name, PurePosixPath(self._control))
         assert self._device is not None, "the disk is not attached"
-        return KernelDevice.of(machine, name, self._device)
+        return KernelDevice.find(machine, name, self._device)
 
 
 def wait_for_device(machine: Machine, device: PurePosixPath) -> None:

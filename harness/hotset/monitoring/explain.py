@@ -69,15 +69,15 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
     tier, machine, disk = target.tier, target.machine, target.disk
     found = attribution.files(machine, disk.device)
     if label is not None:
-        found = attribution.grouped(found, label)
+        found = attribution.group_by(found, label)
     mine = _chosen(found, name)
-    where = extents.merged(mine.extents)
+    where = extents.merge(mine.extents)
     contents, counters = tier.contents(), tier.counters()
     share = _share(where, contents.cached)
     tally, notes = _tally(target, found, mine)
     heat, times = _heat(target, mine)
-    words = policy_outlook.of(tier.kind, tier.spec, counters, share)
-    wanted = pins.of(machine, disk.name)
+    words = policy_outlook.describe_outlook(tier.kind, tier.spec, counters, share)
+    wanted = pins.read_preferences(machine, disk.name)
     preference = _preference(wanted, mine.name, label is not None)
     if kinds.of(tier.kind).divides and preference is not None:
         words = (words[0], _KEPT_TO[preference])
@@ -177,7 +177,7 @@ def _tally(
     target: Target, found: Sequence[Owner], mine: Owner
 ) -> tuple[Tally | None, tuple[str, ...]]:
     try:
-        reading = region_counters.of(target.tier, target.disk.name).read()
+        reading = region_counters.find_counters(target.tier, target.disk.name).read()
     except NotCountedError as error:
         return None, (f"Hits per file are not known: {error}.",)
     with target.store() as store:
@@ -200,7 +200,7 @@ def _heat(target: Target, mine: Owner) -> tuple[float | None, float | None]:
         grid, heats = store.grid, store.heats(time.time())
     if grid is None:
         return None, None
-    where, heat, bytes_ = extents.merged(mine.extents), 0.0, 0
+    where, heat, bytes_ = extents.merge(mine.extents), 0.0, 0
     for extent in where:
         for number in grid.numbers(extent):
             region = grid.extent(number)

@@ -67,7 +67,7 @@ def by_owner(
     sums: defaultdict[str, float] = defaultdict(float)
     for number, heat in heats.items():
         sums[whose.get(number, attribution.UNOWNED)] += heat
-    where = {owner.name: extents.merged(owner.extents) for owner in found}
+    where = {owner.name: extents.merge(owner.extents) for owner in found}
     return _ranked([(name, heat, where.get(name, [])) for name, heat in sums.items()], cached, by)
 
 

@@ -22,7 +22,7 @@ from hotset.disk import lifecycle
 from hotset.disk.cache_device import Card, Disk
 from hotset.hitratio import attribution, region_counters
 from hotset.hitratio.heat import Tally, total
-from hotset.hitratio.heatstore import Store, opened, store_path
+from hotset.hitratio.heatstore import Store, open_store, store_path
 from hotset.reports.render.hits import HitReport, HitRow
 from hotset.tier.base import Counters, Hits, hits_over
 from hotset.tier.disk_tier import DiskTier
@@ -48,7 +48,7 @@ class Target:
 
     def store(self) -> AbstractContextManager[Store]:
         """Where its readings are kept."""
-        return opened(store_path(self.machine_name, self.disk.name))
+        return open_store(store_path(self.machine_name, self.disk.name))
 
 
 def parse_since(text: str, now: float) -> Since:
@@ -104,7 +104,7 @@ def of_disk(
         "total",
         begun,
         now,
-        Tally.of(counted).denominator,
+        Tally.from_hits(counted).denominator,
         (row,),
         row,
         notes,
@@ -124,7 +124,7 @@ def of_card(target: Target, now: float | None = None) -> HitReport:
         counted = counters.hits
         rows.append(_whole(disk, counters, counted))
         kinds.append(tier.kind)
-        tallies.append(Tally.of(counted))
+        tallies.append(Tally.from_hits(counted))
     whole = total(tallies)
     if target.card.volume:
         rows.append(_volume(target))
@@ -156,7 +156,7 @@ def of_parts(
     """
     now = now or time.time()
     disk = target.disk
-    reading = region_counters.of(target.tier, disk.name).read()
+    reading = region_counters.find_counters(target.tier, disk.name).read()
     with target.store() as store:
         store.fold(reading, now)
         start = (store.marked or reading.begun) if since == "last" else since
@@ -166,7 +166,7 @@ def of_parts(
     begun, ended = (kept.begun, kept.at) if kept else (reading.begun, now)
     tallies = kept.tallies if kept else reading.tallies
     dropped = kept.dropped if kept else reading.dropped
-    found = attribution.grouped(attribution.files(target.machine, disk.device), label)
+    found = attribution.group_by(attribution.files(target.machine, disk.device), label)
     rows = tuple(
         _row(name, tally) for name, tally in attribution.split(tallies, reading.grid, found)
     )
@@ -205,7 +205,7 @@ def _no_reading(since: Since) -> str:
 
 
 def _whole(disk: Disk, counters: Counters, counted: Hits) -> HitRow:
-    row = _row(disk.name, Tally.of(counted))
+    row = _row(disk.name, Tally.from_hits(counted))
     block = disk.spec.block
     writes = None if counted.write_hits is None else row.writes
     return HitRow(

@@ -8,7 +8,9 @@ from hotset.tier.base import Counters, TierKind, TierSpec
 from hotset.tier.outlook import ALL, NONE
 
 
-def of(kind: TierKind, spec: TierSpec, counters: Counters, resident: float) -> tuple[str, ...]:
+def describe_outlook(
+    kind: TierKind, spec: TierSpec, counters: Counters, resident: float
+) -> tuple[str, ...]:
     """Whole sentences.
 
     :param resident: the share of the blocks that is in the cache, 0 to 1.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hotset.core.machines.base import Machine
 from hotset.disk import cache_device
 from hotset.disk.cache_device import Disk
-from hotset.hitratio.heatstore import opened, store_path
+from hotset.hitratio.heatstore import open_store, store_path
 from hotset.reports.render.metrics import Family, Sample
 from hotset.tier.base import Counters, TierFailedError
 
@@ -54,7 +54,7 @@ def keep(machine: str, measured: Sequence[Measured], at: float) -> None:
     """
     for one in measured:
         if one.counters is not None:
-            with opened(store_path(machine, one.disk.name)) as store:
+            with open_store(store_path(machine, one.disk.name)) as store:
                 store.keep_sample(one.counters, at)
 
 

@@ -183,7 +183,7 @@ class Watch:
     def _load(self) -> Load | None:
         if self._server is None:
             return None
-        before, reading, now = self._reading, Reading.of(self._server), time.time()
+        before, reading, now = self._reading, Reading.take(self._server), time.time()
         self._reading = now, reading
         if before is None:
             return None

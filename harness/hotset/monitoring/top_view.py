@@ -95,7 +95,7 @@ def _disk(disk: DiskView, width: int) -> list[Text]:
         (bar(now), "green"),
         f" now  {percent(counters.hits.ratio)} since start  ",
     )
-    minute = squeezed(disk.ratios, max(0, width - ratio.cell_len))
+    minute = squeeze(disk.ratios, max(0, width - ratio.cell_len))
     ratio.append(sparkline(minute, 1), style="green")
     total = int(counters.total.bytes(seen.block))
     dirty, used = int(counters.dirty.bytes(seen.block)), int(counters.used.bytes(seen.block))
@@ -130,7 +130,7 @@ def _workload(picture: Picture, width: int) -> list[Text]:
     head = Text.assemble((f"{'database':{_LABEL}}", "bold"))
     head.append(_rate(load.commits, "transactions"), style="bold")
     head.append("  ")
-    head.append(sparkline(squeezed(picture.rates, max(0, width - head.cell_len))), style="cyan")
+    head.append(sparkline(squeeze(picture.rates, max(0, width - head.cell_len))), style="cyan")
     return [Text(), head, Text(f"{'':{_LABEL}}{_io(load)}"), *_waits(load)]
 
 
@@ -156,7 +156,7 @@ def _running(lines: Sequence[str]) -> list[Text]:
     return [Text(), *(Text(f"{'running':{_LABEL}}{line}") for line in lines)] if lines else []
 
 
-def squeezed(values: Sequence[float | None], width: int) -> list[float | None]:
+def squeeze(values: Sequence[float | None], width: int) -> list[float | None]:
     """At most ``width`` values: neighbours as their mean, the newest last.
 
     >>> squeezed([1, 3, None, 5], 2)

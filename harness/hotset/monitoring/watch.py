@@ -76,7 +76,7 @@ def line(
     """What lies between two readings, ``seconds`` apart; ``at`` is the time of the second."""
     seconds = max(seconds, 1e-9)
     counted = hits_between(before, now, counter_bits)
-    tally = Tally.of(counted)
+    tally = Tally.from_hits(counted)
 
     def rate(value: int | None) -> float | None:
         return None if value is None else round(value / seconds, 1)

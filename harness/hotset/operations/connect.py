@@ -16,7 +16,7 @@ from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.machines.ssh import Account, Remote
 from hotset.lab import image, lab
-from hotset.lab.machines.guest import Files, forwarded
+from hotset.lab.machines.guest import Files, parse_forwarding
 from hotset.lab.machines.guest import account as guest_account
 
 LOCAL, SSH = "local", "ssh://"
@@ -33,7 +33,7 @@ class MachineNameError(RequestError):
 
 
 @contextmanager
-def opened(name: str) -> Iterator[Machine]:
+def open_machine(name: str) -> Iterator[Machine]:
     """The machine of a name, for the length of a ``with`` block.
 
     :raises MachineNameError: not a name of a machine.
@@ -79,7 +79,7 @@ def _remote(where: Account) -> Remote:
 
 
 def _guest(kind: lab.MachineKind) -> Remote:
-    folder, built = lab.lab_folder(), image.cached()
+    folder, built = lab.lab_folder(), image.find_built()
     up, ports = lab.guest_up(folder), lab.forwarded_ports(folder)
     if up is not None and up != kind:
         raise PrerequisiteMissingError(
@@ -94,4 +94,4 @@ def _guest(kind: lab.MachineKind) -> Remote:
             field="machine",
         )
     where = guest_account(built, Files(folder), ports)
-    return Remote(where, kind, lambda port: forwarded(ports, port))
+    return Remote(where, kind, lambda port: parse_forwarding(ports, port))

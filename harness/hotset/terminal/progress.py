@@ -42,7 +42,7 @@ class Measured:
     eta_s: float | None = None
 
     @classmethod
-    def of(cls, done: float, total: float, unit: str, seconds: float) -> Self:
+    def by_rate(cls, done: float, total: float, unit: str, seconds: float) -> Self:
         """By the rate until now.
 
         >>> Measured.of(25, 100, "bytes", 10.0)
@@ -60,7 +60,7 @@ class Reporter:
     """Says what happens; chosen once as quiet, live, plain or for a program."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self.json = structured.wanted() and not quiet
+        self.json = structured.is_wanted() and not quiet
         self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
         self.live = self.console.is_terminal and not quiet and not self.json
         self._begun = time.monotonic()
@@ -82,7 +82,7 @@ class Reporter:
 
     def warn(self, text: str) -> None:
         """What has to be known of whoever wants to hear of nothing else, too."""
-        if structured.wanted():
+        if structured.is_wanted():
             structured.emit(say=text)
         else:
             Console(stderr=True, highlight=False, soft_wrap=True).print(
@@ -130,7 +130,7 @@ class Reporter:
         self.figure(
             f"{progress.seconds:.1f} s, {progress.warehouses_done} of {progress.warehouses}"
             f" warehouses, {progress.rows:,} rows{left}",
-            Measured.of(
+            Measured.by_rate(
                 progress.warehouses_done, progress.warehouses, "warehouses", progress.seconds
             ),
         )
@@ -141,7 +141,7 @@ class Reporter:
         self.figure(
             f"{progress.seconds:.1f} s, {progress.done} of {Bytes(progress.total)},"
             f" {rate:.1f} MB/s, ETA {left:.0f} s",
-            Measured.of(int(progress.done), int(progress.total), "bytes", progress.seconds),
+            Measured.by_rate(int(progress.done), int(progress.total), "bytes", progress.seconds),
         )
 
     def on_run_of(self, total_s: float) -> Callable[[Tick | Phase], None]:
@@ -182,7 +182,7 @@ class Reporter:
         self.figure(
             f"{progress.seconds:.1f} s, {step}: {Bytes(progress.bytes_done)} of"
             f" {Bytes(progress.bytes_total)}{left}",
-            Measured.of(progress.bytes_done, progress.bytes_total, "bytes", progress.seconds),
+            Measured.by_rate(progress.bytes_done, progress.bytes_total, "bytes", progress.seconds),
         )
 
     def on_tpch_run(self, event: tpch.Event) -> None:

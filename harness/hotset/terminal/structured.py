@@ -22,7 +22,7 @@ from hotset.core.errors import FAILED, HotsetError, field_of, remedies_of
 _BEGUN = time.monotonic()
 
 
-def wanted() -> bool:
+def is_wanted() -> bool:
     """Whether a program reads what is said."""
     return os.environ.get("HOTSET_PROGRESS") == "json"
 

@@ -79,7 +79,7 @@ def sizes(
     return [size(at) for at in range(len(curve.points))]
 
 
-def recommended(found: Sequence[Size], share: float) -> Size:
+def recommend(found: Sequence[Size], share: float) -> Size:
     """The smallest size that gives a share of the attainable.
 
     >>> shares = ((1, 0.5), (2, 0.96), (3, 1))

@@ -120,7 +120,7 @@ def trace_figures(local: Local, trace: str) -> TraceFigures:
     return TraceFigures(**flashdev.figures(local, ["trace", "info", trace]))
 
 
-def made(local: Local, words: Sequence[str], output: Path, on_read: OnRead) -> TraceFigures:
+def write_trace(local: Local, words: Sequence[str], output: Path, on_read: OnRead) -> TraceFigures:
     """``flashdev trace`` with a command that writes a trace.
 
     :param output: the trace, or a Parquet file of it by its name's end.
@@ -131,7 +131,7 @@ def made(local: Local, words: Sequence[str], output: Path, on_read: OnRead) -> T
         return TraceFigures(**flashdev.figures(local, argv, on_read))
     try:
         with tempfile.TemporaryDirectory(prefix=".hotset-trace-", dir=output.parent) as folder:
-            found = made(local, words, trace := Path(folder) / "trace", on_read)
+            found = write_trace(local, words, trace := Path(folder) / "trace", on_read)
             parquet.write(local, trace, whole := Path(folder) / "whole")
             whole.replace(output)
             return found
@@ -153,7 +153,7 @@ def curve(
     return Curve(**found, points=points)
 
 
-def simulated(
+def simulate(
     local: Local,
     trace: str,
     cache: Cache,

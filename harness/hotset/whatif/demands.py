@@ -157,7 +157,7 @@ def _throughput(demands: Demands, setup: SetUp, hit_ratio: float, left: float) -
     return found * (1 - part) + throughput(stations, 0.0, fewer + 1) * part
 
 
-def solved(demands: Demands, setup: SetUp, hit_ratio: float) -> Solution:
+def solve_network(demands: Demands, setup: SetUp, hit_ratio: float) -> Solution:
     """As :func:`throughput_of`, with what the stations do while the nearest whole number of users
     is active. Those who are blocked are a load of their own."""
     active = active_users(demands, setup.users)
@@ -212,7 +212,7 @@ def _stations(demands: Demands, setup: SetUp, hit_ratio: float, left: float) -> 
     return stations
 
 
-def learned(
+def learn(
     slow: Repeat,
     quick: Repeat,
     setup: SetUp,

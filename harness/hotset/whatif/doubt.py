@@ -94,7 +94,7 @@ def held_out() -> tuple[HeldOut, ...]:
     return tuple(HeldOut(*one) for one in json.loads(text)["windows"])
 
 
-def of(found: Collection[HeldOut]) -> Doubt:
+def estimate_doubt(found: Collection[HeldOut]) -> Doubt:
     """What windows of one kind tell of the next: of the errors of n windows, the one of rank
     0.9 (n + 1); of fewer than nine, the largest, in which the next lies with less chance.
 
@@ -117,7 +117,7 @@ def doubt_of(kind: Kind) -> Doubt:
     """As nine of ten published windows of that kind were off."""
     found = [one for one in held_out() if one.kind == kind]
     if found:
-        return of(found)
+        return estimate_doubt(found)
     known = {one.kind for one in held_out()}
     return Doubt(kind, max(doubt_of(one).factor for one in KINDS if one in known), 0, None, None)
 

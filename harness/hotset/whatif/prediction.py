@@ -33,14 +33,14 @@ from .demands import (
     Requests,
     SetUp,
     background,
-    learned,
+    learn,
     lowest,
-    solved,
+    solve_network,
     throughput_of,
     waited_for,
 )
 from .doubt import KINDS, Doubt, Kind, doubt_of, together
-from .traffic import CacheKind, Traffic, assumed, counted, kind_of
+from .traffic import CacheKind, Traffic, assume_traffic, count_traffic, kind_of
 
 FAST: tuple[ArmName, ...] = ("accelerated", "all-flash")
 """The first that a run has is learned from; all-flash does not tell what the cache itself costs."""
@@ -174,7 +174,7 @@ class Taught:
         own = self.measured.traffic
         if cache is None or (own is not None and own.kind == cache):
             return own
-        return assumed(cache)
+        return assume_traffic(cache)
 
 
 def teach(
@@ -195,7 +195,7 @@ def teach(
     cached = run.arm("accelerated")
     with_cache = [] if cached is None else windows(cached, run).get(near, [])
     kind = kind_of(run.tier)
-    traffic = None if kind is None else counted(kind, with_cache)
+    traffic = None if kind is None else count_traffic(kind, with_cache)
     measured = SetUp(near, run.machine.cores, rates(iops, near), traffic)
     fast_windows = windows(quick, run)[near]
     pairs = [*product(windows(baseline, run)[near], fast_windows)][:_PAIRS_MAX]
@@ -209,7 +209,7 @@ def teach(
         measured,
         iops,
         mean(1.0 if one.hit_ratio is None else one.hit_ratio for one in fast_windows),
-        tuple(learned(*pair, as_measured, flash, requests) for pair in pairs),
+        tuple(learn(*pair, as_measured, flash, requests) for pair in pairs),
         sum(one.rate for _, one in pairs) / sum(one.tpm for _, one in pairs),
         None if requests is None else requests.reads + requests.writes,
         mean(one.rate for one in seen) if seen else None,
@@ -260,7 +260,7 @@ def _nopm(taught: Taught, demands: Demands, setup: SetUp, hit_ratio: float) -> f
 def _line(
     taught: Taught, typical: Demands, asked: SetUp, hit_ratio: float, also: Collection[Kind]
 ) -> Line:
-    found = solved(typical, asked, hit_ratio)
+    found = solve_network(typical, asked, hit_ratio)
     middle = found.throughput * 60 * taught.share
     every = [middle, *(_nopm(taught, one, asked, hit_ratio) for one in taught.each)]
     each_takes = waited_for(typical, asked, hit_ratio) + background(typical, asked, hit_ratio)

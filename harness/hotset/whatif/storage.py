@@ -26,10 +26,10 @@ def own_iops(run: RunDocument) -> dict[int, float]:
             " them, such as 1:126,16:850",
             field="storage_iops",
         )
-    return promised(run, model)
+    return read_promises(run, model)
 
 
-def promised(run: RunDocument, model: Any) -> dict[int, float]:  # noqa: ANN401 - a name or JSON
+def read_promises(run: RunDocument, model: Any) -> dict[int, float]:  # noqa: ANN401 - a name or JSON
     """What a model promises on a disk of the run's size, at its time scale."""
     assert run.storage is not None
     return points_of(_promise(run, model, run.storage.size_bytes))
@@ -51,4 +51,4 @@ def own_flash(run: RunDocument) -> FlashPromise | None:
 
 def _promise(run: RunDocument, model: Any, size: int) -> dict[str, Any]:  # noqa: ANN401
     words = ["--size", str(size), "--time-scale", str(run.time_scale)]
-    return flashdev.expected(Local(), model, words)
+    return flashdev.read_promise(Local(), model, words)

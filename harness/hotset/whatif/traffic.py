@@ -81,10 +81,10 @@ def kind_of(tier: Tier | None) -> CacheKind | None:
     return None if tier is None else CacheKind(tier.policy, tier.mode, tier.block_bytes)
 
 
-def assumed(kind: CacheKind) -> Traffic:
+def assume_traffic(kind: CacheKind) -> Traffic:
     """What the published simulations let expect of a cache. A block of another size costs by its
     size."""
-    known = simulated()[_LIKE.get(kind.policy, _LIKE_ANY_OTHER)]
+    known = read_simulations()[_LIKE.get(kind.policy, _LIKE_ANY_OTHER)]
     paged = kind.policy == _PAGED
     block = known["page_bytes"] if paged else kind.block_bytes
     points = tuple(
@@ -107,9 +107,9 @@ def _at_the_end(points: Sequence[Moved]) -> Moved:
     return Moved(1.0, last.promoted, max(0.0, written))
 
 
-def counted(kind: CacheKind, windows: Sequence[Repeat]) -> Traffic:
-    """As :func:`assumed`, with what a run's windows with the cache counted themselves."""
-    found = assumed(kind)
+def count_traffic(kind: CacheKind, windows: Sequence[Repeat]) -> Traffic:
+    """As :func:`assume_traffic`, with what a run's windows with the cache counted themselves."""
+    found = assume_traffic(kind)
     ratios = [one.hit_ratio for one in windows if one.hit_ratio is not None]
     if len(ratios) != len(windows) or not windows:
         return found
@@ -157,7 +157,7 @@ def _written_back(windows: Sequence[Repeat]) -> float | None:
 
 
 @cache
-def simulated() -> dict[str, Any]:
+def read_simulations() -> dict[str, Any]:
     """``traffic.json``: by policy, the block, what moving one costs, and the points."""
     text = files(__package__).joinpath("traffic.json").read_text(encoding="utf-8")
     return dict(json.loads(text)["policies"])

@@ -13,7 +13,7 @@ from hotset.block import flashdev
 from hotset.core.errors import HotsetError, PrerequisiteError, RequestError
 from hotset.core.machines.local import Local
 
-from .caches import Cache, Outcome, is_made, simulated
+from .caches import Cache, Outcome, is_made, simulate
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -37,7 +37,7 @@ class Cores:
 
     def _run(self, trace: str, cache: Cache, more: Sequence[str]) -> Outcome:
         self._unless_stopped(0, None)
-        return simulated(self._local, trace, cache, more, self._unless_stopped)
+        return simulate(self._local, trace, cache, more, self._unless_stopped)
 
     def _unless_stopped(self, _: int, __: float | None) -> None:
         if self._stop.is_set():
@@ -144,7 +144,7 @@ def _size(trace: str) -> int:
 
 def _there(trace: str, cache: Cache, more: Sequence[str]) -> Outcome:
     try:
-        return simulated(Local(), trace, cache, more)
+        return simulate(Local(), trace, cache, more)
     except HotsetError as error:
         # Not every class of error can be sent; its words can.
         raise RequestError(str(error)) from None

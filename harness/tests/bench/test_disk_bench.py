@@ -86,10 +86,12 @@ def test_a_file_with_data_is_not_written_over(tmp_path: Path) -> None:
     file.write_bytes(b"x" * 16 * MIB)
     with (
         pytest.raises(BenchError, match="its data would be lost"),
-        bench_target.opened(Local(), file, None, Bytes(16 * MIB), False, False, print),
+        bench_target.open_target(Local(), file, None, Bytes(16 * MIB), False, False, print),
     ):
         pass
-    with bench_target.opened(Local(), file, None, Bytes(16 * MIB), True, False, print) as target:
+    with bench_target.open_target(
+        Local(), file, None, Bytes(16 * MIB), True, False, print
+    ) as target:
         assert target.file == file
     assert file.read_bytes()[:1] == b"x"
 
@@ -101,7 +103,7 @@ def test_what_was_never_written_is_no_disks_speed(tmp_path: Path) -> None:
         file.write_bytes(content)
         os.truncate(file, size)
         said = list[str]()
-        with bench_target.opened(Local(), file, None, size, True, False, said.append):
+        with bench_target.open_target(Local(), file, None, size, True, False, said.append):
             pass
         assert bool(said) is holes
     assert "has holes" in said[0]
@@ -112,7 +114,7 @@ def test_one_target_is_named(tmp_path: Path) -> None:
     for path, model in ((None, None), (tmp_path / "x", "dc500m")):
         with (
             pytest.raises(BenchError, match="one of them"),
-            bench_target.opened(Local(), path, model, Bytes(MIB), False, False, print),
+            bench_target.open_target(Local(), path, model, Bytes(MIB), False, False, print),
         ):
             pass
 

@@ -63,7 +63,7 @@ def test_heat_is_where_the_requests_went(tmp_path: Path) -> None:
 )
 def test_the_same_searches_run_on_each_array() -> None:
     try:
-        with memory_limit.limited(Bytes(64 * MIB)):
+        with memory_limit.limit_memory(Bytes(64 * MIB)):
             pass
     except PrerequisiteMissingError as error:
         pytest.skip(str(error))

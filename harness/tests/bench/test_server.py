@@ -90,10 +90,10 @@ def test_what_the_kernel_counts_is_read_there(monkeypatch: pytest.MonkeyPatch) -
 def test_a_server_that_gives_no_samples_costs_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     result: Any = SimpleNamespace(window_start=10.0, window_end=12.0)
-    with server.watched(on_server(monkeypatch), said.append) as watch:
+    with server.watch_server(on_server(monkeypatch), said.append) as watch:
         assert watch(result) is None
     assert "could not be sampled" in said[0]
-    with server.watched(None, said.append) as watch:
+    with server.watch_server(None, said.append) as watch:
         assert watch(result) is None
     assert len(said) == 1
 

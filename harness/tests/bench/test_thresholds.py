@@ -71,7 +71,7 @@ def test_what_was_missed_or_not_measured_is_named_with_its_value() -> None:
 
 def test_junit_has_a_case_each() -> None:
     verdicts = judge([parse("nopm>=5"), parse("p95<20ms")], {"nopm": 6.0, "p95": 31.5})
-    text = thresholds.junit("run", [Case.of("8-users", one) for one in verdicts], 12.5)
+    text = thresholds.junit("run", [Case.from_verdict("8-users", one) for one in verdicts], 12.5)
     root = ElementTree.fromstring(text)  # noqa: S314 - ours
     assert {case.get("classname") for case in root} == {"8-users"}
     assert (root.get("tests"), root.get("failures")) == ("2", "1")

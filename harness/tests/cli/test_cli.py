@@ -499,7 +499,7 @@ def test_what_an_image_that_is_there_needs_no_more_is_a_note(
         return str(refused.value)
 
     assert "mmdebstrap" in lacks()
-    monkeypatch.setattr(image, "cached", lambda: image.Image(tmp_path))
+    monkeypatch.setattr(image, "find_built", lambda: image.Image(tmp_path))
     assert "mmdebstrap" not in lacks()
 
 

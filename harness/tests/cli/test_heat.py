@@ -98,7 +98,7 @@ def on_a_tier(monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(_: str) -> Iterator[Local]:
         yield Local()
 
-    monkeypatch.setattr(connect, "opened", opened)
+    monkeypatch.setattr(connect, "open_machine", opened)
     monkeypatch.setattr(cache_device, "find", lambda *_: (CARD, DISK))
     monkeypatch.setattr(cache_device, "known_cards", lambda _: [CARD])
 

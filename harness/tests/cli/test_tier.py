@@ -65,7 +65,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[DiskState]:
     def opened(_: str) -> Iterator[Local]:
         yield Local()
 
-    monkeypatch.setattr(connect, "opened", opened)
+    monkeypatch.setattr(connect, "open_machine", opened)
     monkeypatch.setattr(
         cards, "inventory", lambda _: cards.Inventory(tuple(one.card for one in found))
     )
@@ -180,7 +180,7 @@ def test_one_bad_disk_keeps_no_other_from_its_users(
             raise problem
         say(f"{disk.device} is active")
 
-    monkeypatch.setattr(connect, "opened", opened)
+    monkeypatch.setattr(connect, "open_machine", opened)
     monkeypatch.setattr(places, "disk_as_root", found)
     monkeypatch.setattr(cards, "pairs", lambda _: [(CARD, one) for one in disks.values()])
     monkeypatch.setattr(lifecycle, "activate", activate)

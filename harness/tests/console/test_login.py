@@ -195,15 +195,15 @@ def test_waiting_doubles_and_ends_and_success_forgets() -> None:
     attempts = Attempts(Limits(wrong_passwords=2, wait_s=60), clock)
     waits = []
     for _ in range(4):
-        attempts.failed("a")
+        attempts.record_failure("a")
         waits.append(attempts.wait_s("a"))
     assert waits == [0, 60, 120, 240]
     clock.now += 239
     assert (attempts.wait_s("a"), attempts.wait_s("b")) == (1, 0)
     clock.now += 1
     assert attempts.wait_s("a") == 0
-    attempts.succeeded("a")
-    attempts.failed("a")
+    attempts.record_success("a")
+    attempts.record_failure("a")
     assert attempts.wait_s("a") == 0
 
 

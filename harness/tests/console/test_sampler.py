@@ -150,7 +150,7 @@ def test_a_machine_that_cannot_be_reached_is_said(monkeypatch: pytest.MonkeyPatc
     def lacking(_: str) -> None:
         raise PrerequisiteMissingError("no virtual machine is up; start one with `hotset lab up`")
 
-    monkeypatch.setattr(connect, "opened", lacking)
+    monkeypatch.setattr(connect, "open_machine", lacking)
     sample = reader().read()
     assert (sample.disks, "hotset lab up" in sample.error) == ((), True)
     assert b"The caches cannot be read" in frame(sample, "local")

@@ -112,7 +112,7 @@ def test_with_flash_the_curve_goes_by_its_size() -> None:
     # The hottest tenth of a disk of 10 GiB gets nine tenths of the requests.
     grid, ratios = Grid(Bytes(10 << 30), Bytes(1 << 30), Bytes(0)), [0.0, 0.9, 1.0]
     heats = {0: 81.0} | dict.fromkeys(range(1, 10), 1.0)
-    predicted = models.predicted(run.run, models.Predict(run=run.run), ratios)
+    predicted = models.predict_run(run.run, models.Predict(run=run.run), ratios)
     found = models.FlashNeeds("shop", grid.region, needs(heats, grid, ratios), predicted)
     shown = sizing._shown(found.document(), 0.25)
     points = shown["points"]

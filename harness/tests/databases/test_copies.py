@@ -69,7 +69,7 @@ def left_alone(database: PostgresDatabase) -> set[str]:
 def test_autovacuum_leaves_a_copy_alone_and_the_database_as_it_was(
     database: PostgresDatabase, report: Said
 ) -> None:
-    with copies.of(database, report) as copy:
+    with copies.copy_database(database, report) as copy:
         assert left_alone(copy) == STORED
         with closing(copy.session()) as session:
             kept = session.query("SELECT reloptions FROM pg_class WHERE relname = 'quick'")
@@ -86,7 +86,7 @@ def test_tables_of_others_are_told(database: PostgresDatabase, report: Said) -> 
                 "ALTER TABLE plain OWNER TO copier; ALTER DATABASE copied OWNER TO copier"
             )
             session.close()
-            with copies.of(replace(database, user="copier"), report) as copy:
+            with copies.copy_database(replace(database, user="copier"), report) as copy:
                 assert left_alone(copy) == {"plain"}
         finally:
             with closing(database.session()) as again:
@@ -102,10 +102,10 @@ def names(database: PostgresDatabase) -> set[str]:
 
 
 def test_a_copy_that_a_run_uses_stays(database: PostgresDatabase, report: Said) -> None:
-    with copies.of(database, report) as copy:
+    with copies.copy_database(database, report) as copy:
         with (
             pytest.raises(copies.CopyFailed, match=r"another run .* uses copied_hotset_fresh \("),
-            copies.of(database, report),
+            copies.copy_database(database, report),
         ):
             pytest.fail("it was copied again")
         with closing(copy.session()) as session:
@@ -119,7 +119,7 @@ def test_one_copy_at_a_time_is_created_or_dropped(database: PostgresDatabase, re
 
     def run() -> None:
         try:
-            with copies.of(database, report) as copy, closing(copy.session()) as session:
+            with copies.copy_database(database, report) as copy, closing(copy.session()) as session:
                 for _ in range(20):
                     session.query("SELECT count(*) FROM plain")
                     time.sleep(0.02)
@@ -147,12 +147,12 @@ def test_a_copy_that_cannot_be_dropped_is_named(
             server.script("ALTER DATABASE copied_hotset_fresh IS_TEMPLATE true")
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError), copies.of(database, report):
+    with pytest.raises(ZeroDivisionError), copies.copy_database(database, report):
         fail()
     with closing(cluster.database().session()) as server:
         server.script("ALTER DATABASE copied_hotset_fresh IS_TEMPLATE false")
     assert "copied_hotset_fresh could not be dropped" in report.warned[0]
-    with copies.of(database, report):
+    with copies.copy_database(database, report):
         pass
     assert "copied_hotset_fresh" not in names(database)
 
@@ -164,7 +164,7 @@ def test_settings_of_the_database_are_the_copys(
         server.script("""ALTER DATABASE copied SET search_path = "other one", public""")
         server.script("ALTER DATABASE copied SET random_page_cost = 1.25")
         server.script("ALTER ROLE tester IN DATABASE copied SET work_mem = '7MB'")
-    with copies.of(database, report) as copy, closing(copy.session()) as session:
+    with copies.copy_database(database, report) as copy, closing(copy.session()) as session:
         found = [
             session.query(f"SHOW {one}")[0][0]
             for one in ("search_path", "random_page_cost", "work_mem")

@@ -83,7 +83,7 @@ def database(monkeypatch: pytest.MonkeyPatch, server: Server) -> SqlServerDataba
 
 
 def test_parameters_have_types_columns_and_a_value_of_the_plan() -> None:
-    text = sqlserver.undeclared(TEXT)
+    text = sqlserver.strip_parameters(TEXT)
     found = SqlServerCatalog(Server()).parameters(Costly(text, 1, 1, 1, SEEK))
     assert [(one.mark, one.kind, one.category, f"{one.column}", one.sample) for one in found] == [
         ("@P1", "int", "N", "item.id", "7"),
@@ -93,11 +93,11 @@ def test_parameters_have_types_columns_and_a_value_of_the_plan() -> None:
 
 
 def test_values_that_a_column_has_often_are_told_from_the_others() -> None:
-    known = SqlServerCatalog(Server()).known(Column("dbo", "item", "kind"))
+    known = SqlServerCatalog(Server()).look_up(Column("dbo", "item", "kind"))
     assert known is not None
     assert known.common == (("common", 0.9),)
     assert known.bounds == ("it's :odd", *(f"kind {n}" for n in range(4)))
-    even = SqlServerCatalog(Server()).known(Column("dbo", "item", "id"))
+    even = SqlServerCatalog(Server()).look_up(Column("dbo", "item", "id"))
     assert even is not None
     assert (even.common, even.bounds) == ((), ("1", "500", "1000"))
 

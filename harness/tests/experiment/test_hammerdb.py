@@ -32,7 +32,7 @@ def spec(*overrides: str) -> Spec:
 
 
 def hammerdb(wanted: Spec) -> timed.Timed:
-    found = timed.of(wanted)
+    found = timed.find_timed(wanted)
     assert isinstance(found, timed.Hammerdb)
     return found
 

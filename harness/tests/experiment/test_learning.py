@@ -59,7 +59,7 @@ def counters(monkeypatch: pytest.MonkeyPatch) -> Counters:
         there.verbs.append("taken down")
 
     monkeypatch.setattr(learning.arms, "cold", cold)
-    monkeypatch.setattr(learning.region_counters, "of", lambda _: there)
+    monkeypatch.setattr(learning.region_counters, "find_counters", lambda _: there)
     monkeypatch.setattr(learning, "measure", lambda *_: there.verbs.append("tpcc"))
     monkeypatch.setattr(learning, "run_queries", lambda *_: there.verbs.append("tpch"))
     return there
@@ -107,4 +107,4 @@ def test_nothing_is_learned_where_all_fits_or_disk_order_is_asked_for(
     spec = read(
         repository_file("experiments/demo.toml"), (f"warmup.order={order}", f"tier.cache={cache}")
     )
-    assert learning.wanted(spec) is wanted
+    assert learning.is_wanted(spec) is wanted

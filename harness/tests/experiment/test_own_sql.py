@@ -152,7 +152,7 @@ def test_the_22_queries_alone_are_an_experiment(file: Path) -> None:
     file.write_text(f"{text[:start]}[tpch]\nscale = 0.01\n{text[end:]}")
     wanted = read(file)
     assert (wanted.placements, wanted.timed, wanted.connections) == ((("tpch",),), None, 1)
-    assert timed.of(wanted) is None
+    assert timed.find_timed(wanted) is None
 
 
 def test_thresholds_name_what_is_measured(file: Path) -> None:
@@ -179,7 +179,7 @@ def test_at_a_given_rate_there_is_no_factor_of_throughput(tmp_path: Path) -> Non
     journal.finish(wanted.arms)
     assert journal.document.factors == {}
     assert "95 % of them took" in answer.headline(journal.document)
-    assert "RATE_NOT_REACHED" in {one.code for one in caveats.of(journal.document)}
+    assert "RATE_NOT_REACHED" in {one.code for one in caveats.list_caveats(journal.document)}
 
 
 def test_the_search_takes_a_limit_or_several(file: Path) -> None:

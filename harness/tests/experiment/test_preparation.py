@@ -19,7 +19,7 @@ from hotset.core.paths import repository_file
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.experiment import timed
 from hotset.experiment.file.spec import Spec, SpecError, read
-from hotset.experiment.preparation import OnProbe, Second, is_level, prepare, sessions_ended
+from hotset.experiment.preparation import OnProbe, Second, end_sessions, is_level, prepare
 from hotset.hitratio.sampler import Window
 from hotset.reports.model.windows import Preparation
 from hotset.terminal.progress import Reporter
@@ -143,7 +143,7 @@ def prepared(
     site: Any = SimpleNamespace(spec=wanted, machine=Local(), report=Reporter(quiet=True))
     server = SimpleNamespace(database=lambda _: database)
     placed: Any = SimpleNamespace(server=server, devices=(origin,), tier=None)
-    run = timed.of(wanted)
+    run = timed.find_timed(wanted)
     assert run is not None
     return prepare(site, placed, run, buffers, 1, on_probe)
 
@@ -195,7 +195,7 @@ def test_the_load_ends_at_the_limit_and_reads_do_not_pass_for_level(
 def test_the_load_has_ended_when_its_last_session_has(database: PostgresDatabase) -> None:
     """And one that was there before it is no reason to wait."""
     with closing(database.session()):
-        with sessions_ended(database):
+        with end_sessions(database):
             left, began = database.session(), time.monotonic()
             later = threading.Timer(1.5, left.close)
             later.start()

@@ -242,17 +242,17 @@ def test_each_ground_has_its_own_image() -> None:
 
 def test_only_a_finished_image_is_used() -> None:
     path = base_image.path_for(spec(), "vm")
-    assert base_image.cached(path) is None
+    assert base_image.find_saved(path) is None
     path.touch()
-    assert base_image.cached(path) is None, "its facts are missing: the load did not end"
+    assert base_image.find_saved(path) is None, "its facts are missing: the load did not end"
     facts = {"databases": {"tpcc": {"bytes": 5, "folder": "base/5"}}, "version": "17.6"}
     path.with_suffix(".json").write_text(json.dumps(facts))
-    found = base_image.cached(path)
+    found = base_image.find_saved(path)
     assert found is not None
     assert (found.path, found.size(["tpcc"]), found.version) == (path, 5, "17.6")
     assert found.databases["tpcc"].folder == "base/5"
     path.unlink()
-    assert base_image.cached(path) is None
+    assert base_image.find_saved(path) is None
 
 
 def test_a_new_disk_is_sparse_and_is_no_image(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_a_new_disk_is_sparse_and_is_no_image(tmp_path: Path) -> None:
     assert building != path
     assert building.stat().st_size == spec().storage.size
     assert building.stat().st_blocks == 0
-    assert base_image.cached(path) is None
+    assert base_image.find_saved(path) is None
 
 
 def test_a_disk_without_room_for_the_database_is_named(tmp_path: Path) -> None:

@@ -76,13 +76,13 @@ def test_the_shipped_demonstration_is_valid() -> None:
     assert spec.arms == ("baseline", "accelerated", "all-flash")
     assert spec.storage.size == 1664 * MIB
     assert spec.tier.block == 64 * 1024
-    tier = spec.tier.resolved()
+    tier = spec.tier.resolve()
     assert tier.metadata + tier.cache + tier.volume <= spec.flash.size
 
 
 def test_bcache_has_its_own_unit_and_policy(file: Path) -> None:
     spec = read(file, ("tier.kind=bcache",))
-    tier = spec.tier.resolved()
+    tier = spec.tier.resolve()
     assert spec.tier.wanted == "bcache"
     assert (tier.block, tier.policy, tier.bypass) == (4096, "lru", 0)
     assert tier.cache % 2**20 == 0
@@ -101,12 +101,12 @@ def test_a_policy_that_dm_cache_lacks_needs_hotsets_own_engine(file: Path) -> No
 
 def test_the_engine_of_our_own_has_hotset_unless_told_otherwise(file: Path) -> None:
     unsaid = read(file).tier
-    assert unsaid.resolved("userspace").policy == "hotset"
-    assert unsaid.resolved("dm-cache").policy == "smq"
-    assert read(file, ("tier.kind=userspace",)).tier.resolved().policy == "hotset"
+    assert unsaid.resolve("userspace").policy == "hotset"
+    assert unsaid.resolve("dm-cache").policy == "smq"
+    assert read(file, ("tier.kind=userspace",)).tier.resolve().policy == "hotset"
     assert read(file, ("tier.kind=emulated",)).tier.kind == "userspace", "its name of before"
     said = read(file, ("tier.kind=userspace", "tier.policy=smq")).tier
-    assert said.resolved("userspace").policy == "smq"
+    assert said.resolve("userspace").policy == "smq"
 
 
 def test_policies_as_arms_are_those_of_the_own_engine(file: Path) -> None:
@@ -150,11 +150,11 @@ def test_the_resolved_spec_reads_back(file: Path) -> None:
 
 
 def test_sizes_are_made_whole_blocks(file: Path) -> None:
-    tier = read(file, ("tier.cache=268435457", "tier.volume=134217729")).tier.resolved()
+    tier = read(file, ("tier.cache=268435457", "tier.volume=134217729")).tier.resolve()
     assert tier.cache == 256 * MIB
     assert tier.volume == 128 * MIB
     assert tier.metadata == 5 * MIB
-    assert read(file, ("tier.metadata=8MiB",)).tier.resolved().metadata == Bytes(8 * MIB)
+    assert read(file, ("tier.metadata=8MiB",)).tier.resolve().metadata == Bytes(8 * MIB)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_a_volume_too_small_for_the_log(file: Path) -> None:
 
 
 def test_the_flash_may_be_used_up_to_the_last_block(file: Path) -> None:
-    metadata = read(file).tier.resolved().metadata
+    metadata = read(file).tier.resolve().metadata
     exact = f"flash.size={256 * MIB + 128 * MIB + metadata}"
     arms = "arms=['baseline', 'accelerated']"
     assert read(file, (exact, arms)).flash.size == 256 * MIB + 128 * MIB + metadata

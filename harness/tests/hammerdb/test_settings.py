@@ -108,7 +108,7 @@ def test_any_line_is_read_and_none_is_lost(text: str) -> None:
 
 @given(st.integers(1, 10**6), st.text(st.characters(codec="ascii", exclude_categories=["Cc"])))
 def test_what_users_say_survives_the_prefix(user: int, text: str) -> None:
-    assert parse(f"Vuser {user}:{text}") == output.said(user, text.strip())
+    assert parse(f"Vuser {user}:{text}") == output.parse_line(user, text.strip())
 
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12))
@@ -128,7 +128,7 @@ def test_scripts_set_every_key_and_hold_no_password(
     dictionary = settings.dictionary(connection, asked)
     workload: settings.Workload = "TPC-C" if isinstance(asked, settings.Tpcc) else "TPC-H"
     run = (
-        script.timed(connection.engine, 4, dictionary)
+        script.write_timed_run(connection.engine, 4, dictionary)
         if workload == "TPC-C"
         else script.power(connection.engine, dictionary)
     )
@@ -194,7 +194,7 @@ def test_printed_dictionaries_are_read_whole(sections: dict[str, dict[str, str]]
         f"{name:10} {{\n" + "".join(f" {key:18} = {value}\n" for key, value in keys.items()) + "}\n"
         for name, keys in sections.items()
     )
-    found = settings.printed(text)
+    found = settings.parse_printed(text)
     assert {name: found[name] for name in sections} == {
         name: frozenset(keys) for name, keys in sections.items()
     }

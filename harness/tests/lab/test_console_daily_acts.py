@@ -83,7 +83,7 @@ def test_the_daily_acts_take_few_clicks_and_no_reading(console: Served, tmp_path
         hand.job_is_done()
         visitor.close()
     # The next lab has no share of this one's.
-    assert pins.of(Local(), live.DISK) == pins.Preferences()
+    assert pins.read_preferences(Local(), live.DISK) == pins.Preferences()
     assert not Path(str(userspace_service.shares_of(live.DISK))).exists()
 
 
@@ -94,7 +94,7 @@ def pinned(page: Page) -> None:
         page.get_by_role("button", name=f"{verb} table:public.item").click()
         page.wait_for_url("**/jobs/*")
         expect(page.locator("h1 .state")).to_have_text("done")
-        assert pins.of(Local(), live.DISK).pinned == kept
+        assert pins.read_preferences(Local(), live.DISK).pinned == kept
 
 
 def shared(page: Page) -> None:
@@ -106,7 +106,7 @@ def shared(page: Page) -> None:
     page.get_by_role("button", name="Set the share").click()
     page.wait_for_url("**/jobs/*")
     expect(page.locator("h1 .state")).to_have_text("done")
-    (share,) = pins.of(Local(), live.DISK).shares
+    (share,) = pins.read_preferences(Local(), live.DISK).shares
     assert (share.target, share.guarantee, share.limit) == ("table:public.stock", "10%", "40%")
     page.goto("/warmup")
     page.get_by_text("Pinned, excluded and shared").click()

@@ -186,14 +186,14 @@ def test_on_a_terminal_a_flash_of_another_server_is_taken_over_only_by_its_name(
         in refused.written
     )
     assert "to go on" not in refused.written
-    label = cards.labelled(machine, used_disk.path)
+    label = cards.read_card(machine, used_disk.path)
     turned_down = on_terminal(*take_over, "--take-over")
     assert asked(turned_down, "shop") == TURNED_DOWN
     shown = f"{used_disk.path} (Linux scsi_debug, serial {used_disk.serial}, 112 MiB)"
     whose = f"it is card main of hotset-lab, disks: shop over {origin}"
     assert f"to be overwritten: the owner of {shown}: {whose}" in turned_down.written
     assert cards.known_cards(machine) == []
-    assert cards.labelled(machine, used_disk.path) == label
+    assert cards.read_card(machine, used_disk.path) == label
     taken = on_terminal(*take_over, "--take-over")
     assert asked(taken, name) == 0
     assert "taken over from hotset-lab: never connect it there again" in taken.written
@@ -303,7 +303,7 @@ def remembered(visitor: Visitor, machine: Machine) -> None:
     page.fill("#f-p-targets", f"{MOUNT}/data")
     page.get_by_role("button", name="Save").click()
     done(page)
-    assert pins.of(machine, "pg").pinned == (f"{MOUNT}/data",)
+    assert pins.read_preferences(machine, "pg").pinned == (f"{MOUNT}/data",)
     # A program is the command line's to name; the console takes hotset where it is installed.
     machine.run(["ln", "-sf", "/usr/bin/true", "/usr/local/bin/hotset"])
     page.goto("/warmup")

@@ -136,7 +136,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
         def opened(_name: str) -> Iterator[Machine]:
             yield machine
 
-        monkeypatch.setattr(connect, "opened", opened)
+        monkeypatch.setattr(connect, "open_machine", opened)
         there = Disk(machine, tmp_path)
         flash, origin = (PurePosixPath(tmp_path / name) for name in ("flash", "origin"))
         machine.run(["mke2fs", "-q", "-F", "-t", "ext4", str(origin)])

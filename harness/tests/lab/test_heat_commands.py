@@ -92,7 +92,7 @@ def bench(
     def opened(_: str) -> Iterator[Machine]:
         yield machine
 
-    monkeypatch.setattr(connect, "opened", opened)
+    monkeypatch.setattr(connect, "open_machine", opened)
     devices = [PurePosixPath(f"/dev/disk/by-id/dm-name-{name}") for name in (FLASH, ORIGIN)]
     wanted = CreateRequest("erp", *devices, kind, "oltp", Bytes(96 * MIB), Bytes(16 * MIB))
     creation.create(machine, wanted, True, print)
@@ -133,7 +133,7 @@ def test_the_console_counts_shows_where_it_is_hot_and_pins(bench: Bench, tmp_pat
         expect(page.get_by_text("The kernel's caches keep no pins")).to_be_visible()
         for verb, kept in (("Pin", (f"{MOUNT}/warm",)), ("Unpin", ())):
             press(f"{verb} {MOUNT}/warm")
-            assert pins.of(bench.machine, "erp").pinned == kept
+            assert pins.read_preferences(bench.machine, "erp").pinned == kept
             page.goto("/heat")
         # A region of the disk is pinned as well.
         page.get_by_label("For each").select_option("extent")
@@ -143,7 +143,7 @@ def test_the_console_counts_shows_where_it_is_hot_and_pins(bench: Bench, tmp_pat
         button.click()
         page.wait_for_url("**/jobs/*")
         expect(page.locator("h1 .state")).to_have_text("done")
-        (region,) = pins.of(bench.machine, "erp").pinned
+        (region,) = pins.read_preferences(bench.machine, "erp").pinned
         pins.forget(bench.machine, "erp")
         assert parse(region).kind == "region"
         # What was counted is shown after the end of it as well.

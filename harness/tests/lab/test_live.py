@@ -53,7 +53,7 @@ def test_the_database_is_on_the_accelerated_disk_and_its_log_on_the_volume() -> 
     local = Local()
     found = lifecycle.inspect(local, *cards.find(local, live.DISK))
     assert (found.report.state, str(found.disk.device)) == ("active", up.device)
-    assert live.described() == up
+    assert live.find_live() == up
     assert any("hotset tpcc run" in one for one in up.next_commands())
     password = Path(up.password_file)
     assert password.stat().st_mode & 0o777 == 0o600
@@ -71,7 +71,7 @@ def test_the_database_is_on_the_accelerated_disk_and_its_log_on_the_volume() -> 
     assert f" {Path(str(folder)).parent} " in mounts
     live.take_down(print)
     nothing_is_left(lab_folder())
-    assert live.described() is None
+    assert live.find_live() is None
 
 
 def test_what_a_killed_start_left_is_taken_down() -> None:

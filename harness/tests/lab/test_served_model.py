@@ -29,7 +29,7 @@ needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs /d
 @needs_fuse
 def test_data_outlives_a_member_and_a_spare_takes_its_place() -> None:
     local = Local()
-    with served_model.served(local, "dc500m-raid5", SIZE) as device:
+    with served_model.serve_model(local, "dc500m-raid5", SIZE) as device:
         assert is_whole(served_model.status(local, device.socket))
         data = bytes(range(256)) * 4096
         with device.file.open("r+b") as file:
@@ -49,8 +49,8 @@ def test_data_outlives_a_member_and_a_spare_takes_its_place() -> None:
 def test_a_served_device_tells_what_went_through_it() -> None:
     """Its file is written, synced and read past the page cache; the sampler reads its counters."""
     local = Local()
-    with served_model.served(local, "pcie-flash-2014", SIZE) as device:
-        source = ServedDevice.of(local, "flash", PurePosixPath(device.socket))
+    with served_model.serve_model(local, "pcie-flash-2014", SIZE) as device:
+        source = ServedDevice.ask(local, "flash", PurePosixPath(device.socket))
         with Sampler(local, None, [source]) as sampler:
             before = len(sampler.samples)
             dd = ["dd", f"of={device.file}", "bs=64K", "count=32", "conv=notrunc,fsync"]
@@ -70,7 +70,7 @@ def test_a_served_device_tells_what_went_through_it() -> None:
 @needs_fuse
 def test_two_failures_are_too_many_for_raid_0_and_refusals_say_why() -> None:
     local = Local()
-    with served_model.served(local, "dc500m-raid0", SIZE) as device:
+    with served_model.serve_model(local, "dc500m-raid0", SIZE) as device:
         with pytest.raises(ArrayError, match="active: only a failed member"):
             served_model.replace(local, device.socket, 1)
         with pytest.raises(ArrayError, match="members 0 to 5"):
@@ -88,7 +88,7 @@ def test_a_bad_model_names_field_and_range() -> None:
     model = {"name": "x", "device": {"raid": {"level": "5", "members": members}}}
     with (
         pytest.raises(RefusedError, match="has 2 members: RAID 5 takes 3 to 64"),
-        served_model.served(Local(), model, SIZE),
+        served_model.serve_model(Local(), model, SIZE),
     ):
         pass
 
@@ -110,7 +110,7 @@ def test_a_power_cut_takes_what_lay_in_an_unprotected_buffer(
     backing.write_bytes(bytes(SIZE))
     local, page = Local(), b"x" * 4096
     with (
-        served_model.served(local, str(model), SIZE, time_scale=20, backing=backing) as device,
+        served_model.serve_model(local, str(model), SIZE, time_scale=20, backing=backing) as device,
         device.file.open("r+b", buffering=0) as file,
     ):
         file.write(page)

@@ -80,7 +80,7 @@ class Server:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     sizes = Bytes(2 * 1024 * MIB), Bytes(512 * MIB)
     with lab_with_hotset(tmp_path_factory, *sizes, {}) as lab:
-        machine, built = lab.machine, image.cached()
+        machine, built = lab.machine, image.find_built()
         assert built is not None
         put_text(machine, built.client_key.read_text(), KEY, 0o600)
         put_text(machine, f"localhost {built.host_key}\n", KNOWN_HOSTS)

@@ -176,7 +176,7 @@ def test_the_next_machine_is_taken_instead_unless_this_one_was_asked_for(
     monkeypatch.setattr(uml, "probe", lambda *_: REFUSES)
     monkeypatch.setattr(uml, "lacking", lambda: None)
     monkeypatch.setattr(image, "ensure", lambda *_: IMAGE)
-    monkeypatch.setattr(labs.qemu, "accelerated", lambda *_: False)
+    monkeypatch.setattr(labs.qemu, "has_kvm", lambda *_: False)
     monkeypatch.setattr(labs, "kernel_has_dm_cache", lambda: False)
     monkeypatch.setattr(labs, "_vm_lab", lambda *_: "vm")
     said: list[str] = []
@@ -261,7 +261,7 @@ def test_who_wants_it_at_the_same_time_waits_for_the_one_fetch(
     with ThreadPoolExecutor(4) as pool:
         calls = [pool.submit(uml_package.ensure, Local(), IMAGE, said.append) for _ in range(4)]
         found = {call.result() for call in calls}
-    assert found == {uml_package.cached()}
+    assert found == {uml_package.find_fetched()}
     assert len(said) == 1
 
 
@@ -270,7 +270,7 @@ def test_the_package_is_fetched_by_apt_with_the_images_keys(
 ) -> None:
     log = an_archive(tmp_path, monkeypatch)
     said: list[str] = []
-    assert uml_package.cached() is None
+    assert uml_package.find_fetched() is None
     kernel = uml_package.ensure(Local(), IMAGE, said.append)
     assert kernel.version == "7.2um1"
     assert kernel.program.read_text() == "it\n"
@@ -282,7 +282,7 @@ def test_the_package_is_fetched_by_apt_with_the_images_keys(
     assert "trusted" not in words.replace("Dir::Etc::TrustedParts=/dev/null", "").lower()
     assert len(said) == 1
     log.unlink()
-    assert uml_package.ensure(Local(), IMAGE, said.append) == kernel == uml_package.cached()
+    assert uml_package.ensure(Local(), IMAGE, said.append) == kernel == uml_package.find_fetched()
     assert not log.exists(), "it is fetched once"
 
 

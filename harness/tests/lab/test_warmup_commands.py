@@ -66,7 +66,7 @@ class Accelerated:
 
     def plan(self, *targets: str, **more: tuple[str, ...]) -> Planned:
         request = Request("uml", targets, mount_point=MOUNT, **more)  # type: ignore[arg-type]
-        return planning.planned(self.machine, self.card, self.disk, request, 100.0)
+        return planning.plan_with_estimate(self.machine, self.card, self.disk, request, 100.0)
 
     def job(self, planned: Planned, method: Way = "auto", share: float = 1.0) -> SavedPlan:
         job = SavedPlan(

@@ -140,9 +140,11 @@ class FakeCounter:
 def counter(monkeypatch: pytest.MonkeyPatch) -> FakeCounter:
     fake = FakeCounter()
     monkeypatch.setattr(cache_device, "tier_for", lambda *_: FakeTier())
-    monkeypatch.setattr(region_counters, "of", lambda *_: fake)
+    monkeypatch.setattr(region_counters, "find_counters", lambda *_: fake)
     monkeypatch.setattr(attribution, "files", lambda *_: FOUND)
-    monkeypatch.setattr(pins, "of", lambda *_: Preferences(("/d/base", "table:stock"), (ORDERS,)))
+    monkeypatch.setattr(
+        pins, "read_preferences", lambda *_: Preferences(("/d/base", "table:stock"), (ORDERS,))
+    )
     return fake
 
 

@@ -122,7 +122,7 @@ def test_what_a_kind_does_not_count_is_not_zero() -> None:
         [counters(0, 0, None, None, None, 0), counters(9, 1, None, None, None, 4)], 64
     )
     assert (bcache.write_hits, bcache.promotions, bcache.bypassed) == (None, None, 4)
-    assert Tally.of(bcache) == Tally(14, 0, 9, 1, None, None, 4)
+    assert Tally.from_hits(bcache) == Tally(14, 0, 9, 1, None, None, 4)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def parts(monkeypatch: pytest.MonkeyPatch, tallies: dict[int, Tally], dropped: i
         Owner(FILE_SYSTEM, (Extent(Bytes(60 * MIB), Bytes(MIB)),)),
     ]
     TIER[:] = [FakeTier(counters(0))]
-    monkeypatch.setattr(region_counters, "of", lambda *_: Counter())
+    monkeypatch.setattr(region_counters, "find_counters", lambda *_: Counter())
     monkeypatch.setattr(attribution, "files", lambda *_: found)
 
 

@@ -77,7 +77,7 @@ def test_words_fit_policy_and_state(
     said: list[str],
     unsaid: list[str],
 ) -> None:
-    text = " ".join(policy_outlook.of(kind, spec, counters, resident))
+    text = " ".join(policy_outlook.describe_outlook(kind, spec, counters, resident))
     for words in said:
         assert words in text
     for words in unsaid:

@@ -63,7 +63,7 @@ def needed(found: Operation) -> dict[str, Any]:
     values = {name: NEEDED[name] for name, one in found.fields.items() if one.is_required()}
     values |= {"targets": ["heat"]} if "targets" in found.fields else {}
     for name, value in values.items():
-        if FieldKind.of(found.fields[name]).is_list and not isinstance(value, list):
+        if FieldKind.from_field(found.fields[name]).is_list and not isinstance(value, list):
             values[name] = [value]
     return values | ({"yes": True} if "yes" in found.fields else {})
 

@@ -9,11 +9,11 @@ import pytest
 from hotset.core.machines.base import MachineGoneError, PrerequisiteMissingError
 from hotset.core.machines.ssh import Account
 from hotset.operations import connect
-from hotset.operations.connect import MachineNameError, account, opened
+from hotset.operations.connect import MachineNameError, account, open_machine
 
 
 def test_this_computer() -> None:
-    with opened("local") as machine:
+    with open_machine("local") as machine:
         assert machine.kind == "local"
         assert machine.run(["cat"], stdin="x").stdout == "x"
 
@@ -54,17 +54,20 @@ def test_ssh_names(
     ],
 )
 def test_what_is_no_machine_shows_the_forms(name: str) -> None:
-    with pytest.raises(MachineNameError, match=r"write local .* vm .* or ssh://"), opened(name):
+    with (
+        pytest.raises(MachineNameError, match=r"write local .* vm .* or ssh://"),
+        open_machine(name),
+    ):
         pass
 
 
 def test_no_lab_is_up() -> None:
-    with pytest.raises(PrerequisiteMissingError, match="no lab is up"), opened("vm"):
+    with pytest.raises(PrerequisiteMissingError, match="no lab is up"), open_machine("vm"):
         pass
 
 
 def test_nothing_answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(connect.KNOWN_HOSTS_VARIABLE, str(tmp_path / "known"))
     gone = pytest.raises(MachineGoneError, match=r"^ssh://root@127.0.0.1:9: no connection: ")
-    with gone, opened("ssh://127.0.0.1:9"):
+    with gone, open_machine("ssh://127.0.0.1:9"):
         pass

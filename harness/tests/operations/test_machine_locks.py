@@ -82,7 +82,7 @@ def test_it_waits_for_whoever_has_the_lock(name: str, monkeypatch: pytest.Monkey
         yield there
 
     monkeypatch.setattr(there, "stream", occupied)
-    monkeypatch.setattr(connect, "opened", opened)
+    monkeypatch.setattr(connect, "open_machine", opened)
     found = registry.find(name)
     with pytest.raises(MachineBusyError, match="tier flush oltp"):
         found.function(found.request(**WORKING[name]), Context())

@@ -107,7 +107,7 @@ def test_whoever_only_reads_has_nothing_connected_mounted_or_measured(found: Ope
     """It would go to any host, and loads the origin."""
     marks = {Names.DATABASE, Names.FILE, Names.OUTPUT, Names.DEVICE}
     for name, field in found.fields.items():
-        kind = FieldKind.of(field)
+        kind = FieldKind.from_field(field)
         if not marks & set(kind.metadata) or (found.name, name) in FILES_THAT_ARE_READ:
             continue
         needs = [one.right for one in kind.metadata if isinstance(one, Needs)]
@@ -149,7 +149,7 @@ def samples(found: Operation, odd: bool) -> dict[str, Any]:
     sizes |= {"buffer", "id_size", "read_rate", "sequential_cutoff", "guarantee", "limit"}
     sizes |= {"memory"}
     for name, field in found.fields.items():
-        kind = FieldKind.of(field)
+        kind = FieldKind.from_field(field)
         if name in known and kind.base in (str, float):
             values[name] = known[name]
         elif kind.base is bool:
@@ -191,7 +191,7 @@ def argv(found: Operation, values: dict[str, Any]) -> list[str]:
 def test_every_number_has_a_largest(found: Operation) -> None:
     """A request must not hold a server's memory or time for as long as it likes."""
     for name, field in found.fields.items():
-        kind = FieldKind.of(field)
+        kind = FieldKind.from_field(field)
         if kind.base in (int, float):
             bounds = [getattr(one, end, None) for one in kind.metadata for end in ("le", "lt")]
             assert any(one is not None for one in bounds), name

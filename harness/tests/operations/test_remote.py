@@ -35,7 +35,7 @@ def text_fields() -> list[tuple[Operation, str, Names | None]]:
     found = []
     for one in OPERATIONS:
         for name, field in one.fields.items():
-            kind = FieldKind.of(field)
+            kind = FieldKind.from_field(field)
             is_text = kind.base in (str, Path) and get_origin(kind.base) is not Literal
             if is_text and not kind.secret:
                 marks = [mark for mark in kind.metadata if isinstance(mark, Names)]
@@ -105,7 +105,7 @@ def request(found: Operation, field: str, text: str) -> dict[str, Any]:
     values = {name: NEEDED[name] for name, one in found.fields.items() if one.is_required()}
     values[field] = text
     for name, value in values.items():
-        if FieldKind.of(found.fields[name]).is_list and not isinstance(value, list):
+        if FieldKind.from_field(found.fields[name]).is_list and not isinstance(value, list):
             values[name] = [value]
     agreed = {"yes": True} if "yes" in found.fields else {}
     return {**values, **agreed}

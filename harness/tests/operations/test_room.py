@@ -51,7 +51,7 @@ def test_every_size_that_becomes_a_file_is_marked() -> None:
         if found.kind is not Kind.JOB or not Right.OPERATE.includes(found.right):
             continue
         for name, field in found.fields.items():
-            marks = FieldKind.of(field).metadata
+            marks = FieldKind.from_field(field).metadata
             is_size = any(
                 isinstance(one, BeforeValidator) and one.func is fields.size for one in marks
             )
@@ -117,7 +117,7 @@ def test_what_frees_room_or_works_elsewhere_is_not_cut_short(
         *(("tpch drop", {}), ("disk replace", {}), ("warmup unpin", {"machine": "local"})),
         *(("warmup run", {"machine": "ssh://db1"}), ("tier flush", {})),
     ):
-        with room.guarded(name, values, look_s=0.01) as guard:
+        with room.guard_room(name, values, look_s=0.01) as guard:
             time.sleep(0.1)
         assert guard.why == "", name
 
@@ -133,7 +133,7 @@ def test_nothing_is_interrupted_once_it_has_ended(monkeypatch: pytest.MonkeyPatc
         return SimpleNamespace(total=100 * GIB, used=0, free=0)
 
     monkeypatch.setattr(shutil, "disk_usage", measured)
-    with room.guarded("demo", {}, look_s=0.01) as guard:
+    with room.guard_room("demo", {}, look_s=0.01) as guard:
         assert looking.wait(60)
         leaving.set()
     time.sleep(0.5)
@@ -189,14 +189,14 @@ def test_what_leaves_too_little_room_as_it_runs_is_ended(
 
     monkeypatch.setattr(shutil, "disk_usage", measured)
     values = {"output": str(tmp_path / "trace")}
-    with room.guarded("whatif trace tpcc", values, look_s=0.01) as guard:
+    with room.guard_room("whatif trace tpcc", values, look_s=0.01) as guard:
         assert looked.wait(60)
     assert guard.why == ""
     usage.free = 2 * GIB
-    with pytest.raises(KeyboardInterrupt), room.guarded("demo", values, look_s=0.01) as guard:
+    with pytest.raises(KeyboardInterrupt), room.guard_room("demo", values, look_s=0.01) as guard:
         time.sleep(60)
     assert "half of the 5 GiB" in guard.why
-    with room.guarded("tier flush", {}, look_s=0.01) as guard:
+    with room.guard_room("tier flush", {}, look_s=0.01) as guard:
         time.sleep(0.1)
 
 

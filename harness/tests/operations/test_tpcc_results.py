@@ -38,7 +38,7 @@ STOOD_STILL = RunResult(
 def test_a_window_without_a_transaction_is_shown_in_every_form(windows: int) -> None:
     limits = tpcc_metrics.limits(["p95<20ms"])
     outcomes = [
-        workload.Runs(Reporter(quiet=True)).judged(
+        workload.Runs(Reporter(quiet=True)).with_verdicts(
             Outcome(replace(STOOD_STILL, options=replace(STOOD_STILL.options, users=users))), limits
         )
         for users in range(1, windows + 1)

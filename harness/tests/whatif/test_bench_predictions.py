@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hotset.experiment.file.spec import read
-from hotset.whatif.traffic import simulated
+from hotset.whatif.traffic import read_simulations
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "scripts/bench_predictions.py"
@@ -42,7 +42,7 @@ def called(*words: str) -> subprocess.CompletedProcess[str]:
 def test_every_set_up_is_an_experiment(bench: ModuleType) -> None:
     setups = bench.campaign()
     assert len(setups) == 4 * 5 * 2 * 3 == len(set(setups.values()))
-    assert set(bench.POLICIES) == set(simulated())
+    assert set(bench.POLICIES) == set(read_simulations())
     seen = set()
     for sets in setups.values():
         found = read(ROOT / bench.EXPERIMENT, ["tier.kind=userspace", *sets])

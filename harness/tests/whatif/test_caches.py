@@ -147,7 +147,7 @@ def test_every_policy_is_simulated_with_every_size(trace: Path) -> None:
 
 def test_a_sweep_that_was_killed_goes_on(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = [Cache("lru", size * BLOCK, BLOCK, "writeback") for size in (100, 200, 300)]
-    real, done = caches.simulated, []
+    real, done = caches.simulate, []
 
     def sweep() -> list[tuple[Cache, Outcome]]:
         with workers.Cores(Local(), 1) as cores:
@@ -159,7 +159,7 @@ def test_a_sweep_that_was_killed_goes_on(trace: Path, monkeypatch: pytest.Monkey
             raise KeyboardInterrupt
         return real(*words, **more)
 
-    monkeypatch.setattr(workers, "simulated", dies)
+    monkeypatch.setattr(workers, "simulate", dies)
     with pytest.raises(KeyboardInterrupt):
         sweep()
     (kept,) = (state_dir() / "whatif").iterdir()
@@ -257,7 +257,7 @@ def test_advice_by_nopm_follows_the_runs_prediction(trace: Path) -> None:
     ratios = [one["hit_ratio"] for one in found["sizes"]]
     # The run's cache was smq's, with other blocks; advice is on the policy that was asked for.
     cache = CacheKind("hotset", "writeback", 8192)
-    predicted = models.predicted(document.run, models.SetUp(), ratios, cache).found
+    predicted = models.predict_run(document.run, models.SetUp(), ratios, cache).found
     for name in ("nopm", "nopm_low", "nopm_high"):
         assert [one[name] for one in found["sizes"]] == [
             getattr(one, name) for one in predicted.lines

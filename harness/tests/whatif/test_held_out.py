@@ -91,7 +91,9 @@ def share_held(windows: dict[str, list[HeldOut]], without: Callable[[str], objec
             if without(name) != without(window)
             for one in each
         ]
-        inside.append(max(one.log_error for one in said) <= log(doubt.of(others).factor))
+        inside.append(
+            max(one.log_error for one in said) <= log(doubt.estimate_doubt(others).factor)
+        )
     return mean(inside)
 
 
@@ -112,7 +114,7 @@ def test_a_window_lies_in_the_range_that_the_others_give(kind: doubt.Kind, least
     known = doubt_of(kind)
     assert known.windows == len(windows)
     every = [one for said in windows.values() for one in said]
-    assert known.factor == pytest.approx(doubt.of(every).factor, rel=0.005)
+    assert known.factor == pytest.approx(doubt.estimate_doubt(every).factor, rel=0.005)
 
 
 @pytest.mark.parametrize(("kind", "least"), [("users", 0.9), ("storage", 0.8)])
@@ -127,7 +129,7 @@ def test_predictions_of_one_window_are_one_error() -> None:
     said = (("a", 200.0), ("c", 120.0), ("d", 130.0))
     one = HeldOut("users", "a", "b", 1.0, 16, 110.0, 100.0)
     others = [replace(one, window=name, predicted_nopm=nopm) for name, nopm in said]
-    for found in (doubt.of([one, *others]), doubt.of([one] * 50 + others)):
+    for found in (doubt.estimate_doubt([one, *others]), doubt.estimate_doubt([one] * 50 + others)):
         assert (found.windows, found.chance) == (3, 0.75)
         assert found.factor == pytest.approx(2.0)
 

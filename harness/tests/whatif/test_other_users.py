@@ -13,7 +13,7 @@ import pytest
 
 from hotset.reports.model.document import PredictedArm
 from hotset.whatif.checking import Devices, check
-from hotset.whatif.demands import FLASH, LOCKS, Demands, SetUp, active_users, solved
+from hotset.whatif.demands import FLASH, LOCKS, Demands, SetUp, active_users, solve_network
 from hotset.whatif.doubt import doubt_of
 from hotset.whatif.prediction import predict, rates
 
@@ -104,7 +104,7 @@ def test_locks_block_more_the_more_users_there_are() -> None:
     assert active_users(demands, 1) == 1
     assert active_users(demands, 11) == pytest.approx(11 * 0.95)
     assert active_users(demands, 1000) == pytest.approx(100), "never all of them"
-    found = solved(demands, SetUp(11, 2, rates(NAS, 11)), 1.0)
+    found = solve_network(demands, SetUp(11, 2, rates(NAS, 11)), 1.0)
     assert {one.name: one.present for one in found.loads}[LOCKS] == pytest.approx(0.55)
     assert sum(one.present for one in found.loads) == pytest.approx(11, abs=0.5)
 
@@ -112,8 +112,8 @@ def test_locks_block_more_the_more_users_there_are() -> None:
 def test_nobody_waits_for_the_limit_of_a_flash_alone() -> None:
     alone = SetUp(1, 2, rates(NAS, 1))
     slow = Demands(2e-3, 1.0, 1e-6, 100.0, 10.0, 0.0, 0.0)
-    assert solved(slow, alone, 1.0).throughput == pytest.approx(1 / 2.001e-3)
-    held = solved(
+    assert solve_network(slow, alone, 1.0).throughput == pytest.approx(1 / 2.001e-3)
+    held = solve_network(
         Demands(2e-6, 1.0, 1e-3, 2000.0, 10.0, 0.0, 0.0), SetUp(50, 2, rates(NAS, 50)), 1.0
     )
     assert held.throughput == pytest.approx(2000, rel=0.01)

@@ -7,7 +7,7 @@ import pytest
 from hotset.core.errors import RequestError
 from hotset.reports.model.document import RunDocument
 from hotset.reports.model.windows import Repeat
-from hotset.whatif.demands import Demands, SetUp, solved
+from hotset.whatif.demands import Demands, SetUp, solve_network
 from hotset.whatif.prediction import parsed_iops, predict
 
 from .published import CARD, NAS, published
@@ -29,7 +29,9 @@ def test_between_two_ends_the_tighter_bound_holds() -> None:
     setup = SetUp(100, 4, (before,))
     for ratio in (0, 0.5, 0.8, 0.9, 0.92, 0.93, 0.94, 1):
         bound = after if ratio == 1 else min(before / (1 - ratio), after)
-        assert solved(demands, setup, ratio).throughput == pytest.approx(bound, rel=0.035), ratio
+        assert solve_network(demands, setup, ratio).throughput == pytest.approx(bound, rel=0.035), (
+            ratio
+        )
 
 
 def test_what_a_run_teaches(run: RunDocument) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from hotset.reports.model.windows import Counters, DeviceUse, DirectionUse, Repeat
-from hotset.whatif.demands import ORIGIN, Demands, SetUp, background, solved, throughput_of
+from hotset.whatif.demands import ORIGIN, Demands, SetUp, background, solve_network, throughput_of
 from hotset.whatif.prediction import rates
-from hotset.whatif.traffic import CacheKind, Moved, Traffic, assumed, counted
+from hotset.whatif.traffic import CacheKind, Moved, Traffic, assume_traffic, count_traffic
 
 from .held import HOTSET, SMQ
 from .published import NAS, published
@@ -50,14 +50,14 @@ def test_what_is_done_and_what_that_has_the_storage_do_agree() -> None:
         left = 1 - done * background(DEMANDS, setup, 0.9) / max(setup.iops)
         slower = SetUp(users, 2, tuple(one * left for one in setup.iops))
         assert throughput_of(DEMANDS, slower, 0.9) == pytest.approx(done, rel=0.002)
-        assert solved(DEMANDS, setup, 0.9).throughput == done
+        assert solve_network(DEMANDS, setup, 0.9).throughput == done
 
 
 def test_a_storage_that_only_writes_back_still_has_a_limit() -> None:
     writing = replace(QUIET, cost=8.0, points=(Moved(1.0, 0.0, 1.0),))
     most = max(rates(NAS, 16)) / (24.0 * 0.35 * 8.0)
     assert rate(writing, 1.0) == pytest.approx(most, rel=0.001)
-    loads = solved(DEMANDS, SetUp(16, 2, rates(NAS, 16), writing), 1.0).loads
+    loads = solve_network(DEMANDS, SetUp(16, 2, rates(NAS, 16), writing), 1.0).loads
     assert max((one.present, one.name) for one in loads)[1] == ORIGIN
 
 
@@ -68,16 +68,16 @@ def test_nothing_cached_is_without_a_cache() -> None:
 def test_a_run_counts_its_own_write_backs() -> None:
     """The disk wrote 0.07 to 0.08 blocks for each transaction and some 900 became dirty; 8.4 writes
     hit: 8 of 1,000 left the flash while the window lasted, or will."""
-    found = counted(KIND, windows(HOTSET))
+    found = count_traffic(KIND, windows(HOTSET))
     assert found.measured == ("written_back",)
     assert found.at(1.0).written_back == pytest.approx(0.016, abs=0.002)
     # At other hit ratios that run says nothing.
-    assert found.at(0.5) == assumed(KIND).at(0.5)
+    assert found.at(0.5) == assume_traffic(KIND).at(0.5)
 
 
 def test_without_the_disks_own_writes_they_are_assumed() -> None:
     kind = CacheKind("smq", "writeback", 65536)
-    assert counted(kind, windows(SMQ)) == assumed(kind)
+    assert count_traffic(kind, windows(SMQ)) == assume_traffic(kind)
 
 
 def test_enough_misses_tell_what_is_promoted() -> None:
@@ -95,8 +95,8 @@ def test_enough_misses_tell_what_is_promoted() -> None:
         )
         return windows(SMQ)[0].model_copy(update={"hit_ratio": 0.9, "counters": counters})
 
-    assert counted(KIND, [window(999)]) == assumed(KIND)
-    found = counted(KIND, [window(4000)])
+    assert count_traffic(KIND, [window(999)]) == assume_traffic(KIND)
+    found = count_traffic(KIND, [window(4000)])
     assert found.measured == ("promoted",)
     assert found.at(0.9).promoted == 0.25
 
@@ -122,13 +122,13 @@ def test_a_write_that_missed_is_no_write_back() -> None:
         bypassed=0,
     )
     update = {"hit_ratio": 0.8, "counters": counters, "devices": (device,), "duration_s": 10.0}
-    found = counted(KIND, [windows(SMQ)[0].model_copy(update=update)])
+    found = count_traffic(KIND, [windows(SMQ)[0].model_copy(update=update)])
     assert found.at(0.8).written_back == pytest.approx((1000 - 200 + 50) / 1000)
 
 
 def test_other_policies_blocks_and_modes() -> None:
     def of(policy: str, mode: str = "writeback", block: int = 65536) -> Traffic:
-        return assumed(CacheKind(policy, mode, block))
+        return assume_traffic(CacheKind(policy, mode, block))
 
     assert of("lirs").points == of("arc").points
     assert of("hotset", block=32768).cost == of("hotset").cost / 2
@@ -145,4 +145,4 @@ def test_between_and_beyond_the_simulated_caches() -> None:
     assert found.at(0.1) == Moved(0.2, 0.4, 1.0)
     assert found.at(0.4) == Moved(0.4, pytest.approx(0.6), pytest.approx(0.75))  # type: ignore[arg-type]
     assert found.at(0.9) == Moved(0.6, 0.8, 0.5)
-    assert assumed(KIND).at(1.0).written_back == 0.0
+    assert assume_traffic(KIND).at(1.0).written_back == 0.0

@@ -114,7 +114,11 @@ class Archive:
         for run in self._names():
             line = indexed.get(run)
             try:
-                row = ListingRow.of(self.load(run)) if line is None else _row().validate_json(line)
+                row = (
+                    ListingRow.from_document(self.load(run))
+                    if line is None
+                    else _row().validate_json(line)
+                )
             except (NoSuchRunError, ValueError):
                 continue
             rows.append(row)
@@ -160,7 +164,7 @@ class Archive:
     def _index(self, document: RunDocument) -> None:
         from .render.tables import ListingRow
 
-        line = _row().dump_json(ListingRow.of(document)).decode()
+        line = _row().dump_json(ListingRow.from_document(document)).decode()
         with closing(self._database()) as database, database:
             database.execute(
                 "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)",

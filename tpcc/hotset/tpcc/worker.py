@@ -84,7 +84,7 @@ class _Gate:
         self._missing = threading.Semaphore(0)
         self._users = users
 
-    def connected(self) -> None:
+    def count_connection(self) -> None:
         """One more user has a connection."""
         self._missing.release()
 
@@ -137,7 +137,7 @@ def run_worker(pipe: "connection.Connection[Any, Any]", workload: Workload, user
     for kind, since in list(under_way.values()):
         recorder.event(kind, since, "unfinished")
     if arrivals is not None:  # stuck users leave arrivals, all of which have waited too long
-        arrivals.take(time.monotonic(), recorder.skipped)
+        arrivals.take(time.monotonic(), recorder.record_skip)
     channel.send(Samples(recorder.collect()))
     channel.send(Finished())
     channel.receive()  # stay until the parent has read everything and lets go
@@ -194,7 +194,7 @@ def _user(
     backoff = stream(0, threading.current_thread().name)
     try:
         with closing(workload.user(number)) as user:
-            gate.connected()
+            gate.count_connection()
             gate.begun.wait()
             time.sleep(max(0.0, gate.start - time.monotonic()))
             if arrivals is not None:
@@ -225,10 +225,10 @@ def _work(user: User, transact: Transact, gate: _Gate) -> None:
 
 def _serve(user: User, transact: Transact, recorder: Recorder, arrivals: Arrivals) -> None:
     """Transactions when they are due, until all that were due in the window are done."""
-    while (due := arrivals.take(time.monotonic(), recorder.skipped)) is not None:
+    while (due := arrivals.take(time.monotonic(), recorder.record_skip)) is not None:
         step = user.next()
         time.sleep(max(0.0, due - time.monotonic()))
-        recorder.started(due, late=time.monotonic() - due > LATE_S)
+        recorder.record_start(due, late=time.monotonic() - due > LATE_S)
         transact(step.kind, due)
 
 
@@ -247,7 +247,7 @@ def _transact(user: User, kind: int, recorder: Recorder, backoff: Random, since:
             again = aborted.retryable and attempt < RETRIES
             now = time.monotonic()
             if not again:
-                recorder.failed(kind, since, now, aborted.cause, aborted.said)
+                recorder.record_failure(kind, since, now, aborted.cause, aborted.message)
                 time.sleep(FAILURE_PAUSE_S)
                 return
             recorder.event(kind, now, "retry", aborted.cause)

@@ -206,7 +206,7 @@ def put_lines(
         machine.put(Path(file.name), target, mode)
 
 
-def declared(argv: Sequence[str], user: str | None) -> tuple[str, ...]:
+def check_declared(argv: Sequence[str], user: str | None) -> tuple[str, ...]:
     """The argv to run, checked against the list of programs; with ``user``, through runuser.
 
     >>> declared(["ls", "/dev"], None)

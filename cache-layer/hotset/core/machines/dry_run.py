@@ -12,7 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from .base import Command, CommandTimeoutError, Machine, PrerequisiteMissingError, Result, declared
+from .base import (
+    Command,
+    CommandTimeoutError,
+    Machine,
+    PrerequisiteMissingError,
+    Result,
+    check_declared,
+)
 from .programs import lacking_argv
 
 _READS: dict[str, frozenset[str] | None] = {
@@ -68,7 +75,7 @@ class Showing(Machine):
         self._show = show
 
     def execute(self, command: Command) -> Result:
-        self._show(shlex.join(declared(command.argv, command.user)))
+        self._show(shlex.join(check_declared(command.argv, command.user)))
         if command.stdin is not None and "PASSWORD" not in command.stdin:
             self._show_text(command.stdin)
         answer = self._answer(command.argv)

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from .base import Command, CommandTimeoutError, Machine, Result, declared, missing
+from .base import Command, CommandTimeoutError, Machine, Result, check_declared, missing
 
 _TIDY_UP_S = 5.0
 _KILLED_WAIT_S = 5.0
@@ -98,7 +98,7 @@ class Local(Machine):
         try:
             with log.open("wb") as file:
                 return subprocess.Popen(
-                    declared(argv, None),
+                    check_declared(argv, None),
                     stdin=subprocess.DEVNULL,
                     stdout=file,
                     stderr=subprocess.STDOUT,
@@ -127,7 +127,7 @@ class Local(Machine):
     def _popen(self, command: Command, errors: IO[bytes]) -> subprocess.Popen[str]:
         try:
             return subprocess.Popen(
-                declared(command.argv, command.user),
+                check_declared(command.argv, command.user),
                 stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

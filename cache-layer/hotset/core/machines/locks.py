@@ -21,7 +21,15 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Literal
 
-from .base import Command, Forwarding, Machine, PrerequisiteMissingError, Result, declared, missing
+from .base import (
+    Command,
+    Forwarding,
+    Machine,
+    PrerequisiteMissingError,
+    Result,
+    check_declared,
+    missing,
+)
 from .cleanup import BusyError
 
 RUNTIME = PurePosixPath("/run/hotset")
@@ -115,7 +123,7 @@ class _Running(Forwarding):
         self._prefix = ("flock", "--shared", "--no-fork", str(lock))
 
     def execute(self, command: Command) -> Result:
-        declared(command.argv, command.user)
+        check_declared(command.argv, command.user)
         done = super().execute(replace(command, argv=(*self._prefix, *command.argv)))
         if done.rc == _NOT_FOUND and "failed to execute" in done.stderr:
             raise missing(self.kind, command.argv)

@@ -20,7 +20,7 @@ _EMPTY_LIMIT_S = 5.0
 
 
 @contextmanager
-def limited(limit: Bytes) -> Iterator[Path]:
+def limit_memory(limit: Bytes) -> Iterator[Path]:
     """A group with this much memory for as long as the context lasts.
 
     :return: where a process writes its number to join (see :func:`join`).

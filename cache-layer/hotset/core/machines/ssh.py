@@ -26,7 +26,7 @@ from .base import (
     MachineGoneError,
     PrerequisiteMissingError,
     Result,
-    declared,
+    check_declared,
     missing,
 )
 
@@ -88,7 +88,7 @@ class Remote(Machine):
 
     def execute(self, command: Command) -> Result:
         begun = time.monotonic()
-        line = _line(declared(command.argv, command.user))
+        line = _line(check_declared(command.argv, command.user))
         try:
             # The outer limit guards a link that is gone.
             limit_s = command.timeout_s + 15
@@ -109,7 +109,7 @@ class Remote(Machine):
         import asyncssh
 
         lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        process = self._wait(self._start(_line(declared(argv, None))), 30)
+        process = self._wait(self._start(_line(check_declared(argv, None))), 30)
 
         async def pump() -> None:
             with suppress(asyncssh.Error, OSError):
@@ -127,7 +127,7 @@ class Remote(Machine):
     def talk(self, argv: Sequence[str]) -> Iterator[Callable[[str, float], str]]:
         """A program that answers each line with a line, for the length of a ``with`` block; yields
         what asks it, with a limit in seconds. The answer is empty when it has ended."""
-        process = self._wait(self._start(_line(declared(argv, None))), 30)
+        process = self._wait(self._start(_line(check_declared(argv, None))), 30)
 
         async def ask(line: str) -> str:
             process.stdin.write(f"{line}\n")

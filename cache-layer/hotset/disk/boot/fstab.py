@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.block.usage import unescaped
+from hotset.block.usage import unescape
 from hotset.core.machines.base import Machine
 
 from ..cache_device import CardError, Disk
@@ -62,7 +62,7 @@ def entries(text: str) -> list[Entry]:
     for number, line in enumerate(text.split("\n"), 1):
         words = line.split()
         if len(words) >= 2 and not words[0].startswith("#"):
-            spec, folder, *_ = map(unescaped, words)
+            spec, folder, *_ = map(unescape, words)
             options = words[3] if len(words) > 3 else ""
             found.append(Entry(number, line, spec, PurePosixPath(folder), options))
     return found

@@ -53,7 +53,7 @@ class Mounting:
     unread: tuple[str, ...] = ()
 
 
-def of(machine: Machine, origin: PurePosixPath) -> Mounting:
+def find_mounts(machine: Machine, origin: PurePosixPath) -> Mounting:
     """What would mount an origin, by whatever name."""
     lines = fstab.entries(fstab.read(machine))
     elsewhere = [*_in_units(machine), *_in_crypttab(machine), *_on_command_line(machine)]

@@ -53,7 +53,7 @@ def content(machine: Machine, origin: PurePosixPath) -> str | None:
     return None if said.made_up else said.stdout.strip()
 
 
-def unchecked(what: str) -> str:
+def describe_unchecked(what: str) -> str:
     """What a dry run says where it cannot ask the program."""
     return f"not checked: {what}, as {boot_program.NAME} is not on the machine yet"
 

@@ -33,7 +33,7 @@ def require(
     """
     known = _is_known(machine, origin, recorded)
     if known is None:
-        say(program.unchecked(f"whether a boot will know {origin}, which {wanted} needs"))
+        say(program.describe_unchecked(f"whether a boot will know {origin}, which {wanted} needs"))
     if known is not False:
         return
     raise DeviceRefusedError(
@@ -48,7 +48,7 @@ def warn(machine: Machine, disk: Disk, say: Callable[[str], None]) -> None:
     """Say of a disk that holds writes back or has a unit that no boot will know its origin. There
     are such: made by an earlier hotset, or by another server that saw numbers of it. They are not
     refused, since what their flash holds has to come back."""
-    has_unit = systemd_unit.installed(machine, disk)
+    has_unit = systemd_unit.is_installed(machine, disk)
     if disk.spec.mode != "writeback" and not has_unit:
         return
     try:

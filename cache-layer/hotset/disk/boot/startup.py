@@ -36,7 +36,7 @@ def check(
     :raises CardError: an entry would mount the origin past the tier, and ``yes`` is not or it
         cannot be changed; or something else would, which hotset does not change.
     """
-    found = mounts.of(machine, origin)
+    found = mounts.find_mounts(machine, origin)
     if found.others:
         raise CardError(_of_others(found, device_of(kind, disk)), field="origin")
     if found.entries and not yes:
@@ -56,7 +56,7 @@ def check(
 def warn(machine: Machine, disk: Disk, say: Say) -> None:
     """Say what would mount the origin past the tier, and where no boot will know it."""
     proof.warn(machine, disk, say)
-    found = mounts.of(machine, disk.origin)
+    found = mounts.find_mounts(machine, disk.origin)
     if found.entries:
         advice = _advice(machine, found, disk.name, disk.kind, disk.origin)
         say(f"{advice}; to activate the disk with a unit changes that")
@@ -73,7 +73,7 @@ def set_up(machine: Machine, card: Card, disk: Disk, say: Say) -> PurePosixPath:
     """Install the unit of an active disk, and have the origin's entries mount its tier; returns the
     unit's path."""
     unit = systemd_unit.install(machine, card, disk)
-    found = mounts.of(machine, disk.origin)
+    found = mounts.find_mounts(machine, disk.origin)
     for line in fstab.rewrite(machine, disk, found.entries, unit.name):
         say(f"{fstab.PATH}: {line}")
     if not systemd_unit.runs(machine):

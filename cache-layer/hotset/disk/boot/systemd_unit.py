@@ -55,7 +55,7 @@ def install(machine: Machine, card: Card, disk: Disk) -> PurePosixPath:
 
 def renew(machine: Machine, card: Card, disk: Disk) -> None:
     """Have the unit fit the disk and this version of hotset, if it has one."""
-    if installed(machine, disk) and _write(machine, card, disk):
+    if is_installed(machine, disk) and _write(machine, card, disk):
         reload(machine)
 
 
@@ -106,7 +106,7 @@ def _script_of(disk: Disk) -> PurePosixPath:
     return _SCRIPTS / f"{disk.name}.sh"
 
 
-def installed(machine: Machine, disk: Disk) -> bool:
+def is_installed(machine: Machine, disk: Disk) -> bool:
     """Whether a boot activates the disk without hotset being asked."""
     return machine.run(["test", "-e", str(path_of(disk))], check=False).rc == 0
 
@@ -117,7 +117,7 @@ def remove(machine: Machine, card: Card, disk: Disk, answers: bool = True) -> No
     :param answers: the flash does. Where it does not, nobody waits for the unit's stop.
     """
     path = path_of(disk)
-    if not installed(machine, disk):
+    if not is_installed(machine, disk):
         return
     if runs(machine):
         machine.run(["systemctl", "disable", path.name], check=False)

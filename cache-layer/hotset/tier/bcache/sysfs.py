@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hotset.block.extents import Extent, merged
+from hotset.block.extents import Extent, merge
 from hotset.core.units import SECTOR_BYTES, Blocks, Bytes, Sectors
 
 from ..base import Counters, TierFailedError
@@ -192,7 +192,7 @@ def extents_of(keys: Iterable[Key], data_offset: Sectors) -> list[Extent]:
     >>> extents_of([Key(0, 2056, 8, False), Key(0, 2048, 8, True)], Sectors(2048))
     [Extent(start=Bytes(0), length=Bytes(8192))]
     """
-    return merged(
+    return merge(
         Extent(Bytes((key.start - data_offset) * SECTOR_BYTES), Bytes(key.length * SECTOR_BYTES))
         for key in keys
     )

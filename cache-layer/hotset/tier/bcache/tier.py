@@ -195,7 +195,7 @@ class Bcache(DeviceMapperTier):
     def settle(self) -> str | None:
         """Put right what an operation that was cut short left of an active tier: suspended,
         without its cache, or in the settings of a flush. Returns what was put right, in words."""
-        if devicemapper.suspended(self.machine, self.place.top):
+        if devicemapper.is_suspended(self.machine, self.place.top):
             devicemapper.resume(self.machine, self.place.top)
         said = None
         if self.kernel.device() is None:
@@ -438,9 +438,9 @@ class Bcache(DeviceMapperTier):
 
     def _tune(self) -> None:
         """Set what the kernel forgets at every start, and what a flush changed."""
-        self.kernel.set(*self.wanted())
+        self.kernel.set(*self.attributes())
 
-    def wanted(self) -> tuple[tuple[str, str], ...]:
+    def attributes(self) -> tuple[tuple[str, str], ...]:
         """Attributes in their order. A congested flash must not bypass, or a warm-up on a slow
         origin is skipped without a word; a short delay lets a flush begin soon."""
         mode: WriteMode = self.spec.mode
@@ -456,7 +456,7 @@ class Bcache(DeviceMapperTier):
 
     def _tunables(self) -> tuple[tuple[str, str], ...]:
         """What they are by the kernel's word."""
-        names = [name for name, _ in self.wanted()]
+        names = [name for name, _ in self.attributes()]
         found = zip(names, self.kernel.get(*names), strict=True)
         return tuple(
             (name, parse_choice(text) if "[" in text else text or "-") for name, text in found

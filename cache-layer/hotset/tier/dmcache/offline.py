@@ -245,7 +245,7 @@ def _clean(tier: CacheTier) -> Slots:
 
 def _written(tier: CacheTier) -> int:
     """What every write to the origin raises; 0 where nothing is asked, in a dry run."""
-    return boot_program.written(tier.machine, tier.origin) or 0
+    return boot_program.count_writes(tier.machine, tier.origin) or 0
 
 
 def _note(tier: CacheTier) -> PurePosixPath:

@@ -268,7 +268,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
 
     def contents(self) -> Contents:
         """dm-cache says how many blocks are dirty, not which, while it works."""
-        return Contents(extents.merged(extents.of_runs(self.resident(), self.spec.block)), None)
+        return Contents(extents.merge(extents.of_runs(self.resident(), self.spec.block)), None)
 
     def _write_back(
         self,
@@ -314,7 +314,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
     def settle(self) -> str | None:
         """Put right what an operation that was cut short left of an active tier: suspended, in the
         policy of a flush, or with a table of other sizes. Returns what was put right, in words."""
-        if devicemapper.suspended(self.machine, self.place.top):
+        if devicemapper.is_suspended(self.machine, self.place.top):
             devicemapper.resume(self.machine, self.place.top)
         status = self.status()
         is_as_asked = (status.policy, status.mode) == (self.spec.policy, self.spec.mode)

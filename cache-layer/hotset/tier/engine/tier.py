@@ -179,7 +179,7 @@ class Userspace(EngineTier, InPlaceTier):
     def install(self, spec: TierSpec) -> PurePosixPath:
         """Write what starts the engine; returns the script."""
         name = self.place.name
-        engine = engine_program.installed(self.machine, engine_program.built())
+        engine = engine_program.install(self.machine, engine_program.built())
         words = [engine, *self.engine_words(spec)]
         path = service.script_of(name)
         self.machine.replace(service.script(name, self.identity, words), path, 0o700)
@@ -429,7 +429,7 @@ class Userspace(EngineTier, InPlaceTier):
         """The engine says which blocks are dirty."""
         now = engine.resident(self.machine, self.control)
         cached, dirty = (
-            extents.merged(extents.of_runs(runs, self.spec.block)) for runs in (now.runs, now.dirty)
+            extents.merge(extents.of_runs(runs, self.spec.block)) for runs in (now.runs, now.dirty)
         )
         return Contents(cached, dirty)
 

@@ -203,7 +203,7 @@ def _measured(local: Local, part: Part, load: Load, report: Reporter) -> Arrays:
 def table(local: Local, array: str, size: Bytes, seconds: float, repeats: int) -> Iterator[Line]:
     """An array of the published table, measured by fio on its model."""
     found: dict[tuple[str, Direction], Sample] = {}
-    with served_model.served(local, array, size) as served:
+    with served_model.serve_model(local, array, size) as served:
         for cell in cells(local, served.file, size, seconds, repeats):
             found[cell.profile, cell.direction] = cell.median
     for (profile, direction, unit), value in zip(CELLS, PUBLISHED[array], strict=True):
@@ -234,7 +234,7 @@ def promise(
     one = next(known for known in PROFILES if known.name == profile)
     words = ["--size", str(int(size)), "--load", direction, "--seconds", str(max(1, int(seconds)))]
     words += ["--block", str(one.block), "--depth", str(one.depth)]
-    found = flashdev.expected(local, array, words if one.random else [*words, "--sequential"])
+    found = flashdev.read_promise(local, array, words if one.random else [*words, "--sequential"])
     return Sample(found["mb_per_s"], found["iops"], found["latency_us_mean"])
 
 
@@ -269,7 +269,7 @@ def _in(unit: Unit, sample: Sample) -> float:
 def member_fails(local: Local, array: Model, size: Bytes, seconds: float) -> Failure:
     """A member fails under load; a spare takes its place."""
 
-    with served_model.served(local, array, size) as served, ThreadPoolExecutor(1) as beside:
+    with served_model.serve_model(local, array, size) as served, ThreadPoolExecutor(1) as beside:
         before = reads(local, served.file, size, seconds)
         under_load = beside.submit(reads, local, served.file, size, seconds)
         begun = time.monotonic()
@@ -293,7 +293,7 @@ def power_fails(local: Local, drive: Model, protected: bool, size: Bytes) -> Cut
         with backing.open("wb") as file:
             file.truncate(size)
         with (
-            served_model.served(local, model, size, backing=backing) as served,
+            served_model.serve_model(local, model, size, backing=backing) as served,
             ThreadPoolExecutor(1) as beside,
         ):
             writing = beside.submit(_write, served.file, size)

@@ -32,7 +32,7 @@ class Target:
 
 
 @contextmanager
-def opened(
+def open_target(
     local: Local,
     path: Path | None,
     model: str | None,
@@ -53,7 +53,7 @@ def opened(
     if (path is None) == (model is None):
         raise BenchError("name a file or device, or a model: one of them", field="model")
     if model is not None:
-        with served_model.served(local, model, size) as served:
+        with served_model.serve_model(local, model, size) as served:
             yield Target(model, served.file)
         return
     if path is None:

@@ -271,7 +271,7 @@ def measure(
             cell = bench.measure(one)
             kept.add(cell)
             done += 1
-            measured = Measured.of(done, len(missing), "cells", time.monotonic() - begun)
+            measured = Measured.by_rate(done, len(missing), "cells", time.monotonic() - begun)
             report.figure(_progress(cell, measured), measured)
             if cell.verdict == "off":
                 slower = deviation(cell.latency_off, 0)
@@ -355,13 +355,13 @@ class _Bench:
         words += ["--block", str(point.profile.block), "--depth", str(point.depth)]
         words += ["--seconds", str(seconds)]
         words += [] if point.profile.random else ["--sequential"]
-        found = flashdev.expected(self._local, point.model, words)
+        found = flashdev.read_promise(self._local, point.model, words)
         return Sample(found["mb_per_s"], found["iops"], found["latency_us_mean"])
 
     def _run(self, model: Model, point: Point, seconds: int) -> tuple[Sample, float]:
         """fio's sample, and how busy the processors were."""
         path_us = self.path_us
-        with served_model.served(
+        with served_model.serve_model(
             self._local, model, self._size, backing=self._backing, path_us=path_us
         ) as served:
             before = _cpu()

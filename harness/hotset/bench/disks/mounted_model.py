@@ -52,7 +52,7 @@ def make_content(local: Local, content: Path, source: Path, size: Bytes) -> None
 
 
 @contextmanager
-def mounted(
+def mount_model(
     local: Local,
     folder: Path,
     content: Path,
@@ -70,7 +70,7 @@ def mounted(
     size, at = Bytes(content.stat().st_size), folder / "files"
     cleanup = cleanup_at(folder, local)
     with (
-        served_model.served(
+        served_model.serve_model(
             local, model, size, backing=content, trace=trace, cleanup_at=cleanup_at
         ) as served,
         cleanup.part(),

@@ -140,7 +140,7 @@ def on_model(local: Local, model: Model, size: Bytes, report: Reporter) -> Itera
         content = folder / "content"
         with report.task(f"writing ten files of {size}"):
             _write(local, folder, content, size)
-        with mounted_model.mounted(local, folder, content, model) as mounted:
+        with mounted_model.mount_model(local, folder, content, model) as mounted:
             yield _ten_files(local, mounted)
 
 
@@ -170,7 +170,7 @@ def _on(
     seed: int,
     report: Reporter,
 ) -> Reread:
-    with mounted_model.mounted(local, folder, content, disk) as mounted:
+    with mounted_model.mount_model(local, folder, content, disk) as mounted:
         files, found = _ten_files(local, mounted), []
         for number in range(passes + 1):
             warm = number == passes

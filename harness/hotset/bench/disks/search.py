@@ -124,8 +124,8 @@ def _on(
 ) -> ArraySearch:
     trace = folder / "trace"
     with (
-        mounted_model.mounted(local, folder, content, array, False, trace) as mounted,
-        memory_limit.limited(load.memory) as group,
+        mounted_model.mount_model(local, folder, content, array, False, trace) as mounted,
+        memory_limit.limit_memory(load.memory) as group,
         ProcessPoolExecutor(
             1,
             multiprocessing.get_context("spawn"),

@@ -95,7 +95,7 @@ def _run_table(outcome: Outcome) -> RenderableType:
     if result is not None:
         parts += [
             _headline(result, partial=outcome.is_partial),
-            *window_report.arrived(result),
+            *window_report.describe_arrivals(result),
             window_report.by_kind(result, counts=("committed", "failed")),
             window_report.latencies(result),
             *window_report.causes(result),

@@ -225,7 +225,7 @@ class _Drawn:
 
 def _drawn(catalog: Catalog, place: int, parameter: Parameter) -> _Drawn:
     column = parameter.column
-    about = None if column is None else catalog.known(column)
+    about = None if column is None else catalog.look_up(column)
     if parameter.category == "A" and about is not None and about.category != "A":
         one = _drawn(catalog, place, replace(parameter, category=about.category))
         line = f"-- p{place}: a list, of which one value is drawn: how many it had is not known"
@@ -287,9 +287,9 @@ def _listed(catalog: Catalog, place: int, column: str, about: Known) -> _Drawn:
     lines.append(f"\\set p{place} {choose}")
     if about.category == "A":  # of lists there is no list
         return _Drawn(
-            tuple(lines), f"{catalog.listed(literals, 'text', f':p{place}')}::{about.kind}"
+            tuple(lines), f"{catalog.pick_literal(literals, 'text', f':p{place}')}::{about.kind}"
         )
-    return _Drawn(tuple(lines), catalog.listed(literals, about.kind, f":p{place}"))
+    return _Drawn(tuple(lines), catalog.pick_literal(literals, about.kind, f":p{place}"))
 
 
 def _is_int(text: str) -> bool:

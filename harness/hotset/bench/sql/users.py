@@ -105,7 +105,7 @@ def sources(given: list[str], folder: Path = Path()) -> tuple[Source, ...]:
 _DEFINED = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=(.*)")
 
 
-def defined(given: list[str]) -> dict[str, Value]:
+def parse_definitions(given: list[str]) -> dict[str, Value]:
     """
     >>> defined(["scale=10", "part=1.5", "name=x"])
     {'scale': 10, 'part': 1.5, 'name': 'x'}
@@ -271,7 +271,9 @@ class SqlUser:
         place = self._script.file, line, aborted.cause
         if place not in self._causes:
             said = (
-                f" ({aborted.said})" if aborted.said and aborted.cause.startswith("error") else ""
+                f" ({aborted.message})"
+                if aborted.message and aborted.cause.startswith("error")
+                else ""
             )
             self._causes[place] = f"{self._script.file}:{line}: {aborted.cause}{said}"
         return self._causes[place]

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hotset.operations.base import audit
-from hotset.operations.computer.audit_view import said, unknown
+from hotset.operations.computer.audit_view import describe, unknown
 
 from ..web import page, render
 
@@ -20,8 +20,8 @@ async def _audit(request: Request) -> Response:
     return render(
         request,
         "audit.html",
-        entries=[(one, said(one)) for one in entries],
-        strangers=[(one, said(one)) for one in strangers],
+        entries=[(one, describe(one)) for one in entries],
+        strangers=[(one, describe(one)) for one in strangers],
     )
 
 

@@ -30,7 +30,7 @@ async def _benchmarks(request: Request) -> Response:
         request,
         "benchmarks.html",
         experiments=sorted(_experiments()),
-        lab=await lab_database.found(request),
+        lab=await lab_database.find_lab(request),
         jobs=[job for job in every if job.words[0] in (*_VERBS, "demo", "database")][:20],
     )
 

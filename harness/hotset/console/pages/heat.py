@@ -16,7 +16,7 @@ from hotset.reports.model.words import percent, size
 from hotset.tier import kinds
 
 from .. import backend, lab_database
-from ..forms import asked, start, values_of
+from ..forms import ask, start, values_of
 from ..web import action, console_of, page, problem, render
 
 _CELLS, _ACROSS, _DOWN = 512, 64, 1.3
@@ -49,7 +49,7 @@ async def _form(request: Request) -> Response:
     cards = await backend.known_cards(_machine(request))
     disks = [disk for card in cards for disk in card.disks]
     told = [disk for disk in disks if kinds.of(disk.kind).is_told_to_count]
-    lab = await lab_database.found(request)
+    lab = await lab_database.find_lab(request)
     return render(request, "heat_form.html", disks=disks, told=told, lab=lab)
 
 
@@ -59,16 +59,16 @@ async def _show(request: Request, form: FormData) -> Response:
     machine = _machine(request)
     operation = "heat map"
     values = values_of(form, operation, machine=machine, cells=_CELLS)
-    strip, refusal = await asked(request, operation, values)
+    strip, refusal = await ask(request, operation, values)
     if refusal and _START in refusal.remedies:
         return render(request, "heat_uncounted.html", disk=str(form.get("disk")))
     if refusal:
         return problem(request, refusal.status, refusal.title, refusal.detail)
     operation = "heat top"
     values = values_of(form, operation, machine=machine, count=_ROWS)
-    top, refusal = await asked(request, operation, values)
+    top, refusal = await ask(request, operation, values)
     operation = "warmup list"
-    kept, _ = await asked(request, operation, values_of(form, operation, machine=machine))
+    kept, _ = await ask(request, operation, values_of(form, operation, machine=machine))
     kept = {one["target"]: one for one in kept["preferences"]} if kept else {}
     rows = top["rows"] if top else []
     return render(

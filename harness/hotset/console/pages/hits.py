@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .. import backend, lab_database
-from ..forms import answered, values_of
+from ..forms import answer, values_of
 from ..web import action, console_of, page, render
 
 
@@ -17,14 +17,14 @@ async def _hits(request: Request) -> Response:
 
 async def _form(request: Request) -> Response:
     names = await backend.disk_names(console_of(request).settings.machine)
-    lab = await lab_database.found(request)
+    lab = await lab_database.find_lab(request)
     return render(request, "hits_form.html", disks=names, lab=lab)
 
 
 async def _report(request: Request, form: FormData) -> Response:
     operation = "report hit-ratio"
     values = values_of(form, operation, machine=console_of(request).settings.machine)
-    found, refused = await answered(request, operation, values)
+    found, refused = await answer(request, operation, values)
     return refused or render(request, "hits_report.html", report=found)
 
 

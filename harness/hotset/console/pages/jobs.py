@@ -74,7 +74,7 @@ async def _live(request: Request) -> Response:
 async def _events(console: Console, cookie: str, job: str) -> AsyncIterator[bytes]:
     """From the beginning, so that a page that was loaded anew shows all."""
     async for one in jobs.follow(job):
-        if not console.sessions.alive(cookie, passwords.stored()):
+        if not console.sessions.alive(cookie, passwords.read_hash()):
             yield event("ended", {})
             return
         yield event("said", one.as_dict())

@@ -14,7 +14,7 @@ from ..web import action, console_of, page, render
 
 async def _lab(request: Request) -> Response:
     is_local = console_of(request).settings.machine == "local"
-    return render(request, "lab.html", lab=await lab_database.found(request), is_local=is_local)
+    return render(request, "lab.html", lab=await lab_database.find_lab(request), is_local=is_local)
 
 
 async def _change(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's

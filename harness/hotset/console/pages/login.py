@@ -32,7 +32,7 @@ async def _form(request: Request) -> Response:
 async def _login(request: Request, form: FormData) -> Response:
     console = console_of(request)
     who = caller(request)
-    kept = passwords.stored()
+    kept = passwords.read_hash()
     trying = who_tries(who.address, known_browser(request.cookies.get(_BROWSER), kept))
     target, wait = str(form.get("next", "/")), console.attempts.wait_s(trying)
     if wait:
@@ -42,14 +42,14 @@ async def _login(request: Request, form: FormData) -> Response:
         response.headers["Retry-After"] = str(wait)
         return response
     # Counted before it is looked at: many at once are not one.
-    console.attempts.failed(trying)
+    console.attempts.record_failure(trying)
     given = str(form.get("password", ""))
     async with console.hashing:
         right = kept is not None and await run_in_threadpool(passwords.matches, given, kept)
     if kept is None or not right:
         strangers.note(who.address, "wrong password")
         return _page(request, 403, "That is not the password.", target)
-    console.attempts.succeeded(trying)
+    console.attempts.record_success(trying)
     await run_in_threadpool(audit.begin, who, "log in", {}, "done")
     response = RedirectResponse(_inside(target), 303)
     _give(request, response, COOKIE, console.sessions.begin(kept))

@@ -30,7 +30,7 @@ async def _events(console: Console, cookie: str) -> AsyncIterator[bytes]:
     yield event("history", [_point(sample) for sample in console.sampler.history])
     async for frame in console.sampler.frames(PATIENCE_S):
         # Watching is not doing: a session that is only watched ends when its time is up.
-        if not console.sessions.alive(cookie, passwords.stored()):
+        if not console.sessions.alive(cookie, passwords.read_hash()):
             yield event("ended", {})
             return
         yield frame or b": nothing new\n\n"

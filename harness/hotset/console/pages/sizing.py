@@ -19,7 +19,7 @@ from hotset.whatif.doubt import Doubt, in_words
 
 from .. import backend
 from ..filters import factor, rate
-from ..forms import answered, values_of
+from ..forms import answer, values_of
 from ..web import console_of, page, problem, render
 
 _RATIOS = [0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.92, 0.94, 0.95]
@@ -79,7 +79,7 @@ async def _curve(request: Request) -> Response:
     if asked.get("disk"):
         operation = "whatif flash"
         fixed["machine"] = console_of(request).settings.machine
-    found, refused = await answered(request, operation, values_of(asked, operation, **fixed))
+    found, refused = await answer(request, operation, values_of(asked, operation, **fixed))
     if refused:
         return refused
     return render(request, "sizing_curve.html", **_shown(found, price))

@@ -12,7 +12,7 @@ from hotset.jobs import store as jobs
 from hotset.warmup import plan_store as kept
 
 from .. import backend, lab_database
-from ..forms import answered, start, values_of
+from ..forms import answer, start, values_of
 from ..web import action, console_of, page, render
 
 _PREFERENCES = ("pin", "exclude", "unpin")
@@ -24,7 +24,7 @@ async def _warmup(request: Request) -> Response:
 
 async def _form(request: Request) -> Response:
     names = await backend.disk_names(console_of(request).settings.machine)
-    lab = await lab_database.found(request)
+    lab = await lab_database.find_lab(request)
     return render(request, "warmup_form.html", disks=names, lab=lab)
 
 
@@ -38,7 +38,7 @@ async def _jobs(request: Request) -> Response:
 
 async def _plan(request: Request, form: FormData) -> Response:
     operation = "warmup plan"
-    planned, refused = await answered(request, operation, _values(request, form, operation))
+    planned, refused = await answer(request, operation, _values(request, form, operation))
     return refused or render(request, "warmup_plan.html", plan=planned)
 
 
@@ -52,7 +52,7 @@ async def _run(request: Request, form: FormData) -> Response:
 
 async def _preferences(request: Request) -> Response:
     values = {"disk": request.query_params.get("disk") or None, "machine": _machine(request)}
-    found, refused = await answered(request, "warmup list", values)
+    found, refused = await answer(request, "warmup list", values)
     return refused or render(request, "warmup_preferences.html", rows=found["preferences"])
 
 
@@ -70,7 +70,7 @@ async def _share(request: Request, form: FormData) -> Response:
 
 
 async def _schedules(request: Request) -> Response:
-    found, refused = await answered(request, "warmup schedule list", {"machine": _machine(request)})
+    found, refused = await answer(request, "warmup schedule list", {"machine": _machine(request)})
     return refused or render(request, "warmup_schedules.html", rows=found["schedules"])
 
 

@@ -65,7 +65,7 @@ class PostgresDatabase:
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""
         try:
             connection = self.connect(_SETTINGS)
-            return PostgresSession(connection, limits.of(connection))
+            return PostgresSession(connection, limits.read_limit(connection))
         except psycopg.Error as error:
             raise CannotConnect(self.refusal(error)) from None
 
@@ -198,7 +198,7 @@ class PostgresSession:
             yield
         except psycopg.Error as error:
             seconds = time.monotonic() - started
-            said = self.limit.named(one_line(error), error.sqlstate, seconds)
+            said = self.limit.explain(one_line(error), error.sqlstate, seconds)
             raise meaning(error.sqlstate, said, broken=self._connection.broken) from error
 
 

@@ -67,7 +67,7 @@ class _Copy:
 
 
 @contextmanager
-def of(database: PostgresDatabase, report: Says) -> Iterator[PostgresDatabase]:
+def copy_database(database: PostgresDatabase, report: Says) -> Iterator[PostgresDatabase]:
     """A copy of the database, dropped again afterwards; one that a killed run left goes first, one
     that somebody uses stays.
 

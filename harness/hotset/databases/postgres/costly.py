@@ -63,13 +63,13 @@ class PostgresCatalog:
     def parameters(self, statement: Costly) -> list[Parameter]:
         return parameters(self._session, statement.text)
 
-    def known(self, column: Column) -> Known | None:
-        return known(self._session, column)
+    def look_up(self, column: Column) -> Known | None:
+        return read_statistics(self._session, column)
 
     def literal(self, text: str) -> str:
         return apart(text, "||")
 
-    def listed(self, literals: Sequence[str], kind: str, place: str) -> str:
+    def pick_literal(self, literals: Sequence[str], kind: str, place: str) -> str:
         return f"(ARRAY[{', '.join(literals)}]::{kind}[])[{place}]"
 
     def guess(self, parameter: Parameter) -> str:
@@ -146,7 +146,7 @@ def parameters(session: PostgresSession, text: str) -> list[Parameter]:
         session.script("DEALLOCATE hotset_suggest")
 
 
-def known(session: PostgresSession, column: Column) -> Known | None:
+def read_statistics(session: PostgresSession, column: Column) -> Known | None:
     """What the statistics have of a column."""
     rows = session.query(
         sql("postgres", "column_values").format(

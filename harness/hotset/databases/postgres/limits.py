@@ -51,7 +51,7 @@ class StatementLimit:
             " options='-c statement_timeout=0' to the DSN"
         )
 
-    def named(self, message: str, state: str | None, seconds: float) -> str:
+    def explain(self, message: str, state: str | None, seconds: float) -> str:
         """What the server said of a statement that ran for so long, with this limit where it, and
         nobody's cancelling, was the end of it.
 
@@ -66,7 +66,7 @@ NONE = StatementLimit(0, "session")
 """Of a session that has set its own."""
 
 
-def of(connection: psycopg.Connection) -> StatementLimit:
+def read_limit(connection: psycopg.Connection) -> StatementLimit:
     """The limit that a session begins with. Raises what psycopg raises."""
     row = connection.execute(sql("postgres", "statement_limit").encode()).fetchone()
     assert row is not None

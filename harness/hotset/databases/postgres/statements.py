@@ -17,7 +17,7 @@ from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 
 from hotset.core.sql import CannotConnect, ServerGone, Value
 
-from ..statements import Protocols, Rows, SyntaxProblem, exact, filled, text_of
+from ..statements import Protocols, Rows, SyntaxProblem, exact, fill_gaps, text_of
 from .client import PostgresDatabase, meaning
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _numbered(parts: Sequence[str]) -> str:
     'SELECT $1 + $2'
     """
     marks = [f"${place}" for place in range(1, len(parts))]
-    return filled(parts, marks)
+    return fill_gaps(parts, marks)
 
 
 def _type(value: Value) -> int:

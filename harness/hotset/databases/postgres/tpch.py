@@ -46,7 +46,7 @@ class PostgresTpch:
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""
         try:
             connection = self.where.connect(_SETTINGS)
-            limit = limits.of(connection)
+            limit = limits.read_limit(connection)
         except psycopg.Error as error:
             raise CannotConnect(self.where.refusal(error)) from None
         with suppress(psycopg.Error):  # servers on some platforms cannot
@@ -119,7 +119,7 @@ class PostgresTpchSession:
             yield
         except psycopg.Error as error:
             seconds = time.monotonic() - started
-            said = self._own_limit.named(one_line(error), error.sqlstate, seconds)
+            said = self._own_limit.explain(one_line(error), error.sqlstate, seconds)
             raise _meaning(error, said, broken=self._connection.broken) from error
 
 

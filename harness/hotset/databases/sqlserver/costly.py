@@ -66,7 +66,7 @@ class SqlServerCatalog:
             raise
         return [
             Costly(
-                undeclared(str(text)),
+                strip_parameters(str(text)),
                 number(calls),
                 float(str(mean_ms)),
                 float(str(share or 0)),
@@ -104,7 +104,7 @@ class SqlServerCatalog:
             found.append(Parameter(mark, kind, _category(kind), columns.get(mark), sample))
         return found
 
-    def known(self, column: Column) -> Known | None:
+    def look_up(self, column: Column) -> Known | None:
         rows = self._connection.query(
             sql("sqlserver", "column_values").format(
                 table=_literal(f"[{column.schema}].[{column.relation}]"),
@@ -134,7 +134,7 @@ class SqlServerCatalog:
         # Beside a column of varchar, nvarchar would cost its index.
         return apart(text, "+", "" if text.isascii() else "N")
 
-    def listed(self, literals: Sequence[str], kind: str, place: str) -> str:
+    def pick_literal(self, literals: Sequence[str], kind: str, place: str) -> str:
         return f"CAST(CHOOSE({place}, {', '.join(literals)}) AS {_sized(kind)})"
 
     def guess(self, parameter: Parameter) -> str:
@@ -143,7 +143,7 @@ class SqlServerCatalog:
         )
 
 
-def undeclared(text: str) -> str:
+def strip_parameters(text: str) -> str:
     """Without the parameters' types before it.
 
     >>> undeclared("(@P1 int,@p2 decimal(10,2))SELECT @P1"), undeclared("(SELECT 1)")

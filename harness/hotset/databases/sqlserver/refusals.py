@@ -12,7 +12,7 @@ _GRANT = (
 )
 
 
-def unseen(what: str, them: str, error: Aborted) -> str:
+def explain_unseen(what: str, them: str, error: Aborted) -> str:
     """The grant where a permission is what lacks; else the server's own words, as no grant would
     help: a compatible server may not have the view.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hotset.core.sql import Aborted, CannotConnect, Value
 
-from ..statements import Protocols, Rows, SyntaxProblem, exact, filled, text_of
+from ..statements import Protocols, Rows, SyntaxProblem, exact, fill_gaps, text_of
 from . import odbc
 from .client import SqlServerDatabase, known_errors
 
@@ -53,7 +53,7 @@ class SqlServerStatements:
             return self._rows(self._plain, text_of(parts, values), [])
         # A null is part of the text: of one without a type the driver would ask the server.
         marks = ["NULL" if one is None else "?" for one in values]
-        text = filled(parts, marks)
+        text = fill_gaps(parts, marks)
         given = [_bound(one) for one in values if one is not None]
         types = tuple(_type(one) for one in given)
         cursor = self._cursors.get((text, types))

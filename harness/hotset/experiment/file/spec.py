@@ -197,7 +197,7 @@ class TierTable(Table):
             return kinds.of(self.wanted)
         return kinds.of(kind or labs.kernel_tier("auto"))
 
-    def resolved(self, kind: TierKind | None = None) -> TierSpec:
+    def resolve(self, kind: TierKind | None = None) -> TierSpec:
         """Sizes as the kernel takes them: whole blocks, metadata worked out.
 
         :param kind: the tier that the machine has, where the file leaves that open.
@@ -460,7 +460,7 @@ class Spec(Table):
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:
-        tier, flash = self.tier.resolved(), self.flash.size
+        tier, flash = self.tier.resolve(), self.flash.size
         split = tier.metadata + tier.cache + tier.volume
         if split > flash:
             raise ValueError(
@@ -557,7 +557,7 @@ def _check_alone(path: Path, table: dict[str, Any]) -> None:
         scenario = min(_SCENARIOS & table.keys())
         raise SpecError(
             f"{path}: {others[0]}: an experiment with [{scenario}] has no database: leave"
-            f" {words.listed(others)} out, or make two experiments"
+            f" {words.enumerate_words(others)} out, or make two experiments"
         )
 
 

@@ -93,7 +93,8 @@ def split_disks(site: Site, workloads: Workloads) -> Iterator[Placed]:
             mount(site.machine, site.cleanup, device, _split_mount(number), "-o", "noatime")
         _share_out(site, [_split_mount(number) for number in range(2, len(disks) + 1)])
         counted = [
-            disk.counted(site.machine, f"{ORIGIN} {number}") for number, disk in enumerate(disks, 1)
+            disk.counter_source(site.machine, f"{ORIGIN} {number}")
+            for number, disk in enumerate(disks, 1)
         ]
         devices = (*counted, *_slow_volume(site))
         yield Placed(_started(site, site.buffers(workloads)), devices)
@@ -124,7 +125,7 @@ def flash_volume(site: Site, workloads: Workloads) -> Iterator[Placed]:
 
 
 @contextmanager
-def accelerated(site: Site, workloads: Workloads) -> Iterator[Placed]:
+def place_accelerated(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """Data on slow storage behind the warmed tier, log and temporary space on the flash volume."""
     with site.cleanup.part():
         tier = _tier(site)
@@ -137,7 +138,7 @@ def _with_policy(policy: Policy) -> Callable[[Site, Workloads], AbstractContextM
     """The arm of a policy."""
 
     def arm(site: Site, workloads: Workloads) -> AbstractContextManager[Placed]:
-        return accelerated(replace(site, tier=replace(site.tier, policy=policy)), workloads)
+        return place_accelerated(replace(site, tier=replace(site.tier, policy=policy)), workloads)
 
     return arm
 
@@ -175,7 +176,7 @@ ARMS: dict[ArmName, Callable[[Site, Workloads], AbstractContextManager[Placed]]]
     "split-disks": split_disks,
     "in-memory": in_memory,
     "flash-volume": flash_volume,
-    "accelerated": accelerated,
+    "accelerated": place_accelerated,
     **{policy: _with_policy(policy) for policy in POLICIES},
     "all-flash": all_flash,
 }
@@ -211,7 +212,7 @@ def _slow_volume(site: Site) -> tuple[Source, ...]:
         return ()
     disk = slow_disk(site.lab, device, model, site.tier.volume, site.storage.time_scale, "log")
     _own_volume(site, disk.attach(site.cleanup))
-    return (disk.counted(site.machine, LOG),)
+    return (disk.counter_source(site.machine, LOG),)
 
 
 def _slow_data(site: Site) -> Source:
@@ -219,13 +220,13 @@ def _slow_data(site: Site) -> Source:
     site.storage.restore(site.saved.path, site.cleanup)
     origin = site.storage.attach(site.cleanup)
     mount(site.machine, site.cleanup, origin, PLACE.data, "-o", "noatime")
-    return site.storage.counted(site.machine, ORIGIN)
+    return site.storage.counter_source(site.machine, ORIGIN)
 
 
 def _below(site: Site, tier: Tier) -> tuple[Source, ...]:
     """The tier's devices, but for those that it counts itself."""
     machine = site.machine
-    return tuple(KernelDevice.of(machine, name, one) for name, one in tier.devices().items())
+    return tuple(KernelDevice.find(machine, name, one) for name, one in tier.devices().items())
 
 
 def _tier(site: Site) -> Tier:

@@ -77,7 +77,7 @@ def _tpcc_parts(want: TpccTable) -> tuple[str, str]:
     return str(want.warehouses), str(want.seed) if want.driver == "hotset" else want.driver
 
 
-def cached(path: Path) -> SavedImage | None:
+def find_saved(path: Path) -> SavedImage | None:
     """The image, if it was loaded and finished before."""
     facts = path.with_suffix(".json")
     if not (path.exists() and facts.exists()):
@@ -149,7 +149,7 @@ def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> 
     }
     _building(path).rename(path)
     path.with_suffix(".json").write_text(json.dumps(facts))
-    saved = cached(path)
+    saved = find_saved(path)
     assert saved is not None
     return saved
 

@@ -76,7 +76,7 @@ def disk(
     report: Reporter,
 ) -> list[Line]:
     """fio against the slow disk as the machine sees it, beside what the model promises."""
-    asked = flashdev.expected(
+    asked = flashdev.read_promise(
         Local(), model, ["--size", str(int(size)), "--time-scale", f"{time_scale:g}"]
     )
     lines = []

@@ -141,7 +141,7 @@ def disk_bytes(warehouses: int) -> int:
     return 3 * (_BESIDE + warehouses * _WAREHOUSE) + int(_VOLUME) + _FLASH_BESIDE
 
 
-def described() -> Live | None:
+def find_live() -> Live | None:
     """The lab that is up on this computer's own kernel; None where there is none."""
     file = labs.lab_folder() / _FACTS
     if not file.exists() or labs.status(labs.lab_folder()).state != "up":
@@ -198,7 +198,7 @@ def _saved(spec: Spec, report: Reporter) -> SavedImage:
     from . import base_image
 
     path = base_image.path_for(spec, "image")
-    there = base_image.cached(path)
+    there = base_image.find_saved(path)
     if there is not None:
         return there
     wanted = LabSpec(

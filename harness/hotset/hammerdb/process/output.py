@@ -212,11 +212,11 @@ def parse(raw: str) -> Line:
     if found := _JOB.fullmatch(line):
         return Job(found["job"])
     if found := _VUSER.fullmatch(line):
-        return said(int(found["user"]), found["text"].strip())
+        return parse_line(int(found["user"]), found["text"].strip())
     return Message(0, line)
 
 
-def said(user: int, text: str) -> Line:
+def parse_line(user: int, text: str) -> Line:
     """What a virtual user said, without the `Vuser N:` before it (as in table JOBOUTPUT)."""
     if text in _STATES:
         return User(user, _STATES[text])

@@ -22,7 +22,7 @@ from hotset.core.machines.base import (
     MachineGoneError,
     PrerequisiteMissingError,
     Result,
-    declared,
+    check_declared,
     missing,
 )
 from hotset.core.machines.cleanup import Cleanup, start_time
@@ -114,7 +114,7 @@ class Chroot(Machine):
         """The argv on this computer that runs an argv in the image."""
         # The namespace's root is the image: `start` turned it there.
         enter = ("nsenter", f"--target={self._pid}", "--mount", "--pid")
-        return [*enter, *_ENVIRONMENT, *declared(argv, user)]
+        return [*enter, *_ENVIRONMENT, *check_declared(argv, user)]
 
     def _inside(self, path: PurePosixPath) -> Path:
         return Path(f"/proc/{self._pid}/root{path}")

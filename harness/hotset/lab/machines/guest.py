@@ -97,7 +97,9 @@ class Guest(Remote):
         files.known_hosts.write_text(f"[127.0.0.1]:{ports[SSH_PORT]} {image.host_key}\n")
         files.ports.write_text(json.dumps(ports))
         self._files = files
-        super().__init__(account(image, files, ports), kind, lambda port: forwarded(ports, port))
+        super().__init__(
+            account(image, files, ports), kind, lambda port: parse_forwarding(ports, port)
+        )
         self._begun(pid)
 
     def _begun(self, pid: int) -> None:
@@ -152,7 +154,7 @@ def account(image: Image, files: Files, ports: dict[int, int]) -> Account:
     return Account("127.0.0.1", ports[SSH_PORT], "root", image.client_key, files.known_hosts)
 
 
-def forwarded(ports: dict[int, int], port: int) -> tuple[str, int]:
+def parse_forwarding(ports: dict[int, int], port: int) -> tuple[str, int]:
     return "127.0.0.1", ports[port]
 
 

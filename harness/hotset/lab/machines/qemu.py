@@ -143,7 +143,7 @@ def best_accel(local: Local, image: Image) -> Accel:
     return "kvm" if memory.read_text() == "kvm" else "tcg"
 
 
-def accelerated(local: Local, image: Image | None) -> bool:
+def has_kvm(local: Local, image: Image | None) -> bool:
     """Whether virtual machines have KVM here; as long as there is no image to boot, whether
     there may be one."""
     if image is None:

@@ -15,7 +15,7 @@ from hotset.core.machines.base import (
     Forwarding,
     MachineGoneError,
     Result,
-    declared,
+    check_declared,
 )
 
 from .guest import Guest
@@ -48,7 +48,7 @@ class QuickGuest(Forwarding):
         if command.on_line is not None:
             return super().execute(command)
         begun, limit = time.monotonic(), command.timeout_s
-        words = declared(command.argv, command.user)
+        words = check_declared(command.argv, command.user)
         line = json.dumps([words, command.stdin or "", limit])
         said = self._ask(line, limit + _MORE_S)
         if not said:

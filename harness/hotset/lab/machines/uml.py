@@ -35,9 +35,9 @@ from hotset.core.waiting import wait_for_word
 from .. import image as images
 from ..image import Image
 from .guest import PORTS, Disk, Files, Guest, wait_until_ready
-from .uml_package import Kernel, cached, ensure
+from .uml_package import Kernel, ensure, find_fetched
 
-__all__ = ["Kernel", "UmlSpec", "boot", "cached", "ensure", "lacking", "open_network"]
+__all__ = ["Kernel", "UmlSpec", "boot", "ensure", "find_fetched", "lacking", "open_network"]
 
 PROCESS = "User-Mode Linux"
 """Its name in the journal."""
@@ -309,7 +309,7 @@ def lacking() -> str | None:
     refused = _refused_namespaces()
     if refused:
         return refused
-    built, kernel = images.cached(), cached()
+    built, kernel = images.find_built(), find_fetched()
     if built is None or kernel is None:
         return None
     return probe(Local(), built, kernel)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from hotset.core.machines.base import CommandError, PrerequisiteMissingError
 from hotset.core.machines.local import Local
-from hotset.core.paths import cache_dir, locked
+from hotset.core.paths import cache_dir, lock_file
 
 from ..image import Image
 
@@ -53,7 +53,7 @@ def shelf() -> Path:
     return cache_dir() / "user-mode-linux"
 
 
-def cached() -> Kernel | None:
+def find_fetched() -> Kernel | None:
     """The kernel that was fetched last."""
     found = [one for one in shelf().glob("*/linux.uml") if not one.parent.name.startswith(".")]
     return Kernel(max(found, key=lambda one: one.stat().st_mtime).parent) if found else None
@@ -67,8 +67,8 @@ def ensure(local: Local, image: Image, say: Callable[[str], None]) -> Kernel:
     """
     shelf().mkdir(parents=True, exist_ok=True)
     # Whoever comes second waits, and finds it there.
-    with locked(shelf().with_suffix(".lock")):
-        return cached() or _fetched(local, image, say)
+    with lock_file(shelf().with_suffix(".lock")):
+        return find_fetched() or _fetched(local, image, say)
 
 
 def _fetched(local: Local, image: Image, say: Callable[[str], None]) -> Kernel:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hotset.core.errors import HotsetError, PrerequisiteError
-from hotset.core.paths import data_dir, locked
+from hotset.core.paths import data_dir, lock_file
 
 from .rights import Right
 
@@ -244,7 +244,7 @@ def _now() -> str:
 
 def _append(**fields: object) -> None:
     text = json.dumps(fields) + "\n"
-    with locked(_file().with_suffix(".lock")):
+    with lock_file(_file().with_suffix(".lock")):
         descriptor = os.open(_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(descriptor, text.encode())

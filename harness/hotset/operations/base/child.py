@@ -66,7 +66,7 @@ def _run(folder: Path) -> tuple[int, str]:
             require_room=room.require_lab,
         )
         try:
-            with room.guarded(found.name, dict(request), guard=guard):
+            with room.guard_room(found.name, dict(request), guard=guard):
                 result = found.function(request, context)
         except KeyboardInterrupt:
             if result is None or not guard.why:

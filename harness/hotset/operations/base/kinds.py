@@ -27,7 +27,7 @@ class FieldKind:
     metadata: tuple[Any, ...]
 
     @classmethod
-    def of(cls, field: FieldInfo) -> FieldKind:
+    def from_field(cls, field: FieldInfo) -> FieldKind:
         metadata, optional, is_list = list(field.metadata), False, False
         found: Any = field.annotation
         while True:

@@ -23,7 +23,7 @@ def machine(name: str) -> Iterator[Machine]:
     """The machine of a name."""
     from .. import connect as machines
 
-    with machines.opened(name) as there:
+    with machines.open_machine(name) as there:
         yield there
 
 
@@ -51,7 +51,7 @@ def cut_anew(name: str, what: str, commands: list[str] | None = None) -> Iterato
 
     from .. import connect as machines
 
-    with machines.opened(name) as there:
+    with machines.open_machine(name) as there:
         cache_device.need_root(there)
         if commands is not None:
             yield DryRun(there, commands.append)
@@ -73,7 +73,7 @@ def disk_of(
 
     from .. import connect as machines
 
-    with machines.opened(name) as there:
+    with machines.open_machine(name) as there:
         if not what:
             yield there, *cache_device.find(there, disk)
             return
@@ -92,7 +92,7 @@ def disk_as_root(
 
     from .. import connect as machines
 
-    with machines.opened(name) as there:
+    with machines.open_machine(name) as there:
         cache_device.need_root(there)
         if commands is not None:
             yield DryRun(there, commands.append), *cache_device.find(there, disk)
@@ -154,7 +154,7 @@ def on_disk(machine: str, disk: str | None) -> Lock:
     return Lock(f"machine {machine}", disk)
 
 
-def parsed(field: str, parse: Callable[[], T]) -> T:
+def parse_field(field: str, parse: Callable[[], T]) -> T:
     """What a parser of text makes of a field.
 
     :raises RequestError: it refuses it.

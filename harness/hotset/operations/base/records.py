@@ -26,7 +26,7 @@ _made_before: dict[str, type[BaseModel]] = {}
 _WHOLE = {"bytes": "bytes", "seconds": "s", "iops": "requests/s", "share": "0-1"}
 
 
-def of(
+def record_of(
     name: str,
     /,
     *parts: type,

@@ -88,7 +88,7 @@ def settings_file() -> Path:
     return config_dir() / FILE
 
 
-def permitted() -> Permitted:
+def read_permitted() -> Permitted:
     """What the administrator allowed; nothing without the file.
 
     :raises SettingsError: not TOML, an unknown key, a value of another kind.
@@ -119,7 +119,7 @@ def require(fields: Mapping[str, FieldInfo], values: Mapping[str, Any], engine: 
     :param engine: the product that its DSN is of.
     :raises NotPermittedError: it does; names the field and what would allow it.
     """
-    allowed = permitted()
+    allowed = read_permitted()
     for name, field in fields.items():
         given = values.get(name)
         if given is None or given == field.default:
@@ -133,7 +133,7 @@ def require(fields: Mapping[str, FieldInfo], values: Mapping[str, Any], engine: 
 def require_files(texts: Iterable[str], field: str) -> None:
     """As :func:`require`, of what an experiment's file names in turn: files, and devices to be
     overwritten."""
-    allowed = permitted()
+    allowed = read_permitted()
     for text in texts:
         for path in _not_a_device(text):
             _require_below(allowed, field, path, _shipped())
@@ -141,7 +141,7 @@ def require_files(texts: Iterable[str], field: str) -> None:
 
 def mark_of(field: FieldInfo) -> Names:
     """What a field's text names. Without a mark: no path."""
-    marks = FieldKind.of(field).metadata
+    marks = FieldKind.from_field(field).metadata
     return next((one for one in marks if isinstance(one, Names)), Names.WORD)
 
 

@@ -61,7 +61,7 @@ class Guard:
 
 
 @contextmanager
-def guarded(
+def guard_room(
     name: str, values: Mapping[str, Any], look_s: float = _LOOK_S, guard: Guard | None = None
 ) -> Iterator[Guard]:
     """Interrupt an operation, as Ctrl-C does, where it or another leaves too little room.

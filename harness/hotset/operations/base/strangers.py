@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from hotset.core.paths import data_dir, locked
+from hotset.core.paths import data_dir, lock_file
 
 What = Literal["no token", "unknown token", "wrong password", "too many wrong passwords"]
 OTHERS = "other addresses"
@@ -76,7 +76,7 @@ def write_down() -> None:
 
 
 def _append(file: Path, text: str) -> None:
-    with locked(file.with_suffix(".lock")):
+    with lock_file(file.with_suffix(".lock")):
         descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(descriptor, text.encode())

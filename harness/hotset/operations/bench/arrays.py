@@ -60,7 +60,7 @@ class ArraysResult(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.reports.model import disks
 
-        return records.of(
+        return records.record_of(
             "DiskArrays",
             lines=list[disks.DiskArrayLine],
             failures=list[disks.DiskArrayFailure],

@@ -71,7 +71,7 @@ class Shown(Text):
     def record(cls) -> type[BaseModel]:
         from hotset.databases.base import DatabaseFile, Version
 
-        return records.of(
+        return records.record_of(
             "DatabaseServer",
             version=Version,
             databases=list[str],
@@ -214,7 +214,7 @@ class Counted(Text):
     def record(cls) -> type[BaseModel]:
         from hotset.databases.base import Counter, FileIo, Wait
 
-        return records.of(
+        return records.record_of(
             "DatabaseCounters",
             interval_s=float,
             files=list[FileIo] | _unavailable(),
@@ -234,11 +234,11 @@ def counters(request: Counters, context: Context) -> Counted:
     from hotset.databases.report import Reading
 
     with _opened(request) as server:
-        reading = Reading.of(server)
+        reading = Reading.take(server)
         if request.interval:
             context.message(f"counting for {request.interval:g} s")
             time.sleep(request.interval)
-            reading = Reading.of(server).since(reading)
+            reading = Reading.take(server).since(reading)
         return Counted(reading, request.interval)
 
 

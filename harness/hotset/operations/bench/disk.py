@@ -74,7 +74,7 @@ class Models(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.bench.disks.disk_models import ModelLine
 
-        return records.of("DiskModels", models=list[ModelLine])
+        return records.record_of("DiskModels", models=list[ModelLine])
 
     def document(self) -> dict[str, Any]:
         return {"schema_version": SCHEMA_VERSION, "models": [asdict(one) for one in self.lines]}
@@ -149,7 +149,7 @@ class BenchResult(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.bench.disks.disk_bench import DiskBench
 
-        return records.of("DiskBench", DiskBench, thresholds=records.thresholds())
+        return records.record_of("DiskBench", DiskBench, thresholds=records.thresholds())
 
     def document(self) -> dict[str, Any]:
         judged = [one.as_dict() for one in self.verdicts]
@@ -166,7 +166,7 @@ class BenchResult(Result):
             console.print(str(verdict), markup=False)
 
     def failure(self) -> Exception | None:
-        return thresholds.missed(self.verdicts)
+        return thresholds.collect_missed(self.verdicts)
 
     def csv(self) -> str:
         tables = [csv_text(*self._cells)]
@@ -220,7 +220,7 @@ def bench(request: Bench, context: Context) -> BenchResult:
     changes = disk_bench.compare(before, found) if before else []
     verdicts = tuple(thresholds.judge(limits, disk_metrics.values(found, changes)))
     if request.junit is not None:
-        cases = [thresholds.Case.of("hotset.disk.bench", one) for one in verdicts]
+        cases = [thresholds.Case.from_verdict("hotset.disk.bench", one) for one in verdicts]
         text = thresholds.junit("hotset.disk.bench", cases, time.monotonic() - begun)
         context.write(request.junit, text)
     return BenchResult(found, (before.target, changes) if before else None, verdicts)
@@ -234,7 +234,9 @@ def _benched(request: Bench, directions: Sequence[Direction], context: Context) 
     path = Path(request.target) if request.target else None
     model, read_only = request.model, request.read_only
     say, ask = context.report.say, context.ask_for_name
-    with bench_target.opened(local, path, model, size, read_only, request.yes, say, ask) as opened:
+    with bench_target.open_target(
+        local, path, model, size, read_only, request.yes, say, ask
+    ) as opened:
         cells = []
         for cell in disk_bench.run(
             local, opened.file, size, request.seconds, request.repeats, directions
@@ -280,7 +282,7 @@ class RaffleResult(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.reports.model.disks import RafflePass
 
-        return records.of("DiskRaffle", passes=list[RafflePass])
+        return records.record_of("DiskRaffle", passes=list[RafflePass])
 
     def document(self) -> dict[str, Any]:
         return {"schema_version": SCHEMA_VERSION, "passes": [one.as_dict() for one in self.passes]}
@@ -389,7 +391,7 @@ class Array(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.lab.served_model import DeviceState
 
-        return records.of("DiskArray", DeviceState)
+        return records.record_of("DiskArray", DeviceState)
 
     def document(self) -> dict[str, Any]:
         return {"schema_version": SCHEMA_VERSION, **asdict(self.found)}
@@ -450,7 +452,7 @@ class PowerCut(Result):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        return records.of("DiskPowerCut", lost_bytes=int)
+        return records.record_of("DiskPowerCut", lost_bytes=int)
 
     def document(self) -> dict[str, Any]:
         return {"schema_version": SCHEMA_VERSION, "lost_bytes": int(self.lost)}
@@ -497,7 +499,7 @@ class DiskCalibration(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.experiment.site.calibrate import Line
 
-        return records.of(
+        return records.record_of(
             "DiskCalibration",
             model=str,
             time_scale=float,

@@ -67,7 +67,7 @@ class Fidelity(Result):
         from hotset.bench.disks.fidelity import Cell, Verdict
         from hotset.bench.disks.fidelity_table import ModelSummary
 
-        return records.of(
+        return records.record_of(
             "DiskFidelity",
             models=records.several("DiskModelFidelity", ModelSummary),
             cells=records.several(

@@ -54,7 +54,7 @@ class Rereads(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.reports.model.disks import DiskReread
 
-        return records.of("DiskRereads", disks=list[DiskReread])
+        return records.record_of("DiskRereads", disks=list[DiskReread])
 
     def document(self) -> dict[str, Any]:
         disks = [one.as_dict() for one in self.disks]

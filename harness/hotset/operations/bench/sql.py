@@ -20,7 +20,7 @@ from ..base.registry import Cli, Kind, Request, operation
 from ..base.remote import Names
 from ..base.result import Result
 from ..base.rights import Right
-from .windows import Report, Windows, measured
+from .windows import Report, Windows, measure
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -128,7 +128,7 @@ class RunOutcome(Windows):
     def record(cls) -> type[BaseModel]:
         from hotset.tpcc.window.record import WindowResult
 
-        return records.of(
+        return records.record_of(
             "SqlRun",
             scripts=records.several("SqlScript", name=str, file=str, weight=int),
             protocol=Literal["prepared", "simple"],
@@ -187,14 +187,14 @@ def run(request: Run, context: Context) -> RunOutcome:
         max_errors=request.max_errors,
         rate=request.rate,
     )
-    defined = users.defined(request.define)
+    defined = users.parse_definitions(request.define)
     sources = users.sources(request.script)
     script.require_set([one.read() for one in sources], defined)
     database = connect.database(request.engine, request.dsn, fields.secret(request.password))
     popular = fields.POPULAR if request.seed is None else None
     workload = users.SqlWorkload(database, sources, options, defined, request.protocol, popular)
     by = runs.Runs(workload, context.report)
-    found = measured(
+    found = measure(
         request, by, database, options, context, lambda points: report.document(points, workload)
     )
     return RunOutcome(found, workload)
@@ -223,7 +223,7 @@ class Suggestions(Result):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        return records.of(
+        return records.record_of(
             "SqlSuggestion",
             folder=str,
             command=str,

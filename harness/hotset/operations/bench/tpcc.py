@@ -18,7 +18,7 @@ from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Lines, Result
 from ..base.rights import Needs, Right
-from .windows import Report, Windows, measured
+from .windows import Report, Windows, measure
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -188,7 +188,7 @@ class RunOutcome(Windows):
         from hotset.tpcc.window.plans import Flip
         from hotset.tpcc.window.record import RunResult
 
-        return records.of(
+        return records.record_of(
             "TpccRun",
             state=Literal["complete", "failed", "interrupted"],
             cause=str | None,
@@ -255,9 +255,7 @@ def run(request: Run, context: Context) -> RunOutcome:
     )
     by = workload.HammerdbRuns if request.driver == "hammerdb" else workload.Runs
     runs, database = by(context.report, check=request.check), _database(request)
-    found = measured(
-        request, runs, database, options, context, tpcc_report.document, ownership.TPCC
-    )
+    found = measure(request, runs, database, options, context, tpcc_report.document, ownership.TPCC)
     return RunOutcome(found)
 
 
@@ -273,7 +271,7 @@ class Conditions(Result):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        return records.of("TpccConditions", conditions=_conditions())
+        return records.record_of("TpccConditions", conditions=_conditions())
 
     def document(self) -> dict[str, Any]:
         from hotset.bench import tpcc_report

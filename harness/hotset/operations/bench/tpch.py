@@ -101,7 +101,7 @@ def build(request: Build, context: Context) -> Lines:
     from hotset.tpch import data, load
 
     scale, report = request.scale, context.report
-    places.parsed("scale", lambda: load.require_scale(scale))
+    places.parse_field("scale", lambda: load.require_scale(scale))
     if request.driver != "hammerdb":
         context.require_room(data.missing_bytes(_folder(), scale), "scale")
     if request.driver == "hammerdb" and request.replace:
@@ -200,7 +200,7 @@ class RunOutcome(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.tpch.record import PowerResult, ThroughputResult
 
-        return records.of(
+        return records.record_of(
             "TpchRun",
             note=str,
             thresholds=records.thresholds(),
@@ -260,7 +260,7 @@ class RunOutcome(Result):
         ]
         if missing:
             return RunFailed(f"the run is incomplete: {', '.join(missing)} did not finish")
-        return thresholds.missed(self.verdicts)
+        return thresholds.collect_missed(self.verdicts)
 
     def figures(self) -> Mapping[str, str]:
         return {"22 queries": f"{self.power.total_s:.1f} s"}
@@ -289,9 +289,9 @@ def run(request: Run, context: Context) -> RunOutcome:
     connect.require_direct(_plain(request))
     with alone.on(_plain(request), ownership.TPCH, context.report):
         found = _measured(request, numbers, count, context)
-    verdicts = tpch_metrics.judged(limits, found.power, found.throughput)
+    verdicts = tpch_metrics.judge_queries(limits, found.power, found.throughput)
     if request.junit is not None:
-        cases = [Case.of("hotset.tpch.run", one) for one in verdicts]
+        cases = [Case.from_verdict("hotset.tpch.run", one) for one in verdicts]
         seconds = found.power.ended - found.power.started
         context.write(request.junit, junit("hotset.tpch.run", cases, seconds))
     return replace(found, verdicts=tuple(verdicts))
@@ -387,7 +387,7 @@ class Checked(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.tpch.check import CheckResult
 
-        return records.of("TpchCheck", CheckResult, holds=bool)
+        return records.record_of("TpchCheck", CheckResult, holds=bool)
 
     def document(self) -> dict[str, Any]:
         from hotset.bench import tpch_report

@@ -82,7 +82,7 @@ class Request(Protocol):
     output: Path | None
 
 
-def measured(
+def measure(
     request: Request,
     runs: Runs[Options, AnyOutcome],
     database: SqlDatabase,
@@ -111,11 +111,11 @@ def measured(
             # A copy is nobody else's anyway.
             alone.on(database, kit, context.report) if kit and not request.fresh else nullcontext(),
             places.maybe_machine(request.sample) as there,
-            server.watched(there, context.report.say) as watch,
+            server.watch_server(there, context.report.say) as watch,
         ):
             for outcome in _each(request, runs, drive, database, options, context.report):
-                warned = runs.warned(window.seen(outcome, watch), database)
-                points.append(runs.judged(warned, thresholds))
+                warned = runs.warn(window.add_server_use(outcome, watch), database)
+                points.append(runs.with_verdicts(warned, thresholds))
                 _write(points, document, runs.suite, request, context)
     except BaseException as error:
         # What closes behind the last window may fail as well.
@@ -123,7 +123,7 @@ def measured(
             raise
         points[-1] = window.ended_by(points[-1], error)
     if not request.fresh:
-        points[-1] = runs.checked(points[-1], database)
+        points[-1] = runs.check_database(points[-1], database)
     _write(points, document, runs.suite, request, context)
     return tuple(points)
 
@@ -164,7 +164,7 @@ def _each(
         if not request.fresh:
             return drive(database, options)
         with window.copy_of(database, report) as copy:
-            return runs.checked(drive(copy, options), copy)
+            return runs.check_database(drive(copy, options), copy)
 
     if len(each_users) == 1:
         yield one(options)

@@ -33,5 +33,5 @@ def _newest_run() -> str:
     repeats = [(arm.name, one) for arm in document.arms for one in arm.repeats]
     if repeats:
         name, last = repeats[-1]
-        said += f", {name} {words.count(last.rate)} {units.of(document).short}"
+        said += f", {name} {words.count(last.rate)} {units.find_unit(document).short}"
     return said

@@ -41,7 +41,7 @@ class Log(Result):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        return records.of("AuditLog", entries=list[audit.Entry])
+        return records.record_of("AuditLog", entries=list[audit.Entry])
 
     def document(self) -> dict[str, Any]:
         rows = [asdict(entry) for entry in self.entries]
@@ -59,18 +59,19 @@ class Log(Result):
             who = f"{entry.who}, {entry.address}" if entry.address else entry.who
             outcome = Text(entry.outcome, style=_STYLES[entry.outcome])
             outcome.append(f": {entry.why}" if entry.why else "", style="default")
-            table.add_row(Text(entry.at), Text(who), Text(said(entry)), outcome)
+            table.add_row(Text(entry.at), Text(who), Text(describe(entry)), outcome)
         console.print(table)
 
     def csv(self) -> str:
         header = ("at", "who", "address", "what", "outcome", "why")
         rows = (
-            (one.at, one.who, one.address, said(one), one.outcome, one.why) for one in self.entries
+            (one.at, one.who, one.address, describe(one), one.outcome, one.why)
+            for one in self.entries
         )
         return csv_text(header, rows)
 
 
-def said(entry: audit.Entry) -> str:
+def describe(entry: audit.Entry) -> str:
     """What was asked, in one line."""
     values = (f"{name}={value}" for name, value in entry.values.items() if value is not None)
     return " ".join((entry.what, *values))

@@ -32,7 +32,7 @@ class Findings(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.doctor.examination import Finding
 
-        return records.of("Findings", findings=list[Finding])
+        return records.record_of("Findings", findings=list[Finding])
 
     def document(self) -> dict[str, Any]:
         rows = [asdict(finding) for finding in self.findings]

@@ -144,7 +144,7 @@ class LabStatus(Result):
         from hotset.experiment.site.live import Live
         from hotset.lab.lab import Status
 
-        return records.of(
+        return records.record_of(
             "LabStatus",
             Status,
             live=records.part("LiveLab", Live, next_commands=list[str]) | None,
@@ -180,7 +180,7 @@ def status(request: Nothing, context: Context) -> LabStatus:  # noqa: ARG001
     from hotset.experiment.site import live
     from hotset.lab import lab as labs
 
-    return LabStatus(labs.status(labs.lab_folder()), live.described())
+    return LabStatus(labs.status(labs.lab_folder()), live.find_live())
 
 
 @operation(
@@ -210,7 +210,7 @@ class Slowdown(Result):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        return records.of("LabSlowdown", machine=str, accel=str | None, cpu_slowdown=float)
+        return records.record_of("LabSlowdown", machine=str, accel=str | None, cpu_slowdown=float)
 
     def document(self) -> dict[str, Any]:
         return {"schema_version": SCHEMA_VERSION, **self._values}

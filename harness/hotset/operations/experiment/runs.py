@@ -43,7 +43,7 @@ class Listing(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.reports.render.tables import ListingRow
 
-        return records.of("Runs", runs=list[ListingRow])
+        return records.record_of("Runs", runs=list[ListingRow])
 
     def document(self) -> dict[str, Any]:
         from hotset.reports.render.tables import ListingRow
@@ -151,7 +151,7 @@ class Comparison(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.reports.analysis.comparison.compare import Line
 
-        return records.of("Comparison", differences=list[str], lines=list[Line])
+        return records.record_of("Comparison", differences=list[str], lines=list[Line])
 
     def document(self) -> dict[str, Any]:
         from hotset.reports.analysis.comparison import compare
@@ -242,7 +242,7 @@ class TrendResult(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.reports.analysis.comparison.trend import Change, Sample
 
-        return records.of(
+        return records.record_of(
             "Trend",
             metric=str,
             worse=bool,

@@ -46,9 +46,9 @@ def start(request: Start, context: Context) -> Lines:
     """Start counting the disk's requests per region, in the kernel."""
     from hotset.hitratio import region_counters
 
-    seconds = places.parsed("half_life", lambda: parse_span(request.half_life))
+    seconds = places.parse_field("half_life", lambda: parse_span(request.half_life))
     with places.target_of(request.machine, request.disk) as target:
-        counters = region_counters.of(target.tier, target.disk.name)
+        counters = region_counters.find_counters(target.tier, target.disk.name)
         begun = counters.start()
         with target.store() as store:
             gained = store.fold(counters.read(), time.time(), seconds)
@@ -72,7 +72,7 @@ def stop(request: Stop, context: Context) -> Lines:
     from hotset.hitratio.tracepoints import NotCountedError
 
     with places.target_of(request.machine, request.disk) as target:
-        counters = region_counters.of(target.tier, target.disk.name)
+        counters = region_counters.find_counters(target.tier, target.disk.name)
         try:
             reading = counters.read()
         except NotCountedError:
@@ -109,7 +109,7 @@ class Hottest(Text):
     def record(cls) -> type[BaseModel]:
         from hotset.monitoring.heat_view import Hot
 
-        return records.of("Heat", by=str, rows=list[Hot])
+        return records.record_of("Heat", by=str, rows=list[Hot])
 
     def text(self, form: str) -> str:
         from hotset.monitoring import heat_view
@@ -133,7 +133,7 @@ def top(request: Top, context: Context) -> Hottest:
                 request.by, request.engine, request.dsn, fields.secret(request.password)
             )
             files = attribution.files(target.machine, target.disk.device)
-            found = attribution.grouped(files, label)
+            found = attribution.group_by(files, label)
             rows = heat_view.by_owner(heats, grid, found, cached, request.by)
     return Hottest(rows[: request.count], request.by)
 
@@ -156,7 +156,7 @@ class Strip(Text):
     def record(cls) -> type[BaseModel]:
         from hotset.monitoring.heat_view import Cell
 
-        return records.of("HeatMap", cells=list[Cell])
+        return records.record_of("HeatMap", cells=list[Cell])
 
     def text(self, form: str) -> str:
         from hotset.monitoring import heat_view
@@ -185,7 +185,7 @@ def heats_of(target: Target, context: Context) -> tuple[Grid, dict[int, float]]:
     with target.store() as store:
         now = time.time()
         try:
-            reading = region_counters.of(target.tier, target.disk.name).read()
+            reading = region_counters.find_counters(target.tier, target.disk.name).read()
         except NotCountedError as error:
             if store.grid is None:
                 raise

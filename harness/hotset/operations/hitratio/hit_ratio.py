@@ -60,7 +60,7 @@ class Hits(Text):
     def record(cls) -> type[BaseModel]:
         from hotset.reports.render.hits import HitReport
 
-        return records.of("HitRatios", HitReport, begun=str | None, ended=str)
+        return records.record_of("HitRatios", HitReport, begun=str | None, ended=str)
 
     def text(self, form: str) -> str:
         from hotset.reports.render import hits
@@ -73,7 +73,7 @@ def hit_ratio(request: HitRatio, context: Context) -> Hits:  # noqa: ARG001
     """Show reads, writes, hits and bypassed requests, from counter differences."""
     from hotset.monitoring import hit_report
 
-    start = places.parsed("since", lambda: hit_report.parse_since(request.since, time.time()))
+    start = places.parse_field("since", lambda: hit_report.parse_since(request.since, time.time()))
     if request.by == "volume" and request.since != "boot":
         raise RequestError("a card's volume is counted only since boot", field="since")
     if request.by == "volume" and request.mark:

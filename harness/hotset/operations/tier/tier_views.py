@@ -41,7 +41,7 @@ class Status(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.monitoring import tier_status
 
-        return records.of("TierStatus", disks=list[tier_status.DiskStatus])
+        return records.record_of("TierStatus", disks=list[tier_status.DiskStatus])
 
     def document(self) -> dict[str, Any]:
         return {"schema_version": SCHEMA_VERSION, "disks": self.disks}
@@ -102,7 +102,7 @@ class Resident(Result):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        return records.of(
+        return records.record_of(
             "CachedRanges",
             disk=str,
             block_bytes=int,
@@ -174,7 +174,7 @@ class Explained(Text):
     def record(cls) -> type[BaseModel]:
         from hotset.monitoring import explain as explaining
 
-        return records.of("Explanation", explaining.Explanation)
+        return records.record_of("Explanation", explaining.Explanation)
 
     def text(self, form: str) -> str:
         from hotset.monitoring import explain as explaining
@@ -208,7 +208,7 @@ class Labelled(Result):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        return records.of(
+        return records.record_of(
             "LabelledFlash",
             flash_devices=records.several(
                 "FlashLabel",

@@ -162,7 +162,7 @@ class PreferenceList(Text):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        return records.of(
+        return records.record_of(
             "Preferences",
             preferences=records.several(
                 "Preferred",
@@ -179,7 +179,7 @@ class PreferenceList(Text):
     def text(self, form: str) -> str:
         from hotset.warmup import text
 
-        return text.preferred(self.found, form, self.kept)
+        return text.render_preferences(self.found, form, self.kept)
 
 
 @operation("warmup list", Kind.QUERY, Right.READ, ("Get", "HotsetPin"))
@@ -189,8 +189,8 @@ def list_preferences(request: Preferred, context: Context) -> PreferenceList:  #
     from hotset.warmup import division
 
     with places.disk_of(request.machine, request.disk) as (there, card, found):
-        kept = division.kept(there, card, found)
-        return PreferenceList(pins.of(there, found.name), kept)
+        kept = division.measure_kept(there, card, found)
+        return PreferenceList(pins.read_preferences(there, found.name), kept)
 
 
 def _prefer(
@@ -213,7 +213,7 @@ def _prefer(
     for text in anew or ():
         parse(text)
     with places.disk_of(request.machine, request.disk, "warmup pin") as (there, card, found):
-        wanted = change(pins.of(there, found.name))
+        wanted = change(pins.read_preferences(there, found.name))
         if anew is None:
             anew = wanted.targets
         if not kinds.of(found.kind).divides:

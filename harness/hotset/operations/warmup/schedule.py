@@ -124,7 +124,7 @@ class Schedules(Text):
     def record(cls) -> type[BaseModel]:
         from hotset.warmup.schedule import Row
 
-        return records.of("Schedules", schedules=records.several("Schedule", Row))
+        return records.record_of("Schedules", schedules=records.several("Schedule", Row))
 
     def text(self, form: str) -> str:
         from hotset.warmup.schedule import Row
@@ -144,7 +144,7 @@ def list_schedules(request: Listing, context: Context) -> Schedules:
     from hotset.warmup import schedule
 
     with places.machine(request.machine) as there:
-        rows = schedule.rows(there, schedule.installed(there))
+        rows = schedule.rows(there, schedule.list_units(there))
     for one in rows:
         if one.last == "failed":
             unit = f"{schedule.PREFIX}{one.name}"

@@ -36,12 +36,12 @@ class Offered(Text):
     def record(cls) -> type[BaseModel]:
         from hotset.databases.offers import Offer
 
-        return records.of("WarmupTargets", targets=list[Offer])
+        return records.record_of("WarmupTargets", targets=list[Offer])
 
     def text(self, form: str) -> str:
         from hotset.warmup import text
 
-        return text.offered(self.offers, form)
+        return text.render_offers(self.offers, form)
 
 
 @operation("warmup targets", Kind.QUERY, Right.OPERATE, ("Get", "HotsetTarget"))
@@ -53,4 +53,4 @@ def list_targets(request: Ask, context: Context) -> Offered:  # noqa: ARG001
     from hotset.databases import offers
 
     password = fields.secret(request.password)
-    return Offered(offers.of(request.engine, request.dsn, password, request.count))
+    return Offered(offers.list_offers(request.engine, request.dsn, password, request.count))

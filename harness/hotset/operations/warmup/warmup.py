@@ -123,7 +123,7 @@ class PlanResult(Text):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        return records.of(
+        return records.record_of(
             "WarmupPlan",
             targets=records.several(
                 "PlannedTarget",
@@ -160,7 +160,7 @@ def plan(request: Plan, context: Context) -> PlanResult:
     with places.disk_of(request.machine, request.disk, "warmup plan", "shared") as place:
         there, card, found = place
         rate = fields.maybe_rate(request.origin_rate)
-        planned = planning.planned(there, card, found, wanted, rate and rate / 1e6)
+        planned = planning.plan_with_estimate(there, card, found, wanted, rate and rate / 1e6)
     for note in planned.notes:
         context.note(note)
     return PlanResult(planned)
@@ -202,7 +202,9 @@ class Warmed(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.tier.base import Warmup
 
-        return records.of("WarmupResult", Warmup, mb_per_s=float, job=str, cached_share=float)
+        return records.record_of(
+            "WarmupResult", Warmup, mb_per_s=float, job=str, cached_share=float
+        )
 
     def document(self) -> dict[str, Any]:
         from hotset.warmup import text
@@ -333,7 +335,7 @@ class Plans(Text):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        return records.of(
+        return records.record_of(
             "WarmupPlans",
             jobs=records.several(
                 "KeptPlan",
@@ -351,7 +353,7 @@ class Plans(Text):
     def text(self, form: str) -> str:
         from hotset.warmup import text
 
-        return text.saved(self.plans, form)
+        return text.render_saved(self.plans, form)
 
 
 @operation(
@@ -401,7 +403,7 @@ def _refresh(
     from hotset.tier.base import TierFailedError
     from hotset.warmup import division
 
-    known = pins.of(machine, disk.name)
+    known = pins.read_preferences(machine, disk.name)
     if not (kinds.of(disk.kind).divides and known.targets):
         return
     if not cache_device.tier_for(machine, card, disk).is_active():
@@ -424,7 +426,7 @@ def _save(
     from hotset.warmup.plan_store import SavedPlan
 
     _refresh(machine, card, disk, wanted, request, context)
-    whole, notes = planning.made(machine, card, disk, wanted)
+    whole, notes = planning.plan_request(machine, card, disk, wanted)
     for note in notes:
         context.note(note)
     now = datetime.now().astimezone()

@@ -20,7 +20,7 @@ from ..base.registry import Kind, operation
 from ..base.result import Result, write
 from ..base.rights import Right
 from .caches import BlockSize
-from .models import SetUp, predicted
+from .models import SetUp, predict_run
 from .traces import TraceFile, on_read
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Advice(Result):
         from hotset.whatif.advice import Size, Wear
         from hotset.whatif.doubt import Doubt
 
-        return records.of(
+        return records.record_of(
             "CacheAdvice",
             trace=str,
             run=str | None,
@@ -155,13 +155,13 @@ def advise(request: Advise, context: Context) -> Advice:
     if request.run is not None:
         ratios = [one.hit_ratio for one in curve.points]
         asked = CacheKind(request.policy, request.mode, int(block))
-        found = predicted(request.run, request, ratios, asked).found
+        found = predict_run(request.run, request, ratios, asked).found
     sizes = advice.sizes(curve, found.lines if found else None, request.price)
-    best = advice.recommended(sizes, request.share)
+    best = advice.recommend(sizes, request.share)
     blocks = -(-best.cache_bytes // int(block))
     cache = caches.Cache(request.policy, blocks * int(block), int(block), request.mode)
     with context.report.task(f"simulating {cache.policy} with {Bytes(cache.cache_bytes)}"):
-        outcome = caches.simulated(local, request.trace, cache, (), on_read(context))
+        outcome = caches.simulate(local, request.trace, cache, (), on_read(context))
     worn = advice.wear(cache, outcome, about.seconds)
     doubts = found.doubts if found else ()
     return Advice(request.trace, request.run, request.share, best, worn, sizes, doubts)

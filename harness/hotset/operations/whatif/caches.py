@@ -61,7 +61,7 @@ class HitCurve(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.whatif.caches import CurvePoint
 
-        return records.of(
+        return records.record_of(
             "HitCurve",
             trace=str,
             requests=int,
@@ -174,7 +174,7 @@ class Simulations(Result):
         from hotset.whatif.caches import Cache, Outcome
 
         one = records.several("SimulatedCache", Cache, Outcome, hit_ratio=float, origin_writes=int)
-        return records.of("Simulations", trace=str, caches=one)
+        return records.record_of("Simulations", trace=str, caches=one)
 
     def document(self) -> dict[str, Any]:
         rows = [_row(cache, outcome) for cache, outcome in self.found]
@@ -244,7 +244,7 @@ def simulate(request: Simulate, context: Context) -> Simulations:
             f" {cache.mode}: {percent(outcome.hit_ratio, 2)}"
         )
         context.report.say(told)
-        measured = Measured.of(done, len(wanted), "caches", seconds)
+        measured = Measured.by_rate(done, len(wanted), "caches", seconds)
         context.report.figure(
             f"{seconds:.1f} s, {done} of {len(wanted)} caches, ETA {measured.eta_s or 0:.0f} s",
             measured,

@@ -44,7 +44,7 @@ class Checks(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.reports.model.document import PredictedArm
 
-        return records.of("PredictionCheck", run=str, by=str, arms=list[PredictedArm])
+        return records.record_of("PredictionCheck", run=str, by=str, arms=list[PredictedArm])
 
     def document(self) -> dict[str, Any]:
         return {

@@ -109,7 +109,7 @@ class Predicted(Result):
         from hotset.whatif.doubt import Doubt
         from hotset.whatif.prediction import Ceiling, Line
 
-        return records.of(
+        return records.record_of(
             "Prediction",
             run=str,
             storage=str,
@@ -211,7 +211,7 @@ def predict(request: Predict, context: Context) -> Predicted:  # noqa: ARG001
 
     Learns from one run that measured before and after, such as the demo's.
     """
-    return predicted(request.run, request, request.hit_ratio or _DEFAULT)
+    return predict_run(request.run, request, request.hit_ratio or _DEFAULT)
 
 
 class Flash(SetUp):
@@ -240,7 +240,7 @@ class FlashNeeds(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.whatif.flash import Need
 
-        return records.of(
+        return records.record_of(
             "FlashNeeds",
             disk=str,
             region_bytes=int,
@@ -312,11 +312,11 @@ def flash(request: Flash, context: Context) -> FlashNeeds:
         name = target.disk.name
     if not any(heat > 0 for heat in heats.values()):
         raise RequestError(f"{name} has had no requests since counting began", field="disk")
-    found = None if request.run is None else predicted(request.run, request, ratios)
+    found = None if request.run is None else predict_run(request.run, request, ratios)
     return FlashNeeds(name, grid.region, needs(heats, grid, ratios), found)
 
 
-def predicted(
+def predict_run(
     name: str, request: SetUp, ratios: Sequence[float], cache: CacheKind | None = None
 ) -> Predicted:
     """What a run's set-up, changed as is asked, would come to at some hit ratios.
@@ -349,7 +349,7 @@ def storages(
     """The name of the storage that is asked about, the IOPS of the run's and, where it is another,
     its own."""
     from hotset.whatif.prediction import parsed_iops
-    from hotset.whatif.storage import own_iops, promised
+    from hotset.whatif.storage import own_iops, read_promises
 
     given = None if request.storage_iops is None else parsed_iops(request.storage_iops)
     if given is not None and (run.storage is None or run.storage.kind != "modelled"):
@@ -359,7 +359,7 @@ def storages(
         return "as given", own, given
     if request.storage is not None:
         _require_known(request.storage)
-        return request.storage, own, promised(run, request.storage)
+        return request.storage, own, read_promises(run, request.storage)
     assert run.storage is not None
     return run.storage.name, own, None
 

@@ -54,7 +54,7 @@ class TraceShown(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.whatif.caches import TraceFigures
 
-        return records.of("Trace", TraceFigures, trace=str)
+        return records.record_of("Trace", TraceFigures, trace=str)
 
     def document(self) -> dict[str, Any]:
         return {"schema_version": SCHEMA_VERSION, "trace": self.trace, **asdict(self.found)}
@@ -136,7 +136,7 @@ def convert(request: Convert, context: Context) -> TraceShown:
     if request.id_size is not None:
         words.append(f"--id-bytes={int(Bytes.parse(request.id_size))}")
     with context.report.task(f"reading {request.recording}"):
-        found = caches.made(Local(), words, Path(request.output), on_read(context))
+        found = caches.write_trace(Local(), words, Path(request.output), on_read(context))
     return TraceShown(request.output, found)
 
 
@@ -197,7 +197,7 @@ def _made(words: list[str], output: str, context: Context) -> TraceShown:
     from hotset.whatif import caches
 
     with context.report.task(f"writing {output}"):
-        found = caches.made(Local(), words, Path(output), on_read(context))
+        found = caches.write_trace(Local(), words, Path(output), on_read(context))
     return TraceShown(output, found)
 
 
@@ -225,7 +225,7 @@ class TraceRecorded(Result):
     def record(cls) -> type[BaseModel]:
         from hotset.whatif.caches import TraceFigures
 
-        return records.of(
+        return records.record_of(
             "RecordedTrace",
             TraceFigures,
             trace=str,
@@ -285,7 +285,7 @@ def on_read(context: Context) -> OnRead:
         text = f"{requests:,} requests, {requests / seconds / 1e6:.1f} million a second"
         measured = None
         if share:
-            measured = Measured.of(requests, round(requests / share), "requests", seconds)
+            measured = Measured.by_rate(requests, round(requests / share), "requests", seconds)
             text += f", {percent(share)}, ETA {measured.eta_s or 0:.0f} s"
         context.report.figure(text, measured)
 

@@ -115,4 +115,4 @@ def test_scripts_have_weights_and_names_of_their_own(tmp_path: object) -> None:
     with pytest.raises(ValueError, match="No such file"):
         users.source(f"{tmp_path}/none.sql")
     with pytest.raises(ValueError, match="give NAME=VALUE"):
-        users.defined(["scale"])
+        users.parse_definitions(["scale"])

@@ -148,8 +148,8 @@ def headline(document: RunDocument) -> str:
         f", at {words.percent(factor.of_all_flash, 0)} of all-flash" if factor.of_all_flash else ""
     )
     says = (
-        f"ith the flash cache {units.of(document).workload} ran {words.factor(factor.ratio)} as"
-        f" fast ({interval}){ceiling}"
+        f"ith the flash cache {units.find_unit(document).workload} ran"
+        f" {words.factor(factor.ratio)} as fast ({interval}){ceiling}"
     )
     if not factor.has_interval:
         return f"Not significant: w{says}."
@@ -194,9 +194,8 @@ def ceiling_interval(factor: Factor) -> str | None:
 def _why_no_factor(document: RunDocument) -> str:
     missing = [name for name in COMPARED if document.arm(name) is None]
     if missing:
-        return (
-            f"{words.listed(list(missing))} {'was' if len(missing) == 1 else 'were'} not measured"
-        )
+        were = "was" if len(missing) == 1 else "were"
+        return f"{words.enumerate_words(list(missing))} {were} not measured"
     return "the run has no factor"
 
 
@@ -263,7 +262,7 @@ def gaps(document: RunDocument) -> tuple[str, ...]:
     }
     unknown = [noun for noun, record in nouns.items() if record is None]
     if unknown:
-        missing.append(f"Not recorded: {words.listed(unknown)}.")
+        missing.append(f"Not recorded: {words.enumerate_words(unknown)}.")
     return tuple(missing)
 
 

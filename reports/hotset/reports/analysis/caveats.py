@@ -213,7 +213,7 @@ def derive(document: RunDocument) -> tuple[Caveat, ...]:
     return tuple(sorted(found, key=lambda caveat: order[caveat.code]))
 
 
-def of(document: RunDocument) -> tuple[Caveat, ...]:
+def list_caveats(document: RunDocument) -> tuple[Caveat, ...]:
     """The derived caveats, then the document's own that are not among them."""
     derived = derive(document)
     codes = {caveat.code for caveat in derived}
@@ -270,7 +270,7 @@ def _of_conditions(document: RunDocument) -> Iterator[Caveat]:
     if storage is not None and storage.measured and storage.expected:
         off = calibration_errors(storage.measured, storage.expected)
         if off:
-            which = words.listed(
+            which = words.enumerate_words(
                 [f"{name} {words.deviation(error, 0)}" for name, error in off.items()]
             )
             tolerance = words.percent(CALIBRATION_TOLERANCE, 0)
@@ -310,7 +310,7 @@ def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
     few = [arm for arm in arms if len(arm.repeats) < REPEATS_WANTED]
     if few:
         which = [f"{words.plural(len(arm.repeats), 'repeat')} of {arm.name}" for arm in few]
-        yield Code.FEW_REPEATS.fill(which=words.listed(which))
+        yield Code.FEW_REPEATS.fill(which=words.enumerate_words(which))
     shortest = min((repeat.duration_s for arm in arms for repeat in arm.repeats), default=None)
     if shortest is not None and shortest < WINDOW_WANTED_S:
         yield Code.SHORT_WINDOW.fill(which=f"{shortest:.0f} s")
@@ -324,14 +324,14 @@ def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
         if one.arrived and one.arrived.skipped
     ]
     if skipped:
-        yield Code.RATE_NOT_REACHED.fill(which=words.listed(skipped))
+        yield Code.RATE_NOT_REACHED.fill(which=words.enumerate_words(skipped))
     failed = {arm.name: sum(repeat.failed for repeat in arm.repeats) for arm in arms}
     if any(failed.values()):
         total = words.plural(sum(failed.values()), "transaction")
         causes = _causes(arms)
         by_arm = [f"{number:,} in {name}" for name, number in failed.items() if number]
         yield Code.FAILED_TRANSACTIONS.fill(
-            failed=total, causes="; ".join([words.listed(by_arm), *causes])
+            failed=total, causes="; ".join([words.enumerate_words(by_arm), *causes])
         )
 
 
@@ -346,10 +346,10 @@ def _of_work(document: RunDocument) -> Iterator[Caveat]:
                 f" {words.factor(factor.ratio)} (an estimate that counts a page read like one"
                 " written)."
             )
-        yield Code.WORK_DIFFERS.fill(which=same_state.said(found), estimate=estimate)
+        yield Code.WORK_DIFFERS.fill(which=same_state.describe(found), estimate=estimate)
     unknown = same_state.unknown(document)
     if unknown:
-        yield Code.WORK_UNKNOWN.fill(which=words.listed(unknown))
+        yield Code.WORK_UNKNOWN.fill(which=words.enumerate_words(unknown))
 
 
 def _of_ramp_ups(document: RunDocument) -> Iterator[Caveat]:
@@ -361,11 +361,11 @@ def _of_ramp_ups(document: RunDocument) -> Iterator[Caveat]:
         reckoned = "" if prepared else " What it had read is reckoned at the rate of its windows."
         yield Code.SHORT_RAMPUP.fill(buffers=buffers, which="; ".join(short), reckoned=reckoned)
     if unknown:
-        yield Code.RAMPUP_UNKNOWN.fill(which=words.listed(unknown))
+        yield Code.RAMPUP_UNKNOWN.fill(which=words.enumerate_words(unknown))
     levels = same_state.levels(document)
     for level, code in ((False, Code.NOT_LEVEL), (None, Code.LEVEL_UNKNOWN)):
         if level in levels:
-            yield code.fill(which=words.listed(levels[level]))
+            yield code.fill(which=words.enumerate_words(levels[level]))
 
 
 def _of_steadiness(arms: list[Arm]) -> Iterator[Caveat]:
@@ -381,7 +381,7 @@ def _of_steadiness(arms: list[Arm]) -> Iterator[Caveat]:
         named = "; ".join(unsteady[:UNSTEADY_NAMED]) + (f"; and {more} more" if more > 0 else "")
         yield Code.NOT_STEADY.fill(which=named)
     unknown = [
-        f"{_MEASURED[measure]} in {arm.name} ({words.listed(repeats)})"
+        f"{_MEASURED[measure]} in {arm.name} ({words.enumerate_words(repeats)})"
         for arm in arms
         for measure in ("tpm", "reads")
         if (repeats := _unknown(arm, measure))
@@ -449,17 +449,17 @@ def _of_others(document: RunDocument) -> Iterator[Caveat]:
         if robbed:
             said = [f"{name} {words.percent(share, 0)}" for name, share in robbed.items()]
             highest = words.percent(max(robbed.values()), 0)
-            yield code.fill(worst=highest, which=words.listed(said))
+            yield code.fill(worst=highest, which=words.enumerate_words(said))
 
 
 def _of_queries(document: RunDocument) -> Iterator[Caveat]:
     different = power.differing(document)
     if different:
-        which = words.listed([f"query {number}" for number in different])
+        which = words.enumerate_words([f"query {number}" for number in different])
         yield Code.ANSWERS_DIFFER.fill(which=which)
     for arm in document.power_arms:
         if arm.repeats and not arm.complete:
-            yield Code.QUERIES_UNFINISHED.fill(arm=arm.name, which=power.unfinished(arm))
+            yield Code.QUERIES_UNFINISHED.fill(arm=arm.name, which=power.name_unfinished(arm))
 
 
 def _of_warmup(document: RunDocument) -> Iterator[Caveat]:

@@ -7,7 +7,7 @@ from . import answer, disks, power
 from .comparison import highest, policies
 
 
-def of(document: RunDocument) -> list[str]:
+def write_headlines(document: RunDocument) -> list[str]:
     """Many users, the rate that meets the limits, the 22 queries, or modelled disks: what the
     experiment has."""
     if document.disks is not None:

@@ -12,12 +12,12 @@ from . import answer, units
 
 def title(document: RunDocument) -> str:
     """Heads the table."""
-    return f"By {units.of(document).kind}, means of the repeats; p95 factor: baseline / arm"
+    return f"By {units.find_unit(document).kind}, means of the repeats; p95 factor: baseline / arm"
 
 
 def columns(document: RunDocument) -> tuple[str, ...]:
     """The heads of `rows`."""
-    kind = units.of(document).kind
+    kind = units.find_unit(document).kind
     return (kind, "arm", "per s", "p50 ms", "p95 ms", "p99 ms", "p95 factor", "failed")
 
 

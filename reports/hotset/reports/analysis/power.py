@@ -103,16 +103,16 @@ def _why_none(document: RunDocument) -> str:
         if arm is None:
             return f"{name} was not measured"
         if not arm.complete:
-            return f"in {name} {unfinished(arm)} did not finish"
+            return f"in {name} {name_unfinished(arm)} did not finish"
     return "the run has no factor"
 
 
-def unfinished(arm: PowerArm) -> str:
+def name_unfinished(arm: PowerArm) -> str:
     """The queries of an arm that timed out or failed, in words."""
     numbers = {
         query.number for run in arm.repeats for query in run.queries if query.outcome != "ok"
     }
-    return words.listed([f"query {number}" for number in sorted(numbers)])
+    return words.enumerate_words([f"query {number}" for number in sorted(numbers)])
 
 
 def differing(document: RunDocument) -> list[int]:

@@ -36,7 +36,7 @@ def with_prices(document: RunDocument, prices: Prices) -> RunDocument:
 
 def columns(document: RunDocument) -> tuple[str, ...]:
     """The heads of `rows`."""
-    unit = units.of(document).short
+    unit = units.find_unit(document).short
     return (
         "arm",
         "flash",
@@ -83,10 +83,10 @@ def assumptions(document: RunDocument) -> str:
         if value is not None
     ]
     return (
-        f"In {prices.currency}: {words.listed(known)}. Flash counts as far as the arm uses it: the"
-        " cache, its metadata and the volume, or the whole database disk, in the sizes of this run."
-        " Items without a price are left out, so this is not a TPC price/performance metric; it"
-        " compares the arms of this run only."
+        f"In {prices.currency}: {words.enumerate_words(known)}. Flash counts as far as the arm uses"
+        " it: the cache, its metadata and the volume, or the whole database disk, in the sizes of"
+        " this run. Items without a price are left out, so this is not a TPC price/performance"
+        " metric; it compares the arms of this run only."
     )
 
 

@@ -46,7 +46,7 @@ class Difference:
     here: float
     there: float
 
-    def said(self) -> str:
+    def describe(self) -> str:
         by = f" ({_by(self.here / self.there - 1)})" if self.there else ""
         verb = _VERB[self.direction]
         return f"{verb} {self.here:.1f} where {self.other} {verb} {self.there:.1f}{by}"
@@ -70,7 +70,7 @@ class RampUp:
         return self.needed_s is not None and self.given_s < self.needed_s
 
 
-def compared(document: RunDocument) -> list[Arm]:
+def list_comparable(document: RunDocument) -> list[Arm]:
     """Arms whose servers have the same buffers."""
     return [arm for arm in document.arms if arm.name != "in-memory"]
 
@@ -85,15 +85,15 @@ def differences(document: RunDocument) -> list[Difference]:
     ]
 
 
-def said(found: list[Difference]) -> str:
+def describe(found: list[Difference]) -> str:
     """By window, the first `NAMED` of them."""
     windows: dict[tuple[ArmName, int, int | None], list[str]] = {}
     for one in found:
         key = (one.arm, one.window.repeat, one.window.users)
-        windows.setdefault(key, []).append(one.said())
+        windows.setdefault(key, []).append(one.describe())
     several = len({users for _, _, users in windows}) > 1
     named = [
-        f"{arm}{_with(users) if several else ''}, repeat {repeat}, {words.listed(parts)}"
+        f"{arm}{_with(users) if several else ''}, repeat {repeat}, {words.enumerate_words(parts)}"
         for (arm, repeat, users), parts in windows.items()
     ]
     more = len(named) - NAMED
@@ -104,7 +104,7 @@ def unknown(document: RunDocument) -> list[str]:
     """Arms, and what of their pages was not counted in which share of their windows."""
     groups = list(_groups(document))
     found = []
-    for arm in compared(document):
+    for arm in list_comparable(document):
         windows = [one for group in groups for name, one in group if name == arm.name]
         missing = {
             direction: sum(per_transaction(one, direction) is None for one in windows)
@@ -147,7 +147,7 @@ def ramp_ups(document: RunDocument) -> list[RampUp]:
     size = _to_fill(document)
     return [
         _ramp_up(document, arm, one, size)
-        for arm in compared(document)
+        for arm in list_comparable(document)
         for one in (*arm.repeats, *arm.curve)
     ]
 
@@ -274,7 +274,7 @@ def _groups(document: RunDocument) -> Iterator[list[tuple[ArmName, Repeat]]]:
     for of_curve in (False, True):
         found: defaultdict[tuple[int, int | None], list[tuple[ArmName, Repeat]]]
         found = defaultdict(list)
-        for arm in compared(document):
+        for arm in list_comparable(document):
             for one in arm.curve if of_curve else arm.repeats:
                 found[one.repeat, one.users].append((arm.name, one))
         yield from (group for group in found.values() if len(group) > 1)
@@ -340,4 +340,4 @@ def _part(missing: dict[Direction, int], windows: int) -> str:
         for direction, number in missing.items()
         if number
     ]
-    return f" ({words.listed(named)})"
+    return f" ({words.enumerate_words(named)})"

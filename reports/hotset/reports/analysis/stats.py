@@ -138,7 +138,7 @@ def ratio_of_means(
     return ratio, min(math.exp(middle - reach), ratio), max(math.exp(middle + reach), ratio)
 
 
-def said(interval: Interval) -> str:
+def write_interval(interval: Interval) -> str:
     """
     >>> said((2.2, 1.772, 2.716)), said((2.1, 2.1, 2.1))
     ('2.2× (1.77–2.7)', '2.1× (–)')

@@ -46,14 +46,14 @@ UNITS: dict[TimedWorkload, Unit] = {
 }
 
 
-def of(document: RunDocument) -> Unit:
+def find_unit(document: RunDocument) -> Unit:
     """TPC-C's where nothing was measured that had another."""
     return UNITS[document.timed or "tpcc"]
 
 
 def columns(document: RunDocument) -> tuple[str, ...]:
     """The heads of `cells`."""
-    return (of(document).short, *(() if document.timed == "sql" else ("TPM",)))
+    return (find_unit(document).short, *(() if document.timed == "sql" else ("TPM",)))
 
 
 def cells(document: RunDocument, one: Throughput) -> tuple[str, ...]:

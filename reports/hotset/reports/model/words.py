@@ -162,7 +162,7 @@ def money(amount: float | None) -> str:
     return f"{amount:.2f}" if amount >= 0.1 else f"{amount:.2g}"
 
 
-def listed(items: list[str]) -> str:
+def enumerate_words(items: list[str]) -> str:
     """
     >>> listed(["a"]), listed(["a", "b", "c"])
     ('a', 'a, b and c')

@@ -86,7 +86,7 @@ def throughput(document: RunDocument) -> Figure | None:
     arms = answer.arms(document)
     if not arms:
         return None
-    unit = units.of(document)
+    unit = units.find_unit(document)
     bars = [{"arm": arm.name, "value": arm.rate, "label": words.count(arm.rate)} for arm in arms]
     points = [
         {"arm": arm.name, "value": repeat.rate, "what": f"repeat {repeat.repeat}"}
@@ -108,7 +108,7 @@ def throughput(document: RunDocument) -> Figure | None:
             Panel(
                 "throughput",
                 vega.bars(bars, points, unit.short, [arm.name for arm in arms]),
-                f"Bar chart of mean {unit.long.lower()}: {words.listed(said)}.",
+                f"Bar chart of mean {unit.long.lower()}: {words.enumerate_words(said)}.",
             ),
         ),
         table=Table(
@@ -134,7 +134,7 @@ def highest_rates(document: RunDocument) -> Figure | None:
     points = [
         {"arm": name, "value": one.rate_per_s or 0.0, "what": f"repeat {one.repeat}"}
         for name in found
-        for one in highest.of(document, name)
+        for one in highest.find_highest(document, name)
     ]
     limits = highest.limits(document)
     said = [f"{bar['arm']} {bar['label']}" for bar in bars]
@@ -147,7 +147,7 @@ def highest_rates(document: RunDocument) -> Figure | None:
             Panel(
                 "highest-rates",
                 vega.bars(bars, points, "transactions/s", list(found)),
-                f"Bar chart of the highest rate with {limits}: {words.listed(said)}.",
+                f"Bar chart of the highest rate with {limits}: {words.enumerate_words(said)}.",
             ),
         ),
         table=Table("Every search", highest.COLUMNS, tuple(highest.rows(document))),
@@ -156,11 +156,11 @@ def highest_rates(document: RunDocument) -> Figure | None:
 
 def over_users(document: RunDocument) -> Figure | None:
     """The curve over users: throughput, and below it the latency."""
-    found = curve.of(document)
+    found = curve.read_curves(document)
     if not found:
         return None
     panels = (
-        _curve_panel(found, "users-throughput", units.of(document).long, "count"),
+        _curve_panel(found, "users-throughput", units.find_unit(document).long, "count"),
         _curve_panel(found, "users-p95", "Latency, 95th percentile, ms", "ms"),
     )
     return Figure(
@@ -172,8 +172,8 @@ def over_users(document: RunDocument) -> Figure | None:
         " more users gain little.",
         panels=tuple(panel for panel in panels if panel is not None),
         table=Table(
-            f"Means of the repeats by arm and number of users; ratios of {units.of(document).short}"
-            " with their 95 % intervals",
+            "Means of the repeats by arm and number of users; ratios of"
+            f" {units.find_unit(document).short} with their 95 % intervals",
             curve.columns(document),
             tuple(curve.rows(document)),
         ),
@@ -195,7 +195,7 @@ def _curve_panel(
     return Panel(
         key,
         vega.over_users(drawn, each_users, [*found], log=log, last=unit == "ms"),
-        f"Line chart over {words.listed([str(one) for one in each_users])} users."
+        f"Line chart over {words.enumerate_words([str(one) for one in each_users])} users."
         f" {heading}: {'; '.join(said)}.",
         heading + (" (logarithmic axis)" if log else ""),
     )
@@ -235,7 +235,7 @@ def _curve_value(of: Repeat | ArmFigures, unit: str) -> float | None:
 
 def time_use_by_arm(document: RunDocument) -> Figure | None:
     arms = [arm.name for arm in answer.arms(document)]
-    uses = {arm: use for arm in arms if (use := time_use.of(document, arm)) is not None}
+    uses = {arm: use for arm in arms if (use := time_use.summarize_time(document, arm)) is not None}
     if not uses:
         return None
     bars: list[Row] = [
@@ -263,7 +263,7 @@ def time_use_by_arm(document: RunDocument) -> Figure | None:
         key="time-use",
         title="Where the users' time goes",
         caption=" ".join(note for note in notes if note),
-        panels=(Panel("time-use", vega.stacked(bars, list(uses)), f"{'; '.join(said)}."),),
+        panels=(Panel("time-use", vega.stack_bars(bars, list(uses)), f"{'; '.join(said)}."),),
         table=Table(
             "Where the users' time went, every repeat",
             time_use.COLUMNS,
@@ -300,7 +300,7 @@ def devices(document: RunDocument) -> Figure | None:
             Panel(
                 "devices",
                 vega.shares(bars, [bar["arm"] for bar in bars], "device", "busy"),
-                f"Bar chart of how busy each device was: {words.listed(said)}.",
+                f"Bar chart of how busy each device was: {words.enumerate_words(said)}.",
             ),
         ),
         table=Table(
@@ -356,7 +356,7 @@ def _over_time(measure: Measure, rows: list[Row], end: int, bin_s: int, last: bo
         measure.key,
         vega.lines(rows, end, unit=measure.unit, log=log, last=last),
         f"Line chart over {end} seconds. {measure.heading}, means of {bin_s} s:"
-        f" {words.listed(spread)}.",
+        f" {words.enumerate_words(spread)}.",
         measure.heading + (" (logarithmic axis)" if log else ""),
     )
 
@@ -444,7 +444,7 @@ def queries(document: RunDocument) -> Figure | None:
             Panel(
                 "queries",
                 vega.queries(rows, order),
-                f"Seconds of the TPC-H queries by arm; in all: {words.listed(totals)}.",
+                f"Seconds of the TPC-H queries by arm; in all: {words.enumerate_words(totals)}.",
             ),
         ),
         table=Table("Seconds of every query", power.columns(document), tuple(power.rows(document))),
@@ -506,7 +506,9 @@ def hits(document: RunDocument) -> Figure | None:
     rows = parts.rows(document)
     if not rows:
         return None
-    shown = [part for part in parts.of(document) if part.hit_ratio is not None][:PARTS_DRAWN]
+    shown = [part for part in parts.summarize_parts(document) if part.hit_ratio is not None][
+        :PARTS_DRAWN
+    ]
     bars = [
         {"arm": part.name, "value": part.hit_ratio, "label": words.percent(part.hit_ratio)}
         for part in shown
@@ -520,7 +522,7 @@ def hits(document: RunDocument) -> Figure | None:
             Panel(
                 "hits",
                 vega.shares(bars, [part.name for part in shown], "table", "hit ratio"),
-                f"Bar chart of hit ratios in the accelerated arm: {words.listed(said)}.",
+                f"Bar chart of hit ratios in the accelerated arm: {words.enumerate_words(said)}.",
             ),
         ),
         table=Table("Requests and hit ratios by table", parts.COLUMNS, tuple(rows)),
@@ -537,7 +539,7 @@ def price(document: RunDocument) -> Figure | None:
     ]
     order = [cost.arm for cost in known]
     said = [f"{bar['arm']} {bar['label']}" for bar in bars]
-    unit = units.of(document).short
+    unit = units.find_unit(document).short
     return Figure(
         key="price",
         title=f"Price per {unit}",
@@ -546,7 +548,7 @@ def price(document: RunDocument) -> Figure | None:
             Panel(
                 "price",
                 vega.bars(bars, [], f"{document.prices.currency} per {unit}", list(order)),
-                f"Bar chart of the price per {unit}: {words.listed(said)}.",
+                f"Bar chart of the price per {unit}: {words.enumerate_words(said)}.",
             ),
         ),
         table=Table(
@@ -578,7 +580,7 @@ def _time_table(arms: list[ArmFigures], end: int) -> Table:
     for measure in MEASURES:
         for arm in arms:
             every = [second for repeat in arm.repeats for second in repeat.series]
-            binned = series.binned(every, measure.of, bin_s)
+            binned = series.bin_series(every, measure.of, bin_s)
             if binned:
                 shown = {start: measure.show(value) for start, value in binned}
                 columns[f"{measure.name} {arm.name}"] = shown

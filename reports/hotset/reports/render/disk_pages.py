@@ -59,7 +59,7 @@ def of_run(
         page,
         title=document.experiment.title or document.experiment.name,
         operation=document.run,
-        headlines=tuple(headlines.of(document)),
+        headlines=tuple(headlines.write_headlines(document)),
         document=document.model_dump(mode="json"),
         state=state,
         setup=tuple(setup),
@@ -393,7 +393,7 @@ def _bars(
     rows = [{"arm": name, "value": value, "label": _short(value)} for name, value, _ in lines]
     order = [name for name, _, _ in lines]
     spec = vega.bars(rows, [], unit, order, tuple(colour for _, _, colour in lines))
-    said = words.listed([f"{name} {_short(value)} {unit}" for name, value, _ in lines])
+    said = words.enumerate_words([f"{name} {_short(value)} {unit}" for name, value, _ in lines])
     return Figure(key, title, caption, (Panel(key, spec, f"Bar chart: {said}."),), table)
 
 

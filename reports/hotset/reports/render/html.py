@@ -87,7 +87,7 @@ def render(document: RunDocument) -> str:
     figures = charts.figures(document)
     return template.render(
         document=document,
-        headlines=[_unbroken(said) for said in headlines.of(document)],
+        headlines=[_unbroken(said) for said in headlines.write_headlines(document)],
         conditions=answer.conditions(document),
         verdicts=answer.verdicts(document),
         factor=factor,
@@ -98,11 +98,11 @@ def render(document: RunDocument) -> str:
         warmup_line=answer.warmup_line(document),
         hit_ratio_denominator=answer.HIT_RATIO_DENOMINATOR,
         gaps=answer.gaps(document),
-        caveats=caveats.of(document),
+        caveats=caveats.list_caveats(document),
         figures=figures,
         counters=_counters(list(measured.values())),
         transactions=_transactions(list(measured.values())),
-        unit=units.of(document),
+        unit=units.find_unit(document),
         unit_columns=units.columns(document),
         unit_cells=partial(units.cells, document),
         tables=[*_policies(document), *_kinds(document)],

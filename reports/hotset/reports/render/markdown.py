@@ -45,7 +45,7 @@ def _parts(document: RunDocument) -> Iterator[str]:
     if gaps := answer.gaps(document):
         yield "## Missing\n\n" + bullets(gaps)
     yield "## Limits of this result\n\n" + bullets(
-        f"{one.text} {one.advice}" for one in caveats.of(document)
+        f"{one.text} {one.advice}" for one in caveats.list_caveats(document)
     )
     yield from _how(document)
 
@@ -66,7 +66,7 @@ def _on_disks(document: RunDocument) -> Iterator[str]:
     for found in page.tables:
         yield f"## {found.caption}"
         yield table(found.columns, found.rows)
-    limits = [f"{one.text} {one.advice}" for one in caveats.of(document)]
+    limits = [f"{one.text} {one.advice}" for one in caveats.list_caveats(document)]
     yield "## Limits of this result\n\n" + bullets((*limits, *page.notes))
 
 
@@ -76,7 +76,7 @@ def _answer(document: RunDocument) -> Iterator[str]:
     if document.state != "complete":
         why = f" in {document.failure.phase}: {document.failure.text}" if document.failure else ""
         yield f"**{document.state.upper()}**{why}"
-    for sentence in headlines.of(document):
+    for sentence in headlines.write_headlines(document):
         yield f"**{sentence}**"
     if labels := (*answer.verdicts(document), *answer.conditions(document)):
         yield " · ".join(f"*{label}*" for label in labels)
@@ -130,7 +130,7 @@ def _devices(document: RunDocument) -> Iterator[str]:
 def _throughput(document: RunDocument) -> Iterator[str]:
     arms = answer.arms(document)
     if arms:
-        yield f"## {units.of(document).title}"
+        yield f"## {units.find_unit(document).title}"
         columns = ("arm", "repeat", *units.columns(document), *_ARM_COLUMNS)
         yield table(columns, _arm_rows(document, arms))
         if any(arm.hit_ratio is not None for arm in arms):

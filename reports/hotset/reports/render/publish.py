@@ -46,9 +46,9 @@ def _readme(document: RunDocument) -> str:
         f"# {document.experiment.title or document.experiment.name}",
         f"Run `{document.run}`, {document.started_at:%Y-%m-%d %H:%M} UTC, hotset"
         f" {document.hotset_version}. [Report](report.md), [all figures](result.json).",
-        *(f"**{sentence}**" for sentence in headlines.of(document)),
+        *(f"**{sentence}**" for sentence in headlines.write_headlines(document)),
         f"```\n{shlex.join(document.command)}\n```",
         markdown.table(("Machine", ""), machine),
-        markdown.bullets(one.text for one in caveats.of(document)),
+        markdown.bullets(one.text for one in caveats.list_caveats(document)),
     ]
     return "\n\n".join(parts) + "\n"

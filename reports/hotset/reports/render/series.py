@@ -88,7 +88,7 @@ def line_rows(
     for arm in arms:
         every: list[tuple[int, float]] = []
         for repeat in arm.repeats:
-            points = binned(repeat.series, measure, bin_s)
+            points = bin_series(repeat.series, measure, bin_s)
             every += points
             if len(arm.repeats) > 1:
                 rows += [_line_row(arm, repeat.repeat, *point) for point in points]
@@ -100,7 +100,7 @@ def _line_row(arm: ArmFigures, repeat: int, second: int, value: float) -> Row:
     return {"arm": arm.name, "repeat": repeat, "second": second, "value": float(f"{value:.5g}")}
 
 
-def binned(
+def bin_series(
     series: Iterable[Second], measure: Callable[[Second], float | None], bin_s: int
 ) -> list[tuple[int, float]]:
     known = [(second.second // bin_s * bin_s, measure(second)) for second in series]

@@ -81,7 +81,7 @@ class ListingRow:
     labels: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, document: RunDocument) -> ListingRow:
+    def from_document(cls, document: RunDocument) -> ListingRow:
         machine, tier, factor = document.machine, document.tier, document.factor()
         where = tiered = None
         if machine is not None:

@@ -56,7 +56,7 @@ def _print_disks(document: RunDocument, console: Console) -> None:
     for found in (*(one.table for one in page.figures), *page.tables):
         console.print()
         console.print(_plain_table(found.caption, found.columns, found.rows, found.columns[:1]))
-    if caveats.of(document):
+    if caveats.list_caveats(document):
         _print_caveats(document, console)
 
 
@@ -279,7 +279,7 @@ def _print_answer(document: RunDocument, console: Console) -> None:
         if document.failure is not None:
             said += f" in {document.failure.phase}: {document.failure.text}"
         console.print(Text(said, style=STATE_STYLES[document.state]))
-    for sentence in headlines.of(document):
+    for sentence in headlines.write_headlines(document):
         console.print(Text(sentence, style="bold cyan"))
     labels = (*answer.verdicts(document), *answer.conditions(document))
     if labels:
@@ -300,7 +300,7 @@ def _titled(title: str, conditions: Sequence[str] = (), *, wide: bool = False) -
 
 
 def _arms_table(document: RunDocument, wide: bool) -> Table:
-    title = f"{units.of(document).title} by arm and repeat"
+    title = f"{units.find_unit(document).title} by arm and repeat"
     table = _titled(title, answer.conditions(document), wide=wide)
     table.add_column("arm", no_wrap=True)
     table.add_column("repeat" if wide else "#", justify="right", no_wrap=True)
@@ -337,13 +337,13 @@ def _curve_table(document: RunDocument, lines: list[tuple[str, ...]], wide: bool
     """With a bar of the throughput in place of the ratio to the baseline."""
     table = _titled("By number of users", answer.conditions(document))
     left_out = {"of baseline"} if wide else {"of baseline", "most time"}
-    columns, unit = curve.columns(document), units.of(document).short
+    columns, unit = curve.columns(document), units.find_unit(document).short
     for name in columns:
         if name not in left_out:
             table.add_column(name, justify="left" if name == "arm" else "right", no_wrap=True)
         if name == unit:
             table.add_column("")
-    points = [one.point for found in curve.of(document).values() for one in found]
+    points = [one.point for found in curve.read_curves(document).values() for one in found]
     bars = curve.text_bars(points, _BAR if wide else _NARROW_BAR)
     for line, bar in zip(lines, bars, strict=True):
         cells = {
@@ -439,7 +439,7 @@ def _print_gaps(document: RunDocument, console: Console) -> None:
 def _print_caveats(document: RunDocument, console: Console) -> None:
     console.print()
     console.print("Limits of this result", style="bold")
-    for caveat in caveats.of(document):
+    for caveat in caveats.list_caveats(document):
         console.print(_item(Text.assemble(caveat.text, "\n", (f"→ {caveat.advice}", "dim"))))
 
 

@@ -92,7 +92,7 @@ def bars(
     return _finished(layers.properties(width="container", height=ROW_PX * len(order)))
 
 
-def stacked(rows: list[Row], order: list[str]) -> Spec:
+def stack_bars(rows: list[Row], order: list[str]) -> Spec:
     """A bar of shares per arm; a share's figure stands in it where there is room."""
     names = list(dict.fromkeys(row["class"] for row in rows))
     y = alt.Y("arm:N", sort=order, title=None, axis=alt.Axis(labelLimit=150))

@@ -44,7 +44,7 @@ class Latencies:
             self._histogram = HdrHistogram.decode(text)
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> "Latencies":
+    def merge(cls, texts: Iterable[str]) -> "Latencies":
         """The sum of several."""
         found = cls()
         for text in texts:
@@ -62,7 +62,7 @@ class Latencies:
         """Add all of another."""
         self._histogram.add(other._histogram)
 
-    def encoded(self) -> str:
+    def encode(self) -> str:
         """As text."""
         return str(self._histogram.encode().decode("ascii"))
 
@@ -89,7 +89,7 @@ class Latencies:
             p99_9=p99_9,
             p99_99=p99_99,
             max=float(values_us[-1]) / 1e3,
-            histogram=self.encoded(),
+            histogram=self.encode(),
         )
 
     def mean_ms(self) -> tuple[float, float]:

@@ -75,7 +75,7 @@ class _Second:
     skipped: int = 0
 
     def tally(self, second: int, kinds: int) -> Tally:
-        encoded = {kind: latencies.encoded() for kind, latencies in self.latencies.items()}
+        encoded = {kind: latencies.encode() for kind, latencies in self.latencies.items()}
         return Tally(
             second,
             tuple(encoded.get(kind) for kind in range(kinds)),
@@ -120,19 +120,19 @@ class Recorder:
                 if said:
                     second.said.setdefault(key, said)
 
-    def failed(self, kind: int, since: float, end: float, cause: str, said: str) -> None:
+    def record_failure(self, kind: int, since: float, end: float, cause: str, said: str) -> None:
         """Record a transaction that was given up, in the server's words. After the window it counts
         in the second in which it began."""
         self.event(kind, end if end < self._closes else since, "failed", cause, said)
 
-    def started(self, due: float, late: bool) -> None:
+    def record_start(self, due: float, late: bool) -> None:
         """Record that a transaction was due and starts."""
         with self._lock:
             if second := self._second(due):
                 second.due += 1
                 second.late += late
 
-    def skipped(self, due: float) -> None:
+    def record_skip(self, due: float) -> None:
         """Record that a transaction was due and is given up, since no user was free for it."""
         with self._lock:
             if second := self._second(due):

@@ -100,13 +100,13 @@ def _trial(
     assert rate_per_s is not None
     try:
         result = run(options)
-        fault = missed(result, judge)
+        fault = explain_miss(result, judge)
     except NotServed as failure:
         result, fault = cast("Result", failure.partial), failure.cause
     return Trial(rate_per_s, _done_per_s(result), fault, result)
 
 
-def missed(result: Result, judge: Judge[Result]) -> str:
+def explain_miss(result: Result, judge: Judge[Result]) -> str:
     """Why a run with a rate does not hold; empty where it does."""
     arrived = result.arrived
     if arrived is None:

@@ -86,7 +86,7 @@ def _framed(
     """The queries between RF1 and RF2; why the run ended early, both timings."""
     with refreshing.leaving_nothing(database, session, [update]):
         try:
-            first_s = timed(partial(refreshing.insert, session, update))
+            first_s = time_action(partial(refreshing.insert, session, update))
         except DatabaseError as error:
             leave_out = Remedy("leave the refresh functions out", parameters={"refresh": False})
             raise RunFailed(f"RF1 failed: {error}", leave_out) from error
@@ -95,14 +95,14 @@ def _framed(
         if cause:
             return f"{cause} (RF1's rows stay until the next run with refresh)", None
         try:
-            second_s = timed(partial(refreshing.delete, database, session, update))
+            second_s = time_action(partial(refreshing.delete, database, session, update))
         except DatabaseError as error:
             return f"RF2 failed: {error}", None
         observe(Refreshed(0, "RF2", second_s))
     return "", (first_s, second_s)
 
 
-def timed(action: Callable[[], None]) -> float:
+def time_action(action: Callable[[], None]) -> float:
     """Seconds an action takes."""
     started = time.perf_counter()
     action()

@@ -14,7 +14,7 @@ from ..record import Event, QueryResult, Refreshed, StreamResult, ThroughputResu
 from . import refresh as refreshing
 from . import stream
 from .clock import Clock
-from .power import timed
+from .power import time_action
 from .refresh import UpdateSet
 from .streams import MAX_STREAMS, ORDERS, minimum_streams
 
@@ -136,9 +136,9 @@ class _Crew:
             for number, update in enumerate(updates, 1):
                 if self._stop.is_set():
                     return
-                first_s = timed(partial(refreshing.insert, session, update))
+                first_s = time_action(partial(refreshing.insert, session, update))
                 self._observe(Refreshed(number, "RF1", first_s))
-                second_s = timed(partial(refreshing.delete, self._database, session, update))
+                second_s = time_action(partial(refreshing.delete, self._database, session, update))
                 self._observe(Refreshed(number, "RF2", second_s))
                 self.pairs.append((first_s, second_s))
         except DatabaseError as error:

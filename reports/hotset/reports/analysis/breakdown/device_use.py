@@ -32,7 +32,7 @@ LINE_COLUMNS = ("busy", "queue", "", "/s", "MB/s", "mean ms", "p99 ms")
 CPU_COLUMNS = ("arm", "user", "system", "waiting for I/O", "stolen")
 
 
-def of(document: RunDocument, arm: ArmName) -> list[DeviceUse]:
+def summarize_devices(document: RunDocument, arm: ArmName) -> list[DeviceUse]:
     """Each device of an arm, means of its repeats."""
     found = document.arm(arm)
     repeats = found.repeats if found else ()
@@ -42,7 +42,7 @@ def of(document: RunDocument, arm: ArmName) -> list[DeviceUse]:
 
 def by_arm(document: RunDocument) -> dict[ArmName, list[DeviceUse]]:
     """Of the arms whose devices were counted."""
-    each = {arm.name: of(document, arm.name) for arm in answer.arms(document)}
+    each = {arm.name: summarize_devices(document, arm.name) for arm in answer.arms(document)}
     return {name: devices for name, devices in each.items() if devices}
 
 
@@ -150,12 +150,14 @@ def cpu_line(document: RunDocument) -> str:
 def sentence(document: RunDocument) -> str | None:
     """How busy the origin was before, and how busy what took its place is; None where it was not
     counted."""
-    before = next((one for one in of(document, "baseline") if one.name == ORIGIN), None)
-    after = of(document, "accelerated")
+    before = next(
+        (one for one in summarize_devices(document, "baseline") if one.name == ORIGIN), None
+    )
+    after = summarize_devices(document, "accelerated")
     if before is None or not after:
         return None
     now = [f"the {one.name} {words.percent(one.utilisation, 0)}" for one in after]
     return (
         f"Before, the origin was busy {words.percent(before.utilisation, 0)} of the time, with"
-        f" {few(before.queue)} requests under way; now {words.listed(now)}."
+        f" {few(before.queue)} requests under way; now {words.enumerate_words(now)}."
     )

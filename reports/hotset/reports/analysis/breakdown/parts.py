@@ -15,7 +15,7 @@ NOTE = (
 )
 
 
-def of(document: RunDocument) -> list[Part]:
+def summarize_parts(document: RunDocument) -> list[Part]:
     """The busiest first, what is no table last; requests summed over the repeats, ratios weighted
     by them."""
     arm = document.arm("accelerated")
@@ -38,7 +38,7 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
             words.percent(part.read_hit_ratio),
             words.percent(part.write_hit_ratio),
         )
-        for part in of(document)
+        for part in summarize_parts(document)
     ]
 
 

@@ -39,7 +39,7 @@ def mean(uses: Iterable[TimeUse | None]) -> TimeUse | None:
     return TimeUse(**shares, sessions=fmean(one.sessions for one in known))
 
 
-def of(document: RunDocument, arm: ArmName) -> TimeUse | None:
+def summarize_time(document: RunDocument, arm: ArmName) -> TimeUse | None:
     """Over an arm's repeats."""
     found = document.arm(arm)
     return mean(repeat.time for repeat in found.repeats) if found else None
@@ -63,7 +63,7 @@ def storage_share(use: TimeUse) -> float:
 
 def sentence(document: RunDocument) -> str | None:
     """Before and now, and whether more flash would help; None where it was not sampled."""
-    before, after = of(document, "baseline"), of(document, "accelerated")
+    before, after = summarize_time(document, "baseline"), summarize_time(document, "accelerated")
     if before is None or after is None:
         return None
     first = f"Before, {_said(before)} of the users' time was {_doing(largest(before))}"
@@ -93,7 +93,7 @@ def _doing(name: TimeClass) -> str:
 
 def _verdict(document: RunDocument, after: TimeUse) -> str:
     """What more flash would do, by what storage still takes, and takes on flash alone."""
-    share, ceiling = storage_share(after), of(document, "all-flash")
+    share, ceiling = storage_share(after), summarize_time(document, "all-flash")
     if share < STORAGE_MATTERS and after.lock >= STORAGE_MATTERS:
         # Who holds a lock may itself wait for the disk or the log.
         return (
@@ -121,7 +121,10 @@ def _verdict(document: RunDocument, after: TimeUse) -> str:
 def _idle_storage(document: RunDocument, after: TimeUse) -> str | None:
     """What is said where sessions that wait for storage in fact wait for a CPU: a session whose
     read has ended is shown as reading until it gets one. The devices show how many do read."""
-    arm, devices = document.arm("accelerated"), device_use.of(document, "accelerated")
+    arm, devices = (
+        document.arm("accelerated"),
+        device_use.summarize_devices(document, "accelerated"),
+    )
     assert arm is not None
     waiting = storage_share(after) * after.sessions
     # The origin's writes are the cache's own, in the background.

@@ -147,7 +147,7 @@ def as_dict(line: Line) -> dict[str, object]:
 def _timed(first: RunDocument, other: RunDocument) -> Iterator[Line]:
     if first.timed != other.timed:
         return
-    curves = curve.of(first), curve.of(other)
+    curves = curve.read_curves(first), curve.read_curves(other)
     for name in answer.ARM_ORDER:
         before, after = (one.get(name, []) for one in curves)
         if before and after:

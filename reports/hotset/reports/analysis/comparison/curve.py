@@ -99,7 +99,7 @@ def columns(document: RunDocument) -> tuple[str, ...]:
     return (
         "arm",
         "users",
-        units.of(document).short,
+        units.find_unit(document).short,
         "p95 ms",
         "CPU",
         "hit ratio",
@@ -126,7 +126,7 @@ class ArmPoint:
         return Point(self.users, self.figures.rate)
 
 
-def of(document: RunDocument) -> dict[ArmName, list[ArmPoint]]:
+def read_curves(document: RunDocument) -> dict[ArmName, list[ArmPoint]]:
     """Every arm's points, the fewest users first; empty where the run measured no curve."""
     if not any(arm.curve for arm in document.arms):
         return {}
@@ -154,7 +154,7 @@ def _arm_point(name: ArmName, users: int, windows: list[Repeat]) -> ArmPoint:
 
 def rows(document: RunDocument) -> list[tuple[str, ...]]:
     """A row for each arm and number of users; ratios with their 95 % intervals."""
-    found = of(document)
+    found = read_curves(document)
     references = {name: {one.users: one for one in found.get(name, ())} for name in REFERENCES}
     return [
         (
@@ -175,8 +175,8 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
 def sentences(document: RunDocument) -> list[str]:
     """Peak and knee of every arm."""
     return [
-        f"{name}: {sentence([one.point for one in points], units.of(document).short)}."
-        for name, points in of(document).items()
+        f"{name}: {sentence([one.point for one in points], units.find_unit(document).short)}."
+        for name, points in read_curves(document).items()
     ]
 
 
@@ -192,6 +192,6 @@ def _ratio(one: ArmPoint, reference: ArmPoint | None) -> str:
     if reference is None or reference.arm.name == one.arm.name:
         return words.ABSENT
     try:
-        return stats.said(stats.ratio_with_interval(one.arm, reference.arm))
+        return stats.write_interval(stats.ratio_with_interval(one.arm, reference.arm))
     except stats.NoFactor:
         return words.ABSENT

@@ -14,14 +14,14 @@ TITLE = "Highest rate that meets the limits"
 COLUMNS = ("arm", "repeat", "rate per s", "p50 ms", "p95 ms", "p99 ms", "missed at", "because")
 
 
-def of(document: RunDocument, arm: ArmName) -> tuple[HighestRate, ...]:
+def find_highest(document: RunDocument, arm: ArmName) -> tuple[HighestRate, ...]:
     """An arm's searches, by repeat."""
     return next((one.rates for one in document.arms if one.name == arm), ())
 
 
 def mean_rate(document: RunDocument, arm: ArmName) -> float | None:
     """Transactions a second, a repeat in which no rate held as 0; None where none was sought."""
-    found = of(document, arm)
+    found = find_highest(document, arm)
     return fmean(one.rate_per_s or 0.0 for one in found) if found else None
 
 
@@ -44,7 +44,7 @@ def headline(document: RunDocument) -> str | None:
             for arm in document.arms
             if arm.rates
         ]
-        return f"Highest rate with {asked}: {words.listed(each)}."
+        return f"Highest rate with {asked}: {words.enumerate_words(each)}."
     interval = (
         f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
         if factor.has_interval
@@ -71,7 +71,7 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
             _why(one),
         )
         for name in answer.ARM_ORDER
-        for one in of(document, name)
+        for one in find_highest(document, name)
     ]
 
 

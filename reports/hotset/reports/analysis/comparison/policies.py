@@ -15,7 +15,7 @@ _KERNELS: ArmName = "smq"
 
 def columns(document: RunDocument) -> tuple[str, ...]:
     """The heads of `rows`."""
-    unit = units.of(document).short
+    unit = units.find_unit(document).short
     compared = tuple(f"of {name}" for name in _references(document))
     return ("policy", unit, "hit ratio", "p95 ms", *compared)
 
@@ -40,8 +40,8 @@ def headline(document: RunDocument) -> str:
     ranked = _ranked(document)
     if len(ranked) < 2:
         return ""
-    unit = units.of(document).short
-    rates = words.listed([f"{one.name} {words.count(one.rate)}" for one in ranked])
+    unit = units.find_unit(document).short
+    rates = words.enumerate_words([f"{one.name} {words.count(one.rate)}" for one in ranked])
     best, second = (document.arm(one.name) for one in ranked[:2])
     if best is None or second is None:
         return ""
@@ -84,6 +84,6 @@ def _ratio(arm: Arm | None, reference: Arm) -> str:
     from .. import stats
 
     try:
-        return stats.said(stats.ratio_with_interval(arm, reference))
+        return stats.write_interval(stats.ratio_with_interval(arm, reference))
     except stats.NoFactor:
         return words.ABSENT

@@ -86,7 +86,7 @@ class Trend:
         )
 
 
-def of(metric: str, samples: Sequence[Sample], lower_is_better: bool) -> Trend:
+def find_trend(metric: str, samples: Sequence[Sample], lower_is_better: bool) -> Trend:
     """:param samples: the oldest first; their values are above 0."""
     values = [one.value for one in samples]
     starts = [0, *change_points(values), len(values)]
