@@ -132,7 +132,7 @@ def join_within(runs: Sequence[Run], more: Iterable[Run], capacity: Blocks) -> l
 
     :param capacity: when the runs have that many blocks already, they stay as they are.
 
-    >>> joined([Run(Blocks(8), Blocks(2))], [Run(Blocks(3), Blocks(7))], Blocks(4))
+    >>> join_within([Run(Blocks(8), Blocks(2))], [Run(Blocks(3), Blocks(7))], Blocks(4))
     [Run(start=Blocks(3), count=Blocks(2)), Run(start=Blocks(8), count=Blocks(2))]
     """
     return union(runs, first(difference(union(more), union(runs)), capacity - count(runs)))
@@ -178,7 +178,7 @@ def nth_blocks(runs: Sequence[Run], places: Iterable[int]) -> list[int]:
 def merge(extents: Iterable[Extent]) -> list[Extent]:
     """The same bytes, sorted, none twice.
 
-    >>> merged([Extent(Bytes(4), Bytes(4)), Extent(Bytes(0), Bytes(5))])
+    >>> merge([Extent(Bytes(4), Bytes(4)), Extent(Bytes(0), Bytes(5))])
     [Extent(start=Bytes(0), length=Bytes(8))]
     """
     return _extents(spans.union(_bytes(extents)))

@@ -92,7 +92,7 @@ def _stat(machine: Machine, device: PurePosixPath) -> list[int]:
 def unescape(word: str) -> str:
     r"""The kernel, fstab(5) and libmount write blanks and the like as octal bytes.
 
-    >>> unescaped("/srv/my\\040data"), unescaped("/srv/d\\303\\251p\\303\\264t")
+    >>> unescape("/srv/my\\040data"), unescape("/srv/d\\303\\251p\\303\\264t")
     ('/srv/my data', '/srv/dépôt')
     """
     raw = re.sub(rb"\\([0-3][0-7]{2})", lambda found: bytes([int(found[1], 8)]), os.fsencode(word))

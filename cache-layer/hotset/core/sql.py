@@ -65,7 +65,7 @@ class Aborted(Refused):
     def message(self) -> str:
         """The message alone, without what PostgreSQL adds to it.
 
-        >>> Aborted("error 23505", False, "duplicate key; DETAIL: Key (id)=(7) exists.").said
+        >>> Aborted("error 23505", False, "duplicate key; DETAIL: Key (id)=(7) exists.").message
         'duplicate key'
         """
         return re.split(r"; (?:DETAIL|LINE|HINT|CONTEXT)\b", self.detail)[0]

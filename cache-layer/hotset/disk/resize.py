@@ -156,7 +156,7 @@ def _parts(card: Card, disk: Disk, tier: DiskTier, size: Bytes) -> tuple[Part, .
 def join_neighbours(parts: list[Part]) -> tuple[Part, ...]:
     """Neighbours put together, the order kept.
 
-    >>> joined([Part(Bytes(0), Bytes(2)), Part(Bytes(2), Bytes(1))])
+    >>> join_neighbours([Part(Bytes(0), Bytes(2)), Part(Bytes(2), Bytes(1))])
     (Part(start=Bytes(0), size=Bytes(3)),)
     """
     merged: list[Part] = []

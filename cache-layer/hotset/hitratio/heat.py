@@ -185,7 +185,7 @@ def cacheable_requests(tally: Tally) -> int:
 def decay(heat: float, seconds: float, half_life_s: float) -> float:
     """What is left of heat after some seconds.
 
-    >>> decayed(8.0, 2 * 86400, 86400)
+    >>> decay(8.0, 2 * 86400, 86400)
     2.0
     """
     return float(heat * 0.5 ** (max(0.0, seconds) / half_life_s))

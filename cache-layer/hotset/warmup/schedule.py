@@ -224,7 +224,7 @@ def _timer(name: str, what: str, at: str) -> Unit:
 def quote(word: str) -> str:
     """A word of ExecStart: systemd takes specifiers, variables and escapes apart.
 
-    >>> quoted("/srv/100 %/$x")
+    >>> quote("/srv/100 %/$x")
     '"/srv/100 %%/$$x"'
     """
     word = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")

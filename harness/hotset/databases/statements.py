@@ -92,7 +92,7 @@ def exact(value: float) -> Decimal:
 def fill_gaps(parts: Sequence[str], marks: Sequence[str]) -> str:
     """A statement with a text in each of its gaps, which are one fewer than its parts.
 
-    >>> filled(("SELECT ", " + 1"), ("$1",))
+    >>> fill_gaps(("SELECT ", " + 1"), ("$1",))
     'SELECT $1 + 1'
     """
     return "".join(map("".join, zip(parts, [*marks, ""], strict=True)))

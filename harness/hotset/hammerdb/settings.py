@@ -291,7 +291,7 @@ _ENTRY = re.compile(r"^ (\w+) *=(?: (.*))?$")
 def parse_printed(output: str) -> dict[str, frozenset[str]]:
     """Sections and their keys in what `print dict` wrote.
 
-    >>> sorted(printed("tpcc       {\\n pg_rampup = 2\\n pg_pass   = x = y\\n}\\n")["tpcc"])
+    >>> sorted(parse_printed("tpcc       {\\n pg_rampup = 2\\n pg_pass   = x = y\\n}\\n")["tpcc"])
     ['pg_pass', 'pg_rampup']
     """
     found: dict[str, set[str]] = {}

@@ -159,7 +159,7 @@ def _running(lines: Sequence[str]) -> list[Text]:
 def squeeze(values: Sequence[float | None], width: int) -> list[float | None]:
     """At most ``width`` values: neighbours as their mean, the newest last.
 
-    >>> squeezed([1, 3, None, 5], 2)
+    >>> squeeze([1, 3, None, 5], 2)
     [2.0, 5.0]
     """
     if width <= 0 or not values:

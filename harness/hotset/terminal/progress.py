@@ -45,7 +45,7 @@ class Measured:
     def by_rate(cls, done: float, total: float, unit: str, seconds: float) -> Self:
         """By the rate until now.
 
-        >>> Measured.of(25, 100, "bytes", 10.0)
+        >>> Measured.by_rate(25, 100, "bytes", 10.0)
         Measured(done=25, total=100, unit='bytes', eta_s=30.0)
         """
         left = seconds * (total - done) / done if done > 0 else None

@@ -84,7 +84,7 @@ def recommend(found: Sequence[Size], share: float) -> Size:
 
     >>> shares = ((1, 0.5), (2, 0.96), (3, 1))
     >>> each = [Size(n, 0.1, None, None, None, share, None, None) for n, share in shares]
-    >>> recommended(each, 0.95).cache_bytes
+    >>> recommend(each, 0.95).cache_bytes
     2
     """
     return next(one for one in found if one.share >= share)

@@ -99,7 +99,8 @@ def estimate_doubt(found: Collection[HeldOut]) -> Doubt:
     0.9 (n + 1); of fewer than nine, the largest, in which the next lies with less chance.
 
     >>> known = [HeldOut("users", f"{n}", "", 1.0, 1, 1 + n / 10, 1.0) for n in range(1, 20)]
-    >>> [(round(of(known[:n]).factor, 2), of(known[:n]).chance) for n in (3, 10, 19)]
+    >>> found = [estimate_doubt(known[:n]) for n in (3, 10, 19)]
+    >>> [(round(doubt.factor, 2), doubt.chance) for doubt in found]
     [(1.3, 0.75), (2.0, 0.9090909090909091), (2.8, 0.9)]
     """
     errors: dict[str, float] = {}

@@ -149,7 +149,7 @@ def test_a_kernel_that_does_not_boot_here_is_found_once(
 ) -> None:
     image, kernel = built(tmp_path, REFUSES)
     told = f"user-mode-linux 6.1um4 does not boot here: {REFUSES}"
-    monkeypatch.setattr("hotset.core.machines.local.declared", lambda argv, _: tuple(argv))
+    monkeypatch.setattr("hotset.core.machines.local.check_declared", lambda argv, _: tuple(argv))
     assert uml.probe(Local(), image, kernel) == told
     kernel.program.unlink()
     assert uml.probe(Local(), image, kernel) == told, "it is not tried again before a restart"
@@ -158,7 +158,7 @@ def test_a_kernel_that_does_not_boot_here_is_found_once(
 @pytest.mark.usefixtures("no_namespaces_needed")
 def test_a_kernel_that_boots_here_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = "Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000000"
-    monkeypatch.setattr("hotset.core.machines.local.declared", lambda argv, _: tuple(argv))
+    monkeypatch.setattr("hotset.core.machines.local.check_declared", lambda argv, _: tuple(argv))
     assert uml.probe(Local(), *built(tmp_path, ended)) is None
 
 

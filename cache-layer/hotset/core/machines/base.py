@@ -209,9 +209,9 @@ def put_lines(
 def check_declared(argv: Sequence[str], user: str | None) -> tuple[str, ...]:
     """The argv to run, checked against the list of programs; with ``user``, through runuser.
 
-    >>> declared(["ls", "/dev"], None)
+    >>> check_declared(["ls", "/dev"], None)
     ('ls', '/dev')
-    >>> declared(["frobnicate"], None)
+    >>> check_declared(["frobnicate"], None)
     Traceback (most recent call last):
     ValueError: 'frobnicate' is not declared in hotset.core.machines.programs
     """

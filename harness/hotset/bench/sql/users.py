@@ -107,7 +107,7 @@ _DEFINED = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=(.*)")
 
 def parse_definitions(given: list[str]) -> dict[str, Value]:
     """
-    >>> defined(["scale=10", "part=1.5", "name=x"])
+    >>> parse_definitions(["scale=10", "part=1.5", "name=x"])
     {'scale': 10, 'part': 1.5, 'name': 'x'}
 
     :raises RequestError: one is not NAME=VALUE.

@@ -55,7 +55,7 @@ class StatementLimit:
         """What the server said of a statement that ran for so long, with this limit where it, and
         nobody's cancelling, was the end of it.
 
-        >>> StatementLimit(0, "default").named("canceled", CANCELLED, 3.0)
+        >>> StatementLimit(0, "default").explain("canceled", CANCELLED, 3.0)
         'canceled'
         """
         was_it = state == CANCELLED and 0 < self.limit_ms <= seconds * 1000

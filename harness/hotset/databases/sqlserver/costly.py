@@ -146,7 +146,7 @@ class SqlServerCatalog:
 def strip_parameters(text: str) -> str:
     """Without the parameters' types before it.
 
-    >>> undeclared("(@P1 int,@p2 decimal(10,2))SELECT @P1"), undeclared("(SELECT 1)")
+    >>> strip_parameters("(@P1 int,@p2 decimal(10,2))SELECT @P1"), strip_parameters("(SELECT 1)")
     ('SELECT @P1', '(SELECT 1)')
     """
     found = _DECLARED.match(text)

@@ -18,7 +18,7 @@ def explain_unseen(what: str, them: str, error: Aborted) -> str:
 
     :param what: such as ``waits are``.
 
-    >>> unseen("waits are", "them", Aborted("error 208", False, "no such object"))
+    >>> explain_unseen("waits are", "them", Aborted("error 208", False, "no such object"))
     'waits are not seen: error 208: no such object'
     """
     if error.cause in _DENIED or "permission" in error.detail.lower():

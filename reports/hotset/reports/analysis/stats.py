@@ -140,7 +140,7 @@ def ratio_of_means(
 
 def write_interval(interval: Interval) -> str:
     """
-    >>> said((2.2, 1.772, 2.716)), said((2.1, 2.1, 2.1))
+    >>> write_interval((2.2, 1.772, 2.716)), write_interval((2.1, 2.1, 2.1))
     ('2.2× (1.77–2.7)', '2.1× (–)')
     """
     ratio, low, high = interval

@@ -164,7 +164,7 @@ def money(amount: float | None) -> str:
 
 def enumerate_words(items: list[str]) -> str:
     """
-    >>> listed(["a"]), listed(["a", "b", "c"])
+    >>> enumerate_words(["a"]), enumerate_words(["a", "b", "c"])
     ('a', 'a, b and c')
     """
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
