@@ -36,8 +36,9 @@ from hotset.databases.postgres.client import PostgresDatabase
 from hotset.databases.time_use import TimeSampler, readings
 from hotset.hitratio.sampler import Sampler
 from hotset.lab import served_model
+from hotset.load.record import Phase, Tick
 from hotset.tpcc import driver
-from hotset.tpcc.window.record import Phase, RunOptions, RunResult, Tick
+from hotset.tpcc.record import RunOptions, RunResult
 
 RAMPUP_S = 2.0
 GOAL = 0.01

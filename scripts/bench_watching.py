@@ -34,7 +34,7 @@ from hotset.databases import connect
 from hotset.experiment.site import live
 from hotset.experiment.site.live import Live
 from hotset.tpcc import driver
-from hotset.tpcc.window.record import RunOptions
+from hotset.tpcc.record import RunOptions
 
 HOTSET = str(Path(sys.executable).with_name("hotset"))
 EVERY_S = 10.0

@@ -8,7 +8,7 @@ import pytest
 
 from hotset.core.sql import Aborted, CannotConnect, ServerGone
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
-from hotset.tpcc.database import IntendedRollback
+from hotset.load.workload import IntendedRollback
 from hotset.tpcc.transactions import UNUSED_ITEM
 
 pytestmark = pytest.mark.database

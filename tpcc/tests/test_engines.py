@@ -24,14 +24,15 @@ from hotset.core.sql import Aborted, CannotConnect
 from hotset.databases import connect
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.databases.sqlserver.client import INTENDED_ROLLBACK, SqlServerDatabase
+from hotset.load.workload import IntendedRollback
 from hotset.tpcc.data.consistency import check
 from hotset.tpcc.data.load import load
-from hotset.tpcc.database import Database, IntendedRollback, Session
+from hotset.tpcc.database import Database, Session
 from hotset.tpcc.driver import run
+from hotset.tpcc.record import RunOptions
 from hotset.tpcc.schema import PROCEDURES, TABLES, batches
 from hotset.tpcc.schema import statement as statement_of
 from hotset.tpcc.transactions import UNUSED_ITEM
-from hotset.tpcc.window.record import RunOptions
 
 WAREHOUSES = 2
 DSN = os.environ.get("HOTSET_SQLSERVER_DSN", "")

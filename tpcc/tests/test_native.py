@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from hotset.core.sql import Value
+from hotset.load.arrivals import Arrivals
+from hotset.load.processes import WorkerDied
 from hotset.tpcc.data.nurand import Constants
 from hotset.tpcc.database import Libpq
 from hotset.tpcc.native import NativeCrew, _message, program, settings
-from hotset.tpcc.processes import WorkerDied
+from hotset.tpcc.record import DriverMissing, RunOptions
 from hotset.tpcc.transactions import Terminal
-from hotset.tpcc.window.arrivals import Arrivals
-from hotset.tpcc.window.record import DriverMissing, RunOptions
 
 NOWHERE = Libpq("/nowhere/libpq.so", {"password": "never-to-be-seen"}, "", "HS241", {}, ())
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hotset.load.streams import stream, vector_stream
 from hotset.tpcc.data.nurand import (
     C_LAST_LOAD,
     C_LAST_RUN,
@@ -13,8 +14,6 @@ from hotset.tpcc.data.nurand import (
     Constants,
     nurand,
     nurand_vector,
-    stream,
-    vector_stream,
 )
 
 

@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from hotset.tpcc.window import plans
-from hotset.tpcc.window.plans import Flip, Statement
-from hotset.tpcc.window.steady import Steadiness
+from hotset.load.steady import Steadiness
+from hotset.tpcc import plans
+from hotset.tpcc.plans import Flip, Statement
 from tests.postgres_cluster import PostgresDatabase
 
 LATEST = Statement("order_status", "a customer's latest order")

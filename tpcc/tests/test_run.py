@@ -14,15 +14,16 @@ import pytest
 
 from hotset.core.sql import Aborted
 from hotset.databases.postgres.client import PostgresDatabase
+from hotset.load.latency import Latencies
+from hotset.load.record import NotServed, Phase, RunFailed, Tick
+from hotset.load.worker import RETRIES
 from hotset.tpcc.data.consistency import check
 from hotset.tpcc.database import Database, Session
 from hotset.tpcc.driver import run
 from hotset.tpcc.native import PROGRAM
+from hotset.tpcc.record import RunOptions, RunResult
 from hotset.tpcc.schema import SetupError, batches, create
 from hotset.tpcc.transactions import Kind
-from hotset.tpcc.window.latency import Latencies
-from hotset.tpcc.window.record import NotServed, Phase, RunFailed, RunOptions, RunResult, Tick
-from hotset.tpcc.worker import RETRIES
 from tests.without_libpq import WithoutLibpq
 
 pytestmark = pytest.mark.database
@@ -376,7 +377,8 @@ import signal
 import sys
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.tpcc.driver import run
-from hotset.tpcc.window.record import Phase, RunOptions
+from hotset.load.record import Phase
+from hotset.tpcc.record import RunOptions
 from tests.without_libpq import WithoutLibpq
 
 def tell(event):

@@ -5,7 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from hotset.tpcc.data.nurand import nurand, shares, stream
+from hotset.load.streams import stream
+from hotset.tpcc.data.nurand import nurand, shares
 from hotset.tpcc.schema import (
     CUSTOMERS,
     DISTRICTS,

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Generic
 from hotset.core.errors import RequestError
 from hotset.databases.connect import SqlDatabase, require_direct
 from hotset.databases.time_use import TimeSampler, readings
+from hotset.load import steady
+from hotset.load.record import RunFailed, RunInterrupted
+from hotset.load.search import FoundRate
 from hotset.reports.model import words
 from hotset.terminal.progress import Reporter
-from hotset.tpcc.window import steady
-from hotset.tpcc.window.record import RunFailed, RunInterrupted
-from hotset.tpcc.window.search import FoundRate
 
 from . import window
 from .thresholds import Threshold, Values, judge

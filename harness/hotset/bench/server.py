@@ -15,8 +15,8 @@ from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine
 from hotset.disk import cache_device
 from hotset.hitratio.sampler import Sampler, Window
+from hotset.load.record import WindowResult
 from hotset.tier.disk_tier import DiskTier
-from hotset.tpcc.window.record import WindowResult
 
 
 @dataclass(frozen=True, slots=True)

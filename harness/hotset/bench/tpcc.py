@@ -16,16 +16,16 @@ from hotset.hammerdb import kept
 from hotset.hammerdb import tpcc as hammerdb
 from hotset.hammerdb.process.failures import HammerdbRefused
 from hotset.hammerdb.process.progress import observer
+from hotset.load.record import NotServed
 from hotset.terminal.live import following
 from hotset.terminal.progress import Reporter
-from hotset.tpcc import driver, schema
+from hotset.tpcc import driver, plans, schema
 from hotset.tpcc.data import consistency
 from hotset.tpcc.data.consistency import ConditionResult
 from hotset.tpcc.data.load import LoadResult, load
 from hotset.tpcc.database import Database
-from hotset.tpcc.window import plans
-from hotset.tpcc.window.plans import Flip
-from hotset.tpcc.window.record import NotServed, RunOptions, RunResult
+from hotset.tpcc.plans import Flip
+from hotset.tpcc.record import RunOptions, RunResult
 
 from . import ownership, room, runs, tpcc_metrics, window
 from .thresholds import Threshold, Values

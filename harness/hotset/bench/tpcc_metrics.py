@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hotset.tpcc.record import RunResult
 from hotset.tpcc.transactions import Kind
-from hotset.tpcc.window.record import RunResult
 from hotset.tpcc.workload import KINDS
 
 from . import window

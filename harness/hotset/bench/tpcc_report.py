@@ -10,12 +10,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hotset.load.record import Second
 from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.model.words import percent
 from hotset.reports.render.plain import csv_text
 from hotset.tpcc.data.consistency import ConditionResult
-from hotset.tpcc.window.plans import Flip
-from hotset.tpcc.window.record import RunResult, Second
+from hotset.tpcc.plans import Flip
+from hotset.tpcc.record import RunResult
 
 from . import window_report
 from .tpcc import Outcome

@@ -22,12 +22,12 @@ from hotset.databases.connect import SqlDatabase
 from hotset.databases.postgres import copies, limits
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.databases.time_use import TimeSampler
+from hotset.load import search, steady
+from hotset.load.record import Latency, RunFailed, WindowOptions, WindowResult
+from hotset.load.search import FoundRate
+from hotset.load.steady import Steadiness
 from hotset.reports.model.windows import ServerIo, TimeUse
 from hotset.terminal.progress import Reporter
-from hotset.tpcc.window import search, steady
-from hotset.tpcc.window.record import Latency, RunFailed, WindowOptions, WindowResult
-from hotset.tpcc.window.search import FoundRate
-from hotset.tpcc.window.steady import Steadiness
 
 from . import thresholds
 from .server import ServerUse, Watch

@@ -13,13 +13,13 @@ from rich.text import Text
 
 from hotset.block.io_counters import IoUse
 from hotset.hitratio.sampler import Window
+from hotset.load.record import KindResult, Latency, WindowResult
+from hotset.load.search import FoundRate
 from hotset.reports.analysis.breakdown import device_use, server_io, time_use
 from hotset.reports.analysis.caveats import unsteadiness
 from hotset.reports.analysis.comparison import curve
 from hotset.reports.model.windows import DeviceUse, Steadiness
 from hotset.reports.model.words import percent, plural
-from hotset.tpcc.window.record import KindResult, Latency, WindowResult
-from hotset.tpcc.window.search import FoundRate
 
 from .server import ServerUse
 from .thresholds import Case, junit

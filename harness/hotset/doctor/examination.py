@@ -19,7 +19,7 @@ from hotset.lab.lab import MachineKind, choose, kernel_has_dm_cache
 from hotset.lab.machines import chroot, uml
 from hotset.tier import kinds
 from hotset.tpcc import native
-from hotset.tpcc.window.record import DriverMissing
+from hotset.tpcc.record import DriverMissing
 
 _PLACES: dict[MachineKind, frozenset[Place]] = {
     "local": frozenset(("host", "iscsi", "target")),

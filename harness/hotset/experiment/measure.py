@@ -12,16 +12,10 @@ from hotset.core.units import Bytes
 from hotset.databases.postgres.tpch import PostgresTpch
 from hotset.databases.time_use import TimeSampler, readings
 from hotset.hitratio.sampler import Sampler, Window
+from hotset.load.record import KindResult, Latency, Second, WindowOptions, WindowResult
+from hotset.load.search import FoundRate
 from hotset.reports.model import document, windows
-from hotset.tpcc.window.record import (
-    KindResult,
-    Latency,
-    RunResult,
-    Second,
-    WindowOptions,
-    WindowResult,
-)
-from hotset.tpcc.window.search import FoundRate
+from hotset.tpcc.record import RunResult
 from hotset.tpch import queries
 from hotset.tpch.record import PowerResult, RunFailed
 from hotset.tpch.run import power

@@ -20,9 +20,9 @@ from hotset.databases.base import number, sql
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.databases.time_use import TimeSampler, readings
 from hotset.hitratio.sampler import Sampler, Window
+from hotset.load.record import NotServed, Phase, Tick, WindowResult
+from hotset.load.steady import LEVEL_LEAST, LEVEL_MOST, READS_COUNT, level
 from hotset.reports.model import windows
-from hotset.tpcc.window.record import NotServed, Phase, Tick, WindowResult
-from hotset.tpcc.window.steady import LEVEL_LEAST, LEVEL_MOST, READS_COUNT, level
 
 from .measure import start_sampler
 from .site.arms import Placed

@@ -10,12 +10,12 @@ from hotset.bench import tpcc as checks
 from hotset.block.extents import Run
 from hotset.core.machines.local import Local
 from hotset.hitratio.sampler import Window, busy
+from hotset.load.record import WindowResult
 from hotset.reports.analysis import units
 from hotset.reports.model import base, document, windows, words
 from hotset.reports.model.document import Workload
 from hotset.tier.base import Warmup
 from hotset.tpcc.data import consistency
-from hotset.tpcc.window.record import WindowResult
 
 from . import learning, table_hits, timed
 from .file.spec import Spec, WarmupTable

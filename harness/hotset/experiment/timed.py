@@ -15,12 +15,13 @@ from hotset.databases.postgres.client import PostgresDatabase
 from hotset.hammerdb import kept, release
 from hotset.hammerdb import tpcc as hammerdb
 from hotset.hammerdb.process.progress import observer
+from hotset.load.record import Phase, Tick, WindowOptions, WindowResult
+from hotset.load.run import Observer, run_workload
 from hotset.reports.model import words
 from hotset.reports.model.base import TimedWorkload
 from hotset.terminal.progress import Reporter
 from hotset.tpcc import driver
-from hotset.tpcc.driver import Observer
-from hotset.tpcc.window.record import Phase, RunOptions, Tick, WindowOptions, WindowResult
+from hotset.tpcc.record import RunOptions
 
 from .file.spec import Spec
 from .file.workload_tables import SqlTable, TpccTable
@@ -207,7 +208,7 @@ class Sql:
         observe: Observer = lambda _: None,
     ) -> WindowResult:
         workload = self._on(database, options)
-        return driver.run_workload(workload, _observer(options, report, observe))
+        return run_workload(workload, _observer(options, report, observe))
 
     def _on(self, database: PostgresDatabase, options: WindowOptions) -> SqlWorkload:
         want = self.want

@@ -6,20 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from hotset.core.sql import Aborted
+from hotset.load.latency import NO_LATENCY
+from hotset.load.record import KindResult, Latency, NotServed, ServerErrors, ServerRate
+from hotset.load.served import shortfall
 from hotset.tpcc.driver import OrderCounter, isolation
+from hotset.tpcc.record import RunOptions, RunResult
 from hotset.tpcc.schema import DISTRICTS, FIRST_ORDER, SetupError
 from hotset.tpcc.transactions import hottest_fifth
-from hotset.tpcc.window.latency import NO_LATENCY
-from hotset.tpcc.window.record import (
-    KindResult,
-    Latency,
-    NotServed,
-    RunOptions,
-    RunResult,
-    ServerErrors,
-    ServerRate,
-)
-from hotset.tpcc.window.served import shortfall
 
 from . import script, settings, tables
 from .batch import Batch, Observer, Outcome, execute

@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from hotset.tpcc.window.record import Phase, Tick, WindowOptions
+from hotset.load.record import Phase, Tick, WindowOptions
 
 from .progress import Reporter
 

@@ -18,8 +18,8 @@ from rich.status import Status
 
 from hotset.block.transfer import Progress as WarmupProgress
 from hotset.core.units import Blocks, Bytes, mb_per_s
+from hotset.load.record import Phase, Tick
 from hotset.tpcc.data.record import LoadProgress
-from hotset.tpcc.window.record import Phase, Tick
 from hotset.tpch import record as tpch
 
 from . import structured

@@ -29,7 +29,7 @@ from hotset.reports.analysis.comparison.compare import Line
 from hotset.reports.model.document import RunDocument
 from hotset.reports.render import hits
 from hotset.reports.render.tables import ListingRow
-from hotset.tpcc.window.record import RunResult
+from hotset.tpcc.record import RunResult
 from hotset.warmup import text as warmup_text
 from tests import powershell
 from tests.powershell import MODULE, Field, Request, inside, text

@@ -11,9 +11,10 @@ from rich.console import Console
 
 from hotset.bench import tpcc as workload
 from hotset.databases.postgres.client import PostgresDatabase
+from hotset.load.record import Phase, Tick
 from hotset.operations.bench.tpcc import RunOutcome
 from hotset.terminal.progress import Reporter
-from hotset.tpcc.window.record import Phase, RunOptions, Tick
+from hotset.tpcc.record import RunOptions
 
 pytestmark = pytest.mark.database
 OPTIONS = RunOptions(users=2, warehouses=2, rampup_s=0, duration_s=2)

@@ -21,11 +21,12 @@ import pytest
 from hotset.bench import alone, ownership
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession, meaning
 from hotset.databases.postgres.copies import _MARK
+from hotset.load.record import Phase, Tick
 from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.terminal.live import View, sparkline
 from hotset.terminal.progress import Reporter
+from hotset.tpcc.record import RunOptions
 from hotset.tpcc.schema import create, statement
-from hotset.tpcc.window.record import Phase, RunOptions, Tick
 from tests.cli_server import CommandLine, Done, plain_environment
 from tests.postgres_cluster import PASSWORD
 from tests.pseudo_terminal import HOTSET

@@ -16,7 +16,7 @@ from hotset.core.sql import Aborted, CannotConnect, DatabaseError, ServerGone
 from hotset.databases import connect
 from hotset.databases.base import sql
 from hotset.databases.postgres.client import PostgresDatabase, meaning
-from hotset.tpcc.database import IntendedRollback
+from hotset.load.workload import IntendedRollback
 from tests.postgres_cluster import PASSWORD, Cluster
 
 DATABASE = PostgresDatabase("127.0.0.1", 1, "someone", "s3cret", "tpcc")

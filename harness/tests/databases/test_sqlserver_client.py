@@ -32,7 +32,7 @@ from hotset.databases.sqlserver.client import SqlServerDatabase, SqlServerSessio
 from hotset.databases.sqlserver.statements import SqlServerStatements
 from hotset.databases.sqlserver.tpch import SqlServerTpch, _lines
 from hotset.databases.sqlserver.tpch import _meaning as _tpch_meaning
-from hotset.tpcc.database import IntendedRollback
+from hotset.load.workload import IntendedRollback
 
 DATABASE = SqlServerDatabase("127.0.0.1", 1, "someone", "s3cret", "tpcc", trust=True)
 DRIVER = "[Microsoft][ODBC Driver 18 for SQL Server]"

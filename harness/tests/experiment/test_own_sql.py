@@ -26,14 +26,14 @@ from hotset.experiment.recorded import Recorded
 from hotset.experiment.sequence import Turn
 from hotset.experiment.site import base_image
 from hotset.experiment.site.context import SavedDatabase, SavedImage
+from hotset.load.latency import NO_LATENCY
+from hotset.load.record import Arrived, WindowOptions, WindowResult
+from hotset.load.search import FoundRate, Trial, find_rate
 from hotset.operations.base.remote import NotPermittedError, require_files
 from hotset.reports.analysis import answer, caveats
 from hotset.reports.archive import Archive
 from hotset.reports.render import charts
 from hotset.tpcc.data.record import LoadFailed
-from hotset.tpcc.window.latency import NO_LATENCY
-from hotset.tpcc.window.record import Arrived, WindowOptions, WindowResult
-from hotset.tpcc.window.search import FoundRate, Trial, find_rate
 from tests import documents
 
 SHOP = repository_file("experiments/shop.toml")

@@ -21,10 +21,10 @@ from hotset.experiment import timed
 from hotset.experiment.file.spec import Spec, SpecError, read
 from hotset.experiment.preparation import OnProbe, Second, end_sessions, is_level, prepare
 from hotset.hitratio.sampler import Window
+from hotset.load.record import RunFailed
+from hotset.load.steady import LEVEL_LEAST, LEVEL_MOST
 from hotset.reports.model.windows import Preparation
 from hotset.terminal.progress import Reporter
-from hotset.tpcc.window.record import RunFailed
-from hotset.tpcc.window.steady import LEVEL_LEAST, LEVEL_MOST
 
 DEMO = repository_file("experiments/demo.toml")
 SHOP = repository_file("experiments/shop.toml")

@@ -26,13 +26,13 @@ from hotset.experiment.recorded import Recorded
 from hotset.experiment.sequence import Turn, order
 from hotset.experiment.site import base_image
 from hotset.experiment.site.calibrate import Line
+from hotset.load.record import WindowOptions
 from hotset.reports.archive import Archive
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.windows import Preparation, Repeat
 from hotset.terminal.progress import Reporter
 from hotset.tpcc.data.consistency import ConditionResult, Violated
 from hotset.tpcc.data.record import LoadFailed
-from hotset.tpcc.window.record import WindowOptions
 from tests import documents
 
 DEMO = repository_file("experiments/demo.toml")

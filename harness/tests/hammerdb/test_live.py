@@ -19,7 +19,7 @@ from hotset.hammerdb import batch, release, settings, tpcc
 from hotset.hammerdb.process import output
 from hotset.hammerdb.process.failures import HammerdbFailed
 from hotset.tpcc.data.consistency import check
-from hotset.tpcc.window.record import RunOptions
+from hotset.tpcc.record import RunOptions
 from tests.hammerdb.test_settings import SqlServer
 from tests.postgres_cluster import PASSWORD, Cluster
 

@@ -22,8 +22,9 @@ from hotset.doctor import examination as doctor
 from hotset.hammerdb import batch, jobs, kept, release, settings, tpcc, tpch
 from hotset.hammerdb.process import output
 from hotset.hammerdb.process.failures import HammerdbFailed, HammerdbRefused
+from hotset.load.record import ServerErrors
 from hotset.terminal.progress import Reporter
-from hotset.tpcc.window.record import RunOptions, ServerErrors
+from hotset.tpcc.record import RunOptions
 
 PASSWORD = "never-to-be-seen"  # noqa: S105 - of no server
 OPTIONS = RunOptions(users=3, warehouses=2, rampup_s=60, duration_s=120, stall_s=20)

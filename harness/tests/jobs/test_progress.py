@@ -11,9 +11,9 @@ import pytest
 from hotset.block.transfer import Progress
 from hotset.core.units import Blocks, Bytes
 from hotset.jobs import events
+from hotset.load.record import Tick
 from hotset.terminal.progress import FlushWatch, Reporter
 from hotset.tpcc.data.record import LoadProgress
-from hotset.tpcc.window.record import Tick
 from hotset.tpch import record as tpch
 
 NAMES = ("done", "total", "unit", "eta_s")

@@ -12,11 +12,12 @@ from hotset.bench import tpcc as workload
 from hotset.bench import tpcc_metrics
 from hotset.bench.tpcc import Outcome
 from hotset.bench.window import Warned
+from hotset.load.record import KindResult, Latency
+from hotset.load.steady import Steadiness
 from hotset.operations.bench.tpcc import RunOutcome
 from hotset.terminal.progress import Reporter
-from hotset.tpcc.window.plans import Flip
-from hotset.tpcc.window.record import KindResult, Latency, RunOptions, RunResult
-from hotset.tpcc.window.steady import Steadiness
+from hotset.tpcc.plans import Flip
+from hotset.tpcc.record import RunOptions, RunResult
 
 NO_LATENCY = Latency(*[None] * 8, histogram=None)
 KIND = KindResult(0, 0, {}, {}, NO_LATENCY)

@@ -354,7 +354,7 @@ def test_the_table_of_kinds_has_every_kind_that_can_be_named() -> None:
 
 
 # What is below the words of reports, or beside them.
-OWN_SHARES = ("tpcc/hotset/tpcc/window/served.py",)
+OWN_SHARES = ("harness/hotset/load/served.py",)
 
 
 def test_one_place_writes_shares() -> None:

@@ -1,4 +1,4 @@
-//! When transactions are due: a Poisson process, as `Arrivals` of `hotset/tpcc/window/arrivals.py` draws
+//! When transactions are due: a Poisson process, as `Arrivals` of `hotset/load/arrivals.py` draws
 //! it, draw by draw.
 //!
 //! A transaction's latency counts from the moment it was due, whether or not a user was free then:

@@ -15,7 +15,7 @@ use crate::inputs::Kind;
 use crate::options::Begin;
 
 /// Latencies are kept from a microsecond to an hour, to three significant figures.
-/// `hotset/tpcc/window/latency.py` has the same range.
+/// `hotset/load/latency.py` has the same range.
 const HIGHEST_US: u64 = 3_600_000_000;
 const SIGNIFICANT_FIGURES: u8 = 3;
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from hotset.core import sql
-from hotset.core.sql import DatabaseError, Row, Value
+from hotset.core.sql import Row, Value
 
 Argument: TypeAlias = Value | tuple[int, ...]
 """A scalar, or a list of integers (the items of one order), as procedures take it."""
@@ -21,7 +21,7 @@ class Session(sql.Session, Protocol):
         """Run a stored procedure as one transaction, committed on return.
 
         Returns the one row of scalars the procedure gives back. Raises
-        `IntendedRollback` when the procedure found the unused item of clause
+        `workload.IntendedRollback` when the procedure found the unused item of clause
         2.4.1.4.
         """
 
@@ -50,7 +50,7 @@ class Libpq:
     library            path of the libpq that this process's connections use
     parameters         connection parameters by libpq's names, the password among them
     setup              statements that each connection begins with
-    intended_rollback  the SQLSTATE of `IntendedRollback`
+    intended_rollback  the SQLSTATE of `workload.IntendedRollback`
     retryable          SQLSTATE to `Aborted.cause`, of what is worth a repetition
     gone               beginnings of the SQLSTATEs of `ServerGone`
     """
@@ -69,7 +69,3 @@ class LibpqDatabase(Database, Protocol):
 
     def libpq(self) -> Libpq:
         """What that driver needs."""
-
-
-class IntendedRollback(DatabaseError):
-    """A new-order that met the unused item number and rolled back (clause 2.4.1.4)."""

@@ -17,14 +17,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from .data.nurand import Constants, stream_words
-from .database import Libpq
-from .processes import WorkerDied, deaf_to_interrupts
-from .schema import PROCEDURES
-from .transactions import DECKS, KEYING_S, THINK_S, Kind, home_of
-from .window.record import DRAIN_S, DriverMissing, RunOptions
-from .window.samples import Tally
-from .worker import (
+from hotset.load.processes import WorkerDied, deaf_to_interrupts
+from hotset.load.record import DRAIN_S
+from hotset.load.samples import Tally
+from hotset.load.streams import stream_words
+from hotset.load.worker import (
     BACKOFF_S,
     FAILURE_PAUSE_S,
     REPORT_GRACE_S,
@@ -35,6 +32,12 @@ from .worker import (
     Ready,
     Samples,
 )
+
+from .data.nurand import Constants
+from .database import Libpq
+from .record import DriverMissing, RunOptions
+from .schema import PROCEDURES
+from .transactions import DECKS, KEYING_S, THINK_S, Kind, home_of
 
 PROGRAM = "hotset-tpcc"
 _USERS_PER_THREAD = 32
@@ -104,7 +107,7 @@ def _user(options: RunOptions, user: int) -> dict[str, Any]:
 
 
 class NativeCrew:
-    """The driver as a context, with the verbs of `processes.Crew`: on the way out it has ended."""
+    """The driver as a context, a `run.Crew`: on the way out it has ended."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         """Start it; options travel by standard input, which no other user of a computer reads."""

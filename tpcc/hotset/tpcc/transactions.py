@@ -7,10 +7,12 @@ from functools import cache
 
 import numpy as np
 
-from .data.nurand import LAST_NAMES, Constants, nurand, shares, stream
+from hotset.load.streams import stream
+
+from .data.nurand import LAST_NAMES, Constants, nurand, shares
 from .database import Argument
+from .record import Items
 from .schema import CUSTOMERS, DISTRICTS, ITEMS, PROCEDURES, TABLES
-from .window.record import Items
 
 
 class Kind(IntEnum):

@@ -1,68 +1,17 @@
-"""What users do in a run: a `Workload`, of which TPC-C is one.
+"""TPC-C as a workload: what each of its users does."""
 
-Driver, worker processes and samples know no more of a transaction than the number of its kind.
-"""
-
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
-from .data.nurand import Constants, stream
+from hotset.load.streams import stream
+from hotset.load.workload import Step
+
+from .data.nurand import Constants
 from .database import Argument, Database, Session
+from .record import RunOptions
 from .transactions import KEYING_S, PROCEDURE, Kind, Terminal
-from .window.record import RunOptions, WindowOptions
 
 KINDS: tuple[str, ...] = tuple(kind.label for kind in Kind)
 """TPC-C's, by their numbers."""
-
-
-class Step(NamedTuple):
-    """The next transaction of a user: the number of its kind, and the user's own pauses, in
-    seconds, before and after it."""
-
-    kind: int
-    before_s: float = 0.0
-    after_s: float = 0.0
-
-
-class UserFailed(Exception):
-    """A user cannot go on, whatever the server does; ends the run."""
-
-
-class User(Protocol):
-    """One user with a connection, used by one thread.
-
-    first_pause_s  until the first transaction, so that not all begin in the same instant
-    """
-
-    first_pause_s: float
-
-    def next(self) -> Step:
-        """Choose a transaction and its inputs."""
-
-    def perform(self) -> None:
-        """Do it. Called again with the same inputs where it was `Aborted` as retryable.
-
-        Raises `IntendedRollback`, `Aborted`, `ServerGone`, `UserFailed`.
-        """
-
-    def close(self) -> None:
-        """Close the connection."""
-
-
-class Workload(Protocol):
-    """Picklable: each worker process gets a copy."""
-
-    @property
-    def kinds(self) -> Sequence[str]:
-        """Names of the kinds of transactions, by number."""
-
-    @property
-    def options(self) -> WindowOptions:
-        """How it is run."""
-
-    def user(self, number: int) -> User:
-        """Connect. Raises `CannotConnect`."""
 
 
 @dataclass(frozen=True, slots=True)

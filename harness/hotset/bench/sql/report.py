@@ -9,10 +9,10 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from hotset.load.record import WindowResult
 from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.model.words import plural
 from hotset.reports.render.plain import csv_text
-from hotset.tpcc.window.record import WindowResult
 
 from .. import window_report
 from .run import Outcome

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from hotset.databases.connect import SqlDatabase
+from hotset.load.record import WindowOptions, WindowResult
+from hotset.load.run import run_workload
 from hotset.reports.model import words
 from hotset.terminal.live import following
 from hotset.terminal.progress import Reporter
-from hotset.tpcc import driver
-from hotset.tpcc.window.record import WindowOptions, WindowResult
 
 from .. import runs, window
 from ..thresholds import Threshold, Values, parse, require_known
@@ -46,7 +46,7 @@ class Runs(runs.Runs[WindowOptions, Outcome]):
         workload = replace(self._workload, database=database, options=options)
         title = f"{', '.join(workload.kinds)}, {words.plural(options.users, 'user')}"
         with following(self._report, options, title) as observe:
-            return driver.run_workload(workload, observe)
+            return run_workload(workload, observe)
 
     def limits(self, texts: Sequence[str]) -> list[Threshold]:
         return limits(texts, self._workload.kinds)

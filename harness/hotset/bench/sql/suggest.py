@@ -16,9 +16,9 @@ from hotset.databases.costly import Catalog, Costly, Known, Parameter, bare
 from hotset.databases.postgres.costly import PostgresCatalog
 from hotset.databases.sqlserver.client import SqlServerDatabase
 from hotset.databases.sqlserver.costly import SqlServerCatalog
+from hotset.load.record import WindowOptions
+from hotset.load.workload import UserFailed
 from hotset.reports.model import words
-from hotset.tpcc.window.record import WindowOptions
-from hotset.tpcc.workload import UserFailed
 
 from .users import Source, SqlWorkload
 

@@ -14,9 +14,9 @@ from hotset.core.errors import RequestError
 from hotset.core.sql import Aborted, Value
 from hotset.databases.connect import SqlDatabase, statements
 from hotset.databases.statements import Client, Protocols, Rows
-from hotset.tpcc.data.nurand import stream
-from hotset.tpcc.window.record import WindowOptions
-from hotset.tpcc.workload import Step, UserFailed
+from hotset.load.record import WindowOptions
+from hotset.load.streams import stream
+from hotset.load.workload import Step, UserFailed
 
 from . import script
 from .expressions import ExpressionError, Scope, truth

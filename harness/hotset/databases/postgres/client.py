@@ -18,7 +18,8 @@ from psycopg import conninfo, sql
 from psycopg.types.datetime import DatetimeNoTzDumper
 
 from hotset.core.sql import Aborted, CannotConnect, DatabaseError, Row, ServerGone, Value
-from hotset.tpcc.database import Argument, IntendedRollback, Libpq
+from hotset.load.workload import IntendedRollback
+from hotset.tpcc.database import Argument, Libpq
 
 from . import limits
 

@@ -9,7 +9,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, cast
 
 from hotset.core.sql import Aborted, CannotConnect, DatabaseError, Row, ServerGone, Value
-from hotset.tpcc.database import Argument, IntendedRollback
+from hotset.load.workload import IntendedRollback
+from hotset.tpcc.database import Argument
 
 from . import odbc
 from .address import Address

@@ -32,8 +32,9 @@ from hotset.bench.thresholds import Threshold, ThresholdFormError
 from hotset.core.units import Bytes
 from hotset.databases.statements import Protocols
 from hotset.hammerdb.tpcc import whole_minutes
+from hotset.load.record import HIGHEST_RATE_PER_S
 from hotset.reports.model.setup import CheckedAfter
-from hotset.tpcc.window.record import HIGHEST_RATE_PER_S, Items
+from hotset.tpcc.record import Items
 from hotset.tpch import load as tpch
 
 from . import sql_load

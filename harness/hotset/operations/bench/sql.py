@@ -126,7 +126,7 @@ class RunOutcome(Windows):
 
     @classmethod
     def record(cls) -> type[BaseModel]:
-        from hotset.tpcc.window.record import WindowResult
+        from hotset.load.record import WindowResult
 
         return records.record_of(
             "SqlRun",

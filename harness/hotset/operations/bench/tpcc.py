@@ -185,8 +185,8 @@ class Run(Request):
 class RunOutcome(Windows):
     @classmethod
     def record(cls) -> type[BaseModel]:
-        from hotset.tpcc.window.plans import Flip
-        from hotset.tpcc.window.record import RunResult
+        from hotset.tpcc.plans import Flip
+        from hotset.tpcc.record import RunResult
 
         return records.record_of(
             "TpccRun",

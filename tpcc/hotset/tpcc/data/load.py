@@ -12,10 +12,10 @@ from multiprocessing import connection
 from typing import Any, TypeAlias
 
 from hotset.core.sql import CannotConnect, DatabaseError
+from hotset.load.processes import Channel, PythonCrew, WorkerDied
 
 from .. import schema
 from ..database import Database, Session
-from ..processes import Channel, Crew, WorkerDied
 from ..schema import TABLES
 from .record import LoadFailed, LoadProgress
 from .rows import table_rows
@@ -112,7 +112,7 @@ def _load(
 
     # One time stamp for all rows, without fractions: every engine can hold it.
     now = datetime.now().replace(microsecond=0)
-    with Crew(_worker, [(database, seed, now)] * crew_size) as crew:
+    with PythonCrew(_worker, [(database, seed, now)] * crew_size) as crew:
         for job, loaded in _share_out(crew, map(_Rows, range(_ITEMS_ONLY, warehouses + 1))):
             rows += loaded
             done += job != _Rows(_ITEMS_ONLY)
@@ -127,7 +127,7 @@ def _load(
     return LoadResult(warehouses, rows, rows_seconds, time.monotonic() - started)
 
 
-def _share_out(crew: Crew, jobs: Iterable[_Job]) -> Iterator[tuple[_Job, int]]:
+def _share_out(crew: PythonCrew, jobs: Iterable[_Job]) -> Iterator[tuple[_Job, int]]:
     """Keep every worker busy until all jobs are done; yields each with the rows it loaded."""
     waiting = deque(jobs)
     idle = list(range(len(crew)))
@@ -145,7 +145,7 @@ def _share_out(crew: Crew, jobs: Iterable[_Job]) -> Iterator[tuple[_Job, int]]:
             yield busy.pop(worker), answer.rows
 
 
-def _listen(crew: Crew) -> list[tuple[int, object]]:
+def _listen(crew: PythonCrew) -> list[tuple[int, object]]:
     try:
         return list(crew.listen(60.0))
     except WorkerDied as death:

@@ -1,15 +1,11 @@
-"""Seeded random streams and TPC-C's own distributions (clauses 2.1.6, 4.3.2).
-
-One seed gives the whole workload; a stream is picked by naming it, so that
-warehouse 7 or user 3 draws the same numbers however many processes share the work.
-"""
+"""TPC-C's own distributions (clauses 2.1.6, 4.3.2)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import sha256
-from random import Random
 
 import numpy as np
+
+from hotset.load.streams import stream
 
 _SYLLABLES = ("BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING")
 
@@ -51,32 +47,6 @@ class Constants:
         """Draw the constants of one run, for all its users alike."""
         random = stream(seed, "constants")
         return cls(random.choice(C_LAST_RUN), random.randrange(1024), random.randrange(8192))
-
-
-def _entropy(seed: int, name: tuple[str | int, ...]) -> int:
-    """A number of 256 bits from a seed and a name: neighbouring names share nothing."""
-    return int.from_bytes(sha256("/".join(map(str, (seed, *name))).encode()).digest())
-
-
-def stream(seed: int, *name: str | int) -> Random:
-    """An independent, reproducible stream of scalars."""
-    return Random(_entropy(seed, name))
-
-
-def stream_words(seed: int, *name: str | int) -> list[int]:
-    """What another Mersenne Twister needs to draw as `stream` does: 32-bit words, the lowest first.
-
-    >>> Random(sum(word << 32 * at for at, word in enumerate(stream_words(1, "user", 3)))
-    ...        ).random() == stream(1, "user", 3).random()
-    True
-    """
-    entropy = _entropy(seed, name)
-    return [entropy >> shift & 0xFFFFFFFF for shift in range(0, max(entropy.bit_length(), 1), 32)]
-
-
-def vector_stream(seed: int, *name: str | int) -> np.random.Generator:
-    """An independent, reproducible stream of numpy vectors."""
-    return np.random.default_rng(_entropy(seed, name))
 
 
 def nurand(random: Callable[[], float], a: int, c: int, low: int, high: int) -> int:

@@ -15,9 +15,10 @@ from itertools import repeat
 import numpy as np
 
 from hotset.core.sql import Row
+from hotset.load.streams import vector_stream
 
 from ..schema import CUSTOMERS, DISTRICTS, FIRST_UNDELIVERED, ITEMS
-from .nurand import C_LAST_LOAD, LAST_NAMES, nurand_vector, vector_stream
+from .nurand import C_LAST_LOAD, LAST_NAMES, nurand_vector
 
 _BLOCK = 10_000
 _TEXT = 1 << 20

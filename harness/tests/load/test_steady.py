@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.tpcc.transactions import Kind
-from hotset.tpcc.window.record import RunOptions
-from hotset.tpcc.window.samples import Recorder, RunLog
-from hotset.tpcc.window.steady import (
+from hotset.load.samples import Recorder, RunLog
+from hotset.load.steady import (
     EXCURSION,
     LEVEL_LEAST,
     LEVEL_MOST,
@@ -24,6 +22,8 @@ from hotset.tpcc.window.steady import (
     level,
     spans,
 )
+from hotset.tpcc.record import RunOptions
+from hotset.tpcc.transactions import Kind
 from hotset.tpcc.workload import KINDS
 
 STARTS = [0, 6, 12, 18, 24]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.tpcc.window.arrivals import Arrivals
+from hotset.load.arrivals import Arrivals
 
 
 def dues(seed: int, rate_per_s: float, seconds: float) -> list[float]:

@@ -19,13 +19,12 @@ from typing import Any, TypeAlias
 
 from hotset.core.sql import Aborted, ServerGone
 
-from .data.nurand import stream
-from .database import IntendedRollback
+from .arrivals import LATE_S, Arrivals
 from .processes import Channel
-from .window.arrivals import LATE_S, Arrivals
-from .window.record import DRAIN_S, WindowOptions
-from .window.samples import Recorder, Tally
-from .workload import User, UserFailed, Workload
+from .record import DRAIN_S, WindowOptions
+from .samples import Recorder, Tally
+from .streams import stream
+from .workload import IntendedRollback, User, UserFailed, Workload
 
 RETRIES = 10
 """Repetitions of a transaction the server aborted before it counts as failed."""

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hotset.tpcc.window.latency import NO_LATENCY
-from hotset.tpcc.window.record import KindResult, Unfinished, WindowOptions, WindowResult
-from hotset.tpcc.window.served import shortfall
+from hotset.load.latency import NO_LATENCY
+from hotset.load.record import KindResult, Unfinished, WindowOptions, WindowResult
+from hotset.load.served import shortfall
 
 DENIED = "error 42501: permission denied for table customer"
 

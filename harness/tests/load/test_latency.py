@@ -8,7 +8,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.tpcc.window.latency import HIGHEST_US, NO_LATENCY, Latencies
+from hotset.load.latency import HIGHEST_US, NO_LATENCY, Latencies
 
 seconds = st.lists(st.floats(min_value=1e-6, max_value=3600), min_size=1, max_size=300)
 

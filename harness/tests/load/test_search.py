@@ -9,18 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.tpcc.window.arrivals import LATE_S, Arrivals
-from hotset.tpcc.window.latency import NO_LATENCY
-from hotset.tpcc.window.record import (
-    Arrived,
-    NotServed,
-    RunOptions,
-    RunResult,
-    Unfinished,
-    WindowResult,
-)
-from hotset.tpcc.window.samples import Recorder, RunLog
-from hotset.tpcc.window.search import LOWEST_SHARE, RESOLUTION, FoundRate, explain_miss, find_rate
+from hotset.load.arrivals import LATE_S, Arrivals
+from hotset.load.latency import NO_LATENCY
+from hotset.load.record import Arrived, NotServed, Unfinished, WindowResult
+from hotset.load.samples import Recorder, RunLog
+from hotset.load.search import LOWEST_SHARE, RESOLUTION, FoundRate, explain_miss, find_rate
+from hotset.tpcc.record import RunOptions, RunResult
 
 OPTIONS = RunOptions(users=8, warehouses=1, rampup_s=0, duration_s=10)
 

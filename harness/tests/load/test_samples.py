@@ -5,10 +5,11 @@ from dataclasses import asdict, replace
 
 import pytest
 
+from hotset.load.latency import Latencies
+from hotset.load.record import Arrived, Tick, Unfinished
+from hotset.load.samples import Recorder, RunLog
+from hotset.tpcc.record import RunOptions
 from hotset.tpcc.transactions import Kind
-from hotset.tpcc.window.latency import Latencies
-from hotset.tpcc.window.record import Arrived, RunOptions, Tick, Unfinished
-from hotset.tpcc.window.samples import Recorder, RunLog
 from hotset.tpcc.workload import KINDS
 
 OPTIONS = RunOptions(users=1, warehouses=1, rampup_s=2, duration_s=3)

@@ -11,8 +11,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from ..data.nurand import stream
 from .record import PATIENCE_S
+from .streams import stream
 
 LATE_S = 0.001
 """One that starts later than this after it was due is late."""

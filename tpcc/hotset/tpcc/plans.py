@@ -12,9 +12,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from ..database import Database
-from ..schema import batches, has_statement
-from .steady import Steadiness
+from hotset.load.steady import Steadiness
+
+from .database import Database
+from .schema import batches, has_statement
 
 _LABEL = re.compile(r"-- (?P<kind>[a-z-]+): (?P<what>.+)")
 _PREPARED = re.compile(r"^PREPARE (?P<name>\w+) \((?P<types>[^)]*)\)", re.MULTILINE)

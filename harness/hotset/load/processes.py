@@ -71,7 +71,7 @@ class Channel:
             return None
 
 
-class Crew:
+class PythonCrew:
     """Worker processes as a context: on the way out, all of them have ended."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Crew:
             raise
         self._open = list(self._pipes)
 
-    def __enter__(self) -> "Crew":
+    def __enter__(self) -> "PythonCrew":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,1 +1,0 @@
-"""A measured window: arrivals, latencies, whether it was steady, and the search for a rate."""
