@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -75,6 +77,18 @@ def commands(command: Any, words: tuple[str, ...] = ()) -> dict[str, Any]:  # no
 
 
 COMMANDS = commands(typer.main.get_command(cli.create()))
+
+
+def test_the_order_of_commands_is_not_that_of_imports() -> None:
+    """The reference follows it."""
+    text = "from hotset.operations.base import registry; "
+    names = "print([one.name for one in registry.group('disk')])"
+    first = "import hotset.operations.bench.reread; "
+    asked = ([sys.executable, "-c", before + text + names] for before in ("", first))
+    usual, other = (
+        subprocess.run(argv, capture_output=True, text=True, check=True).stdout for argv in asked
+    )
+    assert usual == other
 
 
 def test_every_command_is_an_operation_or_has_a_reason() -> None:

@@ -89,6 +89,7 @@ class Operation:
     :ivar lock: what it needs for itself while it runs.
     :ivar powershell: its cmdlet's approved verb and noun.
     :ivar aliases: names that it had before: found, but not shown. Their first word is the name's.
+    :ivar module: which declares it.
     :ivar help: what it does, for people: one line, then more.
     """
 
@@ -107,6 +108,7 @@ class Operation:
     lock: Callable[[Any], Lock | None]
     powershell: tuple[str, str]
     aliases: tuple[str, ...]
+    module: str
     help: str
 
     @property
@@ -230,6 +232,7 @@ def operation(
             lock,
             powershell,
             aliases,
+            function.__module__,
             inspect.getdoc(function) or "",
         )
         return function
@@ -249,9 +252,12 @@ def find(name: str) -> Operation:
 
 
 def group(word: str) -> list[Operation]:
-    """The operations with this first word, in the order in which they are declared."""
+    """The operations with this first word, module by module as :data:`MODULES` has them, each in
+    the order in which it declares them: whatever was imported first."""
     _load(word)
-    return [one for one in _table.values() if one.words[0] == word]
+    modules = [f"{_OPERATIONS}.{module}" for module in MODULES.get(word, ())]
+    found = (one for one in _table.values() if one.words[0] == word)
+    return sorted(found, key=lambda one: modules.index(one.module))
 
 
 def every() -> Iterator[Operation]:

@@ -29,7 +29,7 @@ HIT_RATIO_DENOMINATOR = "hits / (hits + misses) of the cached device in the meas
 class ArmFigures:
     """One arm over its repeats. Means are plain means of the repeats' figures.
 
-    :ivar rate: in the unit of `units.of`.
+    :ivar rate: in the unit of `units.find_unit`.
     :ivar latency_ms: percentiles of all repeats' transactions together, see `mean_latency`.
     """
 
