@@ -224,16 +224,30 @@ def hits_over(readings: Sequence[Counters], counter_bits: int) -> Hits:
     return Hits(*sums)  # type: ignore[arg-type]
 
 
+def began_anew(earlier: Counters, later: Counters, counter_bits: int) -> bool:
+    """Whether counters began anew between two readings, as :func:`hits_over` tells it from one that
+    wrapped around."""
+    return any(_is_anew(name, earlier, later, counter_bits) for name in _EVENTS)
+
+
 def _gain(name: str, before: Counters, after: Counters, counter_bits: int) -> int | None:
     was, now = getattr(before, name), getattr(after, name)
     if was is None or now is None:
         return None
-    if now >= was:
-        return int(now - was)
-    if name == "read_hits" and after.reads >= before.reads:
+    if _is_anew(name, before, after, counter_bits):
+        return int(now)
+    if now < was and name == "read_hits" and after.reads >= before.reads:
         return 0
-    has_wrapped = was >= 1 << (counter_bits - 1)
-    return int(now - was + (1 << counter_bits) if has_wrapped else now)
+    return int(now - was + (1 << counter_bits if now < was else 0))
+
+
+def _is_anew(name: str, before: Counters, after: Counters, counter_bits: int) -> bool:
+    was, now = getattr(before, name), getattr(after, name)
+    if was is None or now is None or now >= was:
+        return False
+    if name == "read_hits" and after.reads >= before.reads:
+        return False
+    return bool(was < 1 << (counter_bits - 1))
 
 
 class Tier(Protocol):

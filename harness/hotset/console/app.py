@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 from starlette.applications import Starlette
@@ -10,12 +13,15 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount
+from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from hotset.api import app as api
 from hotset.jobs.store import JobConflictError, NoSuchJobError
+from hotset.monitoring.history import opening
+from hotset.monitoring.history.observation import Observation
+from hotset.monitoring.history.recorder import Recorder
 from hotset.reports.archive import NoSuchRunError
 
 from .backend import BackendError
@@ -35,33 +41,29 @@ from .pages import (
     sizing,
     warmup,
 )
-from .sampler import Reader, Sampler
+from .sampling.happenings import Happenings
+from .sampling.reader import Reader, Sample
+from .sampling.sampler import Sampler
 from .sessions import Attempts, Sessions
 from .web import STATIC, Console, SecureHeaders, Settings, problem
 
 
 def create(settings: Settings) -> Starlette:
-    """The application for one machine; it holds no state but who is logged in."""
-    reader = Reader(settings.machine)
+    """The application for one machine; it holds no state but who is logged in, and records what it
+    reads for as long as it runs."""
+    recorder = Recorder(opening.path_of(settings.machine))
+    sampler = _sampler(settings.machine, recorder)
+
+    @asynccontextmanager
+    async def sampling(_: Starlette) -> AsyncIterator[None]:
+        sampler.start()
+        try:
+            yield
+        finally:
+            await sampler.stop()
+
     app = Starlette(
-        routes=[
-            Mount("/api/v1", api.create()),
-            api.metrics_route(),
-            Mount("/static", _Static(directory=STATIC)),
-            *login.ROUTES,
-            *overview.ROUTES,
-            *card.ROUTES,
-            *disks.ROUTES,
-            *warmup.ROUTES,
-            *hits.ROUTES,
-            *heat.ROUTES,
-            *lab.ROUTES,
-            *benchmarks.ROUTES,
-            *jobs.ROUTES,
-            *runs.ROUTES,
-            *sizing.ROUTES,
-            *audit.ROUTES,
-        ],
+        routes=_routes(),
         middleware=[
             Middleware(SecureHeaders, tls=settings.tls),
             Middleware(KnownHosts, public_name=settings.public_name),
@@ -74,14 +76,53 @@ def create(settings: Settings) -> Starlette:
             JobConflictError: _conflict,
             BackendError: _conflict,
         },
+        lifespan=sampling,
     )
     app.state.console = Console(
         settings,
         Sessions(settings.limits),
         Attempts(settings.limits),
-        Sampler(reader.read, reader.close, partial(overview.frame, machine=settings.machine)),
+        sampler,
+        recorder,
     )
     return app
+
+
+def _routes() -> list[BaseRoute]:
+    return [
+        Mount("/api/v1", api.create()),
+        api.metrics_route(),
+        Mount("/static", _Static(directory=STATIC)),
+        *login.ROUTES,
+        *overview.ROUTES,
+        *card.ROUTES,
+        *disks.ROUTES,
+        *warmup.ROUTES,
+        *hits.ROUTES,
+        *heat.ROUTES,
+        *lab.ROUTES,
+        *benchmarks.ROUTES,
+        *jobs.ROUTES,
+        *runs.ROUTES,
+        *sizing.ROUTES,
+        *audit.ROUTES,
+    ]
+
+
+def _sampler(machine: str, recorder: Recorder) -> Sampler:
+    """Reads the machine, and has each reading recorded with what happened besides."""
+    reader, happenings = Reader(machine), Happenings(machine)
+
+    def read() -> Sample:
+        sample = reader.read()
+        recorder.take(sample.observation, happenings.latest())
+        return sample
+
+    def close() -> None:
+        recorder.close(Observation(time.time(), time.monotonic()))
+        reader.close()
+
+    return Sampler(read, close, partial(overview.frame, machine=machine))
 
 
 class _Static(StaticFiles):

@@ -6,13 +6,14 @@ import asyncio
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,7 +29,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def serve(
-    app: ASGIApp,
+    app: Starlette,
     listener: socket.socket,
     cert: Path | None,
     key: Path | None,
@@ -49,17 +50,26 @@ def serve(
         ssl_ciphers=_CIPHERS,
         lifespan="off",
     )
-    _Server(config, closing, limits).run(sockets=[listener])
+    _Server(config, closing, limits, app.router.lifespan_context(app)).run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
     """Says when it is about to end, which it does once all have been answered. A signal is how one
     ends it: it is not raised once more afterwards."""
 
-    def __init__(self, config: uvicorn.Config, closing: asyncio.Event, limits: Limits) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        closing: asyncio.Event,
+        limits: Limits,
+        lifespan: AbstractAsyncContextManager[object],
+    ) -> None:
+        """:param lifespan: what goes on for as long as it serves. It is ended in good order, which
+        uvicorn would not do after a second signal."""
         super().__init__(config)
         self._closing = closing
         self._limits = limits
+        self._lifespan = lifespan
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if self.config.is_ssl:
@@ -67,7 +77,14 @@ class _Server(uvicorn.Server):
             loop = asyncio.get_running_loop()
             listening = partial(loop.create_server, ssl_handshake_timeout=self._limits.handshake_s)
             loop.create_server = listening  # type: ignore[method-assign]
+        await self._lifespan.__aenter__()
         await super().startup(sockets)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().shutdown(sockets)
+        finally:
+            await self._lifespan.__aexit__(None, None, None)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

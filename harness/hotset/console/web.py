@@ -22,10 +22,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hotset.api.access import address_of
+from hotset.monitoring.history.recorder import Recorder
 from hotset.operations.base.audit import Caller
 
 from . import filters, passwords
-from .sampler import Sampler
+from .sampling.sampler import Sampler
 from .sessions import Attempts, Limits, Sessions
 
 COOKIE = "hotset"
@@ -85,6 +86,7 @@ class Console:
     sessions: Sessions
     attempts: Attempts
     sampler: Sampler
+    recorder: Recorder
     hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
 
 

@@ -126,3 +126,12 @@ def serving(machine: Machine, folder: Path) -> Serving | None:
         return engine.serving(machine, PurePosixPath(folder / CONTROL))
     except TierFailedError:
         return None
+
+
+def identity(folder: Path) -> str:
+    """What the tier whose control socket lies in a folder is known by: each has a socket of its
+    own. Empty where there is none."""
+    try:
+        return f"lab:{(folder / CONTROL).stat().st_mtime_ns}"
+    except FileNotFoundError:
+        return ""

@@ -34,13 +34,21 @@ _WAITS_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class DiskReading:
-    """An accelerated disk at one time; without counters where its tier gives none."""
+    """An accelerated disk at one time; without counters where its tier gives none.
+
+    :ivar identity: what it is known by for good; empty: it has none.
+    :ivar cache: how large its cache was asked to be.
+    """
 
     name: str
     kind: TierKind
     about: str
     block: Bytes
     counters: Counters | None
+    identity: str = ""
+    policy: str = ""
+    mode: str = ""
+    cache: Bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +96,19 @@ def inspect(machine: Machine, here: bool) -> list[DiskReading]:
             f"{one.disk.spec.mode}, {one.disk.database}",
             one.disk.spec.block,
             one.counters,
+            one.disk.identity,
+            one.disk.spec.policy,
+            one.disk.spec.mode,
+            one.disk.spec.cache,
         )
         for one in tier_metrics.measure(machine)
     ]
     if here and (lab := modelled_tier.serving(machine, labs.lab_folder())) is not None:
         about = f"{lab.mode}, {lab.policy}, the lab's"
-        found.append(DiskReading("lab", "userspace", about, lab.block, lab.counters))
+        identity = modelled_tier.identity(labs.lab_folder())
+        cache = lab.counters.total.bytes(lab.block)
+        known = identity, lab.policy, lab.mode, cache
+        found.append(DiskReading("lab", "userspace", about, lab.block, lab.counters, *known))
     return found
 
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from .. import passwords
-from ..sampler import Sample
+from ..sampling.reader import Sample
 from ..web import COOKIE, Console, console_of, page, render, template
 
 PATIENCE_S = 15.0
@@ -27,7 +27,6 @@ async def _live(request: Request) -> Response:
 
 
 async def _events(console: Console, cookie: str) -> AsyncIterator[bytes]:
-    yield event("history", [_point(sample) for sample in console.sampler.history])
     async for frame in console.sampler.frames(PATIENCE_S):
         # Watching is not doing: a session that is only watched ends when its time is up.
         if not console.sessions.alive(cookie, passwords.read_hash()):

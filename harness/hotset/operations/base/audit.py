@@ -80,6 +80,7 @@ class Entry:
     :ivar values: what was asked, without secrets.
     :ivar outcome: ``started``: it runs, or nothing was heard of it any more.
     :ivar why: of what failed or was refused.
+    :ivar ended: when it ended, as ``at``; empty while it runs, and where nobody knows.
     """
 
     id: str
@@ -90,6 +91,7 @@ class Entry:
     values: Mapping[str, Any]
     outcome: Outcome
     why: str = ""
+    ended: str = ""
 
 
 ITSELF = Caller("hotset")
@@ -180,7 +182,7 @@ def entries(limit: int) -> list[Entry]:
             else:
                 # Before the beginning, too: a short job may have ended before whoever started it
                 # has written that it began.
-                ends[fields["id"]] = {"outcome": fields["outcome"], "why": fields["why"]}
+                ends[fields["id"]] = {name: fields[name] for name in ("outcome", "why", "ended")}
         latest += reversed(begun.values())
         if len(latest) >= limit:
             break

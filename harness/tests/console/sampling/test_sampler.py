@@ -1,0 +1,121 @@
+"""One reader for the record and for all who watch, as long as the console runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
+from hotset.console.sampling.reader import Sample
+from hotset.console.sampling.sampler import Sampler
+
+
+class Source:
+    """Counts how often it is read and closed."""
+
+    def __init__(self) -> None:
+        self.reads = self.closed = 0
+
+    def read(self) -> Sample:
+        self.reads += 1
+        return Sample(float(self.reads), ())
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+async def take(frames: AsyncIterator[bytes | None], count: int) -> list[bytes | None]:
+    async with aclosing(frames) as stream:  # type: ignore[type-var]
+        return [await anext(stream) for _ in range(count)]
+
+
+def test_fifty_watch_and_one_reads_and_encodes() -> None:
+    source, encoded = Source(), []
+
+    def encode(sample: Sample) -> bytes:
+        encoded.append(sample)
+        return str(sample.at).encode()
+
+    async def watch() -> None:
+        shared = Sampler(source.read, source.close, encode, 0.1, unwatched_s=60)
+        shared.start()
+        seen = await asyncio.gather(*(take(shared.frames(5), 4) for _ in range(50)))
+        assert all(one == seen[0] for one in seen), "all see the same"
+        assert len(set(seen[0])) == 4
+        assert source.reads <= 7
+        assert len(encoded) <= source.reads
+        await shared.stop()
+
+    asyncio.run(watch())
+
+
+def test_it_reads_without_anyone_who_watches_and_encodes_nothing() -> None:
+    source = Source()
+
+    async def run() -> None:
+        shared = Sampler(source.read, source.close, lambda _: pytest.fail("encoded"), 60, 0.1)
+        shared.start()
+        while source.reads < 4:
+            await asyncio.sleep(0.01)
+        await shared.stop()
+        assert not shared.working
+        assert source.closed == 1, "the connection is given up"
+        before = source.reads
+        await asyncio.sleep(0.3)
+        assert source.reads == before
+
+    asyncio.run(run())
+
+
+def test_who_begins_to_watch_does_not_wait_out_a_long_rest() -> None:
+    source = Source()
+
+    async def run() -> None:
+        shared = Sampler(source.read, source.close, lambda _: b"seen", 0.1, unwatched_s=3600)
+        shared.start()
+        while not source.reads:
+            await asyncio.sleep(0.01)
+        assert await take(shared.frames(60), 1) == [b"seen"]
+        await shared.stop()
+
+    asyncio.run(run())
+
+
+def test_a_fault_of_one_reading_is_logged_and_the_next_is_taken(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    reads: list[int] = []
+
+    def read() -> Sample:
+        reads.append(1)
+        if len(reads) == 1:
+            raise RuntimeError("a fault of the program")
+        return Sample(2.0, ())
+
+    async def run() -> None:
+        shared = Sampler(read, lambda: None, lambda _: b"whole", 0.1, unwatched_s=0.1)
+        shared.start()
+        assert await take(shared.frames(60), 1) == [b"whole"]
+        await shared.stop()
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(run())
+    assert "a fault of the program" in caplog.text
+
+
+def test_who_waits_for_a_slow_machine_is_not_left_without_a_sign() -> None:
+    def slow() -> Sample:
+        time.sleep(0.5)
+        return Sample(1.0, ())
+
+    async def watch() -> None:
+        shared = Sampler(slow, lambda: None, lambda _: b"at last", 0.1)
+        shared.start()
+        assert await take(shared.frames(0.2), 3) == [None, None, b"at last"]
+        await shared.stop()
+
+    asyncio.run(watch())
