@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Literal, get_args
 
@@ -22,7 +22,7 @@ from hotset.disk import lifecycle
 from hotset.disk import repair as repairing
 from hotset.disk import resize as resizing
 from hotset.disk import retune as retuning
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk.cache_device import AttachedDisk
 from hotset.disk.create import CreateRequest
 from hotset.lab.lab import Lab
 from hotset.tier.base import MetadataDamagedError, TierKind
@@ -115,14 +115,14 @@ class Bench:
         if self.verb == "create":
             return self.read(ORIGIN)
         self.create(self.machine)
-        device = self.found()[1].device
+        device = self.found().disk.device
         self._hold_back(device)
         self._write(device, "after")
         before = self.read(device)
         if self.verb == "repair clean":
-            lifecycle.flush(self.machine, *self.found(), nothing)
+            lifecycle.flush(self.found(), nothing)
         if self.verb in ("activate", "repair", "repair clean"):
-            lifecycle.deactivate(self.machine, *self.found(), nothing)
+            lifecycle.deactivate(self.found(), nothing)
         if self.verb in ("repair", "repair clean"):
             self._spoil()
         # What was written is to be there after a power cut, whatever the verb does.
@@ -134,25 +134,23 @@ class Bench:
         if self.verb == "create":
             self.create(machine)
             return
-        card, disk = self.found()
+        found = replace(self.found(), machine=machine)
         verbs: dict[Verb, Callable[[], object]] = {
-            "deactivate": lambda: lifecycle.deactivate(machine, card, disk, nothing),
-            "activate": lambda: lifecycle.activate(machine, card, disk, nothing),
-            "flush": lambda: lifecycle.flush(machine, card, disk, nothing),
+            "deactivate": lambda: lifecycle.deactivate(found, nothing),
+            "activate": lambda: lifecycle.activate(found, nothing),
+            "flush": lambda: lifecycle.flush(found, nothing),
             "grow": lambda: self._resize(machine, 112),
             "shrink": lambda: self._resize(machine, 72),
-            "set": lambda: retuning.retune(
-                machine, card, disk, None, "writethrough", nothing, nothing
-            ),
-            "repair": lambda: repairing.repair(machine, card, disk, nothing),
-            "repair clean": lambda: repairing.repair(machine, card, disk, nothing),
-            "detach": lambda: self.detach(machine, card, disk),
+            "set": lambda: retuning.retune(found, None, "writethrough", nothing, nothing),
+            "repair": lambda: repairing.repair(found, nothing),
+            "repair clean": lambda: repairing.repair(found, nothing),
+            "detach": lambda: self.detach(found),
         }
         verbs[self.verb]()
 
     def writer(self) -> Writer:
         """One at work on the tier, which is mounted until it ends."""
-        self.sh(f"mount {self.found()[1].device} {FOLDER}")
+        self.sh(f"mount {self.found().disk.device} {FOLDER}")
         return Writer(self.server.guest, RECORDS)
 
     def use(self) -> Files:
@@ -177,7 +175,7 @@ class Bench:
                 found = self._wrong(device, before, writer)
                 if found:
                     return f"through the tier: {found}"
-                self.detach(self.machine, *self.found())
+                self.detach(self.found())
             found = self._wrong(ORIGIN, before, writer)
             if found:
                 return f"on the origin: {found}"
@@ -229,12 +227,13 @@ class Bench:
         creation.create(machine, wanted, True, nothing)
 
     def _resize(self, machine: Machine, mib: int) -> None:
-        resizing.resize(machine, *self.found(), Bytes(mib * MIB), True, nothing, nothing)
+        found = replace(self.found(), machine=machine)
+        resizing.resize(found, Bytes(mib * MIB), True, nothing, nothing)
 
-    def detach(self, machine: Machine, card: Card, disk: Disk) -> None:
-        lifecycle.detach(machine, card, disk, False, False, nothing, nothing)
+    def detach(self, found: AttachedDisk) -> None:
+        lifecycle.detach(found, False, False, nothing, nothing)
 
-    def found(self) -> tuple[Card, Disk]:
+    def found(self) -> AttachedDisk:
         return cards.find(self.machine, NAME)
 
     def recovered(self, untouched: bool) -> PurePosixPath | None:
@@ -244,31 +243,31 @@ class Bench:
         :raises OriginChangedError: nobody knows, and the flash holds writes that the origin lacks.
         """
         for _ in range(_ROUNDS):
-            there = cards.pairs(self.machine)
-            if not there or there[0][1].phase == "creating":
+            there = cards.attached_disks(self.machine)
+            if not there or there[0].disk.phase == "creating":
                 if self.verb == "detach":
                     return None
                 self.create(self.machine)
                 continue
-            card, disk = there[0]
-            if disk.phase == "detaching":
-                self.detach(self.machine, card, disk)
+            found = there[0]
+            if found.disk.phase == "detaching":
+                self.detach(found)
                 return None
             try:
-                lifecycle.activate(self.machine, card, disk, nothing)
+                lifecycle.activate(found, nothing)
             except MetadataDamagedError:
-                repairing.repair(self.machine, card, disk, nothing)
+                repairing.repair(found, nothing)
             except lifecycle.OriginChangedError:
                 if not untouched:
                     raise
-                lifecycle.keep_flash(self.machine, card, disk)
+                lifecycle.keep_flash(found)
                 continue
-            report = cards.tier_for(self.machine, *self.found()).report()
+            report = self.found().tier.report()
             if report.state != "active":
                 raise CommandError(
                     "tier", Result(("report",), 1, report.state, " ".join(report.notes), 0.0)
                 )
-            return disk.device
+            return found.disk.device
         raise AssertionError("it does not come to rest")
 
     def _hold_back(self, device: PurePosixPath) -> None:
@@ -302,7 +301,7 @@ class Bench:
     def _spoil(self) -> None:
         """Damage the index of the metadata's space map: what ``cache_repair`` can mend. Of a clean
         cache, what the metadata begin with."""
-        at = self.found()[1].metadata[0].start // 4096
+        at = self.found().disk.metadata[0].start // 4096
         if self.verb == "repair clean":
             self.sh(
                 f"dd if=/dev/urandom of={FLASH} bs=4096 seek={at} count=256 oflag=direct"

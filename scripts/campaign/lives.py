@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from hotset.core.errors import RequestError
@@ -106,7 +106,7 @@ def _bring_up(life: Life) -> None:
     lost = life.due - life.bench.read(device)
     if lost:
         life.failure = f"{len(lost)} of {len(life.due)} differ: {', '.join(sorted(lost))[:300]}"
-    if device == ORIGIN and not cards.pairs(life.server.machine):
+    if device == ORIGIN and not cards.attached_disks(life.server.machine):
         life.bench.create(life.server.machine)
         life.story.append("create")
 
@@ -132,12 +132,12 @@ def _put(life: Life, what: str, device: str) -> None:
 
 
 def _deactivate(life: Life) -> None:
-    lifecycle.deactivate(life.server.machine, *life.bench.found(), nothing)
+    lifecycle.deactivate(life.bench.found(), nothing)
     life.story.append("deactivate")
 
 
 def _flush(life: Life) -> None:
-    lifecycle.flush(life.server.machine, *life.bench.found(), nothing)
+    lifecycle.flush(life.bench.found(), nothing)
     life.story.append("flush")
 
 
@@ -150,7 +150,7 @@ def _detach_cut_short(life: Life) -> None:
     """Whoever did it does not come back for now."""
     mortal = KillableMachine(life.server.machine, life.dice.randrange(_DETACH_STEPS))
     with suppress(Killed):
-        life.bench.detach(mortal, *life.bench.found())
+        life.bench.detach(replace(life.bench.found(), machine=mortal))
     life.story.append(f"detach, killed after step {len(mortal.ran)}")
 
 
@@ -201,9 +201,9 @@ def _boot(life: Life) -> None:
 
 def _device(life: Life) -> PurePosixPath | None:
     """The tier, if it is up."""
-    for card, disk in cards.pairs(life.server.machine):
-        if cards.tier_for(life.server.machine, card, disk).is_active():
-            return disk.device
+    for one in cards.attached_disks(life.server.machine):
+        if one.tier.is_active():
+            return one.disk.device
     return None
 
 

@@ -9,24 +9,25 @@ from pathlib import PurePosixPath
 
 from hotset.core.machines.base import Machine
 
-from .cache_device import Card, Disk
+from .cache_device import AttachedDisk
 
 _FILE = PurePosixPath("/etc/hotset/abandoned")
 
 
-def add(machine: Machine, card: Card, disk: Disk) -> None:
-    line = _line(card, disk)
+def add(attached: AttachedDisk) -> None:
+    machine, line = attached.machine, _line(attached)
     known = _lines(machine)
-    if card.uuid and line not in known:
+    if attached.card.uuid and line not in known:
         machine.replace("".join(f"{one}\n" for one in [*known, line]), _FILE, 0o600)
 
 
-def has(machine: Machine, card: Card, disk: Disk) -> bool:
-    return _line(card, disk) in _lines(machine)
+def has(attached: AttachedDisk) -> bool:
+    return _line(attached) in _lines(attached.machine)
 
 
-def _line(card: Card, disk: Disk) -> str:
-    return f"{card.uuid} {disk.identity or disk.name}"
+def _line(attached: AttachedDisk) -> str:
+    disk = attached.disk
+    return f"{attached.card.uuid} {disk.identity or disk.name}"
 
 
 def _lines(machine: Machine) -> list[str]:

@@ -15,7 +15,7 @@ from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 from . import abandoned, prerequisites
 from . import cache_device as cards
 from .boot import startup, udev
-from .cache_device import Card, CardError, Disk
+from .cache_device import AttachedDisk, Card, CardError
 from .identity import origin
 
 Say = Callable[[str], None]
@@ -101,7 +101,7 @@ def adopt(
     card = _without_abandoned(machine, card, say)
     card = cards.save(machine, _named(machine, card, flash), take_over=True)
     for disk in card.disks:
-        _look_at_origin(machine, disk, say)
+        _look_at_origin(AttachedDisk(machine, card, disk), say)
     for kind in dict.fromkeys(disk.kind for disk in card.disks):
         lacks = "; ".join(prerequisites.lacking(machine, kind))
         if lacks:
@@ -118,7 +118,7 @@ def _require_original(machine: Machine, card: Card, device: Device) -> None:
     up = [
         disk.name
         for disk in (known or card).disks
-        if cards.tier_for(machine, known or card, disk).is_active()
+        if AttachedDisk(machine, known or card, disk).tier.is_active()
     ]
     if up and not any(PREFIX in use for use in device.uses):
         raise CardError(
@@ -161,8 +161,9 @@ def _named(machine: Machine, card: Card, flash: PurePosixPath) -> Card:
 def _without_abandoned(machine: Machine, card: Card, say: Say) -> Card:
     """The card without disks that were detached while the flash could not be asked."""
     for disk in card.disks:
-        if abandoned.has(machine, card, disk):
-            if cards.tier_for(machine, card, disk).is_active():
+        attached = AttachedDisk(machine, card, disk)
+        if abandoned.has(attached):
+            if attached.tier.is_active():
                 raise CardError(
                     f"disk {disk.name} is active, although it was about to be given up",
                     Remedy("end that", "tier detach", {"disk": disk.name, "flash_is_dead": True}),
@@ -176,15 +177,16 @@ def _without_abandoned(machine: Machine, card: Card, say: Say) -> Card:
     return card
 
 
-def _look_at_origin(machine: Machine, disk: Disk, say: Say) -> None:
+def _look_at_origin(attached: AttachedDisk, say: Say) -> None:
     """Have nobody mount the origin, which may lack what the flash holds; say what has to be done
     before the disk can be activated."""
+    disk = attached.disk
     if disk.origin_id is None:
         return
     try:
-        origin.require_same(machine, disk.name, disk.origin, disk.origin_id)
+        origin.require_same(attached.machine, disk.name, disk.origin, disk.origin_id)
     except DeviceRefusedError as error:
         say(str(error))
         return
-    udev.hide_origin(machine, disk)
-    startup.warn(machine, disk, say)
+    udev.hide_origin(attached)
+    startup.warn(attached, say)

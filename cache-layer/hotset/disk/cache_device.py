@@ -184,6 +184,42 @@ class Card:
         return replace(self, disks=tuple(one for one in self.disks if one.name != name))
 
 
+@dataclass(frozen=True, slots=True)
+class AttachedDisk:
+    """A disk with the two things that all work on it needs besides: the machine, and the card that
+    holds its cache.
+
+    *Attached* is bcache's word for an origin that is coupled to its cache: it is from ``tier
+    create`` until ``tier detach``, whether its devices are active or not. ``machine`` runs the
+    commands: under a lock, or as a dry run. ``disk`` is one of the card's by its name; where a
+    change is not on record yet, it differs from the card's own record of it.
+    """
+
+    machine: Machine
+    card: Card
+    disk: Disk
+
+    @property
+    def place(self) -> Place:
+        """Where its tier lies."""
+        return self.card.place(self.disk)
+
+    @property
+    def tier(self) -> DiskTier:
+        """Its tier, a new object each time: what one remembers, such as whether it was dirty when
+        it went down, no other does."""
+        disk = self.disk
+        return kinds.of(disk.kind).tier(self.machine, disk.spec, self.place, disk.identity)
+
+    def with_disk(self, disk: Disk) -> AttachedDisk:
+        """With another record of the disk, which its card has as well; nothing is written."""
+        return replace(self, card=self.card.with_disk(disk), disk=disk)
+
+    def save(self) -> AttachedDisk:
+        """Write its card (:func:`save`); returns it with the card as that is then."""
+        return replace(self, card=save(self.machine, self.card))
+
+
 _JSON = TypeAdapter(Card)
 
 
@@ -285,6 +321,10 @@ class Inventory:
 
     cards: tuple[Card, ...]
     problems: tuple[str, ...] = ()
+
+    def attached_disks(self, machine: Machine) -> list[AttachedDisk]:
+        """Every accelerated disk, on the machine whose cards these are."""
+        return [AttachedDisk(machine, card, disk) for card in self.cards for disk in card.disks]
 
     def without(self, disk: Disk) -> Inventory:
         """As it is once a disk is gone, and with it a card that has nothing else."""
@@ -473,20 +513,20 @@ def render(card: Card) -> str:
     return f'{{"schema_version": {SCHEMA_VERSION},{_JSON.dump_json(card).decode()[1:]}'
 
 
-def pairs(machine: Machine) -> list[tuple[Card, Disk]]:
-    """Every accelerated disk with its card."""
-    return [(card, disk) for card in known_cards(machine) for disk in card.disks]
+def attached_disks(machine: Machine) -> list[AttachedDisk]:
+    """Every accelerated disk of the machine."""
+    return inventory(machine).attached_disks(machine)
 
 
-def find(machine: Machine, disk_name: str | None) -> tuple[Card, Disk]:
-    """A disk and its card.
+def find(machine: Machine, disk_name: str | None) -> AttachedDisk:
+    """An accelerated disk by its name.
 
     :param disk_name: None takes the only one there is.
     :raises CardError: there is none of that name, or more than one to choose from; names them.
     """
     known = inventory(machine)
-    there = [(card, disk) for card in known.cards for disk in card.disks]
-    listed, troubles = ", ".join(disk.name for _, disk in there), _troubles(known)
+    there = known.attached_disks(machine)
+    listed, troubles = ", ".join(one.disk.name for one in there), _troubles(known)
     if not there:
         raise NotSetUpError(
             f"disk {disk_name!r} is not accelerated: no disk is, on this machine ({machine.kind})"
@@ -497,7 +537,7 @@ def find(machine: Machine, disk_name: str | None) -> tuple[Card, Disk]:
         )
     if disk_name is None and len(there) > 1:
         raise CardError(f"several disks are accelerated, name one of: {listed}", field="disk")
-    found = [pair for pair in there if disk_name in (None, pair[1].name)]
+    found = [one for one in there if disk_name in (None, one.disk.name)]
     if not found:
         raise NotSetUpError(
             f"disk {disk_name!r} is not accelerated here; accelerated: {listed}{troubles}",
@@ -532,11 +572,6 @@ def find_card(machine: Machine, name: str | None) -> Card:
             field="card",
         )
     return found[0]
-
-
-def tier_for(machine: Machine, card: Card, disk: Disk) -> DiskTier:
-    """The tier of a disk of a card."""
-    return kinds.of(disk.kind).tier(machine, disk.spec, card.place(disk), disk.identity)
 
 
 def _troubles(known: Inventory) -> str:

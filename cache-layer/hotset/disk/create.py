@@ -27,7 +27,7 @@ from hotset.tier.choice import Choice, DatabaseKind
 from . import cache_device as cards
 from . import prerequisites, room, sizing
 from .boot import fstab, program, proof, startup, systemd_unit, udev
-from .cache_device import Card, CardError, Disk
+from .cache_device import AttachedDisk, Card, CardError, Disk
 from .identity import origin as origins
 from .identity import reservation
 
@@ -77,17 +77,16 @@ def create(
     _check_kind(card, wanted)
     there = _existing(machine, card, wanted)
     if there is not None and card is not None:
-        _mount_if_active(machine, card, there, wanted, yes, say)
-        _say_nothing_changed(machine, card, there, say)
-        return there
+        return _left_alone(AttachedDisk(machine, card, there), wanted, yes, say)
     if card is not None:
         cards.require_ours(machine, card)
-        left = next((one for one in card.disks if one.name == wanted.disk), None)
-        if left is not None:
-            if _finished(machine, card, left, say):
-                left = replace(left, phase="ready")
-                return _mount_if_active(machine, card, left, wanted, yes, say)
-            card = _taken_back(machine, card, left)
+        found = next((one for one in card.disks if one.name == wanted.disk), None)
+        if found is not None:
+            left = AttachedDisk(machine, card, found)
+            if _finished(left, say):
+                ready = left.with_disk(replace(found, phase="ready"))
+                return _mount_if_active(ready, wanted, yes, say)
+            card = _taken_back(left)
             # What was left is gone now.
             origin, device = _inspect(machine, wanted)
     _check_means(machine, wanted.kind, card, device, origin, yes, say)
@@ -95,19 +94,20 @@ def create(
     _explain(chosen, origin, say)
     entries = _entries(machine, wanted, yes, say)
     new = card is None
-    card, disk = _allocated(machine, card, wanted, chosen, device, say)
+    attached = _allocated(machine, card, wanted, chosen, device, say)
     # Reservations are of disks.
-    disk = replace(disk, reserve=wanted.reserve and not origin.is_file)
+    reserve = wanted.reserve and not origin.is_file
+    attached = attached.with_disk(replace(attached.disk, reserve=reserve))
     if new:
         device = _agreed(machine, device, yes, say, confirm)
-    _reserve_room(machine, card, disk, device, yes, say)
-    with _reserved(machine, card, disk, wanted, say):
+    _reserve_room(attached, device, yes, say)
+    with _reserved(attached, wanted, say):
         if new:
             _empty(machine, device)
-        _make(machine, card, disk, say)
+        _make(attached, say)
     if entries:
-        startup.set_up(machine, *cards.find(machine, disk.name), say)
-    return disk
+        startup.set_up(cards.find(machine, attached.disk.name), say)
+    return attached.disk
 
 
 def _entries(
@@ -129,23 +129,24 @@ def _inspect(machine: Machine, wanted: CreateRequest) -> tuple[Device, Device]:
     return origin, flash
 
 
-def _say_nothing_changed(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
-    if cards.tier_for(machine, card, disk).is_active():
+def _left_alone(attached: AttachedDisk, wanted: CreateRequest, yes: bool, say: Say) -> Disk:
+    """One that stands as it was asked for."""
+    disk = _mount_if_active(attached, wanted, yes, say)
+    if attached.tier.is_active():
         say(f"{disk.device} is active as requested: nothing changed")
     else:
         say(
             f"disk {disk.name} is set up as requested, but not active: activate it; nothing changed"
         )
+    return disk
 
 
-def _mount_if_active(
-    machine: Machine, card: Card, disk: Disk, wanted: CreateRequest, yes: bool, say: Say
-) -> Disk:
+def _mount_if_active(attached: AttachedDisk, wanted: CreateRequest, yes: bool, say: Say) -> Disk:
     """The last step of a creation, which may have been cut short before it: /etc/fstab would still
     mount the origin."""
-    if cards.tier_for(machine, card, disk).is_active() and _entries(machine, wanted, yes, say):
-        startup.set_up(machine, card, disk, say)
-    return disk
+    if attached.tier.is_active() and _entries(attached.machine, wanted, yes, say):
+        startup.set_up(attached, say)
+    return attached.disk
 
 
 def _check_kind(card: Card | None, wanted: CreateRequest) -> None:
@@ -194,12 +195,11 @@ def _check_means(
     room.check(machine, kind, device, origin, yes, say)
 
 
-def _reserve_room(
-    machine: Machine, card: Card, disk: Disk, device: Device, yes: bool, say: Say
-) -> None:
+def _reserve_room(attached: AttachedDisk, device: Device, yes: bool, say: Say) -> None:
     """Have the room of all that the disk writes on the flash."""
+    card, disk = attached.card, attached.disk
     parts = (flash.Part(Bytes(0), RESERVED), *card.volume, *disk.metadata, *disk.cache)
-    room.reserve(machine, device.node, parts, yes, say)
+    room.reserve(attached.machine, device.node, parts, yes, say)
 
 
 def _check_files(kind: TierKind, origin: Device, device: Device) -> None:
@@ -239,78 +239,80 @@ def _check_devices(
 
 
 @contextmanager
-def _reserved(
-    machine: Machine, card: Card, disk: Disk, wanted: CreateRequest, say: Say
-) -> Iterator[None]:
+def _reserved(attached: AttachedDisk, wanted: CreateRequest, say: Say) -> Iterator[None]:
     """The origin is this machine's alone, unless what is done meanwhile makes no tier."""
+    disk = attached.disk
     if disk.reserve:
-        say(reservation.describe(machine, disk.origin, by_force=wanted.break_reservation))
+        say(reservation.describe(attached.machine, disk.origin, by_force=wanted.break_reservation))
     try:
         yield
     except BaseException as error:
         try:
-            if not cards.tier_for(machine, card, disk).is_active():
-                reservation.give_back(machine, disk.origin)
+            if not attached.tier.is_active():
+                reservation.give_back(attached.machine, disk.origin)
         except Exception as other:
             error.add_note(f"{disk.origin} is still reserved: {other}")
         raise
 
 
-def _make(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
-    udev.prepare(machine, disk)
-    had_volume = cards.volume_is_active(machine, card)
-    card = cards.save(machine, card.with_disk(replace(disk, phase="creating")))
+def _make(attached: AttachedDisk, say: Say) -> None:
+    machine, disk = attached.machine, attached.disk
+    udev.prepare(attached)
+    had_volume = cards.volume_is_active(machine, attached.card)
+    creating = attached.with_disk(replace(disk, phase="creating")).save()
     systemd_unit.count_starts(machine)
-    program.mark(machine, card, disk, "active")
-    tier = cards.tier_for(machine, card, disk)
+    program.mark(creating, "active")
+    tier = creating.tier
     try:
         tier.prepare()
         tier.create()
     except BaseException as error:
         try:
-            _taken_back(machine, card, disk, had_volume)
+            _taken_back(creating, had_volume)
         except Exception as other:
             error.add_note(f"clean-up failed as well: {other}; the next create starts over")
         raise
-    _ready(machine, card, disk)
+    _ready(creating)
     say(
         f"{disk.device} is active, with the origin's data unchanged: from now on use it instead of"
         f" {disk.origin}"
     )
 
 
-def _ready(machine: Machine, card: Card, disk: Disk) -> None:
+def _ready(creating: AttachedDisk) -> None:
     """On record as ready last: cut short before, the next creation ends it."""
-    udev.hide_origin(machine, disk)
-    cards.save(machine, replace(card.with_disk(replace(disk, phase="ready")), new=False))
+    udev.hide_origin(creating)
+    ready = creating.with_disk(replace(creating.disk, phase="ready"))
+    cards.save(ready.machine, replace(ready.card, new=False))
 
 
-def _finished(machine: Machine, card: Card, left: Disk, say: Say) -> bool:
+def _finished(left: AttachedDisk, say: Say) -> bool:
     """Whether a creation that was cut short had come so far that the device may be in use."""
-    if left.phase != "creating":
+    disk = left.disk
+    if disk.phase != "creating":
         raise CardError(
-            f"the detach of disk {left.name} was cut short",
-            Remedy("end it", "tier detach", {"disk": left.name}),
+            f"the detach of disk {disk.name} was cut short",
+            Remedy("end it", "tier detach", {"disk": disk.name}),
             field="disk",
         )
-    if not cards.tier_for(machine, card, left).is_active():
+    if not left.tier.is_active():
         return False
-    _ready(machine, card, left)
-    say(f"{left.device} is active: its creation had been cut short at the very end")
+    _ready(left)
+    say(f"{disk.device} is active: its creation had been cut short at the very end")
     return True
 
 
-def _taken_back(machine: Machine, card: Card, disk: Disk, had_volume: bool = True) -> Card | None:
+def _taken_back(left: AttachedDisk, had_volume: bool = True) -> Card | None:
     """The card as it was before the creation of a disk that failed or was cut short; None if it was
     made for that disk, and so is no more.
 
     :param had_volume: the volume's device was there before; of a creation that was killed nobody
         knows, and it does no harm.
     """
-    tier = cards.tier_for(machine, card, disk)
+    machine, tier = left.machine, left.tier
     tier.discard()
     tier.uninstall()
-    card = card.without(disk.name)
+    card = left.card.without(left.disk.name)
     if card.new or not (had_volume or devices.mounts(machine, card.volume_slice.path)):
         cards.remove_volume(machine, card)
     if card.new:
@@ -410,8 +412,8 @@ def _allocated(
     chosen: Choice,
     device: Device,
     say: Say,
-) -> tuple[Card, Disk]:
-    """The card with the volume, and the disk with its parts of the flash; nothing is written."""
+) -> AttachedDisk:
+    """The disk with its parts of the flash, and its card with the volume; nothing is written."""
     spec = chosen.spec
     if spec.mode == "writeback":
         through = Remedy("hold no writes back", parameters={"mode": "writethrough"})
@@ -435,9 +437,9 @@ def _allocated(
         record=card.free_record(),
         origin_id=origins.identify(machine, wanted.origin),
     )
-    return card, replace(
-        disk, cache=cards.take(card.with_disk(disk).free(), spec.cache, "a cache", "cache")
-    )
+    attached = AttachedDisk(machine, card, disk).with_disk(disk)
+    cache = cards.take(attached.card.free(), spec.cache, "a cache", "cache")
+    return attached.with_disk(replace(disk, cache=cache))
 
 
 def _check_room(card: Card, spec: TierSpec) -> None:

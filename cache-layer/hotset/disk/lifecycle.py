@@ -24,7 +24,7 @@ from . import abandoned, state
 from . import cache_device as cards
 from .boot import fstab, program, startup, systemd_unit, udev
 from .boot.program import Verdict
-from .cache_device import Card, CardError, Disk
+from .cache_device import AttachedDisk, Card, CardError, Disk
 from .identity import origin, owner, reservation
 from .state import Word
 
@@ -50,10 +50,11 @@ class DiskState:
     flash_answers: bool
 
 
-def inspect(machine: Machine, card: Card, disk: Disk) -> DiskState:
+def inspect(attached: AttachedDisk) -> DiskState:
     """How a disk is now, with what its state means for the data; never raises for a bad tier."""
+    machine, card, disk = attached.machine, attached.card, attached.disk
     answers = devices.answers(machine, card.flash)
-    report = cards.tier_for(machine, card, disk).report()
+    report = attached.tier.report()
     notes = list(report.notes)
     state_ = report.state
     if not answers:
@@ -66,14 +67,14 @@ def inspect(machine: Machine, card: Card, disk: Disk) -> DiskState:
         state_ = "failed"
         notes.append(_unfinished(disk))
     elif report.state in ("inactive", "restarting") and may_be_dirty(
-        disk, left_of(machine, card, disk, answers)
+        disk, left_of(attached, answers)
     ):
         notes.append(
             f"{disk.origin} alone may hold OLD data (writes are held back on the flash): do not"
             " mount it, activate the disk first"
         )
     type_ = devices.type_of(machine, disk.origin)
-    past = _past_the_cache(machine, disk) if type_ == "file" else None
+    past = _past_the_cache(attached) if type_ == "file" else None
     if past:
         state_ = "failed"
         notes.append(past)
@@ -90,14 +91,15 @@ def inspect(machine: Machine, card: Card, disk: Disk) -> DiskState:
     return DiskState(card, disk, replace(report, state=state_, notes=tuple(notes)), answers)
 
 
-def _past_the_cache(machine: Machine, disk: Disk) -> str | None:
+def _past_the_cache(attached: AttachedDisk) -> str | None:
     """Who uses an origin that is a file beside its tier, in words. A device would be claimed;
     nothing claims a file."""
-    uses = devices.uses_of_file(machine, disk.origin)
+    file = attached.disk.origin
+    uses = devices.uses_of_file(attached.machine, file)
     if not uses:
         return None
     return (
-        f"{disk.origin} is used past its cache: {'; '.join(uses)}. What is read there may be old,"
+        f"{file} is used past its cache: {'; '.join(uses)}. What is read there may be old,"
         " and what is written there destroys data: unmount it and run `losetup --detach` on it"
     )
 
@@ -108,12 +110,12 @@ def _unfinished(disk: Disk) -> str:
     return "its detach was cut short: detach it again, which ends it"
 
 
-def left_of(machine: Machine, card: Card, disk: Disk, answers: bool = True) -> Word | None:
+def left_of(attached: AttachedDisk, answers: bool = True) -> Word | None:
     """How an inactive disk was left; None if nobody knows."""
     if not answers:
         return None
     try:
-        return state.read(machine, card, disk)
+        return state.read(attached)
     except (CommandError, CommandTimeoutError):
         return None
 
@@ -124,9 +126,7 @@ def may_be_dirty(disk: Disk, left: Word | None) -> bool:
 
 
 def activate(
-    machine: Machine,
-    card: Card,
-    disk: Disk,
+    attached: AttachedDisk,
     say: Say,
     *,
     break_reservation: bool = False,
@@ -142,54 +142,53 @@ def activate(
     :raises OriginChangedError: somebody wrote to the origin, and the flash holds writes too.
     :raises DeviceRefusedError: the origin's name leads to another disk.
     """
+    disk, tier = attached.disk, attached.tier
     if disk.phase != "ready":
         raise CardError(f"disk {disk.name}: {_unfinished(disk)}", field="disk")
-    cards.require_ours(machine, card)
-    tier = cards.tier_for(machine, card, disk)
-    udev.prepare(machine, disk)
+    cards.require_ours(attached.machine, attached.card)
+    udev.prepare(attached)
     if is_up(tier):
         mended = tier.settle()
-        _claim(machine, card, disk, say, break_reservation)
+        _claim(attached, say, break_reservation)
         # As this version of hotset keeps it.
-        program.mark(machine, card, disk, "active")
+        program.mark(attached, "active")
         say(f"{disk.device} is active{f'; {mended}' if mended else ': nothing changed'}")
         return
     was_restarting = tier.report().state == "restarting"
     if was_restarting or tier.is_active():
         # Else two engines would write to one flash; what is left of one that ended is in the way.
         tier.discard()
-    card, disk = _with_origin(machine, card, disk)
-    past = _past_the_cache(machine, disk)
+    attached = _with_origin(attached)
+    past = _past_the_cache(attached)
     if past:
         raise TierRefusedError(past, field="disk")
     # First: nobody writes to it any more once it is looked at.
-    with claim_origin(machine, card, disk, say, break_reservation):
+    with claim_origin(attached, say, break_reservation):
         # Both put down what the origin looks like now, which another host may be changing until it
         # is refused: its writes would be taken for those of before.
         if flash_counts:
-            keep_flash(machine, card, disk)
+            keep_flash(attached)
         elif was_restarting:
             # It was about to be started without a question.
-            program.mark(machine, card, disk, "active")
-        _bring_up(machine, card, disk, tier, say, sure=flash_counts or was_restarting)
-    say(f"{disk.device} is active")
+            program.mark(attached, "active")
+        _bring_up(attached, tier, say, sure=flash_counts or was_restarting)
+    say(f"{attached.disk.device} is active")
 
 
 @contextmanager
-def claim_origin(
-    machine: Machine, card: Card, disk: Disk, say: Say, by_force: bool
-) -> Iterator[None]:
+def claim_origin(attached: AttachedDisk, say: Say, by_force: bool) -> Iterator[None]:
     """The origin is the tier's alone; what was reserved for a tier that does not come up is given
     back. Not what was reserved before: since a crash, that keeps others from writing to an origin
     whose flash holds writes."""
-    was_held = disk.reserve and reservation.is_held(machine, disk.origin)
+    disk = attached.disk
+    was_held = disk.reserve and reservation.is_held(attached.machine, disk.origin)
     try:
-        _claim(machine, card, disk, say, by_force)
+        _claim(attached, say, by_force)
         yield
     except BaseException as error:
         try:
-            if not was_held and not cards.tier_for(machine, card, disk).is_active():
-                reservation.give_back(machine, disk.origin)
+            if not was_held and not attached.tier.is_active():
+                reservation.give_back(attached.machine, disk.origin)
         except Exception as other:
             error.add_note(f"{disk.origin} is still reserved: {other}")
         raise
@@ -210,16 +209,15 @@ def removed_unless_up(tier: DiskTier) -> Iterator[None]:
         raise
 
 
-def _bring_up(
-    machine: Machine, card: Card, disk: Disk, tier: DiskTier, say: Say, *, sure: bool
-) -> None:
+def _bring_up(attached: AttachedDisk, tier: DiskTier, say: Say, *, sure: bool) -> None:
     """:param sure: that the flash counts was put down just before this: where the kernel counts no
     writes, nothing shows that nobody wrote since.
     """
-    kept = label.read_record(machine, card.flash, disk.record)
+    card, disk = attached.card, attached.disk
+    kept = label.read_record(attached.machine, card.flash, disk.record)
     try:
         with removed_unless_up(tier):
-            verdict = program.decide(machine, card, disk)
+            verdict = program.decide(attached)
             if verdict is None:
                 what = f"whether {disk.origin} was written to while the tier was down"
                 say(program.describe_unchecked(what))
@@ -229,12 +227,12 @@ def _bring_up(
                 words = tier.empty()
                 say(f"the cache begins empty: {why_empty}")
                 say(words)
-            tier.activate(lambda: program.mark(machine, card, disk, "active"))
+            tier.activate(lambda: program.mark(attached, "active"))
     except MetadataDamagedError as error:
         if kept is not None:
             # It was never active: what is known of it still holds. (bcache may refuse what it was
             # given after that was written.)
-            label.write_record(machine, card.flash, disk.record, kept)
+            label.write_record(attached.machine, card.flash, disk.record, kept)
         old = may_be_dirty(disk, state.parse(disk, kept))
         stale = f"; {disk.origin} alone may hold OLD data, do not mount it" * old
         raise MetadataDamagedError(
@@ -243,28 +241,29 @@ def _bring_up(
         ) from None
 
 
-def _claim(machine: Machine, card: Card, disk: Disk, say: Say, by_force: bool) -> None:
+def _claim(attached: AttachedDisk, say: Say, by_force: bool) -> None:
     """Have the origin for the tier alone, as far as others and the next boot go. A creation or a
     change that was cut short may have told the machine more or less than the card says; one that
     came with its flash knows nothing of it."""
     # First what knows the key: a path that comes later, and the next boot if this one ends here.
-    udev.hide_origin(machine, disk)
-    systemd_unit.count_starts(machine)
-    systemd_unit.renew(machine, card, disk)
-    if disk.reserve:
-        say(reservation.describe(machine, disk.origin, by_force=by_force))
-    startup.warn(machine, disk, say)
+    udev.hide_origin(attached)
+    systemd_unit.count_starts(attached.machine)
+    systemd_unit.renew(attached)
+    if attached.disk.reserve:
+        say(reservation.describe(attached.machine, attached.disk.origin, by_force=by_force))
+    startup.warn(attached, say)
 
 
-def _with_origin(machine: Machine, card: Card, disk: Disk) -> tuple[Card, Disk]:
+def _with_origin(attached: AttachedDisk) -> AttachedDisk:
     """The disk, its origin seen to be the very one; of before there were labels, with a label."""
-    if disk.origin_id is not None:
-        origin.require_same(machine, disk.name, disk.origin, disk.origin_id)
-        if card.hardware != owner.hardware_id(machine):
-            card = cards.save(machine, card)
-        return card, disk
-    disk = replace(disk, origin_id=origin.identify(machine, disk.origin))
-    return cards.save(machine, card.with_disk(disk)), disk
+    machine, disk = attached.machine, attached.disk
+    if disk.origin_id is None:
+        known = replace(disk, origin_id=origin.identify(machine, disk.origin))
+        return attached.with_disk(known).save()
+    origin.require_same(machine, disk.name, disk.origin, disk.origin_id)
+    if attached.card.hardware != owner.hardware_id(machine):
+        return attached.save()
+    return attached
 
 
 def _why_empty(card: Card, disk: Disk, tier: DiskTier, verdict: Verdict) -> str | None:
@@ -304,7 +303,7 @@ def _require_that_disk(disk: Disk, verdict: Verdict | None) -> None:
         raise TierRefusedError(f"disk {disk.name}: {disk.origin} {verdict.why}", field="disk")
 
 
-def keep_flash(machine: Machine, card: Card, disk: Disk) -> None:
+def keep_flash(attached: AttachedDisk) -> None:
     """From now on the flash of a disk that is down counts, whatever was written to the origin
     meanwhile. Nobody else may write to it any more by then.
 
@@ -313,56 +312,58 @@ def keep_flash(machine: Machine, card: Card, disk: Disk) -> None:
     :raises TierRefusedError: it does by what lies on it. That is on record, and so is what is seen
         now once the flash counts: nothing would tell the disks apart any more.
     """
-    cards.require_ours(machine, card)
+    disk = attached.disk
+    cards.require_ours(attached.machine, attached.card)
     if disk.phase != "ready":
         raise CardError(f"disk {disk.name}: {_unfinished(disk)}", field="disk")
-    if cards.tier_for(machine, card, disk).is_active():
+    if attached.tier.is_active():
         return
     if disk.origin_id is not None:
-        origin.require_same(machine, disk.name, disk.origin, disk.origin_id)
-    _require_that_disk(disk, program.decide(machine, card, disk))
-    program.mark(machine, card, disk, "active")
+        origin.require_same(attached.machine, disk.name, disk.origin, disk.origin_id)
+    _require_that_disk(disk, program.decide(attached))
+    program.mark(attached, "active")
 
 
-def deactivate(machine: Machine, card: Card, disk: Disk, say: Say) -> None:
+def deactivate(attached: AttachedDisk, say: Say) -> None:
     """Remove the devices; what is cached stays, what is dirty too."""
-    cards.require_ours(machine, card)
-    tier = cards.tier_for(machine, card, disk)
+    disk, tier = attached.disk, attached.tier
+    cards.require_ours(attached.machine, attached.card)
     if not is_up(tier):
         if tier.is_active():
-            _unused(machine, disk)
-        _stay_down(machine, card, disk, tier, say)
+            _unused(attached)
+        _stay_down(attached, tier, say)
         return
-    _unused(machine, disk)
-    clean = _taken_down(machine, card, disk, tier)
-    reservation.give_back(machine, disk.origin)
+    _unused(attached)
+    clean = _taken_down(attached, tier)
+    reservation.give_back(attached.machine, disk.origin)
     say(f"{disk.device} is down; its cache stays as it is on the flash")
     if not clean:
         say(f"{disk.origin} alone may hold OLD data now: do not mount it")
 
 
-def _stay_down(machine: Machine, card: Card, disk: Disk, tier: DiskTier, say: Say) -> None:
+def _stay_down(attached: AttachedDisk, tier: DiskTier, say: Say) -> None:
     """An engine that ended is not started again; nothing changes for a disk that was down."""
+    disk = attached.disk
     was = "ended" if tier.is_active() else tier.report().state
     tier.discard()
-    given_back = reservation.give_back(machine, disk.origin)
+    given_back = reservation.give_back(attached.machine, disk.origin)
     if was not in ("restarting", "ended"):
         rest = f"{disk.origin} was still reserved, and is no longer" if given_back else ""
         say(f"{disk.device} is not active: {rest or 'nothing changed'}")
         return
     if was == "restarting":
         # Nobody has it since its engine ended, seconds ago.
-        program.mark(machine, card, disk, "dirty")
+        program.mark(attached, "dirty")
     say(f"{disk.device} is down: its cache engine had ended, and is not started again")
-    if may_be_dirty(disk, left_of(machine, card, disk)):
+    if may_be_dirty(disk, left_of(attached)):
         say(f"{disk.origin} alone may hold OLD data now: do not mount it")
 
 
-def _taken_down(machine: Machine, card: Card, disk: Disk, tier: DiskTier) -> bool:
+def _taken_down(attached: AttachedDisk, tier: DiskTier) -> bool:
     """Take an active tier down, and keep how it was left and what its origin looks like; returns
     whether all that was written is on the origin, for good."""
     tier.hold()
-    program.stop(machine, card, disk)
+    program.stop(attached)
     try:
         clean = not tier.may_be_dirty()
     except TierFailedError:
@@ -374,7 +375,7 @@ def _taken_down(machine: Machine, card: Card, disk: Disk, tier: DiskTier) -> boo
     except (CommandError, CommandTimeoutError):
         # It is gone, or fails: nobody knows what it has.
         clean = False
-    program.mark(machine, card, disk, "clean" if clean else "dirty")
+    program.mark(attached, "clean" if clean else "dirty")
     return clean
 
 
@@ -382,31 +383,24 @@ def _taken_down(machine: Machine, card: Card, disk: Disk, tier: DiskTier) -> boo
 class FillRecords:
     """How a tier is left while an off-line fill has it down (:mod:`.tier.dmcache.offline`)."""
 
-    machine: Machine
-    card: Card
-    disk: Disk
+    attached: AttachedDisk
 
     def down(self) -> None:
-        program.mark(self.machine, self.card, self.disk, "clean")
+        program.mark(self.attached, "clean")
 
     def up(self) -> None:
-        program.mark(self.machine, self.card, self.disk, "active")
+        program.mark(self.attached, "active")
 
 
-def flush(
-    machine: Machine, card: Card, disk: Disk, progress: OnFlush, say: Say = lambda _: None
-) -> int:
+def flush(attached: AttachedDisk, progress: OnFlush, say: Say = lambda _: None) -> int:
     """Write everything back and go on as before; returns how many blocks were dirty.
 
     :raises FlushStalledError: nothing more is written back; says why and what helps.
     """
-    tier = active(machine, card, disk)
-    return tier.flush(progress, warn=say)
+    return active(attached).flush(progress, warn=say)
 
 
-def detach(
-    machine: Machine, card: Card, disk: Disk, dead: bool, yes: bool, progress: OnFlush, say: Say
-) -> Card:
+def detach(attached: AttachedDisk, dead: bool, yes: bool, progress: OnFlush, say: Say) -> Card:
     """Give the origin back as a plain disk; returns the card as it is then.
 
     :param dead: the flash is gone or fails: nothing is written back, the loss is said.
@@ -415,62 +409,62 @@ def detach(
     :raises TierRefusedError: it is in use, or the flash is not as ``dead`` says, or the origin is
         gone.
     """
-    _unused(machine, disk)
-    answers = devices.answers(machine, card.flash)
+    machine, flash = attached.machine, attached.card.flash
+    _unused(attached)
+    answers = devices.answers(machine, flash)
     if not dead and not answers:
         raise TierRefusedError(
-            f"{card.flash} is gone or does not answer, so nothing can be written back",
+            f"{flash} is gone or does not answer, so nothing can be written back",
             Remedy("detach without writing back", parameters={"flash_is_dead": True}),
         )
     if dead:
-        return _detach_dead(machine, card, disk, answers, yes, say)
-    cards.require_ours(machine, card)
-    tier = cards.tier_for(machine, card, disk)
-    card, disk = _as_ready_if_used(machine, card, disk, tier)
-    is_gone = _is_gone(machine, disk)
-    if disk.phase == "ready":
+        return _detach_dead(attached, answers, yes, say)
+    cards.require_ours(machine, attached.card)
+    tier = attached.tier
+    attached = _as_ready_if_used(attached, tier)
+    is_gone = _is_gone(attached)
+    if attached.disk.phase == "ready":
         if is_gone:
-            _give_up_with_origin(tier, disk, left_of(machine, card, disk), yes, say)
+            _give_up_with_origin(tier, attached.disk, left_of(attached), yes, say)
         else:
-            _write_back(machine, card, disk, tier, progress, say)
+            _write_back(attached, tier, progress, say)
             tier.make_durable()
         # From here on nothing of the flash is needed, whenever this is cut short.
-        disk = replace(disk, phase="detaching")
-        card = cards.save(machine, card.with_disk(disk))
+        attached = attached.with_disk(replace(attached.disk, phase="detaching")).save()
+    disk = attached.disk
     tier.discard()
-    _forget_counting(machine, tier, disk)
+    _forget_counting(attached, tier)
     # So that no old superblock is found there by what comes next.
-    devicemapper.wipe(machine, card.flash, disk.metadata)
-    devicemapper.wipe(machine, card.flash, disk.cache)
-    _forget(machine, card, disk, say)
+    devicemapper.wipe(machine, flash, disk.metadata)
+    devicemapper.wipe(machine, flash, disk.cache)
+    _forget(attached, say)
     reservation.give_back(machine, disk.origin)
     _forget_machine(machine, disk)
     # Last, and once the rest is gone for good: the next detach ends what is cut short before.
     machine.run(["sync", "--file-system", "/etc"], timeout_s=_SYNC_LIMIT_S)
-    card = cards.save(machine, card.without(disk.name))
+    card = cards.save(machine, attached.card.without(disk.name))
     say(_farewell(disk, is_gone))
     return card
 
 
-def _as_ready_if_used(
-    machine: Machine, card: Card, disk: Disk, tier: DiskTier
-) -> tuple[Card, Disk]:
+def _as_ready_if_used(attached: AttachedDisk, tier: DiskTier) -> AttachedDisk:
     """A disk whose detach or creation was cut short, but that came up again: it is like any other
     since, with writes that are on its flash alone."""
+    disk = attached.disk
     if disk.phase == "ready":
-        return card, disk
+        return attached
     # Made again by a boot of an earlier hotset's script, which may have taken it down since, too.
-    was_used = disk.phase == "detaching" and may_be_dirty(disk, left_of(machine, card, disk))
+    was_used = disk.phase == "detaching" and may_be_dirty(disk, left_of(attached))
     if not (tier.is_active() or was_used):
-        return card, disk
-    disk = replace(disk, phase="ready")
-    return cards.save(machine, card.with_disk(disk)), disk
+        return attached
+    return attached.with_disk(replace(disk, phase="ready")).save()
 
 
-def _is_gone(machine: Machine, disk: Disk) -> bool:
+def _is_gone(attached: AttachedDisk) -> bool:
     """Whether the origin is not there, or a device that does not answer."""
-    type_ = devices.type_of(machine, disk.origin)
-    return type_ is None or (type_ == "device" and not devices.answers(machine, disk.origin))
+    machine, path = attached.machine, attached.disk.origin
+    type_ = devices.type_of(machine, path)
+    return type_ is None or (type_ == "device" and not devices.answers(machine, path))
 
 
 def _farewell(disk: Disk, is_gone: bool) -> str:
@@ -500,23 +494,21 @@ def _give_up_with_origin(
         )
 
 
-def _detach_dead(
-    machine: Machine, card: Card, disk: Disk, answers: bool, yes: bool, say: Say
-) -> Card:
-    tier = cards.tier_for(machine, card, disk)
+def _detach_dead(attached: AttachedDisk, answers: bool, yes: bool, say: Say) -> Card:
+    machine, disk, tier = attached.machine, attached.disk, attached.tier
     if answers:
-        cards.require_ours(machine, card)
-    left = left_of(machine, card, disk, answers)
+        cards.require_ours(machine, attached.card)
+    left = left_of(attached, answers)
     _drop(tier, disk, left, answers and not yes, say)
     # First of all: whenever this flash is seen again, its writes are older than the origin's.
-    abandoned.add(machine, card, disk)
-    _forget(machine, card, disk, say, waits=False)
+    abandoned.add(attached)
+    _forget(attached, say, waits=False)
     reservation.give_back(machine, disk.origin)
-    card = card.without(disk.name)
+    card = attached.card.without(disk.name)
     stuck = None
     try:
         tier.discard()
-        _forget_counting(machine, tier, disk)
+        _forget_counting(attached, tier)
         if answers:
             devicemapper.wipe(machine, card.flash, disk.metadata)
             devicemapper.wipe(machine, card.flash, disk.cache)
@@ -527,7 +519,7 @@ def _detach_dead(
         card = cards.save_without_flash(machine, card)
     if stuck is None:
         _forget_machine(machine)
-        say(_farewell(disk, _is_gone(machine, disk)))
+        say(_farewell(disk, _is_gone(attached)))
         return card
     raise TierRefusedError(
         f"disk {disk.name} is given up, and no boot makes it again; but the kernel still waits for"
@@ -545,23 +537,24 @@ def _forget_machine(machine: Machine, going: Disk | None = None) -> None:
     systemd_unit.forget_starts(machine, known)
 
 
-def _forget_counting(machine: Machine, tier: DiskTier, disk: Disk) -> None:
+def _forget_counting(attached: AttachedDisk, tier: DiskTier) -> None:
     """What works for a disk beside its tier."""
     tier.uninstall()
-    tracepoints.end(machine, disk.name)
+    tracepoints.end(attached.machine, attached.disk.name)
 
 
-def _forget(machine: Machine, card: Card, disk: Disk, say: Say, *, waits: bool = True) -> None:
+def _forget(attached: AttachedDisk, say: Say, *, waits: bool = True) -> None:
     """What the machine was told of a disk that is no more.
 
     :param waits: for the unit's stop: not where the flash may hang, or the tier is still active,
         since that would wait for the lock of whoever is here.
     """
+    machine, disk = attached.machine, attached.disk
     pins.forget(machine, disk.name)
-    systemd_unit.remove(machine, card, disk, waits)
-    udev.show_origin(machine, disk)
+    systemd_unit.remove(attached, waits)
+    udev.show_origin(attached)
     try:
-        for line in fstab.restore(machine, disk):
+        for line in fstab.restore(attached):
             say(f"{fstab.PATH}: {line}")
     except CommandError as error:
         # Whoever made it read-only can do that; the disk is not held back for it.
@@ -569,8 +562,8 @@ def _forget(machine: Machine, card: Card, disk: Disk, say: Say, *, waits: bool =
             f"{fstab.PATH} cannot be changed ({error}): put the lines after `# hotset {disk.name}:`"
             f" in the place of those that mount {disk.device}"
         )
-    if [one.name for one in card.disks] == [disk.name]:
-        volume = card.volume_slice.path
+    if [one.name for one in attached.card.disks] == [disk.name]:
+        volume = attached.card.volume_slice.path
         for folder in fstab.folders(machine, volume):
             say(
                 f"/etc/fstab mounts {volume} on {folder}, and no disk is left whose unit makes it"
@@ -581,18 +574,16 @@ def _forget(machine: Machine, card: Card, disk: Disk, say: Say, *, waits: bool =
     systemd_unit.reload(machine)
 
 
-def _write_back(
-    machine: Machine, card: Card, disk: Disk, tier: DiskTier, progress: OnFlush, say: Say
-) -> None:
+def _write_back(attached: AttachedDisk, tier: DiskTier, progress: OnFlush, say: Say) -> None:
     """Write everything back and take the tier down; see that nothing was left."""
     if not is_up(tier):
-        if not may_be_dirty(disk, left_of(machine, card, disk)):
+        if not may_be_dirty(attached.disk, left_of(attached)):
             return
-        activate(machine, card, disk, say)
+        activate(attached, say)
     tier.flush(progress, final=True, warn=say)
-    if not _taken_down(machine, card, disk, tier):
+    if not _taken_down(attached, tier):
         raise TierRefusedError(
-            f"{disk.device} was written to while it was taken down: detach it again"
+            f"{attached.disk.device} was written to while it was taken down: detach it again"
         )
 
 
@@ -654,7 +645,8 @@ def destroy(
         )
     _given_up(machine, card, yes)
     for disk in card.disks:
-        card = detach(machine, card, disk, is_dead, yes, progress(disk), say)
+        one = AttachedDisk(machine, card, disk)
+        card = detach(one, is_dead, yes, progress(disk), say)
     if cards.volume_is_active(machine, card) and not is_dead:
         machine.run(["wipefs", "--all", str(volume.path)])
     cards.remove_volume(machine, card)
@@ -691,11 +683,11 @@ def _given_up(machine: Machine, card: Card, yes: bool) -> None:
         )
 
 
-def active(machine: Machine, card: Card, disk: Disk) -> DiskTier:
+def active(attached: AttachedDisk) -> DiskTier:
     """:raises TierRefusedError: it is not."""
-    tier = cards.tier_for(machine, card, disk)
+    tier = attached.tier
     if not is_up(tier):
-        raise not_active(disk)
+        raise not_active(attached.disk)
     return tier
 
 
@@ -710,7 +702,8 @@ def is_up(tier: DiskTier) -> bool:
     return tier.is_active() and not tier.has_ended()
 
 
-def _unused(machine: Machine, disk: Disk) -> None:
-    uses = devices.mounts(machine, disk.device)
+def _unused(attached: AttachedDisk) -> None:
+    device = attached.disk.device
+    uses = devices.mounts(attached.machine, device)
     if uses:
-        raise TierRefusedError(f"{disk.device} is in use: {'; '.join(uses)}: unmount it first")
+        raise TierRefusedError(f"{device} is in use: {'; '.join(uses)}: unmount it first")

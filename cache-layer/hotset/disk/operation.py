@@ -14,13 +14,13 @@ from hotset.core.machines.base import Machine
 from hotset.core.machines.locks import Mode
 
 from . import cache_device as cards
-from .cache_device import Card, Disk
+from .cache_device import AttachedDisk
 
 
 @contextmanager
 def on_disk(
     machine: Machine, name: str, disk: str | None, mode: Mode = "exclusive"
-) -> Iterator[tuple[Machine, Card, Disk]]:
+) -> Iterator[AttachedDisk]:
     """An operation on a disk that changes nothing of how the flash is cut: flush, warm-up.
 
     :param name: the command, without the disk: ``tier flush``.
@@ -28,9 +28,9 @@ def on_disk(
     :raises CardError: there is no such disk, or more than one to choose from.
     :raises MachineBusyError: another operation has it.
     """
-    _, found = cards.find(machine, disk)
+    found = cards.find(machine, disk).disk
     with locks.held(machine, f"{name} {found.name}", found.name, mode) as there:
-        yield there, *cards.find(there, found.name)
+        yield cards.find(there, found.name)
 
 
 @contextmanager

@@ -10,13 +10,13 @@ from pathlib import PurePosixPath
 from hotset.block import devices
 from hotset.block.devices import DeviceRefusedError
 from hotset.core.errors import Remedy
-from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
+from hotset.core.machines.base import CommandError, CommandTimeoutError
 from hotset.core.units import Bytes
 
 from . import cache_device as cards
 from . import state
 from .boot import program, startup, systemd_unit, udev
-from .cache_device import Card, CardError, Disk
+from .cache_device import AttachedDisk, CardError, Disk
 from .identity import origin as origins
 from .identity.origin import Compared, OriginId
 
@@ -24,9 +24,7 @@ _FIELD = "origin"
 
 
 def rename_origin(
-    machine: Machine,
-    card: Card,
-    disk: Disk,
+    attached: AttachedDisk,
     origin: PurePosixPath,
     say: Callable[[str], None],
 ) -> Disk:
@@ -35,8 +33,9 @@ def rename_origin(
     :raises DeviceRefusedError: no such device, in use, or nothing proves that it is the same disk.
     :raises CardError: the disk is active, or another one has that origin.
     """
-    cards.require_ours(machine, card)
-    if disk.phase != "ready" or cards.tier_for(machine, card, disk).is_active():
+    machine, disk = attached.machine, attached.disk
+    cards.require_ours(machine, attached.card)
+    if disk.phase != "ready" or attached.tier.is_active():
         raise CardError(
             f"disk {disk.name} is {'active' if disk.phase == 'ready' else disk.phase}: its origin's"
             " name is changed while it is down",
@@ -47,29 +46,29 @@ def rename_origin(
     devices.named_by_id(device, _FIELD, False)
     if device.uses:
         raise DeviceRefusedError(f"{origin} is in use: {'; '.join(device.uses)}", field=_FIELD)
-    for _, other in cards.pairs(machine):
+    for other in (one.disk for one in cards.attached_disks(machine)):
         if other.name != disk.name and origins.same(machine, origin, other.origin):
             raise CardError(f"{origin} is the origin of disk {other.name}", field=_FIELD)
-    found = _proved(machine, card, disk, origin)
-    disk = replace(disk, origin=origin, origin_id=found)
-    card = cards.save(machine, card.with_disk(disk))
-    udev.hide_origin(machine, disk)
-    systemd_unit.renew(machine, card, disk)
-    startup.warn(machine, disk, say)
+    found = _proved(attached, origin)
+    renamed = attached.with_disk(replace(disk, origin=origin, origin_id=found)).save()
+    udev.hide_origin(renamed)
+    systemd_unit.renew(renamed)
+    startup.warn(renamed, say)
     say(f"disk {disk.name}: its origin is {origin} from now on")
-    return disk
+    return renamed.disk
 
 
-def _proved(machine: Machine, card: Card, disk: Disk, origin: PurePosixPath) -> OriginId:
+def _proved(attached: AttachedDisk, origin: PurePosixPath) -> OriginId:
     """What is known of the origin from now on.
 
     :raises DeviceRefusedError: it is another disk, or nobody knows.
     """
-    known, found = disk.origin_id or OriginId(Bytes(0)), origins.identify(machine, origin)
+    disk = attached.disk
+    known, found = disk.origin_id or OriginId(Bytes(0)), origins.identify(attached.machine, origin)
     compared = known.compare(found)
     if disk.origin_id is not None and known.is_nameless and compared.answer == "unknown":
         # As a boot knows one without numbers.
-        compared = _by_content(machine, card, disk, origin) or compared
+        compared = _by_content(attached, origin) or compared
         # A copy made later has that, too: numbers which are seen by now may be another disk's.
         found = OriginId(found.size)
     if compared.answer == "same":
@@ -87,27 +86,28 @@ def _proved(machine: Machine, card: Card, disk: Disk, origin: PurePosixPath) -> 
     )
 
 
-def _by_content(machine: Machine, card: Card, disk: Disk, origin: PurePosixPath) -> Compared | None:
+def _by_content(attached: AttachedDisk, origin: PurePosixPath) -> Compared | None:
     """What the UUID of what lies there says; None: nothing, since none was known.
 
     :raises DeviceRefusedError: the origin may be another disk that is there, too.
     """
-    had = state.content(machine, card, disk)
-    has = program.content(machine, origin) if had else None
+    had = state.content(attached)
+    has = program.content(attached.machine, origin) if had else None
     if has is None:
         return None
     if has != had:
         return Compared("other", f"what lies on it had the UUID {had}, and has {has or 'none'}")
-    _require_alone(machine, disk, origin, had)
+    _require_alone(attached, origin, had)
     return Compared("same")
 
 
-def _require_alone(machine: Machine, disk: Disk, origin: PurePosixPath, had: str) -> None:
+def _require_alone(attached: AttachedDisk, origin: PurePosixPath, had: str) -> None:
     """See that no other disk may be the origin: a snapshot or clone of the storage has the UUID of
     what it is a copy of, and nothing tells which of the two is which.
 
     :raises DeviceRefusedError: another has that UUID, or nobody can tell.
     """
+    machine, disk = attached.machine, attached.disk
     least = disk.origin_id.size if disk.origin_id else Bytes(0)
     others = [one.path for one in devices.every(machine) if one.size >= least]
     if devices.type_of(machine, disk.origin) is not None:

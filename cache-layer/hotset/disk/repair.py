@@ -6,14 +6,12 @@ from __future__ import annotations
 from hotset.block import salvage
 from hotset.block.salvage import Salvage
 from hotset.core.errors import Remedy
-from hotset.core.machines.base import Machine
 from hotset.tier.base import MetadataDamagedError, TierFailedError
 from hotset.tier.disk_tier import DiskTier
 from hotset.tier.engine import service as userspace_service
 
-from . import cache_device as cards
 from .boot import program
-from .cache_device import Card, Disk
+from .cache_device import AttachedDisk, Disk
 from .lifecycle import (
     Say,
     TierRefusedError,
@@ -25,33 +23,33 @@ from .lifecycle import (
 )
 
 
-def repair(machine: Machine, card: Card, disk: Disk, say: Say, yes: bool = False) -> None:
+def repair(attached: AttachedDisk, say: Say, yes: bool = False) -> None:
     """Mend what activation found damaged, then activate.
 
     :param yes: of a cache in user space, what is certain is written back and the rest given up.
     :raises TierRefusedError: it cannot be mended and writes would be lost; says how to go on.
     """
-    tier = cards.tier_for(machine, card, disk)
+    disk, tier = attached.disk, attached.tier
     if tier.is_active():
         raise TierRefusedError(f"{disk.device} is active: deactivate it before a repair")
-    left = left_of(machine, card, disk)
+    left = left_of(attached)
     try:
-        activate(machine, card, disk, say)
+        activate(attached, say)
         say("nothing is damaged; the tier was activated")
         return
     except MetadataDamagedError as error:
         say(str(error))
     if not may_be_dirty(disk, left):
         # A cache is worth less than the certainty that it holds what the origin does.
-        _begin_empty(machine, card, disk, tier)
+        _begin_empty(attached, tier)
         say("nothing is lost, all writes are on the origin: the cache begins empty")
         return
     found = tier.salvage(write=False)
     if found is not None:
-        _salvage(machine, card, disk, tier, found, yes, say)
+        _salvage(attached, tier, found, yes, say)
         return
     try:
-        words = _mend(machine, card, disk, tier)
+        words = _mend(attached, tier)
     except MetadataDamagedError as lost:
         raise TierRefusedError(
             f"{lost}. Writes that were only on the flash are lost, how many is not known: restore"
@@ -66,21 +64,19 @@ def repair(machine: Machine, card: Card, disk: Disk, say: Say, yes: bool = False
     )
 
 
-def _mend(machine: Machine, card: Card, disk: Disk, tier: DiskTier) -> str:
+def _mend(attached: AttachedDisk, tier: DiskTier) -> str:
     """Activate it with what can be read of its metadata; returns what was found.
 
     :raises MetadataDamagedError: it cannot be mended.
     """
     with removed_unless_up(tier):
         words = tier.repair()
-        tier.activate(lambda: program.mark(machine, card, disk, "active"))
+        tier.activate(lambda: program.mark(attached, "active"))
     return words
 
 
 def _salvage(
-    machine: Machine,
-    card: Card,
-    disk: Disk,
+    attached: AttachedDisk,
     tier: DiskTier,
     found: Salvage,
     yes: bool,
@@ -88,6 +84,7 @@ def _salvage(
 ) -> None:
     """Write back what a damaged cache provably holds and begin an empty one. The flash is emptied
     only once all of that is on the origin, so until then this can be repeated."""
+    disk = attached.disk
     if not found.is_identified:
         raise TierRefusedError(
             "no superblock is left that says whose cache it is, and another disk's would destroy"
@@ -98,16 +95,16 @@ def _salvage(
         )
     if not yes:
         raise _to_be_asked(disk, found)
-    with claim_origin(machine, card, disk, say, by_force=False):
-        found = _written_back(machine, card, disk, tier)
+    with claim_origin(attached, say, by_force=False):
+        found = _written_back(attached, tier)
         if found.unreadable:
             raise TierRefusedError(
-                f"{found.dirty} blocks are dirty, and of those {card.flash} cannot be read for"
-                f" {salvage.in_words(found.unreadable)} of {disk.origin}. The others are on it now;"
-                " the cache was left as it is: repair it again once the flash can be read",
+                f"{found.dirty} blocks are dirty, and of those {attached.card.flash} cannot be read"
+                f" for {salvage.in_words(found.unreadable)} of {disk.origin}. The others are on it"
+                " now; the cache was left as it is: repair it again once the flash can be read",
                 _as_it_is(disk),
             )
-        _begin_empty(machine, card, disk, tier)
+        _begin_empty(attached, tier)
     say(f"{found.dirty} blocks ({found.dirty_size}) were certain, and are on {disk.origin} now")
     if found.unknown:
         likely = f", most likely in {salvage.in_words(found.last_seen)}" if found.last_seen else ""
@@ -119,15 +116,15 @@ def _salvage(
     say("the cache begins empty")
 
 
-def _written_back(machine: Machine, card: Card, disk: Disk, tier: DiskTier) -> Salvage:
+def _written_back(attached: AttachedDisk, tier: DiskTier) -> Salvage:
     """What is certain is on the origin; it is on record that its own cache wrote that, also where
     it came half the way."""
     try:
         found = tier.salvage(write=True)
     except TierFailedError:
-        program.mark(machine, card, disk, "dirty")
+        program.mark(attached, "dirty")
         raise
-    program.mark(machine, card, disk, "dirty")
+    program.mark(attached, "dirty")
     assert found is not None, "it was looked through before"
     return found
 
@@ -158,8 +155,8 @@ def _as_it_is(disk: Disk) -> Remedy:
     )
 
 
-def _begin_empty(machine: Machine, card: Card, disk: Disk, tier: DiskTier) -> None:
+def _begin_empty(attached: AttachedDisk, tier: DiskTier) -> None:
     """On record as active only once its metadata are usable: cut short before, it is still known
     that nothing was lost."""
     with removed_unless_up(tier):
-        tier.begin_empty(lambda: program.mark(machine, card, disk, "active"))
+        tier.begin_empty(lambda: program.mark(attached, "active"))

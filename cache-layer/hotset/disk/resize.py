@@ -12,23 +12,20 @@ from pathlib import PurePosixPath
 
 from hotset.block.devicemapper import UNIT, Part, device_size
 from hotset.core.errors import Remedy
-from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 from hotset.tier.disk_tier import DiskTier, OnFlush, Resized
 
 from . import cache_device as cards
 from . import room
 from .boot import proof, systemd_unit
-from .cache_device import Card, CardError, Disk
+from .cache_device import AttachedDisk, CardError, Disk
 from .identity import origin
 from .identity.origin import OriginId
 from .lifecycle import Say, TierRefusedError, active
 
 
 def resize(
-    machine: Machine,
-    card: Card,
-    disk: Disk,
+    attached: AttachedDisk,
     cache: Bytes | None,
     may_flush: bool,
     progress: OnFlush,
@@ -40,37 +37,39 @@ def resize(
     :raises TierRefusedError: the origin has shrunk, or blocks are dirty and may not be flushed.
     :raises CardError: the flash has no room for the new size.
     """
-    tier = active(machine, card, disk)
-    cards.require_ours(machine, card)
+    machine, tier = attached.machine, active(attached)
+    cards.require_ours(machine, attached.card)
     tier.settle()
-    known, now = device_size(machine, disk.device), device_size(machine, disk.origin)
+    known = device_size(machine, attached.disk.device)
+    now = device_size(machine, attached.disk.origin)
     if now < known:
         raise TierRefusedError(
-            f"{disk.origin} has shrunk from {int(known):,} to {int(now):,} bytes: grow it again, or"
-            " restore it; nothing was changed"
+            f"{attached.disk.origin} has shrunk from {int(known):,} to {int(now):,} bytes: grow it"
+            " again, or restore it; nothing was changed"
         )
-    card, disk = _with_size(machine, card, disk)
-    proof.warn(machine, disk, say)
-    wanted = disk.spec.cache if cache is None else cache.align_up(max(UNIT, disk.spec.block))
-    grows, before = now > known, disk
+    attached = _with_size(attached)
+    proof.warn(attached, say)
+    grows, before = now > known, attached.disk
+    wanted = before.spec.cache if cache is None else cache.align_up(max(UNIT, before.spec.block))
     disk = replace(
-        disk, spec=replace(disk.spec, cache=wanted), cache=_parts(card, disk, tier, wanted)
+        before, spec=replace(before.spec, cache=wanted), cache=_parts(attached, tier, wanted)
     )
     if not grows and disk == before:
         # A resize may have been cut short just before this.
-        systemd_unit.renew(machine, card, disk)
+        systemd_unit.renew(attached)
         say("the origin and the cache are as they were: nothing changed")
         return
     if wanted > before.spec.cache:
-        node = machine.run(["readlink", "-f", str(card.flash)]).stdout.strip()
-        room.reserve(machine, PurePosixPath(node or card.flash), disk.cache, False, say)
+        node = machine.run(["readlink", "-f", str(attached.card.flash)]).stdout.strip()
+        room.reserve(machine, PurePosixPath(node or attached.card.flash), disk.cache, False, say)
     if not may_flush:
         _check_dirty(tier, before, wanted)
     _check_metadata(tier, disk)
-    lost = tier.resize(_resized(machine, card, disk, grows), progress, say)
+    changed = attached.with_disk(disk)
+    lost = tier.resize(_resized(changed, grows), progress, say)
     if lost:
         say(lost)
-    systemd_unit.renew(machine, card.with_disk(disk), disk)
+    systemd_unit.renew(changed)
     if grows:
         say(
             f"{disk.device} follows the origin to {now}; now enlarge its file system (resize2fs,"
@@ -91,35 +90,29 @@ def _check_dirty(tier: DiskTier, disk: Disk, wanted: Bytes) -> None:
         )
 
 
-def _with_size(machine: Machine, card: Card, disk: Disk) -> tuple[Card, Disk]:
+def _with_size(attached: AttachedDisk) -> AttachedDisk:
     """The disk, its origin known with the size that it has by now."""
+    machine, disk = attached.machine, attached.disk
     known, found = disk.origin_id, origin.identify(machine, disk.origin)
     if known == found:
-        return card, disk
+        return attached
     if known is not None:
         origin.require_same(machine, disk.name, disk.origin, replace(known, size=Bytes(0)))
         if known.is_nameless:
             # Nothing proves that the numbers which are seen by now are its own.
             found = OriginId(found.size)
-    disk = replace(disk, origin_id=found)
-    return cards.save(machine, card.with_disk(disk)), disk
+    return attached.with_disk(replace(disk, origin_id=found)).save()
 
 
-def _resized(machine: Machine, card: Card, disk: Disk, grows: bool) -> Resized:
-    after = card.with_disk(disk)
-    return Resized(
-        disk.spec,
-        after.place(disk),
-        grows,
-        lambda: cards.save(machine, after),
-        lambda: _free(machine, after, disk),
-    )
+def _resized(changed: AttachedDisk, grows: bool) -> Resized:
+    spec = changed.disk.spec
+    return Resized(spec, changed.place, grows, changed.save, lambda: _free(changed))
 
 
-def _free(machine: Machine, card: Card, disk: Disk) -> None:
+def _free(changed: AttachedDisk) -> None:
     """Put the new size on record; not before no boot uses the flash that becomes free."""
-    systemd_unit.renew(machine, card, disk)
-    cards.save(machine, card)
+    systemd_unit.renew(changed)
+    changed.save()
 
 
 def _check_metadata(tier: DiskTier, disk: Disk) -> None:
@@ -133,8 +126,9 @@ def _check_metadata(tier: DiskTier, disk: Disk) -> None:
         )
 
 
-def _parts(card: Card, disk: Disk, tier: DiskTier, size: Bytes) -> tuple[Part, ...]:
+def _parts(attached: AttachedDisk, tier: DiskTier, size: Bytes) -> tuple[Part, ...]:
     """The parts of the flash for a CACHE of another size: more behind, or cut off from the end."""
+    disk = attached.disk
     if size < tier.cache_min:
         raise CardError(
             f"a cache of {size} is too small: {disk.kind} needs at least {tier.cache_min}",
@@ -148,7 +142,7 @@ def _parts(card: Card, disk: Disk, tier: DiskTier, size: Bytes) -> tuple[Part, .
     if not more:
         return disk.cache
     if more > 0:
-        added = cards.take(card.free(), Bytes(more), "additional cache", "cache")
+        added = cards.take(attached.card.free(), Bytes(more), "additional cache", "cache")
         return join_neighbours([*disk.cache, *added])
     return cards.take(disk.cache, size, "a cache", "cache")
 

@@ -9,21 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hotset.core.errors import Remedy
-from hotset.core.machines.base import Machine
 from hotset.tier import kinds
 from hotset.tier.base import WriteMode
 from hotset.tier.disk_tier import OnFlush
 
 from . import cache_device as cards
 from .boot import proof, systemd_unit
-from .cache_device import Card, CardError, Disk
+from .cache_device import AttachedDisk, CardError, Disk
 from .lifecycle import Say, active
 
 
 def retune(
-    machine: Machine,
-    card: Card,
-    disk: Disk,
+    attached: AttachedDisk,
     policy: str | None,
     mode: WriteMode | None,
     progress: OnFlush,
@@ -34,35 +31,35 @@ def retune(
     :raises CardError: the kind of tier has no such policy.
     :raises FlushStalledError: what is dirty cannot be written back, so it stays in write-back.
     """
-    tier = active(machine, card, disk)
-    cards.require_ours(machine, card)
-    wanted = replace(disk.spec, policy=policy or disk.spec.policy, mode=mode or disk.spec.mode)
+    machine, disk, tier = attached.machine, attached.disk, active(attached)
+    cards.require_ours(machine, attached.card)
+    before = disk.spec
+    wanted = replace(before, policy=policy or before.policy, mode=mode or before.mode)
     _check_policy(disk, wanted.policy)
-    if wanted == disk.spec:
+    if wanted == before:
         # The change may have been cut short just before this.
-        systemd_unit.renew(machine, card, disk)
+        systemd_unit.renew(attached)
         say(f"{disk.device} has policy {wanted.policy} and mode {wanted.mode}: nothing changed")
         return disk
-    if mode == "writeback" != disk.spec.mode:
+    if mode == "writeback" != before.mode:
         proof.require(machine, disk.origin, "write-back", "mode", say, recorded=disk.origin_id)
-    before, disk = disk, replace(disk, spec=wanted)
-    changed = card.with_disk(disk)
+    changed = attached.with_disk(replace(disk, spec=wanted))
     # Wherever it is cut short, what a boot does fits writes that are on the flash alone.
     if wanted.mode == "writeback":
-        systemd_unit.renew(machine, changed, disk)
-        cards.save(machine, changed)
-    elif before.spec.mode == "writeback":
+        systemd_unit.renew(changed)
+        changed.save()
+    elif before.mode == "writeback":
         flushed = tier.flush(progress, final=False, warn=say)
         say(f"{flushed} blocks were dirty and have been written back")
-    tier = cards.tier_for(machine, changed, disk)
+    tier = changed.tier
     tier.retune()
     if wanted.mode != "writeback":
         # After a crash a write-through cache begins empty: nothing may be on the flash alone.
         tier.make_durable()
-        systemd_unit.renew(machine, changed, disk)
-        cards.save(machine, changed)
+        systemd_unit.renew(changed)
+        changed.save()
     say(f"{disk.device}: policy {wanted.policy}, mode {wanted.mode}")
-    return disk
+    return changed.disk
 
 
 def _check_policy(disk: Disk, policy: str) -> None:

@@ -13,9 +13,8 @@ from contextlib import suppress
 from typing import Literal, get_args
 
 from hotset.block import label
-from hotset.core.machines.base import Machine
 
-from .cache_device import Card, Disk
+from .cache_device import AttachedDisk, Disk
 
 Word = Literal["active", "dirty", "clean"]
 
@@ -34,22 +33,26 @@ def parse(disk: Disk, text: str | None) -> Word | None:
     return word
 
 
-def content(machine: Machine, card: Card, disk: Disk) -> str:
+def content(attached: AttachedDisk) -> str:
     """The UUID of what lay on the origin when the record was written; empty: not known.
 
     :raises CommandError: the flash cannot be read.
     """
-    text = label.read_record(machine, card.flash, disk.record)
-    if parse(disk, text) is None or text is None:
+    text = _record(attached)
+    if parse(attached.disk, text) is None or text is None:
         return ""
     with suppress(ValueError, KeyError, TypeError):
         return str(json.loads(text.split(" ", 5)[5])["seen"]["content"])
     return ""
 
 
-def read(machine: Machine, card: Card, disk: Disk) -> Word | None:
+def read(attached: AttachedDisk) -> Word | None:
     """None: nothing was ever written, or not to the end; nobody knows then how it was left.
 
     :raises CommandError: the flash cannot be read.
     """
-    return parse(disk, label.read_record(machine, card.flash, disk.record))
+    return parse(attached.disk, _record(attached))
+
+
+def _record(attached: AttachedDisk) -> str | None:
+    return label.read_record(attached.machine, attached.card.flash, attached.disk.record)

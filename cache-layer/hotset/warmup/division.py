@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 from hotset.block.extents import Run, count, difference, intersection, union
 from hotset.core.errors import RequestError
-from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes
-from hotset.disk.cache_device import Card, Disk, tier_for
+from hotset.disk.cache_device import AttachedDisk
 from hotset.terminal.progress import Reporter
 from hotset.tier.division import Divisible, Division, Owner, Owners, SharedOwner
 from hotset.tier.filling import Filling
@@ -52,9 +51,7 @@ def part_of(text: str, total: Blocks, block: Bytes) -> Blocks:
 
 
 def divide(
-    machine: Machine,
-    card: Card,
-    disk: Disk,
+    attached: AttachedDisk,
     wanted: Preferences,
     request: Request,
     anew: Collection[str],
@@ -68,12 +65,12 @@ def divide(
     :raises TargetError: a target that is new is not there.
     :raises RequestError: it does not fit the cache, or the cache keeps to none of it.
     """
-    cache = _divisible(machine, card, disk)
+    cache = _divisible(attached)
     notes: list[str] = []
     before, owners, division = cache.owners(), Owners(), cache.division()
     if wanted.targets:
         request = replace(request, targets=wanted.targets)
-        with planning.looking_up(machine, disk, request, notes) as maker:
+        with planning.looking_up(attached, request, notes) as maker:
             owners = _owners(maker, wanted, before, anew, division, notes)
     notes += _kept_out(owners, anew, division.block)
     if owners != before:
@@ -81,26 +78,24 @@ def divide(
     return notes
 
 
-def fetch(
-    machine: Machine, card: Card, disk: Disk, report: Reporter, rate: Bytes | None = None
-) -> None:
+def fetch(attached: AttachedDisk, report: Reporter, rate: Bytes | None = None) -> None:
     """Bring in what is pinned and not cached.
 
     :param rate: fetch at most so many bytes a second.
     """
-    tier, owners = tier_for(machine, card, disk), _divisible(machine, card, disk).owners()
+    tier, owners = attached.tier, _divisible(attached).owners()
     pinned = union(*(one.runs for one in owners.pinned))
     excluded = union(*(one.runs for one in owners.excluded))
     missing = difference(difference(pinned, excluded), tier.resident())
     if missing:
-        with report.task(f"fetching what is pinned on {disk.name}"):
+        with report.task(f"fetching what is pinned on {attached.disk.name}"):
             tier.fill(Filling(missing, 0, report.on_warmup, rate))
 
 
-def _divisible(machine: Machine, card: Card, disk: Disk) -> Divisible:
-    cache = tier_for(machine, card, disk).divisible()
+def _divisible(attached: AttachedDisk) -> Divisible:
+    cache, kind = attached.tier.divisible(), attached.disk.kind
     if cache is None:
-        raise RequestError(f"{disk.kind} keeps to no pins, exclusions and shares", field="disk")
+        raise RequestError(f"{kind} keeps to no pins, exclusions and shares", field="disk")
     return cache
 
 
@@ -117,14 +112,14 @@ class Kept:
     guaranteed: Bytes | None
 
 
-def measure_kept(machine: Machine, card: Card, disk: Disk) -> dict[str, Kept]:
+def measure_kept(attached: AttachedDisk) -> dict[str, Kept]:
     """What the cache has of each pinned, excluded or shared target; nothing where it does not know
     of targets."""
-    tier = tier_for(machine, card, disk)
+    tier = attached.tier
     cache = tier.divisible()
     if cache is None or not tier.is_active():
         return {}
-    owners, resident, block = cache.owners(), tier.resident(), disk.spec.block
+    owners, resident, block = cache.owners(), tier.resident(), attached.disk.spec.block
     shares = {one.name: one.guaranteed.bytes(block) for one in cache.division().shares}
     return {
         one.name: Kept(

@@ -16,11 +16,10 @@ from typing import Any, Literal
 from hotset.block.extents import Run, count, difference
 from hotset.block.usage import InUseError
 from hotset.core.errors import HotsetError, NotFoundError, Remedy
-from hotset.core.machines.base import Machine
 from hotset.core.paths import data_dir, write_whole
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import lifecycle
-from hotset.disk.cache_device import Card, Disk, tier_for
+from hotset.disk.cache_device import AttachedDisk, Disk
 from hotset.terminal.progress import Reporter
 from hotset.tier.base import Warmup, WarmupFailedError
 from hotset.tier.disk_tier import DiskTier
@@ -96,17 +95,17 @@ def find(name: str) -> SavedPlan:
     return _read(found[0])
 
 
-def perform(machine: Machine, card: Card, disk: Disk, plan: SavedPlan, report: Reporter) -> Warmup:
+def perform(attached: AttachedDisk, plan: SavedPlan, report: Reporter) -> Warmup:
     """Carry out a plan, or what is left of it; its state is kept up to date.
 
     :raises InUseError: off line, and the accelerated device is in use.
     :raises WarmupFailedError: nothing of it can be trusted, or the disk is another one by now.
     """
-    tier = tier_for(machine, card, disk)
-    _check(plan, disk, tier)
+    tier = attached.tier
+    _check(plan, attached.disk, tier)
     save(replace(plan, state="running", said=""))
     try:
-        done = tier.fill(_filling(plan, report, lifecycle.FillRecords(machine, card, disk)))
+        done = tier.fill(_filling(plan, report, lifecycle.FillRecords(attached)))
     except InUseError as error:
         # Nothing was begun: it waits.
         save(replace(plan, state="planned", said=str(error)))
@@ -132,9 +131,9 @@ def _say_how_it_goes_on(error: BaseException, plan: SavedPlan, report: Reporter)
     error.add_note(words)
 
 
-def missing(machine: Machine, card: Card, disk: Disk, runs: Sequence[Run]) -> list[Run]:
+def missing(attached: AttachedDisk, runs: Sequence[Run]) -> list[Run]:
     """Those of the blocks that are not cached now."""
-    return difference(runs, tier_for(machine, card, disk).resident())
+    return difference(runs, attached.tier.resident())
 
 
 def _check(plan: SavedPlan, disk: Disk, tier: DiskTier) -> None:

@@ -11,12 +11,11 @@ from pathlib import PurePosixPath
 from hotset.block import extents, transfer
 from hotset.block.extents import Run, union
 from hotset.core.errors import Remedy
-from hotset.core.machines.base import Machine
 from hotset.databases import connect
 from hotset.databases.connect import EngineName
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.disk import lifecycle
-from hotset.disk.cache_device import Card, Disk, tier_for
+from hotset.disk.cache_device import AttachedDisk, Disk
 from hotset.hitratio import attribution, heatstore
 from hotset.tier import pins
 
@@ -55,29 +54,27 @@ class Planned:
 
 
 def plan_with_estimate(
-    machine: Machine, card: Card, disk: Disk, request: Request, origin_mb_per_s: float | None
+    attached: AttachedDisk, request: Request, origin_mb_per_s: float | None
 ) -> Planned:
     """As :func:`plan_request`, with the rate that its seconds come from.
 
     :param origin_mb_per_s: None measures it, on the origin's first megabytes.
     """
-    plan, notes = plan_request(machine, card, disk, request)
-    rate = origin_mb_per_s or transfer.sequential_rate(machine, disk.origin)
+    plan, notes = plan_request(attached, request)
+    rate = origin_mb_per_s or transfer.sequential_rate(attached.machine, attached.disk.origin)
     return Planned(plan, rate, notes)
 
 
-def plan_request(
-    machine: Machine, card: Card, disk: Disk, request: Request
-) -> tuple[Plan, list[str]]:
+def plan_request(attached: AttachedDisk, request: Request) -> tuple[Plan, list[str]]:
     """The plan of a request against what is cached now, and what is worth saying about it.
 
     :raises TargetError: a target is not there.
     :raises TierRefusedError: the disk is not active.
     """
-    tier = lifecycle.active(machine, card, disk)
-    kept = pins.read_preferences(machine, disk.name)
+    tier = lifecycle.active(attached)
+    kept = pins.read_preferences(attached.machine, attached.disk.name)
     notes: list[str] = []
-    with looking_up(machine, disk, request, notes) as maker:
+    with looking_up(attached, request, notes) as maker:
         inspect = maker.inspect
         # What is pinned for this once stands against what is excluded for good, and the reverse.
         pinned = maker.preferred(kept.pinned, request.exclude, "pinned")
@@ -89,20 +86,19 @@ def plan_request(
         wishes,
         union(*(layer for wish in excluded for layer in wish.layers)),
         tier.resident(),
-        disk.spec.block,
+        attached.disk.spec.block,
         fill_limit(tier.kind, tier.capacity),
     )
     return plan, notes
 
 
 @contextmanager
-def looking_up(
-    machine: Machine, disk: Disk, request: Request, notes: list[str]
-) -> Iterator[_Maker]:
+def looking_up(attached: AttachedDisk, request: Request, notes: list[str]) -> Iterator[_Maker]:
     """What turns targets into blocks, for the length of a ``with`` block.
 
     :param notes: takes what is worth knowing beside.
     """
+    machine, disk = attached.machine, attached.disk
     with (
         _server(request) as server,
         targets.inspect(machine, disk.device, disk.spec.block, request.mount_point) as inspect,
@@ -110,9 +106,9 @@ def looking_up(
         yield _Maker(request.machine, disk, inspect, server, notes)
 
 
-def take_snapshot(machine: Machine, card: Card, disk: Disk) -> Snapshot:
+def take_snapshot(attached: AttachedDisk) -> Snapshot:
     """What is cached now, with the files it belongs to where the file system is mounted."""
-    tier = tier_for(machine, card, disk)
+    machine, disk, tier = attached.machine, attached.disk, attached.tier
     with targets.inspect(machine, disk.device, disk.spec.block, None) as inspect:
         files = attribution.files(machine, disk.device) if inspect.folder else []
         at = datetime.now(UTC).isoformat(timespec="seconds")

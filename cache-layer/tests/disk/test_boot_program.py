@@ -20,7 +20,7 @@ from hotset.core.units import Bytes
 from hotset.disk import cache_device as cards
 from hotset.disk import state
 from hotset.disk.boot import program
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.disk.identity.origin import OriginId
 from hotset.tier.base import TierKind, WriteMode
 from hotset.tier.bcache.tier import Bcache
@@ -72,7 +72,8 @@ class OnFiles:
 
     def leave(self, word: state.Word) -> None:
         assert self.run("mark", word).rc == 0
-        assert state.read(HERE, self.card, self.disk) == word, "both read what one writes"
+        attached = AttachedDisk(HERE, self.card, self.disk)
+        assert state.read(attached) == word, "both read what one writes"
 
     def decided(self) -> tuple[str, str, str]:
         done = self.run("decide")
@@ -215,7 +216,8 @@ def test_a_boot_makes_of_a_disk_what_hotset_makes_of_it(there: OnFiles, kind: Ti
     said = json.loads(there.run("plan", "--origin-size", str(ORIGIN_BYTES)).stdout)
     machine = FakeMachine({"blockdev --getsize64": str(ORIGIN_BYTES)})
     card, one = there.card, there.disk
-    place, tier = card.place(one), cards.tier_for(machine, card, one)
+    attached = AttachedDisk(machine, card, one)
+    place, tier = attached.place, attached.tier
     volume = card.volume_slice
     expected = [(volume.name, f"HOTSET-{volume.name}", volume.table(card.flash))]
     slices = [(name, f"HOTSET-private-{name}", table) for name, table in inner(place)]

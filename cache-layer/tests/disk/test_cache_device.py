@@ -106,18 +106,31 @@ def test_no_cards_at_all() -> None:
         cards.find(machine, None)
 
 
+def test_an_attached_disk_has_another_record_of_it_with_its_card() -> None:
+    """One that only the card or only the disk had would put the other back with the next change."""
+    machine = kept(CARD.with_disk(disk("dwh", 100)))
+    found = cards.find(machine, "dwh")
+    changed = found.with_disk(replace(found.disk, phase="detaching"))
+    assert changed.card.disks == (disk(), changed.disk)
+    assert cards.find(machine, "dwh").disk.phase == "ready", "nothing is written yet"
+    written = changed.save()
+    assert written == cards.find(machine, "dwh")
+    assert written.card.generation > found.card.generation
+    assert written.tier.place == found.card.place(found.disk)
+
+
 def test_a_disk_is_found_by_its_name_or_as_the_only_one() -> None:
     machine = kept(CARD)
     found = cards.find(machine, None)
     assert found == cards.find(machine, "data")
-    assert (plain(found[0]), found[1]) == (CARD, disk())
+    assert (found.machine, plain(found.card), found.disk) == (machine, CARD, disk())
     with pytest.raises(CardError, match="'dwh' is not accelerated here; accelerated: data"):
         cards.find(machine, "dwh")
     two = kept(CARD.with_disk(disk("dwh", 100)))
-    assert cards.find(two, "dwh")[1].name == "dwh"
+    assert cards.find(two, "dwh").disk.name == "dwh"
     with pytest.raises(CardError, match="name one of: data, dwh"):
         cards.find(two, None)
-    tier = cards.tier_for(two, *cards.find(two, "dwh"))
+    tier = cards.find(two, "dwh").tier
     assert (str(tier.path), str(tier.volume)) == (
         "/dev/mapper/hotset-dwh",
         "/dev/mapper/hotset-volume",
@@ -156,7 +169,7 @@ def test_a_card_that_cannot_be_read_is_named_and_hinders_no_other(
     known = cards.inventory(machine)
     assert [card.name for card in known.cards] == ["card2"]
     assert re.search(rf"/etc/hotset/cards/main.json on vm: {named}", known.problems[0])
-    assert cards.find(machine, "dwh")[0].name == "card2"
+    assert cards.find(machine, "dwh").card.name == "card2"
     with pytest.raises(CardError, match=rf"'data' is not accelerated here.*main.json.*{named}"):
         cards.find(machine, "data")
     assert cards.new_name(machine) == "card3", "its name is not given away"

@@ -167,8 +167,8 @@ def test_a_new_tier_is_on_record_as_active_before_its_first_write() -> None:
     """Another disk's record may be there still, which said that nothing was dirty."""
     there = server()
     disk = creation.create(there, WANTED, False, lambda _: None)
-    card, _ = cards.find(there, "oltp")
-    assert state.read(there, card, disk) == "active"
+    card = cards.find(there, "oltp").card
+    assert state.read(cards.AttachedDisk(there, card, disk)) == "active"
     lines = made(there)
     written = next(at for at, line in enumerate(lines) if line.endswith(" oltp active"))
     assert written < next(at for at, line in enumerate(lines) if line.startswith("dmsetup create"))
@@ -228,7 +228,7 @@ def test_a_creation_that_was_cut_short_starts_over() -> None:
     lines = made(there)
     first = lines.index("dmsetup remove --retry hotset-oltp-meta")
     assert first < next(at for at, line in enumerate(lines) if line.startswith("replace "))
-    assert cards.find(there, "oltp")[1].phase == "ready"
+    assert cards.find(there, "oltp").disk.phase == "ready"
 
 
 def test_a_device_that_a_killed_creation_made_is_not_thrown_away_with_what_was_written_to_it() -> (
@@ -239,7 +239,7 @@ def test_a_device_that_a_killed_creation_made_is_not_thrown_away_with_what_was_w
     there.calls.clear()
     creation.create(there, WANTED, False, lambda _: None)
     assert not [line for line in made(there) if "dmsetup remove" in line]
-    assert cards.find(there, "oltp")[1].phase == "ready"
+    assert cards.find(there, "oltp").disk.phase == "ready"
 
 
 @pytest.mark.parametrize("phase", ["creating", "ready"])
@@ -274,7 +274,7 @@ def test_a_creation_that_was_killed_before_etc_knew_of_it_starts_over() -> None:
     there = cut_short()
     there.files.clear()
     creation.create(there, WANTED, False, lambda _: None)
-    assert cards.find(there, "oltp")[1].phase == "ready"
+    assert cards.find(there, "oltp").disk.phase == "ready"
 
 
 def test_a_flash_with_a_label_is_never_empty() -> None:
@@ -291,7 +291,7 @@ def test_a_flash_with_a_label_is_never_empty() -> None:
     card = adopt.adopt(there, FLASH, True, said.append)
     assert [disk.name for disk in card.disks] == ["oltp"]
     assert "never connect it there again" in said[0]
-    assert cards.find(there, "oltp")[1].origin == ORIGIN
+    assert cards.find(there, "oltp").disk.origin == ORIGIN
     assert "is set up as requested" in _said(there)
 
 
@@ -461,7 +461,7 @@ def test_what_would_mount_the_origin_at_boot_is_shown_and_with_yes_changed(
     unit = there.files["/etc/systemd/system/hotset-tier-oltp.service"][0]
     # Else systemd finds a circle, and leaves something out: the network is up after local mounts.
     assert ("network-online.target" in unit) is (tran == "iscsi")
-    fstab.restore(there, cards.find(there, "oltp")[1])
+    fstab.restore(cards.find(there, "oltp"))
     assert there.files["/etc/fstab"][0] == FSTAB
 
 

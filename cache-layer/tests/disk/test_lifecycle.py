@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from hotset.block.devices import DeviceRefusedError
-from hotset.core.machines.base import Command, CommandError, CommandTimeoutError, Result
+from hotset.core.machines.base import Command, CommandError, CommandTimeoutError, Machine, Result
 from hotset.core.machines.dry_run import DryRun
 from hotset.core.units import Bytes
 from hotset.disk import adopt, lifecycle, state
@@ -19,7 +19,7 @@ from hotset.disk import cache_device as cards
 from hotset.disk import repair as repairing
 from hotset.disk import resize as resizing
 from hotset.disk.boot import startup, systemd_unit, udev
-from hotset.disk.cache_device import Card, CardError, Disk, Inventory, Phase
+from hotset.disk.cache_device import AttachedDisk, Card, CardError, Disk, Inventory, Phase
 from hotset.disk.identity.origin import OriginId
 from hotset.disk.identity.reservation import OriginReservedError
 from hotset.disk.lifecycle import TierRefusedError
@@ -64,7 +64,7 @@ DIRTY = '<mapping cache_block="3" origin_block="9" dirty="true"/>'
 
 
 def left(there: FakeMachine, one: Disk | None = None) -> Word | None:
-    return state.read(there, CARD, one or disk())
+    return state.read(AttachedDisk(there, CARD, one or disk()))
 
 
 def leave(there: FakeMachine, word: Word) -> None:
@@ -82,17 +82,21 @@ def nothing(_: object) -> None:
     pass
 
 
-def with_mode(mode: WriteMode) -> tuple[Card, Disk]:
+def attached(there: Machine) -> AttachedDisk:
+    return AttachedDisk(there, CARD, disk())
+
+
+def with_mode(there: Machine, mode: WriteMode) -> AttachedDisk:
     one = replace(disk(), spec=replace(disk().spec, mode=mode))
-    return CARD.with_disk(one), one
+    return attached(there).with_disk(one)
 
 
 @pytest.mark.parametrize("verb", ["deactivate", "detach", "destroy"])
 def test_what_is_mounted_stays(verb: str) -> None:
     there = server(lsblk=MOUNTED)
     verbs: dict[str, Callable[[], object]] = {
-        "deactivate": lambda: lifecycle.deactivate(there, CARD, disk(), nothing),
-        "detach": lambda: lifecycle.detach(there, CARD, disk(), False, True, nothing, nothing),
+        "deactivate": lambda: lifecycle.deactivate(attached(there), nothing),
+        "detach": lambda: lifecycle.detach(attached(there), False, True, nothing, nothing),
         "destroy": lambda: lifecycle.destroy(there, CARD, True, lambda _: nothing, nothing),
     }
     with pytest.raises(TierRefusedError, match="is mounted on /srv: unmount it first"):
@@ -123,17 +127,17 @@ def test_a_volume_is_not_given_up_unasked(up: str, says: str) -> None:
 
 def test_how_a_tier_was_left_is_known_from_its_own_metadata() -> None:
     there, said = server(cache_dump=DIRTY), list[str]()
-    lifecycle.deactivate(there, CARD, disk(), said.append)
+    lifecycle.deactivate(attached(there), said.append)
     assert left(there) == "dirty"
     assert "OLD data" in said[-1]
     crashed = server(
         cache_dump=DIRTY.replace("true", "false"),
         **{"sh -c 'dd if=/dev/disk/by-id/flash": f"1234567 0{' 0' * 8} 1\n"},
     )
-    lifecycle.deactivate(crashed, CARD, disk(), nothing)
+    lifecycle.deactivate(attached(crashed), nothing)
     assert left(crashed) == "dirty", "the kernel had not closed them"
     clean = server()
-    lifecycle.deactivate(clean, CARD, disk(), nothing)
+    lifecycle.deactivate(attached(clean), nothing)
     assert left(clean) == "clean"
 
 
@@ -143,12 +147,12 @@ def test_whatever_activates_a_tier_says_so_before_its_first_write(verb: str) -> 
     `detach` wiped what was dirty."""
     there = server(up=False)
     leave(there, "clean")
-    {"activate": lifecycle.activate, "repair": repairing.repair}[verb](there, CARD, disk(), nothing)
+    {"activate": lifecycle.activate, "repair": repairing.repair}[verb](attached(there), nothing)
     assert left(there) == "active"
     lines = there.commands
     written = next(at for at, line in enumerate(lines) if line.endswith(" data active"))
     assert written < lines.index(ACTIVATED)
-    seen = lifecycle.inspect(there, CARD, disk())
+    seen = lifecycle.inspect(attached(there))
     assert any("may hold OLD data" in note for note in seen.report.notes)
 
 
@@ -166,7 +170,7 @@ def test_an_inactive_tier_says_when_its_origin_may_be_old(
 ) -> None:
     there = server(up=False)
     leave(there, word)
-    seen = lifecycle.inspect(there, *with_mode(mode))
+    seen = lifecycle.inspect(with_mode(there, mode))
     assert seen.report.state == "inactive"
     assert any("may hold OLD data" in note for note in seen.report.notes) is old
 
@@ -184,7 +188,7 @@ def test_writes_on_both_sides_are_not_mixed() -> None:
     with pytest.raises(
         lifecycle.OriginChangedError, match=r"was written to while .*Both cannot"
     ) as refused:
-        lifecycle.activate(there, CARD, disk(), nothing)
+        lifecycle.activate(attached(there), nothing)
     assert [one.operation for one in refused.value.remedies] == [
         "tier detach",
         "tier activate",
@@ -194,10 +198,10 @@ def test_writes_on_both_sides_are_not_mixed() -> None:
     assert left(there) == "dirty"
     removed = [one for one in there.commands if "dmsetup remove" in one and slice_ in one]
     assert removed, "nothing that was made to look stays"
-    lifecycle.keep_flash(there, CARD, disk())
+    lifecycle.keep_flash(attached(there))
     assert left(there) == "active"
     del there.answers[DECIDED]
-    lifecycle.activate(there, CARD, disk(), nothing)
+    lifecycle.activate(attached(there), nothing)
     assert ACTIVATED in there.commands
 
 
@@ -222,7 +226,9 @@ def test_the_flash_does_not_count_over_an_origin_that_another_host_has(
         monkeypatch.setattr(DmCache, "report", lambda _: Report("restarting", None))
     leave(there, "dirty")
     with pytest.raises(OriginReservedError):
-        lifecycle.activate(there, card, one, nothing, flash_counts=state_ == "inactive")
+        lifecycle.activate(
+            AttachedDisk(there, card, one), nothing, flash_counts=state_ == "inactive"
+        )
     assert left(there) == "dirty"
     assert not [line for line in there.commands if "hotset-boot mark" in line]
 
@@ -231,7 +237,7 @@ def test_the_flash_counts_once_the_origin_is_the_tiers_alone() -> None:
     there = server(up=False, cache_dump=DIRTY)
     leave(there, "dirty")
     there.answers[DECIDED] = lambda: decided("start") if left(there) == "active" else CONFLICT
-    lifecycle.activate(there, CARD, disk(), nothing, flash_counts=True)
+    lifecycle.activate(attached(there), nothing, flash_counts=True)
     lines = there.commands
     marked = next(at for at, line in enumerate(lines) if line.endswith(" data active"))
     assert any("udevadm" in line or "replace /etc/udev" in line for line in lines[:marked])
@@ -273,7 +279,7 @@ def test_what_was_made_for_a_tier_that_does_not_come_up_is_removed(
         there.answers["cache_check"] = 1
     run = {"activate": lifecycle.activate, "repair": repairing.repair}[verb]
     with pytest.raises(kind):
-        run(there, CARD, disk(), nothing)
+        run(attached(there), nothing)
     assert [one for one in there.commands if "dmsetup create" in one and slice_ in one]
     assert listed() == none
 
@@ -284,7 +290,7 @@ def test_what_the_flash_may_hold_is_not_said_to_be_known() -> None:
     leave(there, "dirty")
     for verb in (lifecycle.activate, repairing.repair):
         with pytest.raises(lifecycle.OriginChangedError, match="may hold writes") as refused:
-            verb(there, CARD, disk(), nothing)
+            verb(attached(there), nothing)
         assert "holds writes" not in str(refused.value)
         keep, mend = refused.value.remedies[1:]
         assert keep.parameters == {"disk": "data", "keep_flash": True}
@@ -308,7 +314,7 @@ def test_the_flash_counts_only_over_an_origin_that_is_not_proved_to_be_another_d
     leave(there, "dirty")
     one = replace(disk(), phase=phase, origin_id=OriginId(Bytes(2**31), wwn))
     with pytest.raises((DeviceRefusedError, TierRefusedError, CardError), match=says):
-        lifecycle.keep_flash(there, CARD.with_disk(one), one)
+        lifecycle.keep_flash(attached(there).with_disk(one))
     assert left(there) == "dirty"
 
 
@@ -322,7 +328,7 @@ def test_a_cache_that_may_be_older_than_its_origin_begins_empty() -> None:
         (CONFLICT, DIRTY.replace("true", "false"), True),
     ):
         there, said = server(up=False, cache_dump=dump, **{DECIDED: verdict}), list[str]()
-        lifecycle.activate(there, CARD, disk(), said.append)
+        lifecycle.activate(attached(there), said.append)
         assert any("the cache begins empty" in one for one in said) is empty
         assert any("a warm-up fills it" in one for one in said) is empty
         restored = [line for line in there.commands if line.startswith("cache_restore")]
@@ -335,11 +341,11 @@ def test_an_activation_is_rehearsed() -> None:
     there, said = server(up=False, **{"test -x /usr/local/lib/hotset": 0}), list[str]()
     leave(there, "clean")
     shown = list[str]()
-    lifecycle.activate(DryRun(there, shown.append), CARD, disk(), said.append)
+    lifecycle.activate(attached(DryRun(there, shown.append)), said.append)
     assert any(line.startswith("dmsetup create hotset-data ") for line in shown)
     assert not [line for line in there.commands if "create" in line or "mark" in line]
     there.answers |= {"hotset-boot decide": 127, "test -x /usr/local/lib/hotset": 1}
-    lifecycle.activate(DryRun(there, shown.append), CARD, disk(), said.append)
+    lifecycle.activate(attached(DryRun(there, shown.append)), said.append)
     assert any(line.startswith("not checked: whether /dev/disk/by-id/data") for line in said)
 
 
@@ -347,7 +353,7 @@ def test_an_activation_is_rehearsed() -> None:
 def test_a_disk_that_the_boot_would_keep_down_is_not_activated_either(reason: str) -> None:
     there = server(up=False, **{DECIDED: decided("refuse", reason, "unknown", "is odd")})
     with pytest.raises(TierRefusedError, match="is odd"):
-        lifecycle.activate(there, CARD, disk(), nothing)
+        lifecycle.activate(attached(there), nothing)
     assert ACTIVATED not in there.commands
 
 
@@ -357,15 +363,15 @@ def test_another_disk_under_the_origins_name_is_refused() -> None:
     known = OriginId(Bytes(2**31), "0x6000")
     one = replace(disk(), origin_id=known)
     with pytest.raises(DeviceRefusedError, match=r"another disk than .*World Wide Name is 0x5000"):
-        lifecycle.activate(there, CARD.with_disk(one), one, nothing)
+        lifecycle.activate(attached(there).with_disk(one), nothing)
     small = replace(disk(), origin_id=OriginId(Bytes(2**32), "0x5000"))
     with pytest.raises(DeviceRefusedError, match="fewer than 4,294,967,296"):
-        lifecycle.activate(there, CARD.with_disk(small), small, nothing)
+        lifecycle.activate(attached(there).with_disk(small), nothing)
     assert not [line for line in there.commands if line.startswith("dmsetup create")]
 
 
 def test_a_flash_that_is_gone_is_a_state_and_no_traceback() -> None:
-    seen = lifecycle.inspect(server(dd=1), CARD, disk())
+    seen = lifecycle.inspect(attached(server(dd=1)))
     assert seen.report.state == "failed"
     assert not seen.flash_answers
     assert "detach the disk as one whose flash is dead" in seen.report.notes[-1]
@@ -374,7 +380,7 @@ def test_a_flash_that_is_gone_is_a_state_and_no_traceback() -> None:
 def test_damage_is_shown_with_the_way_out() -> None:
     there = server(up=False, cache_check=1)
     with pytest.raises(MetadataDamagedError, match="OLD data") as damaged:
-        lifecycle.activate(there, CARD, disk(), nothing)
+        lifecycle.activate(attached(there), nothing)
     assert damaged.value.remedies[0].operation == "tier repair"
 
 
@@ -383,10 +389,10 @@ def test_what_cannot_be_repaired_begins_empty_only_if_nothing_is_lost(mode: Writ
     there, said = server(up=False, cache_check=1, cache_repair=1), list[str]()
     if mode == "writeback":
         with pytest.raises(TierRefusedError, match="how many is not known"):
-            repairing.repair(there, *with_mode(mode), nothing)
+            repairing.repair(with_mode(there, mode), nothing)
         assert not [line for line in there.commands if line.startswith("dd if=/dev/zero")]
         return
-    repairing.repair(there, *with_mode(mode), said.append)
+    repairing.repair(with_mode(there, mode), said.append)
     assert "nothing is lost" in said[-1]
     assert ACTIVATED in there.commands
     # What is written from now on is not on the origin alone.
@@ -404,10 +410,10 @@ def test_an_activation_killed_at_its_check_leaves_what_was_known() -> None:
 
     there.answers["cache_check"] = killed
     with pytest.raises(KeyboardInterrupt):
-        lifecycle.activate(there, CARD, disk(), nothing)
+        lifecycle.activate(attached(there), nothing)
     assert left(there) == "clean"
     there.answers["cache_check"] = there.answers["cache_repair"] = 1
-    repairing.repair(there, CARD, disk(), said.append)
+    repairing.repair(attached(there), said.append)
     assert "nothing is lost" in said[-1]
 
 
@@ -424,22 +430,22 @@ def test_a_tier_that_was_mended_is_on_record_as_active() -> None:
         return ""
 
     there.answers["cache_repair"] = mended
-    repairing.repair(there, CARD, disk(), nothing)
+    repairing.repair(attached(there), nothing)
     assert left(there) == "active"
 
 
 def test_a_dead_flash_is_believed_only_if_it_does_not_answer() -> None:
     with pytest.raises(TierRefusedError, match="the flash is not dead"):
-        lifecycle.detach(server(), CARD, disk(), True, False, nothing, nothing)
+        lifecycle.detach(attached(server()), True, False, nothing, nothing)
     with pytest.raises(TierRefusedError, match="so nothing can be written back"):
-        lifecycle.detach(server(dd=1), CARD, disk(), False, False, nothing, nothing)
+        lifecycle.detach(attached(server(dd=1)), False, False, nothing, nothing)
     said: list[str] = []
-    lifecycle.detach(server(dd=1), CARD, disk(), True, False, nothing, said.append)
+    lifecycle.detach(attached(server(dd=1)), True, False, nothing, said.append)
     assert said[0].startswith("LOST: 33 blocks (2.1 MiB)")
     failed = server(dd=1, **{"dmsetup status": "0 8 cache Fail\n"})
-    lifecycle.detach(failed, CARD, disk(), True, False, nothing, said.append)
+    lifecycle.detach(attached(failed), True, False, nothing, said.append)
     assert "LOST: an unknown number of blocks" in said[2]
-    lifecycle.detach(server(dd=1), *with_mode("writethrough"), True, False, nothing, said.append)
+    lifecycle.detach(with_mode(server(dd=1), "writethrough"), True, False, nothing, said.append)
     assert said[4].startswith("nothing is lost")
 
 
@@ -447,7 +453,7 @@ def test_a_detached_disk_leaves_nothing_that_could_be_found_again() -> None:
     there = server(**{"dmsetup status": LINE.replace(" 12 33 ", " 12 0 ")})
     pins.save(there, "data", Preferences(("table:stock",)))
     pins.save(there, "data2", Preferences(("table:item",)))
-    card = lifecycle.detach(there, CARD, disk(), False, False, nothing, nothing)
+    card = lifecycle.detach(attached(there), False, False, nothing, nothing)
     assert card.disks == saved(there).disks == ()
     assert "rm -f /etc/hotset/warmup/data.json" in there.commands, (
         "the next of its name has no pins"
@@ -466,7 +472,7 @@ def test_rules_of_udev_go_with_the_last_card_that_needs_them() -> None:
     loops = replace(SECOND, devices="loop", disks=(replace(disk("dwh", 100), kind="userspace"),))
     cards.save(there, CARD)
     for one in (*CARD.disks, *loops.disks):
-        udev.prepare(there, one)
+        udev.prepare(AttachedDisk(there, CARD, one))
 
     def rules() -> list[str]:
         return sorted(path for path in there.files if path.startswith("/etc/udev/rules.d/"))
@@ -481,8 +487,9 @@ def test_rules_of_udev_go_with_the_last_card_that_needs_them() -> None:
     assert rules() == [*inner, of_loops]
     udev.forget(there, Inventory((CARD,)))
     assert rules() == inner
-    card, one = cards.find(there, "data")
-    lifecycle.detach(there, card, one, False, False, nothing, nothing)
+    found = cards.find(there, "data")
+    one = found.disk
+    lifecycle.detach(found, False, False, nothing, nothing)
     assert rules() == []
     assert "udevadm control --reload" in there.commands
 
@@ -493,9 +500,11 @@ def test_a_volume_that_no_boot_makes_any_more_is_named_where_fstab_mounts_it() -
     there.files["/etc/fstab"] = (lines, 0o644)
     both = replace(CARD, disks=(*CARD.disks, disk("dwh", 100)))
     said: list[str] = []
-    rest = lifecycle.detach(there, both, both.disks[1], False, False, nothing, said.append)
+    rest = lifecycle.detach(
+        AttachedDisk(there, both, both.disks[1]), False, False, nothing, said.append
+    )
     assert not [line for line in said if "fstab" in line], "the other disk's unit makes it"
-    lifecycle.detach(there, rest, rest.disks[0], False, False, nothing, said.append)
+    lifecycle.detach(AttachedDisk(there, rest, rest.disks[0]), False, False, nothing, said.append)
     (line,) = [line for line in said if "fstab" in line]
     assert "mounts /dev/mapper/hotset-volume on /srv/log" in line
     assert there.files["/etc/fstab"][0] == lines, "it is the user's"
@@ -509,23 +518,25 @@ def known() -> Disk:
 def test_a_resize_that_would_drop_dirty_blocks_is_refused() -> None:
     there = server()
     with pytest.raises(TierRefusedError, match=r"33 dirty blocks \(2.1 MiB\)"):
-        resizing.resize(there, CARD, known(), Bytes(32 * MIB), False, nothing, nothing)
+        resizing.resize(
+            AttachedDisk(there, CARD, known()), Bytes(32 * MIB), False, nothing, nothing
+        )
     assert there.sectors == {}
     sizes = {"blockdev --getsize64 /dev/mapper/hotset-data": str(1537 * MIB)}
     with pytest.raises(TierRefusedError, match="has shrunk from 1,611,661,312 to 1,610,612,736"):
-        resizing.resize(server(**sizes), CARD, disk(), None, True, nothing, nothing)
+        resizing.resize(attached(server(**sizes)), None, True, nothing, nothing)
     said: list[str] = []
-    resizing.resize(there, CARD, disk(), Bytes(64 * MIB), False, nothing, said.append)
+    resizing.resize(attached(there), Bytes(64 * MIB), False, nothing, said.append)
     assert "nothing changed" in said[0]
 
 
 def test_a_cache_grows_into_what_is_free() -> None:
     there = server()
-    resizing.resize(there, CARD, disk(), Bytes(80 * MIB), False, nothing, nothing)
+    resizing.resize(attached(there), Bytes(80 * MIB), False, nothing, nothing)
     # Behind it, next to what it has: one part.
     assert saved(there).disks[0].cache == (part(22, 80),)
     taken = CARD.with_disk(disk("other", 91))
-    resizing.resize(there, taken, disk(), Bytes(80 * MIB), False, nothing, nothing)
+    resizing.resize(AttachedDisk(there, taken, disk()), Bytes(80 * MIB), False, nothing, nothing)
     assert saved(there).disks[0].cache == (part(22, 69), part(160, 11))
 
 
@@ -545,12 +556,12 @@ def test_a_disk_that_no_boot_would_know_says_so_whoever_made_it(
     """An earlier hotset, or another server, which saw a number of it."""
     answers = {"hotset-boot content": content, "test -e /etc/systemd": unit}
     there, heard = server(up=verb != "activate", **answers), list[str]()
-    found = with_mode(mode)
+    found = with_mode(there, mode)
     if verb == "resize":
-        resizing.resize(there, *found, Bytes(80 * MIB), False, nothing, heard.append)
+        resizing.resize(found, Bytes(80 * MIB), False, nothing, heard.append)
     else:
         leave(there, "clean")
-        lifecycle.activate(there, *found, heard.append)
+        lifecycle.activate(found, heard.append)
     told = [one for one in heard if "tells it from another disk; disk data then stays down" in one]
     assert bool(told) is said
 
@@ -565,10 +576,12 @@ def test_a_number_that_is_not_on_record_does_not_end_the_warning(verb: str, has:
     there.answers = {"hotset-boot content": "\n", **there.answers}
     one, heard = known(), list[str]()
     if verb == "resize":
-        resizing.resize(there, CARD, one, Bytes(80 * MIB), False, nothing, heard.append)
+        resizing.resize(
+            AttachedDisk(there, CARD, one), Bytes(80 * MIB), False, nothing, heard.append
+        )
     else:
         leave(there, "clean")
-        lifecycle.activate(there, CARD.with_disk(one), one, heard.append)
+        lifecycle.activate(attached(there).with_disk(one), heard.append)
     told = [line for line in heard if "disk data then stays down" in line]
     with pytest.raises(DeviceRefusedError, match=r"on record, .*cannot have a unit"):
         startup.check(
@@ -577,7 +590,13 @@ def test_a_number_that_is_not_on_record_does_not_end_the_warning(verb: str, has:
     through = replace(one, spec=replace(one.spec, mode="writethrough"))
     there.answers["dmsetup ls"] = UP
     with pytest.raises(DeviceRefusedError, match=r"on record, .*cannot have write-back"):
-        retune(there, CARD.with_disk(through), through, None, "writeback", nothing, nothing)
+        retune(
+            attached(there).with_disk(through),
+            None,
+            "writeback",
+            nothing,
+            nothing,
+        )
     assert len(told) == 1
     assert "create it again, which records that" in told[0]
 
@@ -593,11 +612,13 @@ def test_a_warning_that_cannot_be_given_fails_nothing(verb: str, fails: str) -> 
     answer = 1 if fails == "exits" else hung
     there, heard = server(up=verb != "activate", **{"hotset-boot content": answer}), list[str]()
     if verb == "resize":
-        resizing.resize(there, CARD, known(), Bytes(80 * MIB), False, nothing, heard.append)
+        resizing.resize(
+            AttachedDisk(there, CARD, known()), Bytes(80 * MIB), False, nothing, heard.append
+        )
         assert saved(there).disks[0].spec.cache == Bytes(80 * MIB)
     else:
         leave(there, "clean")
-        lifecycle.activate(there, CARD, disk(), heard.append)
+        lifecycle.activate(attached(there), heard.append)
         assert ACTIVATED in there.commands
     assert any("not known: whether a boot will know /dev/disk/by-id/data" in one for one in heard)
 
@@ -605,7 +626,7 @@ def test_a_warning_that_cannot_be_given_fails_nothing(verb: str, fails: str) -> 
 def test_a_resize_takes_no_numbers_for_its_own_that_nothing_proves() -> None:
     listed = {"name": "sdb", "maj:min": "8:16", "size": 2**31, "wwn": "0x5000", "mountpoints": []}
     there = server(lsblk=json.dumps({"blockdevices": [listed]}))
-    resizing.resize(there, CARD, known(), Bytes(80 * MIB), False, nothing, nothing)
+    resizing.resize(AttachedDisk(there, CARD, known()), Bytes(80 * MIB), False, nothing, nothing)
     assert saved(there).disks[0].origin_id == OriginId(Bytes(2**31))
 
 
@@ -614,7 +635,7 @@ def test_the_unit_names_its_devices_and_calls_the_program() -> None:
     below = {"name": "sda", "tran": "iscsi"}
     lsblk = {"name": "sda1", "tran": None, "children": [below]}
     there = server(lsblk=json.dumps({"blockdevices": [lsblk]}))
-    path = systemd_unit.install(there, CARD, disk())
+    path = systemd_unit.install(attached(there))
     text = there.files[str(path)][0]
     assert str(path) == "/etc/systemd/system/hotset-tier-data.service"
     assert "Requires=dev-disk-by\\x2did-flash.device dev-disk-by\\x2did-data.device\n" in text
@@ -635,7 +656,7 @@ def test_the_unit_names_its_devices_and_calls_the_program() -> None:
 
 def test_a_boot_waits_for_the_file_system_that_its_program_lies_on() -> None:
     there = server(**{"findmnt --noheadings --output TARGET": "/usr/local\n"})
-    path = systemd_unit.install(there, CARD, disk())
+    path = systemd_unit.install(attached(there))
     text = there.files[str(path)][0]
     program = r'"/usr/local/lib/hotset/[0-9a-f]+/hotset-boot"'
     assert re.search(rf"\nRequiresMountsFor={program}\n", text)
@@ -655,14 +676,14 @@ def test_a_boot_waits_for_the_file_system_that_its_program_lies_on() -> None:
 
 def test_a_unit_is_started_at_once_and_what_systemd_refuses_is_an_error() -> None:
     there = server(**{"test -d /run/systemd": 0})
-    path = systemd_unit.install(there, CARD, disk())
+    path = systemd_unit.install(attached(there))
     assert [line for line in there.commands if line.startswith("systemctl")] == [
         f"systemctl enable {path.name}",
         f"systemctl start {path.name}",
     ]
     refused = server(**{"test -d /run/systemd": 0, "systemctl enable": 1})
     with pytest.raises(CommandError):
-        systemd_unit.install(refused, CARD, disk())
+        systemd_unit.install(attached(refused))
 
 
 def test_a_unit_goes_with_the_disk() -> None:
@@ -671,7 +692,7 @@ def test_a_unit_goes_with_the_disk() -> None:
     cards.save(there, CARD)
     clean = LINE.replace(" 12 33 ", " 12 0 ")
     there.answers["dmsetup status"] = clean
-    lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
+    lifecycle.detach(cards.find(there, "data"), False, False, nothing, nothing)
     ended = [
         "systemctl disable hotset-tier-data.service",
         "systemctl stop hotset-tier-data.service",
@@ -688,7 +709,7 @@ def test_starts_are_counted_as_long_as_the_machine_has_a_disk() -> None:
     boots = "/etc/systemd/system/hotset-boots.service"
     there = server(**{"test -d /run/systemd": 0, "dmsetup status": CLEAN})
     card = cards.save(there, CARD)
-    lifecycle.activate(there, card, disk(), nothing)
+    lifecycle.activate(AttachedDisk(there, card, disk()), nothing)
     text = there.files[boots][0]
     assert re.search(r"\nExecStart=/usr/local/lib/hotset/[0-9a-f]+/hotset-boot boot\n", text)
     assert ".device" not in text, "it waits for none"
@@ -696,9 +717,9 @@ def test_starts_are_counted_as_long_as_the_machine_has_a_disk() -> None:
     there.answers = {f"test -e {boots}": 0, f"rm -f {boots}": 137, **there.answers}
     for _ in range(2):
         with pytest.raises(CommandError):
-            lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
+            lifecycle.detach(cards.find(there, "data"), False, False, nothing, nothing)
     del there.answers[f"rm -f {boots}"]
-    lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
+    lifecycle.detach(cards.find(there, "data"), False, False, nothing, nothing)
     assert boots not in there.files
     lines = there.commands
     gone = max(at for at, line in enumerate(lines) if line.startswith(f"rm -f {boots}"))
@@ -711,12 +732,12 @@ def test_what_an_earlier_hotset_installed_is_replaced() -> None:
     there = server(**{"test -e /etc/systemd": 0, "test -d /run/systemd": 0})
     old, unit = "/etc/hotset/boot/data.sh", str(systemd_unit.path_of(disk()))
     there.files |= {old: ("#!/bin/sh\n", 0o700), unit: (f"ExecStart=/bin/sh {old} start\n", 0o644)}
-    lifecycle.activate(there, CARD, disk(), nothing)
+    lifecycle.activate(attached(there), nothing)
     assert old not in there.files
     assert "hotset-boot start" in there.files[unit][0]
     assert "systemctl daemon-reload" in there.commands
     there.calls.clear()
-    lifecycle.activate(there, CARD, disk(), nothing)
+    lifecycle.activate(attached(there), nothing)
     assert "systemctl daemon-reload" not in there.commands, "it fits"
 
 
@@ -730,11 +751,10 @@ def test_a_change_of_mode_that_is_cut_short_leaves_no_boot_that_drops_dirty_bloc
     survived, lives = False, 0
     while not survived:
         there = Mortal(server(**{"dmsetup status": CLEAN}).answers)
-        card, one = with_mode(before)
-        card = cards.save(there, card)
+        found = with_mode(there, before).save()
         begun, there.lives = len(there.calls), lives
         try:
-            retune(there, card, one, None, mode, nothing, nothing)
+            retune(found, None, mode, nothing, nothing)
         except Killed:
             lives += 1
         else:
@@ -742,11 +762,11 @@ def test_a_change_of_mode_that_is_cut_short_leaves_no_boot_that_drops_dirty_bloc
         there.lives = None
         tables = "".join(map(repr, there.calls[begun:])).replace(before, "")
         kernel = mode if f" {mode} " in tables else before
-        label_says = cards.find(there, "data")[1].spec.mode
+        label_says = cards.find(there, "data").disk.spec.mode
         if kernel == "writeback":
             assert label_says == "writeback", there.commands[-1]
-        retune(there, *cards.find(there, "data"), None, mode, nothing, nothing)
-        assert cards.find(there, "data")[1].spec.mode == mode
+        retune(cards.find(there, "data"), None, mode, nothing, nothing)
+        assert cards.find(there, "data").disk.spec.mode == mode
     assert lives > 5
 
 
@@ -779,7 +799,7 @@ class Mortal(FakeMachine):
 
 def test_giving_up_a_flash_that_hangs_waits_for_no_unit_that_waits_for_it() -> None:
     there = server(dd=1, **{"test -e /etc/systemd": 0, "test -d /run/systemd": 0})
-    lifecycle.detach(there, CARD, disk(), True, False, nothing, nothing)
+    lifecycle.detach(attached(there), True, False, nothing, nothing)
     unit = "hotset-tier-data.service"
     lines = there.commands
     assert f"systemctl stop {unit}" not in lines
@@ -791,7 +811,7 @@ def test_a_unit_that_is_taken_away_waits_for_no_lock_of_whoever_takes_it() -> No
     quiet = {"dmsetup status": LINE.replace(" 12 33 ", " 12 0 ")}
     there = server(**{"test -e /etc/systemd": 0, "test -d /run/systemd": 0, **quiet})
     cards.save(there, CARD)
-    lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
+    lifecycle.detach(cards.find(there, "data"), False, False, nothing, nothing)
     lines = there.commands
     told = lines.index("replace /run/hotset/removing-data")
     assert told < lines.index("systemctl stop hotset-tier-data.service")
@@ -806,24 +826,25 @@ def test_a_detach_that_was_cut_short_is_ended_by_the_next(killed_at: str) -> Non
     cards.save(there, CARD)
     there.answers = {killed_at: 137, **there.answers}
     with pytest.raises(CommandError):
-        lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
+        lifecycle.detach(cards.find(there, "data"), False, False, nothing, nothing)
     del there.answers[killed_at]
     there.answers["dmsetup ls"] = "No devices found\n"
-    card, one = cards.find(there, "data")
+    found = cards.find(there, "data")
+    one = found.disk
     assert one.phase == "detaching"
     with pytest.raises(CardError, match="its detach was cut short"):
-        lifecycle.activate(there, card, one, nothing)
-    lifecycle.detach(there, card, one, False, False, nothing, nothing)
-    assert cards.pairs(there) == []
+        lifecycle.activate(found, nothing)
+    lifecycle.detach(found, False, False, nothing, nothing)
+    assert cards.attached_disks(there) == []
 
 
 def test_a_flash_that_was_given_up_is_not_believed_when_it_comes_back() -> None:
     flash = f"{CARD.flash}\n"
     there = server(**{"find -L": flash, f"readlink -f {CARD.flash}": flash})
     cards.save(there, CARD)
-    card, one = cards.find(there, "data")
+    found = cards.find(there, "data")
     kept = dict(there.sectors)
-    lifecycle.detach(there, card, one, True, True, nothing, nothing)
+    lifecycle.detach(found, True, True, nothing, nothing)
     there.sectors = kept
     there.answers["lsblk"] = FREE.replace('"dm"', '"dm", "size": 1')
     there.answers["dmsetup ls"] = "No devices found\n"
@@ -838,10 +859,10 @@ def test_device_units_are_escaped_as_systemd_does() -> None:
 
 
 def test_a_disk_that_no_boot_would_know_stays_in_write_through() -> None:
-    found = with_mode("writethrough")
     there = server(**{"hotset-boot content": "\n"})
+    found = with_mode(there, "writethrough")
     with pytest.raises(DeviceRefusedError, match="cannot have write-back") as refused:
-        retune(there, *found, None, "writeback", nothing, nothing)
+        retune(found, None, "writeback", nothing, nothing)
     assert refused.value.field == "mode"
     assert not [line for line in there.commands if "reload" in line]
-    retune(there, *with_mode("writeback"), None, "writeback", nothing, nothing)
+    retune(with_mode(there, "writeback"), None, "writeback", nothing, nothing)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hotset.core.machines.local import Local
 from hotset.disk import create as creation
 from hotset.disk.boot import fstab, mounts, startup
-from hotset.disk.cache_device import CardError
-from tests.disk.test_cache_device import Keeping, disk
+from hotset.disk.cache_device import AttachedDisk, CardError
+from tests.disk.test_cache_device import CARD, Keeping, disk
 from tests.disk.test_create import ORIGIN, WANTED, made, server
 
 PROBED = "UUID=1234-abcd\nLABEL=my\\ data\nPART_ENTRY_UUID=77-01\nPART_ENTRY_NAME=db\nTYPE=ext4\n"
@@ -59,7 +59,7 @@ def test_a_line_that_mounts_the_origin_is_found_by_whatever_name(line: str, beco
     now = there.files["/etc/fstab"][0].split("\n")
     separator = "" if becomes.startswith("\t") else " "
     assert now[1:3] == [f"# hotset oltp: {line}", f"/dev/mapper/hotset-oltp{separator}{becomes}"]
-    fstab.restore(there, disk("oltp"))
+    fstab.restore(AttachedDisk(there, CARD, disk("oltp")))
     assert there.files["/etc/fstab"][0].split("\n")[1] == line
 
 
@@ -71,10 +71,11 @@ def test_an_fstab_of_thousands_of_lines_costs_a_few_commands_more() -> None:
     assert found.number == 2501
     assert len(there.commands) < 50
     text = there.files["/etc/fstab"][0]
-    fstab.rewrite(there, disk(), [found], UNIT)
+    attached = AttachedDisk(there, CARD, disk())
+    fstab.rewrite(attached, [found], UNIT)
     changed = there.files["/etc/fstab"][0].split("\n")
     assert [*changed[:2500], *changed[2502:]] == [*lines[:2500], *lines[2500:], ""]
-    fstab.restore(there, disk())
+    fstab.restore(attached)
     assert there.files["/etc/fstab"][0] == text
 
 
@@ -158,7 +159,7 @@ def test_a_map_that_nobody_but_autofs_can_read_is_named() -> None:
         }
     )
     said = list[str]()
-    startup.warn(there, disk("oltp"), said.append)
+    startup.warn(AttachedDisk(there, CARD, disk("oltp")), said.append)
     assert len(said) == 1
     assert "what autofs mounts by `/etc/auto.master: /x ldap:o=1`" in said[0]
 
@@ -209,12 +210,13 @@ def test_a_link_stays_a_link_and_all_else_as_it_was(table: Path, tmp_path: Path)
     lines[4000] = f"{image} /srv/db ext4"
     real.write_text("\n".join(lines))
     table.symlink_to(real)
-    one, here = replace(disk("oltp"), origin=PurePosixPath(image)), Local()
+    here = Local()
+    one = AttachedDisk(here, CARD, replace(disk("oltp"), origin=PurePosixPath(image)))
     found = mounts.find_mounts(here, PurePosixPath(image))
     assert [entry.number for entry in found.entries] == [4001]
-    assert len(fstab.rewrite(here, one, found.entries, UNIT)) == 1
+    assert len(fstab.rewrite(one, found.entries, UNIT)) == 1
     assert table.is_symlink()
-    assert fstab.restore(here, one) == [lines[4000]]
+    assert fstab.restore(one) == [lines[4000]]
     assert real.read_text() == "\n".join(lines)
     assert table.is_symlink()
 

@@ -17,7 +17,7 @@ from hotset.core.units import Bytes
 from hotset.disk import abandoned, adopt, lifecycle, rename
 from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
-from hotset.disk.cache_device import Card, CardError, Disk
+from hotset.disk.cache_device import AttachedDisk, Card, CardError, Disk
 from hotset.disk.identity import reservation
 from hotset.disk.identity.origin import OriginId
 from hotset.disk.lifecycle import TierRefusedError
@@ -187,36 +187,37 @@ def without_origin(up: bool, **more: str | int) -> FakeMachine:
 def test_an_origin_that_is_gone_for_good_can_be_detached(up: bool) -> None:
     """Its flash was taken for ever, and the status failed for ever."""
     there, said = without_origin(up), list[str]()
-    card, one = cards.find(there, "data")
-    seen = lifecycle.inspect(there, card, one)
+    found = cards.find(there, "data")
+    seen = lifecycle.inspect(found)
     assert any("is not there: connect it" in note for note in seen.report.notes)
     assert up or seen.report.state == "failed"
     lost = r"33 blocks \(2.1 MiB\)" if up else "an unknown number of blocks"
     with pytest.raises(TierRefusedError, match=f"so {lost} that are only on the flash"):
-        lifecycle.detach(there, card, one, False, False, nothing, said.append)
-    assert cards.find(there, "data")[1].phase == "ready"
-    lifecycle.detach(there, card, one, False, True, nothing, said.append)
+        lifecycle.detach(found, False, False, nothing, said.append)
+    assert cards.find(there, "data").disk.phase == "ready"
+    lifecycle.detach(found, False, True, nothing, said.append)
     assert re.match(f"LOST: {lost} that were only on the flash", said[0])
     assert said[-1].startswith("disk data is given up")
-    assert cards.pairs(there) == []
+    assert cards.attached_disks(there) == []
     assert cards.find_card(there, None).volume, "the volume is another's data"
 
 
 def test_with_nothing_to_lose_an_origin_that_is_gone_is_detached_unasked() -> None:
     there, said = without_origin(up=False), list[str]()
     tl.leave(there, "clean")
-    lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, said.append)
+    lifecycle.detach(cards.find(there, "data"), False, False, nothing, said.append)
     assert "nothing that it lacks" in said[0]
-    assert cards.pairs(there) == []
+    assert cards.attached_disks(there) == []
 
 
 @pytest.mark.parametrize("dead", [True, False])
 def test_a_flash_that_is_gone_too_hinders_nobody(dead: bool) -> None:
     there, said = without_origin(up=False), list[str]()
     there.answers["dd"] = 1
-    card, one = cards.find(there, "data")
+    found = cards.find(there, "data")
+    card = found.card
     if dead:
-        lifecycle.detach(there, card, one, True, True, nothing, said.append)
+        lifecycle.detach(found, True, True, nothing, said.append)
     else:
         with pytest.raises(TierRefusedError, match="nothing can be written back"):
             lifecycle.destroy(there, card, False, lambda _: nothing, said.append)
@@ -224,7 +225,7 @@ def test_a_flash_that_is_gone_too_hinders_nobody(dead: bool) -> None:
         lifecycle.destroy(there, card, True, lambda _: nothing, said.append)
         assert said[-1].startswith("the card main is gone")
     assert said[0].startswith("LOST: an unknown number of blocks")
-    assert cards.pairs(there) == []
+    assert cards.attached_disks(there) == []
 
 
 def test_a_card_whose_origin_is_gone_is_destroyed_with_its_loss_named() -> None:
@@ -240,7 +241,7 @@ def test_a_card_whose_origin_is_gone_is_destroyed_with_its_loss_named() -> None:
 
 def test_a_tier_whose_origin_went_is_deactivated_and_not_called_clean() -> None:
     there, said = without_origin(up=True), list[str]()
-    lifecycle.deactivate(there, *cards.find(there, "data"), said.append)
+    lifecycle.deactivate(cards.find(there, "data"), said.append)
     assert tl.left(there) == "dirty"
     assert "OLD data" in said[-1]
 
@@ -262,16 +263,16 @@ def test_the_copy_on_the_flash_goes_only_after_the_origins_is_durable() -> None:
     """An origin with a volatile write cache lost what had just been written back to it."""
     there = tl.server(**NOTHING_DIRTY)
     cards.save(there, CARD)
-    lifecycle.deactivate(there, *cards.find(there, "data"), nothing)
+    lifecycle.deactivate(cards.find(there, "data"), nothing)
     clean = next(at for at, line in enumerate(there.commands) if line.endswith(" data clean"))
     assert SYNC in there.commands[:clean]
     there = tl.server(**NOTHING_DIRTY)
     cards.save(there, CARD)
-    lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
+    lifecycle.detach(cards.find(there, "data"), False, False, nothing, nothing)
     assert there.commands.index(SYNC) < label_writes(there, '"phase":"detaching"')[0]
     there = tl.server(**NOTHING_DIRTY)
     cards.save(there, CARD)
-    retune(there, *cards.find(there, "data"), None, "writethrough", nothing, nothing)
+    retune(cards.find(there, "data"), None, "writethrough", nothing, nothing)
     assert there.commands.index(SYNC) < label_writes(there, '"mode":"writethrough"')[0]
 
 
@@ -279,14 +280,15 @@ def test_the_copy_on_the_flash_goes_only_after_the_origins_is_durable() -> None:
 def test_an_origin_that_takes_no_flush_keeps_its_copy_on_the_flash(verb: str) -> None:
     there = tl.server(**NOTHING_DIRTY, **{SYNC: 1})
     cards.save(there, CARD)
-    card, one = cards.find(there, "data")
+    found = cards.find(there, "data")
+    one = found.disk
     verbs: dict[str, Callable[[], object]] = {
-        "detach": lambda: lifecycle.detach(there, card, one, False, False, nothing, nothing),
-        "set": lambda: retune(there, card, one, None, "writethrough", nothing, nothing),
+        "detach": lambda: lifecycle.detach(found, False, False, nothing, nothing),
+        "set": lambda: retune(found, None, "writethrough", nothing, nothing),
     }
     with pytest.raises(CommandError, match="sync"):
         verbs[verb]()
-    assert cards.find(there, "data")[1] == one
+    assert cards.find(there, "data").disk == one
     assert not [line for line in there.commands if line.startswith("dd if=/dev/zero")]
 
 
@@ -313,7 +315,7 @@ def test_giving_up_a_flash_that_answers_waits_for_no_unit_that_waits_for_its_loc
     """The unit's stop wants the lock of the very command that stops it."""
     there = tl.server(**{"test -e /etc/systemd": 0, "test -d /run/systemd": 0})
     cards.save(there, CARD)
-    lifecycle.detach(there, *cards.find(there, "data"), True, True, nothing, nothing)
+    lifecycle.detach(cards.find(there, "data"), True, True, nothing, nothing)
     (stop,) = [line for line in there.commands if line.startswith("systemctl stop")]
     assert "--no-block" in stop
 
@@ -326,7 +328,8 @@ def test_a_disk_that_came_up_in_its_detach_is_written_back_by_the_next(
     taken it down since, too."""
     there, said = tl.server(up), list[str]()
     cards.save(there, CARD)
-    card, one = cards.find(there, "data")
+    found = cards.find(there, "data")
+    card, one = found.card, found.disk
     card = cards.save(there, card.with_disk(replace(one, phase="detaching")))
     tl.leave(there, word)
     flushed = list[object]()
@@ -343,20 +346,21 @@ def test_a_disk_that_came_up_in_its_detach_is_written_back_by_the_next(
             return ""
 
         there.answers = {tl.ACTIVATED: made_again, **there.answers}
-    lifecycle.detach(there, *cards.find(there, "data"), False, False, flushed.append, said.append)
+    lifecycle.detach(cards.find(there, "data"), False, False, flushed.append, said.append)
     assert flushed, "33 blocks were dirty"
-    assert cards.pairs(there) == []
+    assert cards.attached_disks(there) == []
 
 
 def test_of_a_detach_cut_short_nothing_is_thrown_away_that_may_be_needed() -> None:
     """Its record cannot be read: nobody knows whether it came up again."""
     there = tl.server(False, cache_dump=tl.DIRTY, **{tl.DECIDED: tl.CONFLICT})
     cards.save(there, CARD)
-    card, one = cards.find(there, "data")
+    found = cards.find(there, "data")
+    card, one = found.card, found.disk
     cards.save(there, card.with_disk(replace(one, phase="detaching")))
     with pytest.raises(lifecycle.OriginChangedError, match="Both cannot be kept"):
-        lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, nothing)
-    assert cards.find(there, "data")[1].phase == "ready"
+        lifecycle.detach(cards.find(there, "data"), False, False, nothing, nothing)
+    assert cards.find(there, "data").disk.phase == "ready"
 
 
 CLONE = PurePosixPath("/dev/disk/by-id/new-card")
@@ -389,7 +393,7 @@ def test_a_copy_of_the_flash_is_not_imported_beside_the_original() -> None:
     there = with_a_copy_of_the_flash(up=False)
     with pytest.raises(CardError, match="flash answers with the same label"):
         adopt.adopt(there, CLONE, True, nothing)
-    assert cards.find(there, "data")[0].flash == CARD.flash
+    assert cards.find(there, "data").card.flash == CARD.flash
     there.answers = {f"dd if={CARD.flash}": 1, **there.answers}
     assert adopt.adopt(there, CLONE, False, nothing).flash == CLONE, "the original is gone"
 
@@ -405,7 +409,8 @@ def test_an_import_says_what_its_disks_lack_here() -> None:
     what the flash holds has to come back."""
     there, said = with_a_copy_of_the_flash(up=False), list[str]()
     there.answers[f"readlink -f {CARD.flash}"] = f"{CLONE}\n"
-    card, one = cards.find(there, "data")
+    found = cards.find(there, "data")
+    card, one = found.card, found.disk
     cards.save(there, card.with_disk(replace(one, origin_id=OriginId(Bytes(0)))))
     there.answers |= {"hotset-boot content": "\n", "sh -c 'for one": "cache_check\n"}
     adopt.adopt(there, CLONE, False, said.append)
@@ -417,12 +422,13 @@ def test_a_disk_in_use_is_not_dropped_as_one_that_was_given_up() -> None:
     flash = f"{CARD.flash}\n"
     there = tl.server(**{"find -L": flash, f"readlink -f {CARD.flash}": flash})
     cards.save(there, CARD)
-    card, one = cards.find(there, "data")
-    abandoned.add(there, card, one)
+    found = cards.find(there, "data")
+    one = found.disk
+    abandoned.add(found)
     there.answers["lsblk"] = tl.FREE.replace('"dm"', '"dm", "size": 1')
     with pytest.raises(CardError, match="is active, although it was about to be given up"):
         adopt.adopt(there, CARD.flash, False, nothing)
-    assert cards.find(there, "data")[1] == one
+    assert cards.find(there, "data").disk == one
 
 
 NEW_NAME = PurePosixPath("/dev/disk/by-id/renamed")
@@ -437,9 +443,8 @@ def renamed(found: OriginId, known: OriginId | None = LUN, up: bool = False) -> 
     there = tl.server(up, lsblk=json.dumps({"blockdevices": [listed]}), **{"find -L": ""})
     there.answers["cat /sys/dev/block/8:16/dm/uuid"] = found.mapper or 1
     cards.save(there, CARD.with_disk(replace(CARD.disks[0], origin_id=known)))
-    card, one = cards.find(there, "data")
-    rename.rename_origin(there, card, one, NEW_NAME, nothing)
-    return cards.find(there, "data")[1]
+    rename.rename_origin(cards.find(there, "data"), NEW_NAME, nothing)
+    return cards.find(there, "data").disk
 
 
 def test_an_origin_that_has_another_name_is_taken_as_the_same_disk() -> None:
@@ -470,12 +475,12 @@ def test_an_origin_without_numbers_is_the_same_by_what_lies_on_it(
     cards.save(there, CARD.with_disk(replace(CARD.disks[0], origin_id=OriginId(Bytes(2**31)))))
     tail = json.dumps({"sequence": 1, "seen": {"content": had}})
     record_of(there, CARD.flash, 0, f"data dirty - - - {tail}")
-    card, one = cards.find(there, "data")
+    found = cards.find(there, "data")
     if refused is None:
-        assert rename.rename_origin(there, card, one, NEW_NAME, nothing).origin == NEW_NAME
+        assert rename.rename_origin(found, NEW_NAME, nothing).origin == NEW_NAME
         return
     with pytest.raises(DeviceRefusedError, match=refused):
-        rename.rename_origin(there, card, one, NEW_NAME, nothing)
+        rename.rename_origin(found, NEW_NAME, nothing)
 
 
 OLD_NAME = CARD.disks[0].origin
@@ -541,14 +546,15 @@ def test_a_copy_of_an_origin_without_numbers_is_not_taken_for_it(
     """A snapshot has the UUID of its original, and what was dirty went to the wrong LUN. Its
     numbers were put on record as proof, too."""
     there = beside_another(size, content, is_old)
-    card, one = cards.find(there, "data")
+    found = cards.find(there, "data")
+    one = found.disk
     if refused:
         with pytest.raises(DeviceRefusedError, match=refused):
-            rename.rename_origin(there, card, one, NEW_NAME, nothing)
-        assert cards.find(there, "data")[1] == one
+            rename.rename_origin(found, NEW_NAME, nothing)
+        assert cards.find(there, "data").disk == one
         return
-    rename.rename_origin(there, card, one, NEW_NAME, nothing)
-    now = cards.find(there, "data")[1]
+    rename.rename_origin(found, NEW_NAME, nothing)
+    now = cards.find(there, "data").disk
     assert (now.origin, now.origin_id) == (NEW_NAME, OriginId(Bytes(2**31)))
 
 
@@ -599,11 +605,11 @@ def test_a_file_that_is_mounted_beside_its_tier_is_seen() -> None:
         **{"test -b /srv/": 1, "test -f /srv/": 0, "losetup": "/dev/loop7\n", "stat": "1\n"},
     )
     card = cards.save(there, CARD.with_disk(one))
-    seen = lifecycle.inspect(there, card, one).report
+    seen = lifecycle.inspect(AttachedDisk(there, card, one)).report
     assert seen.state == "failed"
     assert "is used past its cache: origin.img is behind /dev/loop7" in seen.notes[-1]
     with pytest.raises(TierRefusedError, match="behind /dev/loop7"):
-        lifecycle.activate(there, card, one, nothing)
+        lifecycle.activate(AttachedDisk(there, card, one), nothing)
 
 
 FIRMWARE = "cat /sys/class/dmi/id/product_uuid"
@@ -618,12 +624,13 @@ def test_a_clone_of_a_machine_does_not_own_its_flash(seen: str) -> None:
     cards.save(there, CARD)
     tl.leave(there, "clean")
     there.answers[FIRMWARE] = HERE.lower()
-    card, one = cards.find(there, "data")
+    found = cards.find(there, "data")
+    card = found.card
     cards.require_ours(there, card)
     there.answers[FIRMWARE] = seen
     with pytest.raises(CardError, match="on other hardware: this machine is a clone of it"):
-        lifecycle.activate(there, card, one, nothing)
-    assert lifecycle.inspect(there, card, one).report.state == "failed"
+        lifecycle.activate(found, nothing)
+    assert lifecycle.inspect(found).report.state == "failed"
     there.answers[FIRMWARE] = THERE
     there.answers |= {"find -L": f"{CARD.flash}\n", f"readlink -f {CARD.flash}": f"{CARD.flash}\n"}
     there.answers["lsblk"] = tl.FREE.replace('"dm"', '"dm", "size": 1')
@@ -637,13 +644,13 @@ def test_a_label_of_before_is_the_machines_until_it_says_whose(says_nothing: str
     there = tl.server(up=False, **{FIRMWARE: says_nothing})
     cards.save(there, CARD.with_disk(tl.known()))
     tl.leave(there, "clean")
-    assert cards.find(there, "data")[0].hardware == ""
+    assert cards.find(there, "data").card.hardware == ""
     there.answers[FIRMWARE] = HERE
-    lifecycle.activate(there, *cards.find(there, "data"), nothing)
-    assert cards.find(there, "data")[0].hardware
+    lifecycle.activate(cards.find(there, "data"), nothing)
+    assert cards.find(there, "data").card.hardware
     there.answers[FIRMWARE] = THERE
     with pytest.raises(CardError, match="on other hardware"):
-        cards.require_ours(there, cards.find(there, "data")[0])
+        cards.require_ours(there, cards.find(there, "data").card)
 
 
 def test_a_disk_that_is_down_gives_back_what_is_reserved() -> None:
@@ -652,11 +659,11 @@ def test_a_disk_that_is_down_gives_back_what_is_reserved() -> None:
     there, said = tl.server(up=False, lsblk=listed), list[str]()
     cards.save(there, CARD)
     there.answers["sg_persist --in --read-reservation"] = f"    Key={reservation.key(there)}\n"
-    lifecycle.deactivate(there, *cards.find(there, "data"), said.append)
+    lifecycle.deactivate(cards.find(there, "data"), said.append)
     assert "was still reserved, and is no longer" in said[-1]
     assert any("--release" in line for line in there.commands)
     there.answers["sg_persist --in --read-reservation"] = "    Key=0x77\n"
-    lifecycle.deactivate(there, *cards.find(there, "data"), said.append)
+    lifecycle.deactivate(cards.find(there, "data"), said.append)
     assert said[-1].endswith("is not active: nothing changed")
 
 
@@ -674,9 +681,9 @@ def test_an_fstab_that_became_read_only_does_not_hold_a_detach_back() -> None:
 
     there.replace = replace_  # type: ignore[method-assign]
     there.answers = {"sh -c read-only": 1, **there.answers}
-    lifecycle.detach(there, *cards.find(there, "data"), False, False, nothing, said.append)
+    lifecycle.detach(cards.find(there, "data"), False, False, nothing, said.append)
     assert "/etc/fstab cannot be changed" in said[0]
-    assert cards.pairs(there) == []
+    assert cards.attached_disks(there) == []
 
 
 @pytest.mark.parametrize("held", [True, False])
@@ -695,5 +702,5 @@ def test_a_refused_activation_keeps_no_reservation_but_one_of_before(held: bool)
 
     there.answers["sg_persist --out --reserve"] = taken
     with pytest.raises(MetadataDamagedError):
-        lifecycle.activate(there, *cards.find(there, "data"), nothing)
+        lifecycle.activate(cards.find(there, "data"), nothing)
     assert any("--release" in line for line in there.commands) is not held

@@ -126,12 +126,13 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
         lun.sh("mv /run/fstab /etc/fstab")
     assert lun.leads_to() == lun.sh(f"readlink -e {lun.origin}")
     lun.create("oltp", lun.origin)
-    card, disk = cache_device.find(machine, "oltp")
-    text = machine.run(["cat", str(systemd_unit.install(machine, card, disk))]).stdout
+    found = cache_device.find(machine, "oltp")
+    card, disk = found.card, found.disk
+    text = machine.run(["cat", str(systemd_unit.install(found))]).stdout
     assert "Before=remote-fs-pre.target" in text
     assert "network-online.target" in text
     assert lun.leads_to() == lun.sh(f"readlink -e {disk.device}")
-    lifecycle.deactivate(machine, card, disk, print)
+    lifecycle.deactivate(found, print)
     assert lun.leads_to() == "", "by no path"
     # The flash comes to a server that knows nothing of it, and so of the origin.
     lun.sh("rm /etc/udev/rules.d/65-hotset-oltp.rules /etc/hotset/cards/*.json; udevadm control -R")
@@ -145,14 +146,15 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
         assert lun.leads_to() == "", "by no path"
         assert "/etc/fstab mounts the origin" in said[-1]
         assert "to activate the disk with a unit changes that" in said[-1]
-        card, disk = cache_device.find(machine, "oltp")
+        found = cache_device.find(machine, "oltp")
+        card, disk = found.card, found.disk
         lun.sh("rm /etc/udev/rules.d/65-hotset-oltp.rules")
-        lifecycle.activate(machine, card, disk, said.append)
+        lifecycle.activate(found, said.append)
         assert lun.leads_to() == lun.sh(f"readlink -e {disk.device}")
         assert "/etc/fstab mounts the origin" in said[-2]
-        startup.set_up(machine, card, disk, said.append)
+        startup.set_up(found, said.append)
         assert not mounts.find_mounts(machine, lun.origin).entries
-        lifecycle.deactivate(machine, card, disk, print)
+        lifecycle.deactivate(found, print)
     finally:
         lun.sh("mv /run/fstab /etc/fstab")
     for number in (0, 1):
@@ -172,15 +174,16 @@ def test_a_path_that_udev_is_just_looking_at_is_hidden_as_well(lun: Lun) -> None
     one for a moment."""
     machine, slow = lun.machine, "/run/udev/rules.d/61-slow.rules"
     lun.create("oltp", lun.origin)
-    card, disk = cache_device.find(machine, "oltp")
-    lifecycle.deactivate(machine, card, disk, print)
-    udev.show_origin(machine, disk)
+    found = cache_device.find(machine, "oltp")
+    card = found.card
+    lifecycle.deactivate(found, print)
+    udev.show_origin(found)
     assert lun.leads_to() != ""
     kernel = PurePosixPath(lun.path(1)).name
     rule = f'ACTION=="add", KERNEL=="{kernel}", PROGRAM="/bin/sleep 3"'
     lun.sh(f"mkdir -p {PurePosixPath(slow).parent}; echo '{rule}' > {slow}; udevadm control -R")
     lun.sh(f"blockdev --rereadpt {lun.paths[1]}")
-    udev.hide_origin(machine, disk)
+    udev.hide_origin(found)
     lun.sh(f"rm {slow}; udevadm control -R")
     assert lun.leads_to() == "", "by no path"
     lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
@@ -197,13 +200,14 @@ def test_every_path_to_an_origin_may_write_and_no_other_host(lun: Lun) -> None:
     with second_session(machine, name="third") as third:
         joined = wait_until(lambda: writes(machine, str(third)), 30)
         assert joined, lun.sh(f"udevadm info {third}; sg_persist --in --read-keys {third}")
-    card, disk = cache_device.find(machine, "oltp")
-    lifecycle.deactivate(machine, card, disk, print)
+    found = cache_device.find(machine, "oltp")
+    card = found.card
+    lifecycle.deactivate(found, print)
     with other_host(machine) as theirs:
         assert writes(machine, theirs)
         assert keys(machine, theirs) == "", "nor of the path that went away with a registration"
 
-    start, stop = (program.command(machine, card, disk, one) for one in ("start", "stop"))
+    start, stop = (program.command(found, one) for one in ("start", "stop"))
     for _ in range(2):
         machine.run(start)
         machine.run(["dmsetup", "info", "hotset-oltp"])
@@ -238,26 +242,27 @@ def test_every_path_may_write_after_the_reservation_was_taken_from_a_clone(lun: 
 def test_a_path_that_is_dead_hides_no_other_host(lun: Lun) -> None:
     machine, said = lun.machine, list[str]()
     creation.create(machine, lun.wanted("oltp", lun.origin), True, said.append)
-    card, disk = cache_device.find(machine, "oltp")
-    lifecycle.deactivate(machine, card, disk, print)
-    script = program.command(machine, card, disk, "start")
+    found = cache_device.find(machine, "oltp")
+    card = found.card
+    lifecycle.deactivate(found, print)
+    script = program.command(found, "start")
     with dead(lun, 1):
         with other_host(machine) as theirs:
             persist(machine, theirs, "--register-ignore", "--param-sark=0x99")
             persist(machine, theirs, "--reserve", "--param-rk=0x99", "--prout-type=5")
             with pytest.raises(OriginReservedError, match="key 0x99"):
-                lifecycle.activate(machine, card, disk, print)
+                lifecycle.activate(found, print)
             boot = machine.run(script, check=False)
             assert (boot.rc, "another host holds a reservation" in boot.stderr) == (4, True)
             assert "0x99" in keys(machine, theirs)
             persist(machine, theirs, "--register", "--param-rk=0x99", "--param-sark=0")
         # Less than all paths is none, and it is said.
-        lifecycle.activate(machine, card, disk, said.append)
+        lifecycle.activate(found, said.append)
         assert f"not reserved: {lun.paths[1]} takes no persistent reservations" in said[-2]
         with other_host(machine) as theirs:
             assert keys(machine, theirs) == ""
             assert writes(machine, theirs)
-    lifecycle.deactivate(machine, card, disk, print)
+    lifecycle.deactivate(found, print)
     # Nor does that path keep by itself what it took for all of them.
     mine = reservation.key(machine)
     for path in lun.paths:
@@ -269,7 +274,7 @@ def test_a_path_that_is_dead_hides_no_other_host(lun: Lun) -> None:
         with other_host(machine) as theirs:
             assert keys(machine, theirs) == ""
     # What stands is reserved as soon as all paths answer.
-    lifecycle.activate(machine, card, disk, said.append)
+    lifecycle.activate(found, said.append)
     assert [writes(machine, path) for path in lun.paths] == [True, True]
     with other_host(machine) as theirs:
         assert not writes(machine, theirs)

@@ -87,12 +87,13 @@ def test_no_other_host_writes_to_the_origin_of_an_active_tier(
     assert f"reserved: while the tier is active, no other host can write to {ours}" in said
     assert not writes(machine, theirs)
     assert reads(machine, theirs)
-    card, disk = cache_device.find(machine, "oltp")
+    found = cache_device.find(machine, "oltp")
+    card, disk = found.card, found.disk
     assert writes(machine, disk.device)
-    lifecycle.deactivate(machine, card, disk, said.append)
+    lifecycle.deactivate(found, said.append)
     assert writes(machine, theirs)
 
-    start, stop = (program.command(machine, card, disk, one) for one in ("start", "stop"))
+    start, stop = (program.command(found, one) for one in ("start", "stop"))
     reservation.take(machine, ours)  # and the machine crashes: the storage keeps it
     assert not writes(machine, theirs)
     machine.run(start)
@@ -128,17 +129,18 @@ def test_an_origin_that_another_host_has_reserved_is_left_alone(
     assert not writes(machine, ours)
 
     creation.create(machine, wanted(ours, break_reservation=True), True, lambda _: None)
-    card, disk = cache_device.find(machine, "oltp")
+    found = cache_device.find(machine, "oltp")
+    card, disk = found.card, found.disk
     assert writes(machine, disk.device)
     assert not writes(machine, theirs)
 
-    lifecycle.deactivate(machine, card, disk, lambda _: None)
+    lifecycle.deactivate(found, lambda _: None)
     reserve(machine, theirs)
     with pytest.raises(OriginReservedError):
-        lifecycle.activate(machine, card, disk, lambda _: None)
-    boot = machine.run(program.command(machine, card, disk, "start"), check=False)
+        lifecycle.activate(found, lambda _: None)
+    boot = machine.run(program.command(found, "start"), check=False)
     assert (boot.rc, "another host holds a reservation" in boot.stderr) == (4, True)
-    lifecycle.activate(machine, card, disk, lambda _: None, break_reservation=True)
+    lifecycle.activate(found, lambda _: None, break_reservation=True)
     assert not writes(machine, theirs)
     lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
     assert writes(machine, theirs)

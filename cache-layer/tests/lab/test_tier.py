@@ -35,7 +35,7 @@ from hotset.disk import create as creation
 from hotset.disk import repair as repairing
 from hotset.disk import resize as resizing
 from hotset.disk.boot import program, systemd_unit
-from hotset.disk.cache_device import Card, CardError, Disk
+from hotset.disk.cache_device import AttachedDisk, CardError
 from hotset.disk.create import CreateRequest
 from hotset.disk.sizing import KernelKind
 from hotset.lab import lab as labs
@@ -138,14 +138,14 @@ class Bench:
         """The names of processes in state D."""
         return self.sh("cat /proc/[0-9]*/status 2> /dev/null | grep -B 2 '^State:.D' || :")
 
-    def found(self, name: str | None = None) -> tuple[Card, Disk]:
+    def found(self, name: str | None = None) -> AttachedDisk:
         return cache_device.find(self.machine, name)
 
     def inspect(self, name: str | None = None) -> lifecycle.DiskState:
-        return lifecycle.inspect(self.machine, *self.found(name))
+        return lifecycle.inspect(self.found(name))
 
     def dirty(self, name: str | None = None) -> int:
-        return int(cache_device.tier_for(self.machine, *self.found(name)).counters().dirty)
+        return int(self.found(name).tier.counters().dirty)
 
     def mount(self, device: PurePosixPath, options: str = "rw") -> None:
         self.sh(f"mkdir -p {MOUNT}; mount -o {options} {device} {MOUNT}")
@@ -155,7 +155,7 @@ class Bench:
 
     def sums(self, device: PurePosixPath | None = None) -> str:
         """Checksums of the mounted files and of what :meth:`soil` wrote, read from the device."""
-        device = device or self.found("oltp")[1].device
+        device = device or self.found("oltp").disk.device
         return self.sh(
             f"echo 1 > /proc/sys/vm/drop_caches; cd {MOUNT}; md5sum f*;"
             f" dd if={device} bs=64k skip={BEHIND} count=96 iflag=direct status=none"
@@ -164,7 +164,7 @@ class Bench:
 
     def soil(self) -> None:
         """Make 6 MiB dirty behind the file system: dm-cache takes whole blocks at once."""
-        disk = self.found("oltp")[1]
+        disk = self.found("oltp").disk
         device = disk.device
         if disk.kind == "dm-cache":
             # Else it is written back as soon as the disk is idle for a second.
@@ -193,8 +193,8 @@ class Bench:
             name for name in devicemapper.active_names(self.machine) if name.startswith("hotset-")
         ]
         # Without a reboot nobody knows that nothing was written meanwhile; here it was not.
-        for card, disk in cache_device.pairs(self.machine):
-            lifecycle.keep_flash(self.machine, card, disk)
+        for one in cache_device.attached_disks(self.machine):
+            lifecycle.keep_flash(one)
 
 
 @pytest.fixture(scope="module")
@@ -254,21 +254,21 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
     assert cache_device.known_cards(machine) == []
 
     bench.create(kind)
-    device = bench.found()[1].device
+    device = bench.found().disk.device
     bench.mount(device)
     assert bench.sums() == before, "in place: the data are as they were"
     bench.write("f2", 8)
     bench.soil()
     with pytest.raises(lifecycle.TierRefusedError, match="mounted on"):
-        lifecycle.detach(machine, *bench.found(), False, False, lambda _: None, print)
+        lifecycle.detach(bench.found(), False, False, lambda _: None, print)
     now = bench.sums()
     assert bench.inspect().report.state == "active"
 
     # A second disk takes what is left of the same card.
     bench.create(kind, "dwh", OTHER, "warehouse", 80)
-    assert {one.name for one in bench.found("dwh")[0].disks} == {"oltp", "dwh"}
-    assert device_size(machine, bench.found("dwh")[1].device) == SIZES[OTHER] * MIB
-    lifecycle.detach(machine, *bench.found("dwh"), False, False, lambda _: None, print)
+    assert {one.name for one in bench.found("dwh").card.disks} == {"oltp", "dwh"}
+    assert device_size(machine, bench.found("dwh").disk.device) == SIZES[OTHER] * MIB
+    lifecycle.detach(bench.found("dwh"), False, False, lambda _: None, print)
 
     # A reboot: all devices go behind hotset's back, with dirty data on the flash.
     bench.umount()
@@ -276,7 +276,7 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
     seen = bench.inspect()
     assert seen.report.state == "inactive"
     assert "may hold OLD data" in " ".join(seen.report.notes)
-    lifecycle.activate(machine, *bench.found(), bench.said.append)
+    lifecycle.activate(bench.found(), bench.said.append)
     bench.mount(device)
     assert bench.sums() == now
 
@@ -285,13 +285,13 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
     left: list[Blocks] = []
     bench.soil()
     now = bench.sums()
-    assert lifecycle.flush(machine, *bench.found(), left.append) > 0
+    assert lifecycle.flush(bench.found(), left.append) > 0
     assert left[-1] == 0
     assert bench.inspect().report.tunables == was
 
     # The origin grows under the mounted file system.
     bench.cut(ORIGIN, SIZES[ORIGIN] + 32)
-    resizing.resize(machine, *bench.found(), None, True, left.append, bench.said.append)
+    resizing.resize(bench.found(), None, True, left.append, bench.said.append)
     assert device_size(machine, device) == (SIZES[ORIGIN] + 32) * MIB
     assert bench.sums() == now
 
@@ -300,12 +300,10 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
         bench.soil()
         if mib == 72 or kind == "bcache":
             with pytest.raises(lifecycle.TierRefusedError, match="which that would drop"):
-                resizing.resize(
-                    machine, *bench.found(), Bytes(mib * MIB), False, left.append, print
-                )
-        resizing.resize(machine, *bench.found(), Bytes(mib * MIB), True, left.append, print)
-        assert bench.found()[1].spec.cache == mib * MIB
-        tier = cache_device.tier_for(machine, *cache_device.find(machine, None))
+                resizing.resize(bench.found(), Bytes(mib * MIB), False, left.append, print)
+        resizing.resize(bench.found(), Bytes(mib * MIB), True, left.append, print)
+        assert bench.found().disk.spec.cache == mib * MIB
+        tier = cache_device.find(machine, None).tier
         assert tier.counters().total.bytes(tier.spec.block) == mib * MIB
         assert bench.inspect().report.state == "active"
     assert bench.inspect().report.tunables == was
@@ -313,7 +311,7 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
     bench.umount()
 
     # What hotset calls plain is plain.
-    lifecycle.detach(machine, *bench.found(), False, False, left.append, bench.said.append)
+    lifecycle.detach(bench.found(), False, False, left.append, bench.said.append)
     assert not [
         name
         for name in devicemapper.active_names(machine)
@@ -366,10 +364,8 @@ def test_larger_sectors_of_the_flash_become_the_cached_devices(bench: Bench) -> 
         assert cache_device.known_cards(bench.machine) == []
         creation.create(bench.machine, wanted, True, bench.said.append)
         assert "of 4096 bytes" in " ".join(bench.said)
-        assert bench.sh(f"blockdev --getss {bench.found()[1].device}") == "4096"
-        lifecycle.detach(
-            bench.machine, *bench.found(), False, False, lambda _: None, bench.said.append
-        )
+        assert bench.sh(f"blockdev --getss {bench.found().disk.device}") == "4096"
+        lifecycle.detach(bench.found(), False, False, lambda _: None, bench.said.append)
     finally:
         bench.crash()
         bench.sh(f"dmsetup remove --retry lab-4kn || :; losetup --detach {loop}; rm {file}")
@@ -379,7 +375,7 @@ def test_large_blocks_are_written_back_while_the_disk_is_idle(bench: Bench) -> N
     """As `create` picks them for more than 1 TiB of cache. With the kernel's own limit of 1 MiB
     under way, none ever was."""
     bench.create("dm-cache", block=2)
-    device = bench.found()[1].device
+    device = bench.found().disk.device
     bench.sh(f"dd if=/dev/urandom of={device} bs=2M count=36 oflag=direct status=none")
     taken = bench.inspect().report.counters
     assert taken is not None
@@ -392,26 +388,25 @@ def test_large_blocks_are_written_back_while_the_disk_is_idle(bench: Bench) -> N
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_dead_flash_lets_the_origin_go(bench: Bench, kind: KernelKind) -> None:
-    machine = bench.machine
     bench.create(kind)
-    bench.mount(bench.found()[1].device)
+    bench.mount(bench.found().disk.device)
     bench.write("f2", 4)
     bench.umount()
     bench.soil()
     with pytest.raises(lifecycle.TierRefusedError, match="the flash is not dead, it answers"):
-        lifecycle.detach(machine, *bench.found(), True, False, lambda _: None, print)
+        lifecycle.detach(bench.found(), True, False, lambda _: None, print)
     bench.cut(FLASH, target="error")
     # The kernel notices when it is asked for something.
     bench.sh(
-        f"dd if={bench.found()[1].device} of=/dev/null bs=64k count=400 iflag=direct"
+        f"dd if={bench.found().disk.device} of=/dev/null bs=64k count=400 iflag=direct"
         " status=none || :"
     )
     seen = bench.inspect()
     assert seen.report.state == "failed"
     assert "is gone or does not answer" in " ".join(seen.report.notes)
     with pytest.raises(lifecycle.TierRefusedError, match="so nothing can be written back"):
-        lifecycle.detach(machine, *bench.found(), False, False, lambda _: None, print)
-    lifecycle.detach(machine, *bench.found(), True, False, lambda _: None, bench.said.append)
+        lifecycle.detach(bench.found(), False, False, lambda _: None, print)
+    lifecycle.detach(bench.found(), True, False, lambda _: None, bench.said.append)
     assert "LOST: " in " ".join(bench.said)
     bench.sh(f"e2fsck -fy {by_id(ORIGIN)} || [ $? -lt 4 ]")
     bench.mount(by_id(ORIGIN))
@@ -447,7 +442,7 @@ def test_a_flash_that_hangs_ends_every_wait(
     bench: Bench, kind: KernelKind, how: Literal["suspended", "delayed"]
 ) -> None:
     bench.create(kind)
-    bench.mount(bench.found()[1].device)
+    bench.mount(bench.found().disk.device)
     bench.write("f2", 4)
     bench.umount()
     bench.soil()
@@ -455,19 +450,17 @@ def test_a_flash_that_hangs_ends_every_wait(
         assert bench.inspect().report.state == "failed"
         # Somebody tries all the same; the kernel's locks may be held from then on.
         with pytest.raises(HotsetError):
-            lifecycle.flush(bench.machine, *bench.found(), lambda _: None)
+            lifecycle.flush(bench.found(), lambda _: None)
         begun = time.monotonic()
         assert bench.inspect().report.state == "failed"
         assert time.monotonic() - begun < 30
         with pytest.raises(lifecycle.TierRefusedError, match="gone or does not answer"):
-            lifecycle.detach(bench.machine, *bench.found(), False, False, lambda _: None, print)
+            lifecycle.detach(bench.found(), False, False, lambda _: None, print)
         with pytest.raises(lifecycle.TierRefusedError, match="given up, and no boot makes it"):
-            lifecycle.detach(
-                bench.machine, *bench.found(), True, False, lambda _: None, bench.said.append
-            )
+            lifecycle.detach(bench.found(), True, False, lambda _: None, bench.said.append)
         assert "LOST: " in " ".join(bench.said)
         assert "\tdd" in bench.waiting(), "nobody can end it"
-        assert cache_device.pairs(bench.machine) == []
+        assert cache_device.attached_disks(bench.machine) == []
     # It is back: what it holds is older than the origin by now, and is not taken for the truth.
     bench.said.clear()
     adopt.adopt(bench.machine, by_id(FLASH), True, bench.said.append)
@@ -487,14 +480,14 @@ def test_the_origins_uuid_leads_to_the_tier_or_nowhere(bench: Bench, kind: Kerne
 
     assert leads_to() == node(by_id(ORIGIN))
     bench.create(kind)
-    disk = bench.found()[1]
+    disk = bench.found().disk
     assert leads_to() in (node(disk.device), bench.sh("ls -d /dev/bcache0 2>/dev/null || :"))
     inner = bench.sh(f"udevadm info --query=property /dev/mapper/{disk.device.name}-cache")
     assert "ID_FS_UUID=" not in inner
     assert "SYSTEMD_READY=0" in inner
-    lifecycle.deactivate(bench.machine, *bench.found(), print)
+    lifecycle.deactivate(bench.found(), print)
     assert leads_to() == ""
-    lifecycle.detach(bench.machine, *bench.found(), False, False, lambda _: None, print)
+    lifecycle.detach(bench.found(), False, False, lambda _: None, print)
     # What udev has to tell of the kernel's last step may come after its queue was empty.
     assert wait_until(lambda: leads_to() == node(by_id(ORIGIN)), 30)
 
@@ -513,10 +506,10 @@ def test_lvm_gets_the_tier_and_never_the_origin(bench: Bench, tmp_path: Path) ->
     assert kind_of(origin) == "ID_FS_TYPE=LVM2_member"
     bench.create("dm-cache")
     assert f'global_filter = [ "r|^{origin}$|" ]' in " ".join(bench.said)
-    assert kind_of(bench.found()[1].device) == "ID_FS_TYPE=LVM2_member"
-    lifecycle.deactivate(machine, *bench.found(), print)
+    assert kind_of(bench.found().disk.device) == "ID_FS_TYPE=LVM2_member"
+    lifecycle.deactivate(bench.found(), print)
     assert kind_of(origin) == "ID_FS_TYPE=hotset"
-    lifecycle.detach(machine, *bench.found(), False, False, lambda _: None, print)
+    lifecycle.detach(bench.found(), False, False, lambda _: None, print)
     assert kind_of(origin) == "ID_FS_TYPE=LVM2_member"
 
 
@@ -531,25 +524,24 @@ def physical_volume() -> bytes:
 def test_an_origin_that_was_written_to_is_not_mixed_with_the_flash(
     bench: Bench, kind: KernelKind
 ) -> None:
-    machine = bench.machine
     bench.create(kind)
     bench.soil()
-    lifecycle.deactivate(machine, *bench.found(), bench.said.append)
+    lifecycle.deactivate(bench.found(), bench.said.append)
     assert "OLD data" in bench.said[-1]
     bench.mount(by_id(ORIGIN))
     bench.write("f9", 1)
     bench.umount()
     with pytest.raises(lifecycle.OriginChangedError, match="Both cannot be kept"):
-        lifecycle.activate(machine, *bench.found(), print)
-    lifecycle.keep_flash(machine, *bench.found())
-    lifecycle.activate(machine, *bench.found(), print)
-    lifecycle.flush(machine, *bench.found(), lambda _: None)
-    lifecycle.deactivate(machine, *bench.found(), bench.said.append)
+        lifecycle.activate(bench.found(), print)
+    lifecycle.keep_flash(bench.found())
+    lifecycle.activate(bench.found(), print)
+    lifecycle.flush(bench.found(), lambda _: None)
+    lifecycle.deactivate(bench.found(), bench.said.append)
     bench.sh(f"e2fsck -fy {by_id(ORIGIN)} || [ $? -lt 4 ]")
     # All of it is on the origin: what was cached is forgotten.
-    lifecycle.activate(machine, *bench.found(), bench.said.append)
+    lifecycle.activate(bench.found(), bench.said.append)
     assert "the cache begins empty" in " ".join(bench.said)
-    bench.mount(bench.found()[1].device)
+    bench.mount(bench.found().disk.device)
     bench.sh(f"test -s {MOUNT}/f1")
     bench.umount()
 
@@ -557,13 +549,13 @@ def test_an_origin_that_was_written_to_is_not_mixed_with_the_flash(
 def test_damaged_metadata_of_dm_cache(bench: Bench) -> None:
     machine = bench.machine
     bench.create("dm-cache")
-    bench.mount(bench.found()[1].device)
+    bench.mount(bench.found().disk.device)
     bench.write("f2", 8)
     bench.soil()
     now = bench.sums()
     bench.umount()
-    lifecycle.deactivate(machine, *bench.found(), print)
-    at = bench.found()[1].metadata[0].start
+    lifecycle.deactivate(bench.found(), print)
+    at = bench.found().disk.metadata[0].start
 
     def spoil(offset: int, count: int) -> None:
         bench.sh(
@@ -579,10 +571,10 @@ def test_damaged_metadata_of_dm_cache(bench: Bench) -> None:
     assert len(saved) == 8192
     spoil(0, 1)
     with pytest.raises(MetadataDamagedError, match=r"cache_check .*OLD data") as damaged:
-        lifecycle.activate(machine, *bench.found(), print)
+        lifecycle.activate(bench.found(), print)
     assert [one.operation for one in damaged.value.remedies] == ["tier repair"]
     with pytest.raises(lifecycle.TierRefusedError, match=r"cache_repair .*not known"):
-        repairing.repair(machine, *bench.found(), print)
+        repairing.repair(bench.found(), print)
     assert not [
         name for name in devicemapper.active_names(machine) if name.startswith("hotset-oltp")
     ]
@@ -596,22 +588,22 @@ def test_damaged_metadata_of_dm_cache(bench: Bench) -> None:
     )
     spoil(int.from_bytes(bytes.fromhex(saved)[SPACE_MAP : SPACE_MAP + 8], "little"), 1)
     with pytest.raises(MetadataDamagedError, match="cache_check"):
-        lifecycle.activate(machine, *bench.found(), print)
-    repairing.repair(machine, *bench.found(), bench.said.append)
+        lifecycle.activate(bench.found(), print)
+    repairing.repair(bench.found(), bench.said.append)
     assert "blocks are cached again" in " ".join(bench.said)
-    bench.mount(bench.found()[1].device)
+    bench.mount(bench.found().disk.device)
     assert bench.sums() == now
     bench.umount()
-    lifecycle.flush(machine, *bench.found(), lambda _: None)
-    lifecycle.deactivate(machine, *bench.found(), print)
-    left = lifecycle.left_of(machine, *bench.found())
+    lifecycle.flush(bench.found(), lambda _: None)
+    lifecycle.deactivate(bench.found(), print)
+    left = lifecycle.left_of(bench.found())
     assert left is not None
     assert left == "clean"
     spoil(0, 4)
     # Clean before it was damaged: nothing is lost, the cache begins empty.
-    repairing.repair(machine, *bench.found(), bench.said.append)
+    repairing.repair(bench.found(), bench.said.append)
     assert "nothing is lost" in " ".join(bench.said)
-    bench.mount(bench.found()[1].device)
+    bench.mount(bench.found().disk.device)
     assert bench.sums() == now
     bench.umount()
 
@@ -620,8 +612,8 @@ def test_what_bcache_has_cached(bench_with_debugfs: Bench) -> None:
     bench = bench_with_debugfs
     machine = bench.machine
     bench.create("bcache", database="warehouse")
-    device = bench.found()[1].device
-    tier = cache_device.tier_for(machine, *cache_device.find(machine, None))
+    device = bench.found().disk.device
+    tier = cache_device.find(machine, None).tier
     assert isinstance(tier, Bcache)
     bench.mount(device)
     bench.sh(f"dd if={MOUNT}/f1 of=/dev/null bs=64k iflag=direct status=none")
@@ -650,8 +642,8 @@ def test_what_bcache_has_cached(bench_with_debugfs: Bench) -> None:
 def test_bcache_is_filled_also_where_the_kernel_does_not_show_what_it_holds(bench: Bench) -> None:
     machine = bench.machine
     bench.create("bcache", database="oltp")
-    device = bench.found()[1].device
-    tier = cache_device.tier_for(machine, *cache_device.find(machine, None))
+    device = bench.found().disk.device
+    tier = cache_device.find(machine, None).tier
     assert isinstance(tier, Bcache)
     with pytest.raises(PrerequisiteMissingError, match="kernel has no debugfs"):
         tier.resident()
@@ -675,27 +667,27 @@ def test_bcache_is_filled_also_where_the_kernel_does_not_show_what_it_holds(benc
 def test_the_unit_is_the_very_commands(bench: Bench, kind: KernelKind) -> None:
     machine = bench.machine
     bench.create(kind)
-    bench.mount(bench.found()[1].device)
+    bench.mount(bench.found().disk.device)
     bench.write("f2", 4)
     bench.soil()
     now = bench.sums()
     bench.umount()
-    path = systemd_unit.install(machine, *bench.found())
+    path = systemd_unit.install(bench.found())
     verified = machine.run(["systemd-analyze", "verify", str(path)], check=False)
     assert (verified.rc, verified.stderr) == (0, "")
-    script = shlex.join(program.command(machine, *bench.found(), "start")[:1])
-    which = shlex.join(program.command(machine, *bench.found(), "start")[2:])
+    script = shlex.join(program.command(bench.found(), "start")[:1])
+    which = shlex.join(program.command(bench.found(), "start")[2:])
     bench.crash()
     bench.sh(f"{script} start {which}; {script} start {which}")
     assert bench.inspect().report.state == "active"
-    bench.mount(bench.found()[1].device)
+    bench.mount(bench.found().disk.device)
     assert bench.sums() == now
     bench.umount()
     # Taken down by the unit, as at a shutdown, and activated by hotset.
     bench.sh(f"{script} stop {which}; {script} stop {which}")
     assert bench.inspect().report.state == "inactive"
-    lifecycle.activate(machine, *bench.found(), bench.said.append)
-    bench.mount(bench.found()[1].device)
+    lifecycle.activate(bench.found(), bench.said.append)
+    bench.mount(bench.found().disk.device)
     assert bench.sums() == now
     bench.umount()
     # As long as the machine is up, behind what is looked at, too.
@@ -704,7 +696,7 @@ def test_the_unit_is_the_very_commands(bench: Bench, kind: KernelKind) -> None:
     bench.sh(f"dd if=/run/kept seek=2000 {write}")
     with pytest.raises(CommandError, match="was written to while the tier was down"):
         bench.sh(f"{script} start {which}")
-    lifecycle.keep_flash(machine, *bench.found())
+    lifecycle.keep_flash(bench.found())
     bench.sh(f"{script} start {which}")
     assert bench.inspect().report.state == "active"
     # Another disk has the origin's name.
@@ -720,14 +712,13 @@ def test_the_unit_is_the_very_commands(bench: Bench, kind: KernelKind) -> None:
     bench.sh(f"{script} stop {which}; dd if=/dev/urandom of={by_id(ORIGIN)} bs=4k seek=9 count=1")
     with pytest.raises(CommandError, match="was written to while the tier was down"):
         bench.sh(f"{script} start {which}")
-    systemd_unit.remove(machine, *bench.found())
+    systemd_unit.remove(bench.found())
     bench.sh(f"! test -e {path}")
 
 
 def test_the_mount_of_a_tier_waits_for_its_unit(bench: Bench) -> None:
     """systemd's own reader of fstab makes the mount: it requires the unit, so that one which fails
     stops it, and the origin is mounted by nobody."""
-    machine = bench.machine
     uuid = bench.sh(f"blkid -p -s UUID -o value {by_id(ORIGIN)}")
     bench.sh(f"cp /etc/fstab /run/fstab; echo 'UUID={uuid} /srv/db ext4 noatime 0 2' >> /etc/fstab")
     try:
@@ -745,7 +736,7 @@ def test_the_mount_of_a_tier_waits_for_its_unit(bench: Bench) -> None:
             f"systemd-analyze --man=no verify /run/made/srv-db.mount {systemd_unit.FOLDER / unit}"
         )
         assert bench.sh(f"{both} 2>&1 || :") == ""
-        lifecycle.detach(machine, *bench.found(), False, False, lambda _: None, print)
+        lifecycle.detach(bench.found(), False, False, lambda _: None, print)
         assert bench.sh("tail -n 1 /etc/fstab") == f"UUID={uuid} /srv/db ext4 noatime 0 2"
     finally:
         bench.sh("mv /run/fstab /etc/fstab")
@@ -754,7 +745,6 @@ def test_the_mount_of_a_tier_waits_for_its_unit(bench: Bench) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_origin_without_a_file_system(bench: Bench, kind: KernelKind) -> None:
     """What a database of its own volume manager uses: no UUID, no superblock says whose it is."""
-    machine = bench.machine
     origin = by_id(ORIGIN)
     bench.sh(
         f"wipefs -aq {origin}; dd if=/dev/urandom of={origin} bs=64k count=128 oflag=direct"
@@ -771,28 +761,28 @@ def test_an_origin_without_a_file_system(bench: Bench, kind: KernelKind) -> None
         assert "hotset" not in bench.sh("cat /etc/fstab")
     finally:
         bench.sh("mv /run/fstab /etc/fstab")
-    device = bench.found()[1].device
+    device = bench.found().disk.device
     assert data(device) == before
     bench.soil()
     now = bench.sh(f"md5sum < {device}")
     bench.crash()
-    lifecycle.activate(machine, *bench.found(), print)
+    lifecycle.activate(bench.found(), print)
     assert bench.sh(f"md5sum < {device}") == now
     assert bench.sh(f"test -e {origin} && readlink -f {origin}").startswith("/dev/dm-")
     # Within what is looked at, and behind it: as long as the machine is up, its writes are counted.
     for at in (4, 2000):
         bench.soil()
         now = bench.sh(f"md5sum < {device}")
-        lifecycle.deactivate(machine, *bench.found(), print)
+        lifecycle.deactivate(bench.found(), print)
         write = f"of={origin} bs=4k count=1 seek={at} oflag=direct conv=notrunc status=none"
         bench.sh(f"dd if={origin} of=/run/kept bs=4k count=1 skip={at}; dd if=/dev/urandom {write}")
         with pytest.raises(lifecycle.OriginChangedError, match="was written to"):
-            lifecycle.activate(machine, *bench.found(), print)
+            lifecycle.activate(bench.found(), print)
         bench.sh(f"dd if=/run/kept {write}")
-        lifecycle.keep_flash(machine, *bench.found())
-        lifecycle.activate(machine, *bench.found(), print)
+        lifecycle.keep_flash(bench.found())
+        lifecycle.activate(bench.found(), print)
         assert bench.sh(f"md5sum < {device}") == now
-    lifecycle.detach(machine, *bench.found(), False, False, lambda _: None, print)
+    lifecycle.detach(bench.found(), False, False, lambda _: None, print)
     assert bench.sh(f"md5sum < {origin}") == now
 
 
@@ -801,22 +791,22 @@ def test_the_write_mode_changes_while_the_disk_is_in_use(bench: Bench, kind: Ker
     machine = bench.machine
 
     def set_mode(mode: WriteMode) -> None:
-        retune.retune(machine, *bench.found(), None, mode, lambda _: None, bench.said.append)
+        retune.retune(bench.found(), None, mode, lambda _: None, bench.said.append)
 
     bench.create(kind)
-    device = bench.found()[1].device
+    device = bench.found().disk.device
     bench.mount(device)
     bench.write("f2", 4)
     bench.soil()
-    systemd_unit.install(machine, *bench.found())
+    systemd_unit.install(bench.found())
     now = bench.sums()
     set_mode("writethrough")
-    assert (bench.found()[1].spec.mode, bench.dirty()) == ("writethrough", 0)
+    assert (bench.found().disk.spec.mode, bench.dirty()) == ("writethrough", 0)
     tunables = dict(bench.inspect().report.tunables)
     assert "writethrough" in (tunables.get("mode"), tunables.get("cache_mode"))
     assert "cleaner" not in str(bench.sh(f"dmsetup table {device.name}"))
     with pytest.raises(CardError, match="has no policy 'arc'"):
-        retune.retune(machine, *bench.found(), "arc", None, lambda _: None, print)
+        retune.retune(bench.found(), "arc", None, lambda _: None, print)
     assert bench.sums() == now
     # Everything is on the origin, at every moment: a crash loses nothing, without the flash either.
     bench.write("f3", 2)
@@ -827,17 +817,17 @@ def test_the_write_mode_changes_while_the_disk_is_in_use(bench: Bench, kind: Ker
     assert bench.sums(by_id(ORIGIN)) == now
     bench.umount()
     # The unit knows of the new mode: what is cached may be older than what was written just now.
-    start = program.command(machine, *bench.found(), "start")
+    start = program.command(bench.found(), "start")
     assert "begins empty" in machine.run(start).stdout
     set_mode("writeback")
-    assert bench.found()[1].spec.mode == "writeback"
+    assert bench.found().disk.spec.mode == "writeback"
     bench.mount(device)
     assert bench.sums() == now
     bench.soil()
     now = bench.sums()
     bench.umount()
     bench.crash()
-    lifecycle.activate(machine, *bench.found(), bench.said.append)
+    lifecycle.activate(bench.found(), bench.said.append)
     bench.mount(device)
     assert bench.sums() == now, "write-back again: the flash is needed"
     bench.umount()

@@ -78,25 +78,25 @@ class Site:
         creation.create(self.machine, self.wanted(name, cache, volume), False, print)
 
     def tier(self, name: str) -> Userspace:
-        tier = cards.tier_for(self.machine, *cards.find(self.machine, name))
+        tier = cards.find(self.machine, name).tier
         assert isinstance(tier, Userspace)
         return tier
 
     def inspect(self, name: str) -> DiskState:
-        return lifecycle.inspect(self.machine, *cards.find(self.machine, name))
+        return lifecycle.inspect(cards.find(self.machine, name))
 
     def activate(self, name: str) -> None:
-        lifecycle.activate(self.machine, *cards.find(self.machine, name), print)
+        lifecycle.activate(cards.find(self.machine, name), print)
 
     def deactivate(self, name: str) -> None:
-        lifecycle.deactivate(self.machine, *cards.find(self.machine, name), print)
+        lifecycle.deactivate(cards.find(self.machine, name), print)
 
     def flush(self, name: str) -> int:
-        return lifecycle.flush(self.machine, *cards.find(self.machine, name), lambda _: None)
+        return lifecycle.flush(cards.find(self.machine, name), lambda _: None)
 
     def detach(self, name: str, dead: bool = False, yes: bool = False) -> None:
         found = cards.find(self.machine, name)
-        lifecycle.detach(self.machine, *found, dead, yes, lambda _: None, print)
+        lifecycle.detach(found, dead, yes, lambda _: None, print)
 
     def destroy(self) -> None:
         card = cards.find_card(self.machine, None)
@@ -105,7 +105,7 @@ class Site:
     def resize(self, name: str, cache: int | None) -> None:
         size = None if cache is None else Bytes(cache * MIB)
         found = cards.find(self.machine, name)
-        resize.resize(self.machine, *found, size, False, lambda _: None, print)
+        resize.resize(found, size, False, lambda _: None, print)
 
     def sh(self, script: str) -> str:
         return self.machine.run(["sh", "-ec", script]).stdout.strip()
@@ -132,7 +132,7 @@ class Site:
 
     def retune(self, name: str, policy: str | None, mode: WriteMode | None) -> None:
         found = cards.find(self.machine, name)
-        retune.retune(self.machine, *found, policy, mode, lambda _: None, print)
+        retune.retune(found, policy, mode, lambda _: None, print)
 
     def engines(self, name: str) -> list[str]:
         """Processes; other tests have engines of this name at the same time, in namespaces of
@@ -156,8 +156,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
             yield there
         finally:
             machine.run(["umount", "-l", str(tmp_path / "mounted")], check=False)
-            for card, disk in cards.pairs(machine):
-                cards.tier_for(machine, card, disk).discard()
+            for one in cards.attached_disks(machine):
+                one.tier.discard()
             for card in cards.known_cards(machine):
                 cards.remove_volume(machine, card)
             files = machine.run(["losetup", "--list", "--noheadings", "--output", "BACK-FILE"])
@@ -290,7 +290,8 @@ def test_a_resize_that_was_cut_short_is_done_by_the_next_activation(site: Site) 
     site.unmount()
     site.deactivate("shop")
     # As the card is while a cache grows: with the flash of the larger one.
-    card, disk = cards.find(site.machine, "shop")
+    found = cards.find(site.machine, "shop")
+    card, disk = found.card, found.disk
     size = Bytes(48 * MIB)
     more = cards.take(card.free(), Bytes(16 * MIB), "more")
     spec = replace(disk.spec, cache=size)
@@ -424,8 +425,9 @@ def test_the_boot_program_does_what_activate_and_deactivate_do(site: Site) -> No
     site.mount(PurePosixPath("/dev/hotset/shop"))
     sums = [site.file("data")]
     site.unmount()
-    card, disk = cards.find(site.machine, "shop")
-    start, stop = (program.command(site.machine, card, disk, one) for one in ("start", "stop"))
+    found = cards.find(site.machine, "shop")
+    card, disk = found.card, found.disk
+    start, stop = (program.command(found, one) for one in ("start", "stop"))
     site.machine.run(stop)
     assert site.inspect("shop").report.state == "inactive"
     # As after a reboot: no devices, nothing in /run.
@@ -459,12 +461,13 @@ def test_a_path_may_hold_what_a_shell_or_systemd_would_read(site: Site) -> None:
     with (odd.folder / "flash").open("wb") as file:
         file.truncate(256 * MIB)
     odd.create("odd")
-    card, disk = cards.find(site.machine, "odd")
-    start, stop = (program.command(site.machine, card, disk, one) for one in ("start", "stop"))
+    found = cards.find(site.machine, "odd")
+    card, disk = found.card, found.disk
+    start, stop = (program.command(found, one) for one in ("start", "stop"))
     site.machine.run(stop)
-    assert lifecycle.left_of(site.machine, card, disk) == "dirty"
+    assert lifecycle.left_of(found) == "dirty"
     site.machine.run(start)
-    assert lifecycle.left_of(site.machine, card, disk) == "active"
+    assert lifecycle.left_of(found) == "active"
     assert site.inspect("odd").report.state == "active"
     unit = site.folder / "hotset-tier-odd.service"
     unit.write_text(systemd_unit.text(disk, card, remote=False, called="/bin/true"))
@@ -507,7 +510,7 @@ def test_an_engine_that_was_killed_with_its_supervisor_is_started_by_activate(si
     sums = [site.file("data")]
     site.unmount()
     killed_with_its_supervisor(site)
-    lifecycle.activate(site.machine, *cards.find(site.machine, "shop"), print, flash_counts=True)
+    lifecycle.activate(cards.find(site.machine, "shop"), print, flash_counts=True)
     assert site.inspect("shop").report.state == "active"
     site.mount(PurePosixPath("/dev/hotset/shop"))
     assert site.sums("data") == sums
@@ -548,7 +551,7 @@ def test_a_resize_that_is_killed_anywhere_ends_with_the_next_activation(site: Si
             site.activate("shop")
         except lifecycle.OriginChangedError:
             # Nobody watches over it any more, so nobody knows; here nothing was written since.
-            lifecycle.keep_flash(site.machine, *cards.find(site.machine, "shop"))
+            lifecycle.keep_flash(cards.find(site.machine, "shop"))
             site.activate("shop")
         tier = site.tier("shop")
         assert int(tier.counters().total) * BLOCK == int(tier.spec.cache)
@@ -568,7 +571,7 @@ def test_a_card_is_known_again_by_its_label(site: Site) -> None:
     site.deactivate("shop")
     # The root disk is lost.
     site.sh("rm -rf /etc/hotset/* /dev/hotset/shop")
-    assert cards.pairs(site.machine) == []
+    assert cards.attached_disks(site.machine) == []
     adopt.adopt(site.machine, site.flash, False, print)
     site.activate("shop")
     site.mount(PurePosixPath("/dev/hotset/shop"))
@@ -613,7 +616,7 @@ def test_a_flash_that_is_gone_gives_the_origin_back(site: Site) -> None:
     with pytest.raises(TierRefusedError, match="gone or does not answer"):
         site.detach("shop")
     site.detach("shop", dead=True)
-    assert cards.pairs(site.machine) == []
+    assert cards.attached_disks(site.machine) == []
     site.mount(site.origin("shop"))
     site.unmount()
 
@@ -645,9 +648,9 @@ def test_what_a_cache_held_that_begins_empty_is_fetched_again_and_is_not_old(
         file.write(os.urandom(4 * BLOCK))
     said = list[str]()
     if by == "hotset":
-        lifecycle.activate(machine, *cards.find(machine, "shop"), said.append)
+        lifecycle.activate(cards.find(machine, "shop"), said.append)
     else:
-        start = program.command(machine, *cards.find(machine, "shop"), "start")
+        start = program.command(cards.find(machine, "shop"), "start")
         said += machine.run(start).stdout.splitlines()
     assert any("begins empty" in one for one in said)
     assert any(re.search(r"\d\d+ blocks .* fetched again", one) for one in said), said
@@ -670,7 +673,7 @@ def test_what_a_cache_held_that_begins_empty_is_fetched_again_and_is_not_old(
     site.deactivate("shop")
     site.sh("sed -i 's| --refill [^ ]*||' /etc/hotset/engine/shop.sh")
     Path(site.origin("shop")).touch()
-    start = program.command(machine, *cards.find(machine, "shop"), "start")
+    start = program.command(cards.find(machine, "shop"), "start")
     assert "fetched again" not in machine.run(start).stdout
     assert "--refill" not in site.sh("cat /etc/hotset/engine/shop.sh")
     assert "fetched again" not in dict(site.inspect("shop").report.tunables)
@@ -688,7 +691,7 @@ def test_what_cannot_be_is_refused_by_name(site: Site) -> None:
         (site.folder / "flash").write_bytes(b"\0" * mib * MIB)
         with pytest.raises(CardError, match=rf"does not fit .*flash \(.*needs 16 MiB.*{words}"):
             site.create("shop", cache=10, volume=0)
-    assert cards.pairs(site.machine) == []
+    assert cards.attached_disks(site.machine) == []
     with pytest.raises(DeviceRefusedError, match="is a file"):
         creation.create(site.machine, replace(site.wanted("x"), kind="dm-cache"), False, print)
     jailed = site.machine.without_mounts()
@@ -716,7 +719,7 @@ def test_damaged_metadata_are_named_and_a_clean_cache_begins_anew(site: Site) ->
     site.create("shop")
     site.flush("shop")
     site.deactivate("shop")
-    _, disk = cards.find(site.machine, "shop")
+    disk = cards.find(site.machine, "shop").disk
     at = int(disk.metadata[0].start) // 4096
     site.sh(f"dd if=/dev/urandom of={site.flash} bs=4096 count=2 seek={at} conv=notrunc")
     with pytest.raises(TierFailedError, match="damaged"):
@@ -725,7 +728,7 @@ def test_damaged_metadata_are_named_and_a_clean_cache_begins_anew(site: Site) ->
     with pytest.raises(MetadataDamagedError):
         tier.activate(lambda: begun.append("it is noted that the disk is in use"))
     assert not begun, "it was clean, and whoever is cut off here must still know that"
-    repairing.repair(site.machine, *cards.find(site.machine, "shop"), print)
+    repairing.repair(cards.find(site.machine, "shop"), print)
     assert site.inspect("shop").report.state == "active"
 
 
@@ -744,7 +747,7 @@ def test_a_damaged_cache_is_written_back_as_far_as_it_is_certain_and_begins_empt
     supervisor = "$(cat /run/hotset/engine/shop/supervisor)"
     site.sh(f"kill -STOP {supervisor}; kill -9 {site.engine_pid('shop')}")
     site.deactivate("shop")
-    where = cards.find(machine, "shop")[1].metadata[0]
+    where = cards.find(machine, "shop").disk.metadata[0]
     at = int(where.start) // 4096
     pages = int(where.size) // 4096 - 2 if lost == "everything" else 4
     site.sh(f"dd if=/dev/urandom of={site.flash} bs=4096 count={pages} seek={at + 2} conv=notrunc")
@@ -752,7 +755,7 @@ def test_a_damaged_cache_is_written_back_as_far_as_it_is_certain_and_begins_empt
     said = list[str]()
 
     def repair(yes: bool) -> None:
-        repairing.repair(machine, *cards.find(machine, "shop"), said.append, yes)
+        repairing.repair(cards.find(machine, "shop"), said.append, yes)
 
     with pytest.raises(TierRefusedError, match=r"certain: .*Uncertain: .*Nothing was ch") as asked:
         repair(False)
@@ -775,14 +778,14 @@ def test_erased_superblocks_are_damage_and_never_an_empty_cache(site: Site) -> N
     site.sh(f"head -c 3000000 /dev/urandom > {folder}/there; sync -f {folder}")
     site.unmount()
     site.deactivate("shop")
-    _, disk = cards.find(site.machine, "shop")
+    disk = cards.find(site.machine, "shop").disk
     at = int(disk.metadata[0].start) // 4096
     site.sh(f"dd if=/dev/zero of={site.flash} bs=4096 count=2 seek={at} conv=notrunc")
     with pytest.raises(MetadataDamagedError, match="missing"):
         site.activate("shop")
     # Whose cache it was, nothing says: it is not laid over the origin, whatever was asked for.
     with pytest.raises(TierRefusedError, match=r"nothing was changed.*--unidentified") as refused:
-        repairing.repair(site.machine, *cards.find(site.machine, "shop"), print, True)
+        repairing.repair(cards.find(site.machine, "shop"), print, True)
     assert [one.operation for one in refused.value.remedies] == ["tier detach"]
 
 

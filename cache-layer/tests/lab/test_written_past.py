@@ -16,7 +16,7 @@ from hotset.core.units import Bytes
 from hotset.disk import cache_device, lifecycle
 from hotset.disk import create as creation
 from hotset.disk.boot import program
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk.cache_device import AttachedDisk
 from hotset.disk.create import CreateRequest
 from hotset.disk.lifecycle import OriginChangedError
 from hotset.lab import lab as labs
@@ -41,7 +41,7 @@ class Crashed:
         return self.machine.run(["sh", "-ec", script]).stdout.strip()
 
     @property
-    def found(self) -> tuple[Card, Disk]:
+    def found(self) -> AttachedDisk:
         return cache_device.find(self.machine, "oltp")
 
     @property
@@ -52,7 +52,7 @@ class Crashed:
         self.sh(f"dd if=/dev/urandom of={self.origin} bs=64k count=1 seek=99 oflag=direct 2>&1")
 
     def activate(self, *, flash_counts: bool = False) -> None:
-        lifecycle.activate(self.machine, *self.found, lambda _: None, flash_counts=flash_counts)
+        lifecycle.activate(self.found, lambda _: None, flash_counts=flash_counts)
 
     def end(self) -> None:
         self.sh("for part in '' -meta -cache; do dmsetup remove --retry hotset-oltp$part; done")
@@ -86,7 +86,7 @@ def crashed(lab: Lab, tmp_path: Path) -> Iterator[Crashed]:
         yield there
         if not machine.run(["dmsetup", "info", "hotset-oltp"], check=False).rc:
             there.end()
-        lifecycle.detach(machine, *there.found, True, True, lambda _: None, lambda _: None)
+        lifecycle.detach(there.found, True, True, lambda _: None, lambda _: None)
         lifecycle.destroy(
             machine, cache_device.find_card(machine, None), True, lambda _: lambda _: None, print
         )
@@ -142,7 +142,7 @@ def another_boot(crashed: Crashed) -> Iterator[None]:
 def test_a_disk_that_went_away_and_came_back_in_this_boot(crashed: Crashed) -> None:
     """Its count begins anew with it."""
     with another_boot(crashed):
-        program.mark(crashed.machine, *crashed.found, "active")
+        program.mark(crashed.found, "active")
     crashed.write_past()
     name = PurePosixPath(crashed.whole).name
     crashed.sh(

@@ -207,7 +207,8 @@ def test_it_is_planned_and_created() -> None:
     there, said = created()
     assert "policy fifo: it has no other" in said
     assert said[0].startswith("mode writeback (for oltp)"), "said before the kind is asked"
-    card, disk = cards.find(there, "oltp")
+    found = cards.find(there, "oltp")
+    card, disk = found.card, found.disk
     assert (disk.kind, disk.spec.policy, card.devices) == ("dram", "fifo", "mapper")
     assert disk.device == PurePosixPath("/dev/mapper/hotset-oltp")
     assert json.loads(there.file())["disks"][0]["kind"] == "dram"
@@ -237,7 +238,7 @@ def test_a_kind_that_is_in_no_table_is_named() -> None:
 
 def test_its_status_says_whose_word_it_is() -> None:
     there, _ = created()
-    row = tier_status.status_row(lifecycle.inspect(there, *cards.find(there, "oltp")))
+    row = tier_status.status_row(lifecycle.inspect(cards.find(there, "oltp")))
     assert (row["kind"], row["read_hits"], row["write_hits"]) == ("dram", 30, None)
     assert row["hit_ratio_of"] == "hits / (hits + misses) since the module was loaded"
     assert any(line.split()[:2] == ["module", "says"] for line in tier_status.status_lines([row]))
@@ -247,25 +248,24 @@ def test_its_status_says_whose_word_it_is() -> None:
 
 def test_a_plan_is_carried_out_in_its_own_way() -> None:
     there, _ = created()
-    card, disk = cards.find(there, "oltp")
+    found = cards.find(there, "oltp")
+    disk = found.disk
     capacity = disk.spec.cache.blocks(disk.spec.block)
     assert database_blocks.fill_limit(DRAM, capacity) == capacity
     assert database_blocks.growth_limit(DRAM, Blocks(100), Blocks(101)) == 75
     runs = (Run(Blocks(3), Blocks(5)),)
     words = ("p", "now", "local", "oltp", str(disk.origin), ("heat",), disk.spec.block, runs)
     plan = SavedPlan(*words, method="online", samples=4, share=0.9, rate=Bytes(MIB))
-    done = plan_store.perform(there, card, disk, plan, Reporter(quiet=True))
+    done = plan_store.perform(found, plan, Reporter(quiet=True))
     assert done.bytes == 5 * disk.spec.block
     (asked,) = Dram.asked
     assert (asked.way, asked.samples, asked.share, asked.rate) == ("online", 4, 0.9, MIB)
-    assert plan_store.missing(there, card, disk, [Run(Blocks(0), Blocks(4))]) == [
-        Run(Blocks(0), Blocks(3))
-    ]
+    assert plan_store.missing(found, [Run(Blocks(0), Blocks(4))]) == [Run(Blocks(0), Blocks(3))]
 
 
 def test_what_nobody_counts_is_said_and_not_taken_for_another_kind_s() -> None:
     there, _ = created()
-    found = cards.tier_for(there, *cards.find(there, "oltp"))
+    found = cards.find(there, "oltp").tier
     assert found.parse_devices("30 10") == {}
     assert found.divisible() is None
     before = list(there.commands)
@@ -278,18 +278,17 @@ def test_what_nobody_counts_is_said_and_not_taken_for_another_kind_s() -> None:
 
 def test_a_policy_that_it_has_not_is_refused_with_a_way_out() -> None:
     there, _ = created()
-    card, disk = cards.find(there, "oltp")
+    found = cards.find(there, "oltp")
     with pytest.raises(CardError, match="dram has no policy 'lru': give fifo") as refused:
-        retune.retune(there, card, disk, "lru", None, lambda _: None, lambda _: None)
+        retune.retune(found, "lru", None, lambda _: None, lambda _: None)
     assert refused.value.remedies[0].parameters == {"kind": "userspace"}
 
 
 def test_what_it_does_next_is_in_its_own_words() -> None:
     there, _ = created()
-    card, disk = cards.find(there, "oltp")
-    words = policy_outlook.describe_outlook(
-        DRAM, disk.spec, cards.tier_for(there, card, disk).counters(), resident=0.5
-    )
+    found = cards.find(there, "oltp")
+    disk = found.disk
+    words = policy_outlook.describe_outlook(DRAM, disk.spec, found.tier.counters(), resident=0.5)
     assert words[-1] == "fifo, False, 50%"
 
 
@@ -297,9 +296,9 @@ def test_what_it_does_next_is_in_its_own_words() -> None:
 def test_what_a_kind_says_before_is_what_its_disks_do(name: TierKind) -> None:
     """Some is asked of both, where there is no disk yet and where there is one."""
     kind = kinds.of(name)
-    disk = replace(cards.find(created()[0], "oltp")[1], kind=name)
+    disk = replace(cards.find(created()[0], "oltp").disk, kind=name)
     card = cards.Card("main", FLASH, Bytes(GIB), (), (disk,), devices=kind.made_by)
-    tier = cards.tier_for(server(), card, disk)
+    tier = cards.AttachedDisk(server(), card, disk).tier
     assert tier.kind == name
     assert tier.path == kind.device(disk.name) == disk.device
     assert tier.origin == ORIGIN

@@ -12,7 +12,7 @@ from hotset.block.usage import InUseError
 from hotset.core import wording
 from hotset.core.errors import HotsetError
 from hotset.core.units import Blocks, Bytes
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.terminal.progress import Reporter
 from hotset.tier.base import TierSpec, WarmupFailedError
 from hotset.warmup import plan_store
@@ -42,8 +42,8 @@ class Failing:
 
 
 def performed(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_store, "tier_for", lambda *_: Failing(error))
-    plan_store.perform(FakeMachine(), CARD, DISK, PLAN, Reporter(quiet=True))
+    monkeypatch.setattr(AttachedDisk, "tier", Failing(error))
+    plan_store.perform(AttachedDisk(FakeMachine(), CARD, DISK), PLAN, Reporter(quiet=True))
 
 
 @pytest.mark.parametrize(

@@ -72,11 +72,11 @@ def watch_server(machine: Machine | None, say: Callable[[str], None]) -> Iterato
 
 def sources(machine: Machine) -> list[Source]:
     """The devices of all its accelerated disks; of several disks, each with its disk's name."""
-    disks = [(card, disk) for card in cache_device.known_cards(machine) for disk in card.disks]
+    disks = cache_device.attached_disks(machine)
     found: list[Source] = []
-    for card, disk in disks:
-        prefix = f"{disk.name} " if len(disks) > 1 else ""
-        tier = cache_device.tier_for(machine, card, disk)
+    for one in disks:
+        prefix = f"{one.disk.name} " if len(disks) > 1 else ""
+        tier = one.tier
         if not tier.is_active():
             continue
         devices = tier.devices()

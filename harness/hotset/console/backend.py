@@ -69,7 +69,7 @@ async def disks(machine: str) -> list[DiskStatus]:
     return await _there(
         machine,
         lambda there: [
-            tier_status.status_row(lifecycle.inspect(there, *pair)) for pair in cards.pairs(there)
+            tier_status.status_row(lifecycle.inspect(one)) for one in cards.attached_disks(there)
         ],
     )
 

@@ -17,9 +17,8 @@ from typing import Literal
 
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes, parse_span
-from hotset.disk import cache_device as card
 from hotset.disk import lifecycle
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.hitratio import attribution, region_counters
 from hotset.hitratio.heat import Tally, total
 from hotset.hitratio.heatstore import Store, open_store, store_path
@@ -38,13 +37,23 @@ class Target:
     """A disk, where it is, and what it is called there."""
 
     machine_name: str
-    machine: Machine
-    card: Card
-    disk: Disk
+    attached: AttachedDisk
+
+    @property
+    def machine(self) -> Machine:
+        return self.attached.machine
+
+    @property
+    def card(self) -> Card:
+        return self.attached.card
+
+    @property
+    def disk(self) -> Disk:
+        return self.attached.disk
 
     @property
     def tier(self) -> DiskTier:
-        return card.tier_for(self.machine, self.card, self.disk)
+        return self.attached.tier
 
     def store(self) -> AbstractContextManager[Store]:
         """Where its readings are kept."""
@@ -119,7 +128,7 @@ def of_card(target: Target, now: float | None = None) -> HitReport:
     now = now or time.time()
     rows, kinds, tallies = [], [], []
     for disk in target.card.disks:
-        tier = lifecycle.active(target.machine, target.card, disk)
+        tier = lifecycle.active(AttachedDisk(target.machine, target.card, disk))
         counters = tier.counters()
         counted = counters.hits
         rows.append(_whole(disk, counters, counted))

@@ -37,13 +37,12 @@ _COUNTERS: tuple[tuple[str, str, Value], ...] = (
 def measure(machine: Machine) -> list[Measured]:
     """The counters of every accelerated disk now."""
     found: list[Measured] = []
-    for one in cache_device.known_cards(machine):
-        for disk in one.disks:
-            try:
-                counters = cache_device.tier_for(machine, one, disk).counters()
-            except TierFailedError:
-                counters = None
-            found.append(Measured(disk, counters))
+    for one in cache_device.attached_disks(machine):
+        try:
+            counters = one.tier.counters()
+        except TierFailedError:
+            counters = None
+        found.append(Measured(one.disk, counters))
     return found
 
 

@@ -54,10 +54,10 @@ class KernelTier(EngineTier):
 
 
 def on_server(monkeypatch: pytest.MonkeyPatch, **tiers: Any) -> FakeMachine:  # noqa: ANN401
-    disks = [SimpleNamespace(name=name) for name in tiers]
-    cards = [SimpleNamespace(disks=disks)]
-    monkeypatch.setattr(server.cache_device, "known_cards", lambda _: cards)
-    monkeypatch.setattr(server.cache_device, "tier_for", lambda _, __, disk: tiers[disk.name])
+    disks = [
+        SimpleNamespace(disk=SimpleNamespace(name=name), tier=tier) for name, tier in tiers.items()
+    ]
+    monkeypatch.setattr(server.cache_device, "attached_disks", lambda _: disks)
     return FakeMachine({"stat --dereference": "8 10\n"})
 
 

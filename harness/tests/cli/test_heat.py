@@ -99,13 +99,13 @@ def on_a_tier(monkeypatch: pytest.MonkeyPatch) -> None:
         yield Local()
 
     monkeypatch.setattr(connect, "open_machine", opened)
-    monkeypatch.setattr(cache_device, "find", lambda *_: (CARD, DISK))
-    monkeypatch.setattr(cache_device, "known_cards", lambda _: [CARD])
+    known = cache_device.Inventory((CARD,))
+    monkeypatch.setattr(cache_device, "inventory", lambda _: known)
 
 
 def called(monkeypatch: pytest.MonkeyPatch, readings: int, *argv: str) -> Result:
     tier = FakeTier(readings)
-    monkeypatch.setattr(cache_device, "tier_for", lambda *_: tier)
+    monkeypatch.setattr(cache_device.AttachedDisk, "tier", tier)
     return CliRunner().invoke(cli.create(), list(argv))
 
 
@@ -143,7 +143,7 @@ def test_a_disk_that_is_down_is_the_same_refusal_everywhere(
     monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...]
 ) -> None:
     """Some ended with code 4 and another program's words, `tier flush` with 2 and what to do."""
-    monkeypatch.setattr(cache_device, "tier_for", lambda *_: DownTier())
+    monkeypatch.setattr(cache_device.AttachedDisk, "tier", DownTier())
     done = CliRunner().invoke(cli.create(), list(argv))
     assert isinstance(done.exception, TierRefusedError)
     assert wording.of_command_line(done.exception).endswith(
@@ -190,7 +190,7 @@ def test_metrics_are_kept_as_a_time_series(monkeypatch: pytest.MonkeyPatch, tmp_
     assert file.read_text().endswith("# EOF\n")
     tier = FakeTier(9)
     tier.hits = 100
-    monkeypatch.setattr(cache_device, "tier_for", lambda *_: tier)
+    monkeypatch.setattr(cache_device.AttachedDisk, "tier", tier)
     done = CliRunner().invoke(
         cli.create(), ["report", "hit-ratio", "--since", "1h", "--format", "json"]
     )

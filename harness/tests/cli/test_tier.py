@@ -22,7 +22,7 @@ from hotset.core.machines.locks import MachineBusyError
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import cache_device as cards
 from hotset.disk import lifecycle
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.disk.lifecycle import DiskState
 from hotset.monitoring import tier_status
 from hotset.operations import connect
@@ -169,12 +169,11 @@ def test_one_bad_disk_keeps_no_other_from_its_users(
         yield Local()
 
     @contextmanager
-    def found(_: str, name: str, *__: object) -> Iterator[tuple[Local, Card, Disk]]:
-        yield Local(), CARD, disks[name]
+    def found(_: str, name: str, *__: object) -> Iterator[AttachedDisk]:
+        yield AttachedDisk(Local(), CARD, disks[name])
 
-    def activate(
-        _: object, __: object, disk: Disk, say: Callable[[str], None], **___: bool
-    ) -> None:
+    def activate(attached: AttachedDisk, say: Callable[[str], None], **_: bool) -> None:
+        disk = attached.disk
         tried.append(disk.name)
         if disk.name == "accounts":
             raise problem
@@ -182,7 +181,11 @@ def test_one_bad_disk_keeps_no_other_from_its_users(
 
     monkeypatch.setattr(connect, "open_machine", opened)
     monkeypatch.setattr(places, "disk_as_root", found)
-    monkeypatch.setattr(cards, "pairs", lambda _: [(CARD, one) for one in disks.values()])
+    monkeypatch.setattr(
+        cards,
+        "attached_disks",
+        lambda there: [AttachedDisk(there, CARD, one) for one in disks.values()],
+    )
     monkeypatch.setattr(lifecycle, "activate", activate)
     done = CliRunner().invoke(cli.create(), ["tier", "activate"])
     assert tried == ["accounts", "shop", "web"]

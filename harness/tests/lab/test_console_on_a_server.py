@@ -328,7 +328,7 @@ def to_the_end(visitor: Visitor, machine: Machine, folder: Path) -> None:
     visitor.inspect("/disks", "section.disk .state.inactive", folder)
     act(page, "/disks/pg/activate")
     act(page, "/disks/pg/resize", cache="64MiB")
-    assert cards.pairs(machine)[0][1].spec.cache == 64 * MIB
+    assert cards.attached_disks(machine)[0].disk.spec.cache == 64 * MIB
     act(page, "/disks/pg/detach", typed="pg")
     visitor.inspect("/card", "a[href='/card/main/destroy']", folder)
     page.get_by_role("link", name="Destroy main").click()

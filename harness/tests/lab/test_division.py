@@ -51,7 +51,7 @@ class Disk:
 
     @property
     def tier(self) -> Userspace:
-        tier = cards.tier_for(self.machine, *cards.find(self.machine, "pg"))
+        tier = cards.find(self.machine, "pg").tier
         assert isinstance(tier, Userspace)
         return tier
 

@@ -39,7 +39,7 @@ def own_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def nothing_is_left(folder: Path) -> None:
     local = Local()
-    assert [disk.name for _, disk in cards.pairs(local) if disk.name == live.DISK] == []
+    assert live.DISK not in [one.disk.name for one in cards.attached_disks(local)]
     assert not Path("/dev/hotset/lab").is_symlink()
     assert str(folder) not in local.run(["losetup", "--list"]).stdout
     assert str(folder) not in Path("/proc/self/mountinfo").read_text()
@@ -51,7 +51,7 @@ def nothing_is_left(folder: Path) -> None:
 def test_the_database_is_on_the_accelerated_disk_and_its_log_on_the_volume() -> None:
     up = live.up(1, "nas-2014", 1, Reporter(True))
     local = Local()
-    found = lifecycle.inspect(local, *cards.find(local, live.DISK))
+    found = lifecycle.inspect(cards.find(local, live.DISK))
     assert (found.report.state, str(found.disk.device)) == ("active", up.device)
     assert live.find_live() == up
     assert any("hotset tpcc run" in one for one in up.next_commands())
@@ -63,7 +63,7 @@ def test_the_database_is_on_the_accelerated_disk_and_its_log_on_the_volume() -> 
         assert session.query("SELECT count(*) FROM warehouse") == [(1,)]
         session.script("SELECT sum(s_quantity) FROM stock")
         ((folder,),) = session.query("SHOW data_directory")
-    after = lifecycle.inspect(local, *cards.find(local, live.DISK)).report.counters
+    after = lifecycle.inspect(cards.find(local, live.DISK)).report.counters
     assert before is not None
     assert after is not None
     assert after.read_hits + after.read_misses > before.read_hits + before.read_misses

@@ -62,7 +62,7 @@ class Server:
                 return done
 
     def device(self, disk: str) -> PurePosixPath:
-        return cards.find(self.machine, disk)[1].device
+        return cards.find(self.machine, disk).disk.device
 
     def soil(self, disk: str) -> str:
         """Write something new behind the file system; returns what of the disk is a checksum."""

@@ -19,7 +19,7 @@ from hotset.core.units import Bytes
 from hotset.core.waiting import wait_until
 from hotset.disk import cache_device, lifecycle
 from hotset.disk import create as creation
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk.cache_device import AttachedDisk
 from hotset.disk.create import CreateRequest
 from hotset.tier.base import TierKind, hits_between
 from hotset.tier.engine.tier import Userspace
@@ -71,7 +71,7 @@ class Shop:
         return f"hotset-tier-{self.name}.service"
 
     @property
-    def found(self) -> tuple[Card, Disk]:
+    def found(self) -> AttachedDisk:
         return cache_device.find(self.server.machine, self.name)
 
     @property
@@ -80,7 +80,7 @@ class Shop:
 
     @property
     def volume(self) -> PurePosixPath:
-        return self.found[0].volume_slice.path
+        return self.found.card.volume_slice.path
 
     @property
     def files(self) -> str:
@@ -130,7 +130,7 @@ class Shop:
 
     def read_misses(self) -> int:
         """Of the cold file, read past the page cache."""
-        tier = cache_device.tier_for(self.server.machine, *self.found)
+        tier = self.found.tier
         before = tier.counters()
         self.server.sh(f"dd if={self.cold} of=/dev/null bs=64k iflag=direct status=none")
         return hits_between(before, tier.counters(), tier.counter_bits).read_misses or 0
@@ -310,7 +310,7 @@ def test_an_engine_that_is_killed_or_hangs_is_back(shops: list[Shop]) -> None:
         states = list[str]()
 
         def is_back(back: list[str] = back, states: list[str] = states) -> bool:
-            states.append(lifecycle.inspect(machine.machine, *one.found).report.state)
+            states.append(lifecycle.inspect(one.found).report.state)
             return machine.asked(engine, "NRestarts", "ActiveState") == back
 
         assert wait_until(is_back, PATIENCE_S, 0.2)
@@ -338,8 +338,7 @@ def test_an_engine_is_not_started_by_systemctl_alone(shops: list[Shop]) -> None:
         machine.sh(f"systemctl reset-failed {engine}")
     log = machine.sh(f"cat /run/hotset/engine/{one.name}/log")
     assert f"hotset tier activate {one.name}" in log
-    card, disk = one.found
-    lifecycle.activate(machine.machine, card, disk, lambda _: None, flash_counts=True)
+    lifecycle.activate(one.found, lambda _: None, flash_counts=True)
     machine.sh(f"mount {one.folder}")
     assert one.is_mounted()
     assert one.sums() == before

@@ -16,7 +16,7 @@ from hotset.core.units import Bytes
 from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
 from hotset.disk import lifecycle
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk.cache_device import AttachedDisk, Disk
 from hotset.disk.create import CreateRequest
 from hotset.lab.lab import Lab, LabSpec
 from hotset.terminal.progress import Reporter
@@ -54,9 +54,15 @@ class Backend:
 class Accelerated:
     """A disk of it, accelerated."""
 
-    machine: Machine
-    card: Card
-    disk: Disk
+    attached: AttachedDisk
+
+    @property
+    def machine(self) -> Machine:
+        return self.attached.machine
+
+    @property
+    def disk(self) -> Disk:
+        return self.attached.disk
 
     def mount(self) -> None:
         self.machine.run(["mount", str(self.disk.device), str(MOUNT)])
@@ -66,7 +72,7 @@ class Accelerated:
 
     def plan(self, *targets: str, **more: tuple[str, ...]) -> Planned:
         request = Request("uml", targets, mount_point=MOUNT, **more)  # type: ignore[arg-type]
-        return planning.plan_with_estimate(self.machine, self.card, self.disk, request, 100.0)
+        return planning.plan_with_estimate(self.attached, request, 100.0)
 
     def job(self, planned: Planned, method: Way = "auto", share: float = 1.0) -> SavedPlan:
         job = SavedPlan(
@@ -88,11 +94,11 @@ class Accelerated:
 
     def perform(self, job: SavedPlan) -> Bytes:
         report = Reporter(quiet=True)
-        return plan_store.perform(self.machine, self.card, self.disk, job, report).bytes
+        return plan_store.perform(self.attached, job, report).bytes
 
     def misses(self, wanted: list[Run]) -> int:
         """Read runs past the page cache."""
-        tier = cards.tier_for(self.machine, self.card, self.disk)
+        tier = self.attached.tier
         start = tier.counters()
         for run in wanted:
             words = [f"bs={int(tier.spec.block)}", f"skip={run.start}", f"count={run.count}"]
@@ -149,7 +155,7 @@ def accelerated(backend: Backend, kind: TierKind, cache: int) -> Accelerated:
         "pg", FLASH, backend.origin, kind, "oltp", Bytes(cache), None, None, None
     )  # type: ignore[arg-type]
     creation.create(backend.machine, wanted, True, print)
-    return Accelerated(backend.machine, *cards.find(backend.machine, "pg"))
+    return Accelerated(cards.find(backend.machine, "pg"))
 
 
 def destroy(tier: Accelerated) -> None:
@@ -218,13 +224,13 @@ def test_a_restart_is_never_cold(tier: Accelerated, backend: Backend, tmp_path: 
     is gone."""
     tier.perform(tier.job(tier.plan(f"{MOUNT}/base/b", f"{MOUNT}/base/c")))
     tier.mount()
-    taken = planning.take_snapshot(tier.machine, tier.card, tier.disk)
+    taken = planning.take_snapshot(tier.attached)
     # A neighbour may have a part of their first or last block.
     assert {"b", "c"} <= {PurePosixPath(file.name).name for file in taken.files}
     saved = tmp_path / "saved"
     saved.write_text(taken.render())
     tier.umount()
-    before = cards.tier_for(tier.machine, tier.card, tier.disk).resident()
+    before = tier.attached.tier.resident()
     destroy(tier)
 
     again = accelerated(backend, "dm-cache", 40 * MIB)
@@ -240,7 +246,7 @@ def test_a_restart_is_never_cold(tier: Accelerated, backend: Backend, tmp_path: 
     assert fetched == planned.plan.bytes < count(before) * planned.plan.block, (
         "no more than the set"
     )
-    now = cards.tier_for(again.machine, again.card, again.disk).resident()
+    now = again.attached.tier.resident()
     assert not difference(intersection(b.runs, before), now)
     assert again.misses(intersection(planned.plan.runs, before)) == 0
 
@@ -259,7 +265,7 @@ def test_on_line_the_policy_takes_it_while_the_database_is_up(tier: Accelerated)
     job = tier.job(tier.plan(f"{MOUNT}/base/b"), "auto", share=0.75)
     gained = tier.perform(job)
     assert gained >= 0.7 * 12 * MIB
-    left = count(plan_store.missing(tier.machine, tier.card, tier.disk, job.runs))
+    left = count(plan_store.missing(tier.attached, job.runs))
     # Three quarters were cached at one moment; the policy goes on exchanging blocks afterwards, and
     # on a busy computer a good many before they are counted here.
     assert left <= 0.5 * count(job.runs)
@@ -272,8 +278,8 @@ def test_bcache_is_warm_after_its_passes(ground_with_debugfs: Backend) -> None:
         planned = found.plan(f"{MOUNT}/base/a", f"{MOUNT}/base/b")
         job = found.job(planned)
         assert found.perform(job) == planned.plan.bytes >= 24 * MIB
-        assert isinstance(cards.tier_for(found.machine, found.card, found.disk), Bcache)
-        left = count(plan_store.missing(found.machine, found.card, found.disk, job.runs))
+        assert isinstance(found.attached.tier, Bcache)
+        left = count(plan_store.missing(found.attached, job.runs))
         # bcache inserts what it has free buckets for at that moment; a small cache has few.
         assert left <= 0.1 * count(job.runs)
     finally:

@@ -139,7 +139,7 @@ class FakeCounter:
 @pytest.fixture
 def counter(monkeypatch: pytest.MonkeyPatch) -> FakeCounter:
     fake = FakeCounter()
-    monkeypatch.setattr(cache_device, "tier_for", lambda *_: FakeTier())
+    monkeypatch.setattr(cache_device.AttachedDisk, "tier", FakeTier())
     monkeypatch.setattr(region_counters, "find_counters", lambda *_: fake)
     monkeypatch.setattr(attribution, "files", lambda *_: FOUND)
     monkeypatch.setattr(
@@ -148,9 +148,8 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> FakeCounter:
     return fake
 
 
-TARGET = Target(
-    "local", Local(), Card("main", PurePosixPath("/dev/f"), Bytes(1), (), (DISK,)), DISK
-)
+CARD = Card("main", PurePosixPath("/dev/f"), Bytes(1), (), (DISK,))
+TARGET = Target("local", cache_device.AttachedDisk(Local(), CARD, DISK))
 
 
 def reads(hits: int, misses: int) -> Tally:

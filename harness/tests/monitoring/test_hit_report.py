@@ -14,8 +14,7 @@ from hotset.block.devicemapper import Part
 from hotset.block.extents import Extent
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
-from hotset.disk import cache_device
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.hitratio import attribution, region_counters
 from hotset.hitratio.attribution import FILE_SYSTEM, UNOWNED, Owner
 from hotset.hitratio.heat import Grid, Reading, Tally
@@ -86,8 +85,8 @@ class FakeTier:
 @pytest.fixture
 def target(monkeypatch: pytest.MonkeyPatch) -> Target:
     TIER[:] = [FakeTier()]
-    monkeypatch.setattr(cache_device, "tier_for", lambda *_: TIER[0])
-    return Target("local", Local(), CARD, DISK)
+    monkeypatch.setattr(AttachedDisk, "tier", property(lambda _: TIER[0]))
+    return Target("local", AttachedDisk(Local(), CARD, DISK))
 
 
 TIER: list[FakeTier] = []

@@ -1,11 +1,11 @@
 """Who imports whom, how many modules a folder holds, how long functions are, who asks which kind a
-tier is."""
+tier is, what goes as one."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -368,3 +368,59 @@ def test_one_place_writes_shares() -> None:
         if ast.unparse(node.format_spec).rstrip("'\"").endswith("%")
     ]
     assert not others
+
+
+ATTACHED = frozenset(("Machine", "Card", "Disk"))
+"""What `AttachedDisk` holds."""
+
+
+def words_of(annotations: Iterable[ast.expr | None]) -> set[str]:
+    """The names in annotations; not those of what a callback takes and gives."""
+    found: set[str] = set()
+    left: list[ast.AST] = [one for one in annotations if one is not None]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        if not (isinstance(node, ast.Subscript) and "Callable" in ast.unparse(node.value)):
+            left += ast.iter_child_nodes(node)
+    return found
+
+
+def is_side_by_side(node: ast.AST) -> bool:
+    """Whether a function takes machine, card and disk, or gives a card with its disk; or a class
+    holds all three."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        arguments = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+        taken = words_of(one.annotation for one in arguments)
+        return taken >= ATTACHED or words_of([node.returns]) >= ATTACHED - {"Machine"}
+    if isinstance(node, ast.ClassDef):
+        fields = (one.annotation for one in node.body if isinstance(one, ast.AnnAssign))
+        return words_of(fields) >= ATTACHED and node.name != "AttachedDisk"
+    return False
+
+
+def test_machine_card_and_disk_go_as_one() -> None:
+    """76 functions took them side by side: what an operation on a disk needs besides went through
+    all of them, and a card could go with the disk as another card knew it."""
+    apart = [
+        f"{file.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for file in [*modules().values(), *(ROOT / "scripts").rglob("*.py")]
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if is_side_by_side(node)
+    ]
+    assert not apart
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(machine: Machine, card: Card, disk: Disk) -> None: ...",
+        "def f(there: Machine, *, on: Card | None, one: Disk) -> None: ...",
+        "def f(machine: Machine, name: str) -> tuple[Card, Disk]: ...",
+        "class Fill:\n    machine: Machine\n    card: Card\n    disk: Disk",
+    ],
+)
+def test_they_are_seen_side_by_side(source: str) -> None:
+    assert is_side_by_side(ast.parse(source).body[0])

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from hotset.block.usage import unescape
 from hotset.core.machines.base import Machine
 
-from ..cache_device import CardError, Disk
+from ..cache_device import AttachedDisk, CardError, Disk
 from ..identity import origin as identity
 
 PATH = PurePosixPath("/etc/fstab")
@@ -89,11 +89,12 @@ def require_writable(machine: Machine) -> None:
             )
 
 
-def rewrite(machine: Machine, disk: Disk, found: Sequence[Entry], unit: str) -> list[str]:
+def rewrite(attached: AttachedDisk, found: Sequence[Entry], unit: str) -> list[str]:
     """Have entries of a disk's origin mount its tier; returns the new lines.
 
     The old line stays above as a comment, for :func:`restore`.
     """
+    machine, disk = attached.machine, attached.disk
     lines = read(machine).split("\n")
     changed, remote = list[str](), identity.is_remote(machine, disk.origin)
     for entry in reversed(found):
@@ -107,9 +108,10 @@ def rewrite(machine: Machine, disk: Disk, found: Sequence[Entry], unit: str) -> 
     return changed
 
 
-def restore(machine: Machine, disk: Disk) -> list[str]:
+def restore(attached: AttachedDisk) -> list[str]:
     """Take back what :func:`rewrite` did; returns the lines as they are again."""
-    lines = read(machine).split("\n")
+    disk = attached.disk
+    lines = read(attached.machine).split("\n")
     found, kept = list[str](), list[str]()
     at = 0
     while at < len(lines):
@@ -123,7 +125,7 @@ def restore(machine: Machine, disk: Disk) -> list[str]:
         kept.append(lines[at])
         at += 1
     if found:
-        _write(machine, kept)
+        _write(attached.machine, kept)
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 from hotset.block import boot_program
 from hotset.core.machines.base import Machine, to_its_end
 
-from ..cache_device import Card, Disk
+from ..cache_device import AttachedDisk
 from ..state import Word
 
 _TIMEOUT_S = 1000.0
@@ -34,15 +34,15 @@ class Verdict:
     why: str
 
 
-def command(machine: Machine, card: Card, disk: Disk, verb: Verb) -> list[str]:
+def command(attached: AttachedDisk, verb: Verb) -> list[str]:
     """What the unit at boot calls."""
-    return [boot_program.on(machine), verb, "--flash", str(card.flash), disk.name]
+    return _words(attached, verb)
 
 
-def decide(machine: Machine, card: Card, disk: Disk) -> Verdict | None:
+def decide(attached: AttachedDisk) -> Verdict | None:
     """Of a disk that is down, and whose label says what the card does; None in a dry run where the
     program is not on the machine yet."""
-    said = machine.run(command(machine, card, disk, "decide"), timeout_s=_TIMEOUT_S)
+    said = attached.machine.run(command(attached, "decide"), timeout_s=_TIMEOUT_S)
     return None if said.made_up else Verdict(**json.loads(said.stdout))
 
 
@@ -58,14 +58,18 @@ def describe_unchecked(what: str) -> str:
     return f"not checked: {what}, as {boot_program.NAME} is not on the machine yet"
 
 
-def stop(machine: Machine, card: Card, disk: Disk) -> None:
+def stop(attached: AttachedDisk) -> None:
     """Take the devices down and put down how the disk was left, all by one command: whatever
     becomes of this program, the record fits. What is dirty on the flash is not looked at."""
-    argv = [*command(machine, card, disk, "stop"), "--held"]
-    machine.run(to_its_end(argv), timeout_s=_TIMEOUT_S)
+    argv = [*command(attached, "stop"), "--held"]
+    attached.machine.run(to_its_end(argv), timeout_s=_TIMEOUT_S)
 
 
-def mark(machine: Machine, card: Card, disk: Disk, word: Word) -> None:
+def mark(attached: AttachedDisk, word: Word) -> None:
     """Put down how a disk was left, and what its origin looks like now."""
-    argv = [boot_program.on(machine), "mark", "--flash", str(card.flash), disk.name, word]
-    machine.run(argv, timeout_s=_TIMEOUT_S)
+    attached.machine.run([*_words(attached, "mark"), word], timeout_s=_TIMEOUT_S)
+
+
+def _words(attached: AttachedDisk, verb: Verb | Literal["mark"]) -> list[str]:
+    flash = str(attached.card.flash)
+    return [boot_program.on(attached.machine), verb, "--flash", flash, attached.disk.name]

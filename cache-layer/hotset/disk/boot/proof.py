@@ -10,7 +10,7 @@ from hotset.block.devices import DeviceRefusedError
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 
-from ..cache_device import Disk
+from ..cache_device import AttachedDisk
 from ..identity.origin import OriginId, identify
 from . import program, systemd_unit
 
@@ -44,17 +44,18 @@ def require(
     )
 
 
-def warn(machine: Machine, disk: Disk, say: Callable[[str], None]) -> None:
+def warn(attached: AttachedDisk, say: Callable[[str], None]) -> None:
     """Say of a disk that holds writes back or has a unit that no boot will know its origin. There
     are such: made by an earlier hotset, or by another server that saw numbers of it. They are not
     refused, since what their flash holds has to come back."""
-    has_unit = systemd_unit.is_installed(machine, disk)
+    disk = attached.disk
+    has_unit = systemd_unit.is_installed(attached)
     if disk.spec.mode != "writeback" and not has_unit:
         return
     try:
         if (
-            devices.type_of(machine, disk.origin) is None
-            or _is_known(machine, disk.origin, disk.origin_id) is not False
+            devices.type_of(attached.machine, disk.origin) is None
+            or _is_known(attached.machine, disk.origin, disk.origin_id) is not False
         ):
             return
     except (CommandError, CommandTimeoutError) as error:

@@ -9,7 +9,7 @@ from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.tier.base import TierKind
 
-from ..cache_device import Card, CardError, Disk, device_of
+from ..cache_device import AttachedDisk, CardError, device_of
 from ..identity import origin as origins
 from . import fstab, mounts, proof, systemd_unit
 from .mounts import Mounting
@@ -53,12 +53,13 @@ def check(
     return found.entries
 
 
-def warn(machine: Machine, disk: Disk, say: Say) -> None:
+def warn(attached: AttachedDisk, say: Say) -> None:
     """Say what would mount the origin past the tier, and where no boot will know it."""
-    proof.warn(machine, disk, say)
-    found = mounts.find_mounts(machine, disk.origin)
+    disk = attached.disk
+    proof.warn(attached, say)
+    found = mounts.find_mounts(attached.machine, disk.origin)
     if found.entries:
-        advice = _advice(machine, found, disk.name, disk.kind, disk.origin)
+        advice = _advice(attached.machine, found, disk.name, disk.kind, disk.origin)
         say(f"{advice}; to activate the disk with a unit changes that")
     if found.others:
         say(_of_others(found, disk.device))
@@ -69,17 +70,18 @@ def warn(machine: Machine, disk: Disk, say: Say) -> None:
         )
 
 
-def set_up(machine: Machine, card: Card, disk: Disk, say: Say) -> PurePosixPath:
+def set_up(attached: AttachedDisk, say: Say) -> PurePosixPath:
     """Install the unit of an active disk, and have the origin's entries mount its tier; returns the
     unit's path."""
-    unit = systemd_unit.install(machine, card, disk)
-    found = mounts.find_mounts(machine, disk.origin)
-    for line in fstab.rewrite(machine, disk, found.entries, unit.name):
+    machine = attached.machine
+    unit = systemd_unit.install(attached)
+    found = mounts.find_mounts(machine, attached.disk.origin)
+    for line in fstab.rewrite(attached, found.entries, unit.name):
         say(f"{fstab.PATH}: {line}")
     if not systemd_unit.runs(machine):
         say(
             "systemd does not run this machine, so nothing makes the tier at its start, and"
-            f" nothing can mount it before disk {disk.name} is activated"
+            f" nothing can mount it before disk {attached.disk.name} is activated"
         )
     systemd_unit.reload(machine)
     return unit

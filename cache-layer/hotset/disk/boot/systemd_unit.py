@@ -14,7 +14,7 @@ from hotset.block import boot_program
 from hotset.core.machines import locks
 from hotset.core.machines.base import Machine
 
-from ..cache_device import Card, Disk, Inventory
+from ..cache_device import AttachedDisk, Card, Disk, Inventory
 from ..identity import origin
 
 FOLDER = PurePosixPath("/etc/systemd/system")
@@ -38,13 +38,14 @@ def path_of(disk: Disk) -> PurePosixPath:
     return FOLDER / name_of(disk.name)
 
 
-def install(machine: Machine, card: Card, disk: Disk) -> PurePosixPath:
+def install(attached: AttachedDisk) -> PurePosixPath:
     """Write the unit of an active disk, switch it on and start it, so that the next shutdown takes
     the tier down in good order; returns its path.
 
     :raises CommandError: systemd does not take it.
     """
-    _write(machine, card, disk)
+    machine, disk = attached.machine, attached.disk
+    _write(attached)
     machine.run(["rm", "-f", str(_removing(disk))])
     if runs(machine):
         # Which has it read its files anew, too.
@@ -53,10 +54,10 @@ def install(machine: Machine, card: Card, disk: Disk) -> PurePosixPath:
     return path_of(disk)
 
 
-def renew(machine: Machine, card: Card, disk: Disk) -> None:
+def renew(attached: AttachedDisk) -> None:
     """Have the unit fit the disk and this version of hotset, if it has one."""
-    if is_installed(machine, disk) and _write(machine, card, disk):
-        reload(machine)
+    if is_installed(attached) and _write(attached):
+        reload(attached.machine)
 
 
 def count_starts(machine: Machine) -> None:
@@ -80,12 +81,13 @@ def forget_starts(machine: Machine, inventory: Inventory) -> None:
         machine.run(["rm", "-f", str(BOOTS), str(_COUNTED)])
 
 
-def _write(machine: Machine, card: Card, disk: Disk) -> bool:
+def _write(attached: AttachedDisk) -> bool:
     """Write the units; returns whether that changes something."""
+    machine, disk = attached.machine, attached.disk
     remote, called = origin.is_remote(machine, disk.origin), boot_program.on(machine)
     files = {
-        path_of(disk): text(disk, card, remote, called, apart=_is_apart(machine, called)),
-        **_waits(card, disk),
+        path_of(disk): text(disk, attached.card, remote, called, apart=_is_apart(machine, called)),
+        **_waits(attached.card, disk),
     }
     changed = False
     for path, lines in files.items():
@@ -106,18 +108,19 @@ def _script_of(disk: Disk) -> PurePosixPath:
     return _SCRIPTS / f"{disk.name}.sh"
 
 
-def is_installed(machine: Machine, disk: Disk) -> bool:
+def is_installed(attached: AttachedDisk) -> bool:
     """Whether a boot activates the disk without hotset being asked."""
-    return machine.run(["test", "-e", str(path_of(disk))], check=False).rc == 0
+    return attached.machine.run(["test", "-e", str(path_of(attached.disk))], check=False).rc == 0
 
 
-def remove(machine: Machine, card: Card, disk: Disk, answers: bool = True) -> None:
+def remove(attached: AttachedDisk, answers: bool = True) -> None:
     """Take the unit away, if there is one; :func:`reload` ends it.
 
     :param answers: the flash does. Where it does not, nobody waits for the unit's stop.
     """
+    machine, disk = attached.machine, attached.disk
     path = path_of(disk)
-    if not is_installed(machine, disk):
+    if not is_installed(attached):
         return
     if runs(machine):
         machine.run(["systemctl", "disable", path.name], check=False)
@@ -125,7 +128,7 @@ def remove(machine: Machine, card: Card, disk: Disk, answers: bool = True) -> No
         machine.replace("", _removing(disk))
         # Stopped, too: systemd would otherwise hold it to be at work until the next boot.
         machine.run(["systemctl", "stop", *["--no-block"] * (not answers), path.name], check=False)
-    waits = list(_waits(card, disk))
+    waits = list(_waits(attached.card, disk))
     machine.run(["rm", "-f", *map(str, waits)])
     folders = [str(one.parent) for one in waits]
     machine.run(["rmdir", "--ignore-fail-on-non-empty", *folders], check=False)

@@ -18,7 +18,7 @@ from hotset.core.machines import locks
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.tier import kinds
 
-from ..cache_device import Disk, Inventory
+from ..cache_device import AttachedDisk, Inventory
 from ..identity import origin as identity
 from ..identity import reservation
 from ..identity.origin import Shown
@@ -53,11 +53,12 @@ _NO_LVM = 'ENV{ID_FS_TYPE}=="LVM2_member", ENV{ID_FS_TYPE}="hotset"'
 """Else LVM makes a volume group's devices of an origin whose tier is down (69-lvm.rules)."""
 
 
-def prepare(machine: Machine, disk: Disk) -> None:
+def prepare(attached: AttachedDisk) -> None:
     """Have the rules for a disk's own devices; before the first of them is made."""
+    machine = attached.machine
     if not _is_here(machine):
         return
-    match kinds.of(disk.kind).made_by:
+    match kinds.of(attached.disk.kind).made_by:
         case "loop":
             _write(machine, _LOOPS, _LOOP_RULES)
         case "mapper":
@@ -67,13 +68,14 @@ def prepare(machine: Machine, disk: Disk) -> None:
             assert_never(other)
 
 
-def hide_origin(machine: Machine, disk: Disk) -> None:
+def hide_origin(attached: AttachedDisk) -> None:
     """Take the origin's file-system UUID and label from it and from every path to it, whether a
     multipath device has that path or not: they are to lead to the accelerated device, or nowhere
     while that is down.
 
     :raises CommandError: udev does not come to an end, so that nobody knows what it still links.
     """
+    machine, disk = attached.machine, attached.disk
     if not disk.origin.is_relative_to("/dev") or not _is_here(machine):
         return  # a file, which udev does not know
     shown = identity.shown(machine, disk.origin)
@@ -100,7 +102,7 @@ def hide_origin(machine: Machine, disk: Disk) -> None:
     # here. A path that udev is just looking at still gets the links of before, and is found only
     # once that has ended.
     _settle(machine, check=True)
-    _again(machine, disk, shown)
+    _again(attached, shown)
     _settle(machine, check=True)
 
 
@@ -141,12 +143,13 @@ def _by_wwn(wwn: str) -> tuple[str, str]:
     )
 
 
-def show_origin(machine: Machine, disk: Disk) -> None:
+def show_origin(attached: AttachedDisk) -> None:
     """The origin is a plain disk again."""
+    machine, disk = attached.machine, attached.disk
     if machine.run(["test", "-e", str(origin_rules(disk.name))], check=False).rc == 0:
         machine.run(["rm", "-f", str(origin_rules(disk.name))])
         _udevadm(machine, "control", "--reload")
-        _again(machine, disk, identity.shown(machine, disk.origin))
+        _again(attached, identity.shown(machine, disk.origin))
         _settle(machine)
 
 
@@ -185,14 +188,14 @@ def _write(machine: Machine, path: PurePosixPath, text: str) -> None:
         _udevadm(machine, "control", "--reload")
 
 
-def _again(machine: Machine, disk: Disk, origin: Shown | None) -> None:
+def _again(attached: AttachedDisk, origin: Shown | None) -> None:
     """Have the rules applied to the origin now, and to every path to it."""
     trigger = ("trigger", "--action=change")
-    _udevadm(machine, *trigger, str(disk.origin))
+    _udevadm(attached.machine, *trigger, str(attached.disk.origin))
     for wwn in sorted(origin.wwns) if origin else ():
         keys = ("ID_WWN_WITH_EXTENSION", "ID_WWN")
         names = [f"--property-match={key}={wwn}" for key in keys]
-        _udevadm(machine, *trigger, "--subsystem-match=block", *names)
+        _udevadm(attached.machine, *trigger, "--subsystem-match=block", *names)
 
 
 def _settle(machine: Machine, check: bool = False) -> None:

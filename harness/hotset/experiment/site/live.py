@@ -115,7 +115,7 @@ def up(warehouses: int, model: Model, time_scale: float, report: Reporter) -> Li
     :raises CardError: a disk of this computer has the lab's name.
     """
     local, folder = Local(), labs.lab_folder()
-    taken = [disk.name for _, disk in cards.pairs(local)]
+    taken = [one.disk.name for one in cards.attached_disks(local)]
     if DISK in taken:
         raise CardError(
             f"this computer has a disk {DISK} already",
@@ -239,7 +239,7 @@ class _Builder:
             DISK, flash, slow, "userspace", "oltp", min(cache, size), _VOLUME, reserve=False
         )
         disk = creation.create(self._local, wanted, True, lambda _: None)
-        volume = cards.find(self._local, DISK)[0].volume_slice.path
+        volume = cards.find(self._local, DISK).card.volume_slice.path
         filesystem.make(self._local, volume, "ext4")
         for machine in (self._local, guest):
             _mount(machine, disk.device, PLACE.data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from hotset.core.errors import RequestError
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from hotset.core.machines.base import Machine
     from hotset.core.machines.locks import Mode
     from hotset.databases.connect import EngineName
-    from hotset.disk.cache_device import Card, Disk
+    from hotset.disk.cache_device import AttachedDisk
     from hotset.monitoring.hit_report import Label, Target
 
 
@@ -63,7 +64,7 @@ def cut_anew(name: str, what: str, commands: list[str] | None = None) -> Iterato
 @contextmanager
 def disk_of(
     name: str, disk: str | None, what: str = "", mode: Mode = "exclusive"
-) -> Iterator[tuple[Machine, Card, Disk]]:
+) -> Iterator[AttachedDisk]:
     """The disk a user means, on its card and machine.
 
     :param what: has the disk's lock meanwhile: ``warmup run``; without one nothing is locked.
@@ -75,7 +76,7 @@ def disk_of(
 
     with machines.open_machine(name) as there:
         if not what:
-            yield there, *cache_device.find(there, disk)
+            yield cache_device.find(there, disk)
             return
         with locked.on_disk(there, what, disk, mode) as found:
             yield found
@@ -84,7 +85,7 @@ def disk_of(
 @contextmanager
 def disk_as_root(
     name: str, disk: str | None, what: str, commands: list[str] | None = None
-) -> Iterator[tuple[Machine, Card, Disk]]:
+) -> Iterator[AttachedDisk]:
     """As :func:`disk_of`, on a machine on which hotset is root; a dry run locks nothing."""
     from hotset.core.machines.dry_run import DryRun
     from hotset.disk import cache_device
@@ -95,19 +96,20 @@ def disk_as_root(
     with machines.open_machine(name) as there:
         cache_device.need_root(there)
         if commands is not None:
-            yield DryRun(there, commands.append), *cache_device.find(there, disk)
+            tried = DryRun(there, commands.append)
+            yield replace(cache_device.find(there, disk), machine=tried)
             return
         with locked.on_disk(there, what, disk) as found:
             yield found
 
 
 @contextmanager
-def disk_cut_anew(name: str, disk: str | None, what: str) -> Iterator[tuple[Machine, Card, Disk]]:
+def disk_cut_anew(name: str, disk: str | None, what: str) -> Iterator[AttachedDisk]:
     """A disk, for an operation that cuts the flash anew."""
     from hotset.disk import cache_device
 
     with cut_anew(name, f"{what} {disk or ''}".strip()) as there:
-        yield there, *cache_device.find(there, disk)
+        yield cache_device.find(there, disk)
 
 
 @contextmanager
@@ -120,8 +122,8 @@ def target_of(name: str, disk: str | None) -> Iterator[Target]:
     from hotset.monitoring.hit_report import Target
 
     with disk_of(name, disk) as found:
-        lifecycle.active(*found)
-        yield Target(name, *found)
+        lifecycle.active(found)
+        yield Target(name, found)
 
 
 def label_of(by: str, engine: EngineName, dsn: str | None, password: str | None) -> Label:

@@ -190,9 +190,9 @@ def activate(request: Activate, context: Context) -> Lines:
 
     commands: list[str] | None = [] if request.dry_run else None
     with places.machine(request.machine) as there:
-        names = [one.name for _, one in cards.pairs(there)]
+        names = [one.disk.name for one in cards.attached_disks(there)]
         if request.disk or not names:
-            names = [cards.find(there, request.disk)[1].name]
+            names = [cards.find(there, request.disk).disk.name]
     failed = []
     for name in names:
         try:
@@ -215,7 +215,7 @@ def _activate(request: Activate, name: str, commands: list[str] | None, context:
 
     say = context.report.say
     with places.disk_as_root(request.machine, name, "tier activate", commands) as found:
-        there, card, one = found
+        there, one = found.machine, found.disk
         if request.unit:
             startup.check(
                 there,
@@ -228,15 +228,13 @@ def _activate(request: Activate, name: str, commands: list[str] | None, context:
                 recorded=one.origin_id,
             )
         lifecycle.activate(
-            there,
-            card,
-            one,
+            found,
             say,
             break_reservation=request.break_reservation,
             flash_counts=request.keep_flash,
         )
         if request.unit:
-            say(f"written: {startup.set_up(there, *cards.find(there, one.name), say)}")
+            say(f"written: {startup.set_up(cards.find(there, one.name), say)}")
 
 
 @operation(
@@ -252,7 +250,7 @@ def deactivate(request: OneDisk, context: Context) -> Lines:
     from hotset.disk import lifecycle
 
     with places.disk_as_root(request.machine, request.disk, "tier deactivate") as found:
-        lifecycle.deactivate(*found, context.report.say)
+        lifecycle.deactivate(found, context.report.say)
     return Lines()
 
 
@@ -263,10 +261,11 @@ def flush(request: OneDisk, context: Context) -> Lines:
     from hotset.terminal.progress import FlushWatch
 
     report = context.report
-    with places.disk_as_root(request.machine, request.disk, "tier flush") as (there, card, one):
+    with places.disk_as_root(request.machine, request.disk, "tier flush") as found:
+        one = found.disk
         watch = FlushWatch(report, one.spec.block)
         with report.task(f"writing back what is dirty on {one.device}"):
-            dirty = lifecycle.flush(there, card, one, watch, report.say)
+            dirty = lifecycle.flush(found, watch, report.say)
         report.say(f"{dirty} blocks of {one.spec.block} were dirty; none is")
     return Lines()
 
@@ -297,10 +296,9 @@ def resize(request: Resize, context: Context) -> Lines:
     from hotset.terminal.progress import FlushWatch
 
     with places.disk_cut_anew(request.machine, request.disk, "tier resize") as found:
-        there, card, one = found
-        watch = FlushWatch(context.report, one.spec.block)
+        watch = FlushWatch(context.report, found.disk.spec.block)
         size = fields.maybe_size(request.cache)
-        resizing.resize(there, card, one, size, request.flush, watch, context.report.say)
+        resizing.resize(found, size, request.flush, watch, context.report.say)
     return Lines()
 
 
@@ -348,13 +346,12 @@ def set_(request: Set, context: Context) -> Lines:
     if tunes == (request.origin is not None):
         raise RequestError("give a policy, a mode or both, or else the origin's new name")
     with places.disk_cut_anew(request.machine, request.disk, "tier set") as found:
-        there, card, one = found
-        watch = FlushWatch(context.report, one.spec.block)
+        watch = FlushWatch(context.report, found.disk.spec.block)
         say = context.report.say
         if request.origin is not None:
-            rename.rename_origin(there, card, one, PurePosixPath(request.origin), say)
+            rename.rename_origin(found, PurePosixPath(request.origin), say)
             return Lines()
-        retuning.retune(there, card, one, request.policy, request.mode, watch, say)
+        retuning.retune(found, request.policy, request.mode, watch, say)
     return Lines()
 
 
@@ -383,14 +380,14 @@ def detach(request: Detach, context: Context) -> Lines:
     from hotset.terminal.progress import FlushWatch
 
     with places.disk_cut_anew(request.machine, request.disk, "tier detach") as found:
-        there, card, one = found
+        one = found.disk
         watch = FlushWatch(context.report, one.spec.block)
         dead, yes = request.flash_is_dead, request.yes
         if dead:
-            lost = f"{one.device}: writes that are only on {card.flash} are lost"
+            lost = f"{one.device}: writes that are only on {found.card.flash} are lost"
             context.ask_for_name(one.name, lost)
-        with _schedules_end(there, (one.name,), context.report.say):
-            lifecycle.detach(there, card, one, dead, yes, watch, context.report.say)
+        with _schedules_end(found.machine, (one.name,), context.report.say):
+            lifecycle.detach(found, dead, yes, watch, context.report.say)
     return Lines()
 
 
@@ -444,7 +441,7 @@ def repair(request: Repair, context: Context) -> Lines:
     from hotset.disk import repair as repairing
 
     with places.disk_as_root(request.machine, request.disk, "tier repair") as found:
-        repairing.repair(*found, context.report.say, request.yes)
+        repairing.repair(found, context.report.say, request.yes)
     return Lines()
 
 

@@ -80,10 +80,9 @@ def status(request: OneDisk, context: Context) -> Status:
 
     with places.machine(request.machine) as there:
         known = cards.inventory(there)
-        pairs = [(card, one) for card in known.cards for one in card.disks]
-        if request.disk:
-            pairs = [cards.find(there, request.disk)]
-        rows = [tier_status.status_row(lifecycle.inspect(there, *pair)) for pair in pairs]
+        named = [cards.find(there, request.disk)] if request.disk else None
+        shown = named or known.attached_disks(there)
+        rows = [tier_status.status_row(lifecycle.inspect(one)) for one in shown]
         at_work = locks.holders(there)
     for problem in (*known.problems, *(f"running now: {one}" for one in at_work)):
         context.message(problem)
@@ -145,12 +144,12 @@ def resident(request: ResidentRequest, context: Context) -> Resident:  # noqa: A
     """List what is cached, as ranges of bytes of the disk, in order."""
     from hotset.disk import lifecycle
 
-    with places.disk_of(request.machine, request.disk, "tier resident", "shared") as place:
-        one, runs = place[-1], lifecycle.active(*place).resident()
+    with places.disk_of(request.machine, request.disk, "tier resident", "shared") as found:
+        one, runs = found.disk, lifecycle.active(found).resident()
     block = one.spec.block
-    found = [(int(run.start.bytes(block)), int(run.count.bytes(block))) for run in runs]
-    cached = Bytes(sum(length for _, length in found))
-    return Resident(one.name, block, cached, len(found), found[: request.limit])
+    ranges = [(int(run.start.bytes(block)), int(run.count.bytes(block))) for run in runs]
+    cached = Bytes(sum(length for _, length in ranges))
+    return Resident(one.name, block, cached, len(ranges), ranges[: request.limit])
 
 
 class Explain(Request):

@@ -188,9 +188,9 @@ def list_preferences(request: Preferred, context: Context) -> PreferenceList:  #
     from hotset.tier import pins
     from hotset.warmup import division
 
-    with places.disk_of(request.machine, request.disk) as (there, card, found):
-        kept = division.measure_kept(there, card, found)
-        return PreferenceList(pins.read_preferences(there, found.name), kept)
+    with places.disk_of(request.machine, request.disk) as found:
+        kept = division.measure_kept(found)
+        return PreferenceList(pins.read_preferences(found.machine, found.disk.name), kept)
 
 
 def _prefer(
@@ -212,26 +212,26 @@ def _prefer(
 
     for text in anew or ():
         parse(text)
-    with places.disk_of(request.machine, request.disk, "warmup pin") as (there, card, found):
-        wanted = change(pins.read_preferences(there, found.name))
+    with places.disk_of(request.machine, request.disk, "warmup pin") as found:
+        there, disk = found.machine, found.disk
+        wanted = change(pins.read_preferences(there, disk.name))
         if anew is None:
             anew = wanted.targets
-        if not kinds.of(found.kind).divides:
+        if not kinds.of(disk.kind).divides:
             if needs_engine:
                 raise RequestError(
-                    f"{found.kind} cannot be divided: the kernel's caches have no shares and no"
+                    f"{disk.kind} cannot be divided: the kernel's caches have no shares and no"
                     " pins",
                     Remedy("use a cache that has them", "tier create", {"kind": "userspace"}),
                     field="disk",
                 )
-            pins.save(there, found.name, wanted)
-            context.note(_ONLY_WARM_UPS.format(kind=found.kind))
+            pins.save(there, disk.name, wanted)
+            context.note(_ONLY_WARM_UPS.format(kind=disk.kind))
             return Lines()
-        lifecycle.active(there, card, found)
-        where = (there, card, found)
-        notes = division.divide(*where, wanted, planning_of(request), anew, context.report)
-        pins.save(there, found.name, wanted)
-        division.fetch(*where, context.report, fields.maybe_rate(rate))
+        lifecycle.active(found)
+        notes = division.divide(found, wanted, planning_of(request), anew, context.report)
+        pins.save(there, disk.name, wanted)
+        division.fetch(found, context.report, fields.maybe_rate(rate))
     for note in notes:
         context.note(note)
     return Lines()

@@ -93,7 +93,7 @@ def add(request: Add, context: Context) -> Lines:
     )
     schedule.check(wanted)
     with places.machine(request.machine) as there:
-        _, found = cache_device.find(there, request.disk)
+        found = cache_device.find(there, request.disk).disk
         if request.program is None:
             hotset = schedule.program_on(there)
         else:

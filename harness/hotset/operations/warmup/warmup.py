@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import Console
 
-    from hotset.core.machines.base import Machine
-    from hotset.disk.cache_device import Card, Disk
+    from hotset.disk.cache_device import AttachedDisk
     from hotset.tier.base import Warmup
     from hotset.warmup.plan_store import SavedPlan
     from hotset.warmup.planning import Planned
@@ -157,10 +156,9 @@ def plan(request: Plan, context: Context) -> PlanResult:
     from hotset.warmup import planning
 
     wanted = _planning(request, request.targets)
-    with places.disk_of(request.machine, request.disk, "warmup plan", "shared") as place:
-        there, card, found = place
+    with places.disk_of(request.machine, request.disk, "warmup plan", "shared") as found:
         rate = fields.maybe_rate(request.origin_rate)
-        planned = planning.plan_with_estimate(there, card, found, wanted, rate and rate / 1e6)
+        planned = planning.plan_with_estimate(found, wanted, rate and rate / 1e6)
     for note in planned.notes:
         context.note(note)
     return PlanResult(planned)
@@ -265,12 +263,12 @@ def run(request: Run, context: Context) -> Warmed:
         raise RequestError("give targets, or a plan to resume: one of the two", field="targets")
     if request.resume is not None:
         plan = plan_store.find(request.resume)
-        with places.disk_of(plan.machine, plan.disk, "warmup run") as (there, card, found):
-            return _perform(there, card, found, plan, context)
+        with places.disk_of(plan.machine, plan.disk, "warmup run") as found:
+            return _perform(found, plan, context)
     wanted = _planning(request, request.targets or [])
-    with places.disk_of(request.machine, request.disk, "warmup run") as (there, card, found):
-        plan = _save(there, card, found, wanted, request, context)
-        return _perform(there, card, found, plan, context)
+    with places.disk_of(request.machine, request.disk, "warmup run") as found:
+        plan = _save(found, wanted, request, context)
+        return _perform(found, plan, context)
 
 
 class Restore(Request):
@@ -315,7 +313,7 @@ def snapshot(request: Snapshot, context: Context) -> Lines:
 
     output = Path(request.output)
     with places.disk_of(request.machine, request.disk, "warmup snapshot", "shared") as found:
-        taken = planning.take_snapshot(*found)
+        taken = planning.take_snapshot(found)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         write_whole(output, taken.render())
@@ -394,39 +392,35 @@ def _planning(request: Plan | Run, targets: list[str]) -> Planning:
     )
 
 
-def _refresh(
-    machine: Machine, card: Card, disk: Disk, wanted: Planning, request: Run, context: Context
-) -> None:
+def _refresh(attached: AttachedDisk, wanted: Planning, request: Run, context: Context) -> None:
     """Have hotset's own engine keep to what is pinned, where that lies by now."""
-    from hotset.disk import cache_device
     from hotset.tier import kinds, pins
     from hotset.tier.base import TierFailedError
     from hotset.warmup import division
 
-    known = pins.read_preferences(machine, disk.name)
-    if not (kinds.of(disk.kind).divides and known.targets):
+    known = pins.read_preferences(attached.machine, attached.disk.name)
+    if not (kinds.of(attached.disk.kind).divides and known.targets):
         return
-    if not cache_device.tier_for(machine, card, disk).is_active():
+    if not attached.tier.is_active():
         return
-    where, report = (machine, card, disk), context.report
+    report = context.report
     try:
-        for note in division.divide(*where, known, wanted, known.targets, report):
+        for note in division.divide(attached, known, wanted, known.targets, report):
             context.note(note)
-        division.fetch(*where, report, fields.maybe_rate(request.rate))
+        division.fetch(attached, report, fields.maybe_rate(request.rate))
     except (RequestError, TierFailedError) as error:
         # What was asked for is the warm-up.
         context.note(f"what is pinned, excluded and shared stays as it was: {error}")
 
 
-def _save(
-    machine: Machine, card: Card, disk: Disk, wanted: Planning, request: Run, context: Context
-) -> SavedPlan:
+def _save(attached: AttachedDisk, wanted: Planning, request: Run, context: Context) -> SavedPlan:
     """Make a plan, and save it."""
     from hotset.warmup import plan_store, planning, text
     from hotset.warmup.plan_store import SavedPlan
 
-    _refresh(machine, card, disk, wanted, request, context)
-    whole, notes = planning.plan_request(machine, card, disk, wanted)
+    disk = attached.disk
+    _refresh(attached, wanted, request, context)
+    whole, notes = planning.plan_request(attached, wanted)
     for note in notes:
         context.note(note)
     now = datetime.now().astimezone()
@@ -449,12 +443,12 @@ def _save(
     return plan
 
 
-def _perform(machine: Machine, card: Card, disk: Disk, plan: SavedPlan, context: Context) -> Warmed:
+def _perform(attached: AttachedDisk, plan: SavedPlan, context: Context) -> Warmed:
     from hotset.block.extents import count
     from hotset.warmup import plan_store
 
     report = context.report
-    with report.task(f"warm-up of {disk.name}"):
-        warmed = plan_store.perform(machine, card, disk, plan, report)
-    left = count(plan_store.missing(machine, card, disk, plan.runs))
+    with report.task(f"warm-up of {attached.disk.name}"):
+        warmed = plan_store.perform(attached, plan, report)
+    left = count(plan_store.missing(attached, plan.runs))
     return Warmed(plan, warmed, Blocks(count(plan.runs) - left))
