@@ -1,8 +1,9 @@
 """Pictures of every page of the console, for docs/: ``make screenshots``, as root.
 
 It starts a lab with a loaded database on this computer, and a console; has the console plan a
-warm-up and run TPC-C; takes a picture of each page meanwhile; and stops both. The pages *Runs* and
-*Sizing* show your own archive: run `make demo` first.
+warm-up and run TPC-C; takes a picture of each page meanwhile; and stops both. The week before, in
+the charts, is simulated. The pages *Runs* and *Sizing* show your own archive: run `make demo`
+first.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from pathlib import Path
 
 from playwright.sync_api import Page, ViewportSize, expect, sync_playwright
 
+import simulated_week
+from hotset.core.machines.local import Local
 from hotset.core.paths import data_dir
+from hotset.monitoring import top
+from hotset.monitoring.history import opening
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs/images"
@@ -41,6 +46,7 @@ def main() -> None:
             shutil.copytree(kept, data_dir() / "runs")
         try:
             subprocess.run([HOTSET, "lab", "up", "--machine", "local"], check=True)
+            _simulate_week()
             with _console(Path(folder)) as url, sync_playwright() as driver:
                 browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
                 page = browser.new_page(base_url=url, viewport=SIZE)
@@ -74,6 +80,9 @@ def _take(page: Page) -> None:
     page.goto("/disks")
     page.wait_for_selector("section.disk")
     _keep(page, "disks")
+    page.goto("/disks/lab/history?span=7d")
+    page.wait_for_selector("#told .events")
+    _keep(page, "history")
     page.goto("/card")
     page.wait_for_selector("#f-flash")
     _keep(page, "card")
@@ -86,6 +95,12 @@ def _take(page: Page) -> None:
         page.wait_for_selector(ready)
         _keep(page, name)
     _take_runs(page)
+
+
+def _simulate_week() -> None:
+    """The week before the lab was up, as if its disk had been there."""
+    (lab,) = top.inspect(Local(), here=True)
+    simulated_week.write(opening.path_of("local"), time.time(), lab.identity, lab.name)
 
 
 def _take_runs(page: Page) -> None:

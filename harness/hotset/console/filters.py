@@ -7,7 +7,7 @@ from datetime import datetime
 
 from hotset.block import devicemapper
 from hotset.disk.cache_device import Card
-from hotset.reports.model.words import ABSENT, duration, part_of_all, size
+from hotset.reports.model.words import ABSENT, duration, milliseconds, part_of_all, size
 
 from .split import Split
 
@@ -81,4 +81,5 @@ FILTERS: dict[str, Callable[..., str]] = {
     "factor": factor,
     "when": when,
     "duration": duration,
+    "ms": milliseconds,
 }

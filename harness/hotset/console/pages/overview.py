@@ -8,16 +8,20 @@ from collections.abc import AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from hotset.monitoring.history import series
+
 from .. import passwords
 from ..sampling.reader import Sample
 from ..web import COOKIE, Console, console_of, page, render, template
+from .history import charts_of
 
 PATIENCE_S = 15.0
 """A comment is sent after so long without a sample, so that who went away is noticed."""
 
 
 async def _overview(request: Request) -> Response:
-    return render(request, "overview.html")
+    choice = series.find_choice(request.query_params.get("span", ""))
+    return render(request, "overview.html", charts=charts_of(choice))
 
 
 async def _live(request: Request) -> Response:
@@ -36,27 +40,14 @@ async def _events(console: Console, cookie: str) -> AsyncIterator[bytes]:
 
 
 def frame(sample: Sample, machine: str) -> bytes:
-    """A sample as all watchers get it: the part of the page, and a point of the charts."""
+    """A sample as all watchers get it: the part of the page that is live."""
     html = template("overview_live.html").render(sample=sample, machine=machine)
-    return event("sample", {"html": html, "point": _point(sample)})
+    return event("sample", {"html": html})
 
 
 def event(name: str, data: object) -> bytes:
     """One server-sent event."""
     return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
-
-
-def _point(sample: Sample) -> dict[str, object]:
-    """What the charts show of a sample; None leaves a gap."""
-    disks = {
-        disk.name: {
-            **{name: getattr(disk.line, name, None) for name in ("hit_ratio", "reads", "writes")},
-            "read_bytes": disk.read_bytes,
-            "written_bytes": disk.written_bytes,
-        }
-        for disk in sample.disks
-    }
-    return {"at": round(sample.at, 1), "tpm": sample.tpm, "disks": disks}
 
 
 ROUTES = [page("/", _overview), page("/overview/live", _live, watched=True)]

@@ -96,7 +96,9 @@ class Changes:
         if known is None or not known.present:
             # Of one without an identity nobody knows whether it is new, or only this console.
             if not is_new and (disk.identity or before is not None):
-                self._tell("disk", seen.at, f"{disk.name} is accelerated{unwatched}", disk)
+                self._tell(
+                    "disk", seen.at, f"{disk.name} is accelerated from now on{unwatched}", disk
+                )
         elif self._began:
             for kind, text in _differences(known.facts, facts):
                 self._tell(kind, seen.at, f"{disk.name}: {text}{unwatched}", disk)

@@ -312,7 +312,7 @@ def test_a_disk_made_again_under_the_same_name_has_a_history_of_its_own(
         clock.passes(10)
     one.close(clock.see())
     assert (counted(file, "u1").read_hits, counted(file, "u2").read_hits) == (100, 5)
-    assert events(file, "disk") == ["shop is accelerated", "shop is not seen any more"]
+    assert events(file, "disk") == ["shop is accelerated from now on", "shop is not seen any more"]
 
 
 def test_a_disk_without_an_identity_is_another_one_at_the_next_start(

@@ -1,0 +1,160 @@
+"""What was recorded of the machine, as charts: for the overview, and for one disk."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hotset.core.errors import HotsetError
+from hotset.monitoring.history import opening, series
+from hotset.monitoring.history.series import Choice, DiskSeries, Series
+from hotset.monitoring.history.store import FINEST_S, Span
+
+from ..web import console_of, page, render, template
+
+EVENTS_SHOWN = 30
+_AGAIN_S = (FINEST_S, 60)
+"""A page asks again after a step of its charts, but within these bounds."""
+
+
+async def _disk(request: Request) -> Response:
+    name = request.path_params["name"]
+    choice = series.find_choice(request.query_params.get("span", "24h"))
+    return render(request, "history.html", disk=name, charts=charts_of(choice, name))
+
+
+async def _series(request: Request) -> Response:
+    console = console_of(request)
+    choice = series.find_choice(request.query_params.get("span", ""))
+    disk = request.query_params.get("disk")
+    # Asked by many within the same moment, it is made once.
+    moment, notice = int(time.time()) // FINEST_S, console.recorder.notice
+    text = await run_in_threadpool(_text, console.settings.machine, choice, disk, moment, notice)
+    return Response(text, media_type="application/json")
+
+
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """What a page with charts needs to know: how much they show, the page's own path, and where
+    the values come from."""
+
+    choice: Choice
+    path: str
+    source: str
+    choices: Sequence[Choice] = series.CHOICES
+
+
+def charts_of(choice: Choice, disk: str | None = None) -> Charts:
+    """Of the whole machine, or of one disk."""
+    if disk is None:
+        return Charts(choice, "/", f"/history?span={choice.key}")
+    name = quote(disk, safe="")
+    return Charts(choice, f"/disks/{name}/history", f"/history?span={choice.key}&disk={name}")
+
+
+@lru_cache(maxsize=64)
+def _text(machine: str, choice: Choice, disk: str | None, moment: int, notice: str) -> str:
+    now = float((moment + 1) * FINEST_S)
+    try:
+        with opening.reading(opening.path_of(machine)) as store:
+            found = series.load(store, choice, now, disk)
+    except (HotsetError, sqlite3.Error, OSError) as error:
+        found = series.load(None, choice, now)
+        notice = notice or f"the history cannot be read: {error}"
+    return json.dumps(_drawn(found, notice))
+
+
+def _drawn(found: Series, notice: str) -> dict[str, object]:
+    """As the page's script draws it: values by step, None where there is a gap."""
+    step = found.choice.step_s
+    shown = list(enumerate(found.events, 1))[-EVENTS_SHOWN:]
+    html = template("history_told.html").render(
+        found=found,
+        labels=[label(one) for one in found.disks],
+        events=list(reversed(shown)),
+        more=len(found.events) - len(shown),
+        notice=notice,
+    )
+    low, high = _AGAIN_S
+    return {
+        "begin": found.begin,
+        "end": found.end,
+        "again_s": min(high, max(low, step)),
+        "at": [start + step / 2 for start in found.starts],
+        "unknown": found.unknown,
+        "tpm": [None if load is None else _rounded(load.tpm) for load in found.loads],
+        "disks": [{"label": label(one), "values": _values(one.spans)} for one in found.disks],
+        "events": [{"number": number, "at": one.at} for number, one in shown],
+        "html": html,
+    }
+
+
+def label(disk: DiskSeries) -> str:
+    """A disk's name; of one that is gone also until when, as another one may bear its name."""
+    if disk.present:
+        return disk.name
+    return f"{disk.name} (until {datetime.fromtimestamp(disk.last).astimezone():%d %b %H:%M})"
+
+
+def _values(spans: Sequence[Span | None]) -> dict[str, list[float | None]]:
+    values: dict[str, list[float | None]] = {}
+    for span in spans:
+        for name, value in _point(span).items():
+            values.setdefault(name, []).append(_rounded(value))
+    return values
+
+
+def _point(span: Span | None) -> dict[str, float | None]:
+    if span is None:
+        return dict.fromkeys(_NAMES)
+    counted, levels = span.amounts, span.levels
+    return dict(
+        zip(
+            _NAMES,
+            (
+                counted.ratio,
+                counted.reads,
+                counted.writes,
+                counted.rate(counted.read_bytes),
+                counted.rate(counted.written_bytes),
+                counted.read_ms,
+                counted.write_ms,
+                levels.size,
+                levels.used,
+                levels.dirty,
+            ),
+            strict=True,
+        )
+    )
+
+
+_NAMES = (
+    "hit_ratio",
+    "reads",
+    "writes",
+    "read_bytes",
+    "written_bytes",
+    "read_ms",
+    "write_ms",
+    "size",
+    "used",
+    "dirty",
+)
+
+
+def _rounded(value: float | None) -> float | None:
+    """To as many digits as a chart can show."""
+    return None if value is None else float(f"{value:.5g}")
+
+
+ROUTES = [page("/disks/{name}/history", _disk), page("/history", _series, watched=True)]

@@ -1,0 +1,136 @@
+"""Writes a simulated week into a console's history: for pictures of it, and for tests.
+
+    simulated_week.py FILE      # ~/.local/share/hotset/history/local.sqlite, of no running console
+
+Two disks: `shop` by day and night, but for a night in which nothing was recorded, with a warm-up, a
+reset of its counters, and an hour of TPC-C; `archive`, which was detached and made again.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from hotset.core.units import Bytes
+from hotset.monitoring.history import opening
+from hotset.monitoring.history.amounts import Amounts, Levels, Load
+from hotset.monitoring.history.observation import Event, EventKind, Facts
+from hotset.monitoring.history.store import DAY_S, RESOLUTIONS, Batch, KnownDisk
+
+SIZE = Bytes(64 << 30)
+HOUR_S = 3600
+NIGHT_H = 56, 47
+"""In which nothing was recorded: so many hours before now."""
+WARMED_H, RESET_H, REMADE_H, TPCC_H = 46.0, 20.0, 60.0, (5.0, 4.0)
+EVENTS: tuple[tuple[float, float | None, EventKind, str], ...] = (
+    (80.0, None, "setting", "shop: policy changed from smq to hotset"),
+    (REMADE_H, None, "disk", "archive is not seen any more"),
+    (REMADE_H - 1, None, "disk", "archive is accelerated from now on"),
+    (NIGHT_H[0], None, "console", "this console ended"),
+    (NIGHT_H[1], None, "console", "this console started"),
+    (WARMED_H, 0.4, "warm-up", "warmup run shop database:tpcc"),
+    (30.0, 0.05, "unreachable", "nothing answers at db1: No route to host"),
+    (RESET_H, None, "reset", "shop: its counters began anew"),
+    (TPCC_H[0], 1.0, "benchmark", "tpcc run"),
+    (0.2, None, "warm-up", "warmup run shop table:public.orders table:public.order_line failed"),
+)
+"""Hours before now, hours that it took, kind, text."""
+
+
+def write(path: Path, now: float, identity: str = "s", name: str = "shop") -> None:
+    """Write the week that ends now; the file must not be there yet.
+
+    :param identity: of the disk that takes the part of `shop`, so that the console goes on with it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    store = opening.open_to_write(path)
+    facts = {
+        known: KnownDisk(Facts(known, called, "userspace", "hotset", "writeback"), there)
+        for known, called, there in (
+            (identity, name, True),
+            ("a1", "archive", False),
+            ("a2", "archive", True),
+        )
+    }
+    events = {
+        text: _event(now - HOUR_S * hours, length, kind, text.replace("shop", name))
+        for hours, length, kind, text in EVENTS
+    }
+    store.keep(Batch(disks=facts, events=events))
+    drawn = random.Random(7)
+    batch = Batch(disks=facts)
+    for start, step in _starts(now):
+        hours = (now - start) / HOUR_S
+        if NIGHT_H[1] < hours < NIGHT_H[0]:
+            continue
+        _add(batch, start, step, hours, identity, drawn)
+        if len(batch.machine) >= 300:
+            store.keep(batch)
+            batch = Batch(disks=facts)
+    store.keep(batch)
+    store.close()
+
+
+def _starts(now: float) -> Iterator[tuple[int, int]]:
+    """Spans as long as what is kept of their time, oldest first."""
+    ages = [0, *(kept for _, kept in RESOLUTIONS)]
+    for (step, kept), young in reversed(list(zip(RESOLUTIONS, ages, strict=False))):
+        first, end = int(now - min(kept, 7 * DAY_S)), int(now - young)
+        for start in range(first // step * step, end // step * step, step):
+            yield start, step
+
+
+def _event(at: float, hours: float | None, kind: EventKind, text: str) -> Event:
+    return Event(f"{at}", at, kind, text, None if hours is None else at + HOUR_S * hours)
+
+
+def _add(
+    batch: Batch, start: int, step: int, hours: float, identity: str, drawn: random.Random
+) -> None:
+    day = 0.5 - 0.5 * math.cos(2 * math.pi * ((start / HOUR_S) % 24) / 24)
+    has_tpcc = TPCC_H[1] < hours < TPCC_H[0]
+    # Cold after the night and after the reset, until the warm-up.
+    cold = 0.35 if WARMED_H < hours < NIGHT_H[1] else 0.15 if RESET_H - 4 < hours < RESET_H else 0
+    ratio = 0.97 - cold - 0.05 * (1 - day) - drawn.uniform(0, 0.015)
+    load = (300 + 2500 * day + (4000 if has_tpcc else 0)) * drawn.uniform(0.9, 1.1)
+    if not RESET_H - 0.05 < hours < RESET_H + 0.05:
+        batch.spans[start, identity] = _amounts(step, load, ratio), _levels(day, 0.9)
+    if hours > REMADE_H:
+        batch.spans[start, "a1"] = _amounts(step, load / 6, 0.7), _levels(0.1, 0.5)
+    elif hours < REMADE_H - 1:
+        batch.spans[start, "a2"] = _amounts(step, load / 8, 0.8), _levels(0.1, 0.6)
+    tpm = 42_000 * drawn.uniform(0.95, 1.05) if has_tpcc else 0
+    running = 1000 * step if has_tpcc else 0
+    batch.machine[start] = 1000 * step, Load(tpm * step / 60, running)
+
+
+def _amounts(step: int, rate: float, ratio: float) -> Amounts:
+    reads, writes = round(0.7 * rate * step), round(0.3 * rate * step)
+    hits, write_hits = round(reads * ratio), round(writes * ratio)
+    read_ms = round(reads * (0.2 + 6 * (1 - ratio)))
+    return Amounts(
+        1000 * step,
+        hits,
+        reads - hits,
+        write_hits,
+        writes - write_hits,
+        0,
+        8192 * reads,
+        reads,
+        read_ms,
+        8192 * writes,
+        writes,
+        round(writes * 0.4),
+    )
+
+
+def _levels(day: float, used: float) -> Levels:
+    return Levels(Bytes(round(SIZE * 0.2 * day)), Bytes(round(SIZE * used)), SIZE)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]), time.time())
