@@ -12,8 +12,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-use crate::origin::{boot_id, boot_time};
-
 const FILE: &str = "/etc/hotset/boots";
 /// Where systemd finds that it is to be written in every boot.
 const WANTED: &str = "/etc/systemd/system/sysinit.target.wants/hotset-boots.service";
@@ -41,6 +39,19 @@ fn note_clock(path: &Path) -> Result<()> {
         fs::write(path, format!("{started}\n"))?;
     }
     Ok(())
+}
+
+/// This boot's id; empty: not known.
+pub fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().into()
+}
+
+/// When the computer started by its clock as that is now, seconds.
+pub fn boot_time() -> Option<i64> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    let line = text.lines().find(|line| line.starts_with("btime "))?;
+    line.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// When the computer started, by whatever its clock said in this boot: the earliest, seconds.

@@ -10,6 +10,9 @@ use sha2::{Digest, Sha256};
 
 const ALIGN: usize = 4096;
 
+/// Bytes of an origin: where they begin, how many they are.
+pub type Region = (u64, u64);
+
 /// Memory that direct I/O takes.
 pub struct Buffer {
     memory: Vec<u8>,

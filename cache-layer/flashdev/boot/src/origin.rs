@@ -9,17 +9,14 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::boots::started;
+use crate::boots::{boot_id, started};
 use crate::card::OriginId;
-use crate::media::{Medium, hex};
+use crate::media::{Medium, Region, hex};
 use crate::{structures, writes};
 
 const PIECE: usize = 1024 * 1024;
 /// The start of a boot is known to the second, and a clock may be set a little.
 const BOOT_SLACK_S: i64 = 2;
-
-/// Bytes of an origin: where they begin, how many they are.
-pub type Region = (u64, u64);
 
 /// What an origin looked like.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,19 +153,6 @@ fn sysfs(device: u64) -> String {
 
 fn number(path: &str) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
-}
-
-/// This boot's id; empty: not known.
-pub fn boot_id() -> String {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    text.trim().into()
-}
-
-/// When the computer started by its clock as that is now, seconds.
-pub fn boot_time() -> Option<i64> {
-    let text = fs::read_to_string("/proc/stat").ok()?;
-    let line = text.lines().find(|line| line.starts_with("btime "))?;
-    line.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn fingerprint(medium: &Medium, regions: &[Region]) -> Result<String> {

@@ -6,8 +6,7 @@
 
 use std::io;
 
-use crate::media::{Medium, hex};
-use crate::origin::Region;
+use crate::media::{Medium, Region, hex};
 
 mod md;
 

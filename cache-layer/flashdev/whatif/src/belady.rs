@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use cache_core::policy::{Access, Block, Mapping};
 
-use crate::hit_ratio::Outcome;
+use crate::outcome::Outcome;
 
 /// It is not wanted again.
 const NEVER: u32 = u32::MAX;

@@ -14,19 +14,11 @@ use virtual_time::Nanos;
 
 use super::action::{Action, Errno, Health, IoState};
 use super::health::Stranded;
-use super::migration::Task;
+use super::migration::{Discard, Task};
 use super::request::Route;
 use super::{BlockLock, Engine, Then, Waiting};
 use crate::metadata::Change;
-use crate::policy::{Block, Slot, Work};
-
-/// A cached block that is being discarded, for a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Discard {
-    pub(super) block: Block,
-    pub(super) slot: Slot,
-    waiting: Waiting,
-}
+use crate::policy::{Block, Work};
 
 /// Of a large discard, thousands may wait; taking up all of them after each that was done would keep
 /// hits waiting. Those that still have to wait go behind the others.

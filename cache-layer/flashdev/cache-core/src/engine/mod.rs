@@ -49,11 +49,9 @@ use crate::policy::{Block, Mapping, Policy, Slot};
 mod action;
 mod cleaner;
 mod discard;
-mod fetch;
 mod flush;
 mod health;
 mod jobs;
-mod leave;
 mod migration;
 mod recording;
 mod regions;
@@ -64,7 +62,6 @@ mod tests;
 mod through;
 mod transfer;
 mod users;
-mod write_back;
 
 pub use action::{
     Action, Buffer, BufferId, CacheConfig, Counters, Device, Direction, Errno, Health, IoId, JobId,

@@ -19,7 +19,6 @@
 mod arc;
 mod backlog;
 mod contents;
-mod counting;
 mod demand;
 mod hotset;
 pub mod list;

@@ -24,7 +24,6 @@ use driver::Shared;
 use virtual_time::{Nanos, TimeScale};
 
 mod control;
-mod discard;
 mod driver;
 mod files;
 mod jobs;

@@ -18,7 +18,7 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use virtual_time::{NANOS_PER_S, Nanos};
 
-use crate::hit_ratio::Outcome;
+use crate::outcome::Outcome;
 use crate::trace::Request;
 
 const SECOND: Nanos = NANOS_PER_S as Nanos;

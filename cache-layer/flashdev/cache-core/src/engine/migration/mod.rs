@@ -1,19 +1,25 @@
-//! Blocks on their way: to the flash (`fetch`), off it (`leave`), and back to the origin (`write_back`).
+//! Blocks on their way: to the flash (`fetch`), off it (`leave`), and back to the origin (`write_back`);
+//! `task` is what a migration is there for.
 //!
 //! No request waits for a migration but for those of the block that it has.
+
+mod fetch;
+mod leave;
+mod task;
+mod write_back;
 
 use slab::Slab;
 use virtual_time::Nanos;
 
-use super::action::{Action, Buffer, BufferId, Errno, Health, Pace};
-use super::discard::Discard;
-use super::fetch::Fetch;
-use super::write_back::CopyBack;
+use super::action::{Action, Buffer, BufferId, Health, Pace};
 use super::{BlockLock, Engine, IDLE, ORIGIN_IDLE, Waiting};
 use crate::layout::SECTOR_BYTES;
 use crate::metadata::CommitTicket;
 use crate::number_map::NumberMap;
 use crate::policy::{Block, Slot, Work};
+
+use self::task::CopyBack;
+pub(super) use self::task::{Discard, Fill, Overwrite, Task};
 
 /// The default of dm-cache.
 const THRESHOLD_SECTORS: u64 = 2048;
@@ -31,42 +37,6 @@ pub(super) struct Migration {
     pub(super) budgeted: bool,
     /// What is being copied to the origin.
     pub(super) copy_back: CopyBack,
-}
-
-/// A write that brings its block to the flash.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Overwrite {
-    pub(super) block: Block,
-    pub(super) slot: Slot,
-    pub(super) waiting: Waiting,
-}
-
-/// The fetching of what is missing in a slot.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Fill {
-    pub(super) block: Block,
-    pub(super) slot: Slot,
-    /// Where the part of the block begins that is read.
-    pub(super) from: u64,
-    pub(super) stores_left: u32,
-    pub(super) error: Option<Errno>,
-}
-
-#[derive(Debug)]
-pub(super) enum Task {
-    Fetch(Fetch),
-    Overwrite(Overwrite),
-    Fill(Fill),
-    Discard(Discard),
-    Demote {
-        block: Block,
-        slot: Slot,
-    },
-    Clean {
-        block: Block,
-        slot: Slot,
-        for_policy: bool,
-    },
 }
 
 /// All of them.

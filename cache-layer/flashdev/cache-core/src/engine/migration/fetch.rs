@@ -3,26 +3,14 @@
 use smallvec::{SmallVec, smallvec};
 use virtual_time::Nanos;
 
-use super::action::{Device, Direction, Errno, IoState};
-use super::migration::Task;
-use super::{BlockLock, Engine, Then, Waiting};
+use super::task::{Fetch, Task};
+use crate::engine::action::{Device, Direction, Errno, IoState};
+use crate::engine::{BlockLock, Engine, Then, Waiting};
 use crate::metadata::Change;
 use crate::policy::{Block, HOTTEST, Slot, Work};
 
-/// Blocks that follow one another, on their way to the flash.
-#[derive(Debug)]
-pub(super) struct Fetch {
-    pub(super) blocks: SmallVec<[(Block, Slot); 1]>,
-    /// Which warm-up wants them; none: the policy.
-    pub(super) job: Option<usize>,
-    /// Blocks that writes are on their way to.
-    pub(super) busy: u32,
-    /// Blocks that have neither arrived nor failed.
-    pub(super) left: usize,
-}
-
 impl Engine {
-    pub(super) fn promote(&mut self, block: Block, slot: Slot) {
+    pub(in crate::engine) fn promote(&mut self, block: Block, slot: Slot) {
         if self.locks.contains_key(&block) || self.resident.contains(block) {
             return self.policy.finished(Work::Promote { block, slot }, false);
         }
@@ -31,14 +19,14 @@ impl Engine {
     }
 
     /// Fetches a block for a read that waits for it.
-    pub(super) fn fetch_for(&mut self, waiting: Waiting, block: Block, slot: Slot) {
+    pub(in crate::engine) fn fetch_for(&mut self, waiting: Waiting, block: Block, slot: Slot) {
         self.locks
             .insert(block, BlockLock::Admitting(vec![waiting]));
         self.begin_fetch(smallvec![(block, slot)], None, false);
     }
 
     /// Fetches blocks that are locked for it, after the writes that are on their way to them.
-    pub(super) fn begin_fetch(
+    pub(in crate::engine) fn begin_fetch(
         &mut self,
         blocks: SmallVec<[(Block, Slot); 1]>,
         job: Option<usize>,
@@ -62,7 +50,7 @@ impl Engine {
     }
 
     /// Whether it is a warm-up that fetches.
-    pub(super) fn is_warming(&self, migration: usize) -> bool {
+    pub(in crate::engine) fn is_warming(&self, migration: usize) -> bool {
         matches!(self.migrations.task(migration), Task::Fetch(fetch) if fetch.job.is_some())
     }
 
@@ -74,7 +62,7 @@ impl Engine {
     }
 
     /// No write is on its way to the block any more.
-    pub(super) fn block_unwritten(&mut self, now: Nanos, block: Block) {
+    pub(in crate::engine) fn block_unwritten(&mut self, now: Nanos, block: Block) {
         if let Some(migration) = self.migrations.for_quiet.remove(&block) {
             if matches!(self.migrations.task(migration), Task::Fill(_)) {
                 return self.read_missing(now, migration);
@@ -103,7 +91,12 @@ impl Engine {
         );
     }
 
-    pub(super) fn fetch_read(&mut self, now: Nanos, migration: usize, result: Result<(), Errno>) {
+    pub(in crate::engine) fn fetch_read(
+        &mut self,
+        now: Nanos,
+        migration: usize,
+        result: Result<(), Errno>,
+    ) {
         for index in 0..self.fetch(migration).blocks.len() {
             match result {
                 Ok(()) => self.store(now, migration, index),
@@ -138,14 +131,14 @@ impl Engine {
     }
 
     /// The last reader of a slot has left.
-    pub(super) fn slot_unread(&mut self, now: Nanos, slot: Slot) {
+    pub(in crate::engine) fn slot_unread(&mut self, now: Nanos, slot: Slot) {
         if let Some((migration, index)) = self.migrations.for_readers.remove(&slot) {
             self.store(now, migration, index);
         }
     }
 
     /// A commit may have ended.
-    pub(super) fn store_what_was_at_risk(&mut self, now: Nanos) {
+    pub(in crate::engine) fn store_what_was_at_risk(&mut self, now: Nanos) {
         if self.migrations.for_commit.is_empty() {
             return;
         }
@@ -160,13 +153,13 @@ impl Engine {
     }
 
     /// There will be no commit any more.
-    pub(super) fn fail_what_was_at_risk(&mut self, now: Nanos) {
+    pub(in crate::engine) fn fail_what_was_at_risk(&mut self, now: Nanos) {
         for (_, migration, index) in std::mem::take(&mut self.migrations.for_commit) {
             self.end_fetch(now, migration, index, Err(None));
         }
     }
 
-    pub(super) fn fetch_stored(
+    pub(in crate::engine) fn fetch_stored(
         &mut self,
         now: Nanos,
         migration: usize,
@@ -193,7 +186,13 @@ impl Engine {
         self.once_recorded(now, ticket, Then::Arrived { migration, index });
     }
 
-    pub(super) fn arrived(&mut self, now: Nanos, migration: usize, index: usize, recorded: bool) {
+    pub(in crate::engine) fn arrived(
+        &mut self,
+        now: Nanos,
+        migration: usize,
+        index: usize,
+        recorded: bool,
+    ) {
         let (block, slot) = self.fetch(migration).blocks[index];
         if !recorded {
             return self.end_fetch(now, migration, index, Err(None));

@@ -2,23 +2,14 @@
 
 use virtual_time::Nanos;
 
-use super::action::{Device, Direction, Errno, IoState};
-use super::migration::Task;
-use super::{BlockLock, Engine, IDLE};
-use crate::layout::Mask;
+use super::task::{CopyBack, Task};
+use crate::engine::action::{Device, Direction, Errno, IoState};
+use crate::engine::{BlockLock, Engine, IDLE};
 use crate::metadata::Change;
 use crate::policy::{Block, Slot, Work};
 
-/// A dirty block on its way to the origin: one write for each run of sub-blocks that are there.
-#[derive(Debug, Default)]
-pub(super) struct CopyBack {
-    pub(super) there: Mask,
-    pub(super) writes_left: u32,
-    pub(super) error: Option<Errno>,
-}
-
 impl Engine {
-    pub(super) fn clean_for_policy(&mut self, now: Nanos, block: Block, slot: Slot) {
+    pub(in crate::engine) fn clean_for_policy(&mut self, now: Nanos, block: Block, slot: Slot) {
         if self.is_being_filled(block) {
             return self.policy.finished(Work::WriteBack { block, slot }, false);
         }
@@ -31,13 +22,13 @@ impl Engine {
         self.begin_or_queue(now, block, migration);
     }
 
-    pub(super) fn end_clean_for_policy(&mut self, migration: usize, clean: bool) {
+    pub(in crate::engine) fn end_clean_for_policy(&mut self, migration: usize, clean: bool) {
         let (block, slot) = self.resident_task(migration);
         self.policy.finished(Work::WriteBack { block, slot }, clean);
         self.end_migration(migration);
     }
 
-    pub(super) fn copy_out(&mut self, migration: usize) {
+    pub(in crate::engine) fn copy_out(&mut self, migration: usize) {
         let (block, slot) = self.resident_task(migration);
         self.migrations.all[migration].copy_back = CopyBack {
             there: !self.missing[slot as usize],
@@ -49,7 +40,12 @@ impl Engine {
         self.transfer(state, Device::Flash, Direction::Read, place, buffer);
     }
 
-    pub(super) fn copied_out(&mut self, now: Nanos, migration: usize, result: Result<(), Errno>) {
+    pub(in crate::engine) fn copied_out(
+        &mut self,
+        now: Nanos,
+        migration: usize,
+        result: Result<(), Errno>,
+    ) {
         if result.is_err() {
             return self.copied(now, migration, result);
         }
@@ -65,7 +61,12 @@ impl Engine {
         }
     }
 
-    pub(super) fn copied_back(&mut self, now: Nanos, migration: usize, result: Result<(), Errno>) {
+    pub(in crate::engine) fn copied_back(
+        &mut self,
+        now: Nanos,
+        migration: usize,
+        result: Result<(), Errno>,
+    ) {
         self.note_origin_written();
         let copy_back = &mut self.migrations.all[migration].copy_back;
         copy_back.error = copy_back.error.or(result.err());

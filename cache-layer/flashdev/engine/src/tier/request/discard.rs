@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use super::Tier;
 use crate::fuse::reply::Reply;
+use crate::tier::Tier;
 
 /// Most blocks that the engine is asked to discard at a time: it thinks of each, some tenths of a
 /// microsecond, and other requests wait for that.
@@ -27,7 +27,7 @@ enum Part {
 
 impl Tier {
     /// Punches a hole, which lies within the device.
-    pub(super) fn punch(self: &Arc<Self>, offset: u64, len: u64, reply: Reply) {
+    pub(in crate::tier) fn punch(self: &Arc<Self>, offset: u64, len: u64, reply: Reply) {
         let parts = cut(offset, len, self.block_bytes, self.served_bytes());
         let together = Arc::new(Together::new(parts.len(), reply));
         for part in parts {

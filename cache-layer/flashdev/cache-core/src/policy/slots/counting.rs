@@ -5,9 +5,8 @@
 //! when they are come to. Victims that were set aside move to their new owners one by one, once the new
 //! shares hold.
 
-use super::shares::{OTHERS, Owners, Shares};
-use super::slots::{Place, Slots};
-use super::{Block, Slot};
+use super::{Block, OTHERS, Owners, Place, Slot, Slots};
+use crate::policy::shares::Shares;
 
 /// Owners whose blocks are being counted.
 pub(super) struct Counting {

@@ -1,9 +1,11 @@
 //! Which block lies in which slot, and which slots are free: two dense tables.
 
+mod counting;
+
 use fixedbitset::FixedBitSet;
 use virtual_time::Nanos;
 
-use super::counting::Counting;
+use self::counting::Counting;
 use super::shares::{Excess, OTHERS, OwnerId, Owners, Usage};
 use super::{Block, Geometry, Slot};
 
@@ -37,7 +39,7 @@ pub(super) struct Slots {
     /// Whose the blocks are, if that matters.
     pub owners: Option<Box<Owners>>,
     /// Whose they are to be.
-    pub(super) counting: Option<Box<Counting>>,
+    counting: Option<Box<Counting>>,
     /// Whose they were, as long as victims that were set aside have not moved.
     pub(super) owners_before: Option<Box<Owners>>,
     /// By slot: its block is being demoted.

@@ -2,13 +2,13 @@
 
 use virtual_time::Nanos;
 
-use super::migration::Task;
-use super::{BlockLock, Engine, Then};
+use super::task::Task;
+use crate::engine::{BlockLock, Engine, Then};
 use crate::metadata::Change;
 use crate::policy::{Block, Slot, Work};
 
 impl Engine {
-    pub(super) fn demote(&mut self, now: Nanos, block: Block, slot: Slot) {
+    pub(in crate::engine) fn demote(&mut self, now: Nanos, block: Block, slot: Slot) {
         if !self.resident.contains(block) || self.is_being_filled(block) {
             return self.policy.finished(Work::Demote { block, slot }, false);
         }
@@ -16,12 +16,12 @@ impl Engine {
         self.begin_or_queue(now, block, migration);
     }
 
-    pub(super) fn is_being_filled(&self, block: Block) -> bool {
+    pub(in crate::engine) fn is_being_filled(&self, block: Block) -> bool {
         matches!(self.locks.get(&block), Some(BlockLock::Filling(_)))
     }
 
     /// The cleaner may have the block just now: then this comes next.
-    pub(super) fn begin_or_queue(&mut self, now: Nanos, block: Block, migration: usize) {
+    pub(in crate::engine) fn begin_or_queue(&mut self, now: Nanos, block: Block, migration: usize) {
         match self.locks.get_mut(&block) {
             Some(BlockLock::WritingBack { next, .. }) => *next = Some(migration),
             Some(lock) => unreachable!("the policy has work for a block that is {lock:?}"),
@@ -30,7 +30,7 @@ impl Engine {
     }
 
     /// Begins what is to be done with a block with which nothing is being done.
-    pub(super) fn begin_on_resident(&mut self, now: Nanos, migration: usize) {
+    pub(in crate::engine) fn begin_on_resident(&mut self, now: Nanos, migration: usize) {
         match self.migrations.all[migration].task {
             Task::Demote { block, slot } => {
                 self.locks.insert(block, BlockLock::Demoting(Vec::new()));
@@ -51,7 +51,7 @@ impl Engine {
     }
 
     /// The last writer of a slot has left.
-    pub(super) fn slot_unwritten(&mut self, now: Nanos, slot: Slot) {
+    pub(in crate::engine) fn slot_unwritten(&mut self, now: Nanos, slot: Slot) {
         if let Some(migration) = self.migrations.for_writers.remove(&slot) {
             match self.migrations.task(migration) {
                 Task::Fill(_) => self.fill_once_quiet(now, migration),
@@ -68,7 +68,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn resident_task(&self, migration: usize) -> (Block, Slot) {
+    pub(in crate::engine) fn resident_task(&self, migration: usize) -> (Block, Slot) {
         match self.migrations.all[migration].task {
             Task::Demote { block, slot } | Task::Clean { block, slot, .. } => (block, slot),
             ref task => unreachable!("{task:?} has no block that leaves"),
@@ -76,7 +76,7 @@ impl Engine {
     }
 
     /// The origin has the block: from now on it is asked for it.
-    pub(super) fn unmap(&mut self, now: Nanos, migration: usize) {
+    pub(in crate::engine) fn unmap(&mut self, now: Nanos, migration: usize) {
         let (block, slot) = self.resident_task(migration);
         self.counters.write_backs += u64::from(self.dirty.contains(block));
         self.mark_clean(block, slot);
@@ -85,13 +85,19 @@ impl Engine {
         self.once_recorded(now, ticket, Then::Gone { migration });
     }
 
-    pub(super) fn gone(&mut self, now: Nanos, migration: usize, recorded: bool) {
+    pub(in crate::engine) fn gone(&mut self, now: Nanos, migration: usize, recorded: bool) {
         let (block, slot) = self.resident_task(migration);
         self.counters.demotions += u64::from(recorded);
         self.end_demotion(now, migration, Work::Demote { block, slot }, recorded);
     }
 
-    pub(super) fn end_demotion(&mut self, now: Nanos, migration: usize, work: Work, gone: bool) {
+    pub(in crate::engine) fn end_demotion(
+        &mut self,
+        now: Nanos,
+        migration: usize,
+        work: Work,
+        gone: bool,
+    ) {
         let (block, _) = self.resident_task(migration);
         self.policy.finished(work, gone);
         let waiting = self.unlock(block);

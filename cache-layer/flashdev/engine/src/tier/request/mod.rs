@@ -1,5 +1,7 @@
 //! The mounted device's side: requests as FUSE brings them.
 
+mod discard;
+
 use std::io;
 use std::sync::Arc;
 
