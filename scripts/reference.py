@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args, get_origin
 import typer.main
 from pydantic import BaseModel
 
+import rooms
 from hotset import clients
 from hotset.cli import create
 from hotset.core.units import SIZE_PATTERN, Bytes
@@ -113,6 +114,7 @@ def files() -> dict[Path, str]:
     """Every file of the reference, with the text it has to have."""
     return {
         FOLDER / "cli.md": cli(),
+        FOLDER / "rooms.md": _GENERATED + rooms.page(),
         FOLDER / "experiment.md": experiment(),
         FOLDER / "experiment.schema.json": json.dumps(schema(), indent=2, ensure_ascii=False)
         + "\n",

@@ -1,1 +1,1 @@
-"""Sizes as types, and where files are kept."""
+"""What all stand on: errors, sizes as types, files, machines where commands run, SQL sessions."""

@@ -1,1 +1,1 @@
-"""Flash in front of an origin: dm-cache and bcache, their status and their metadata."""
+"""Flash in front of an origin: dm-cache, bcache and hotset's own engine behind one interface."""

@@ -1,1 +1,1 @@
-"""TPC-C and TPC-H on a database the user has, and their results as text."""
+"""TPC-C, TPC-H, your own SQL and disks, measured where they are, and their results as text."""

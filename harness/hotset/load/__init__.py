@@ -1,2 +1,2 @@
-"""Load: users and their workload, the measured window, latencies, whether it was steady, and the
-search for a rate."""
+"""Users and their workload, the window in which they are measured, latencies, steadiness, and
+the search for a rate."""

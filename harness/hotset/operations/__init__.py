@@ -1,1 +1,1 @@
-"""The verbs as data, and those that answer at once."""
+"""What hotset can do, as a table of operations that all ways in call."""

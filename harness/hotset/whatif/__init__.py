@@ -1,1 +1,1 @@
-"""What has not been run: throughput predicted from what has."""
+"""What has not been run, predicted from what has: throughput, policies, sizes, storage."""

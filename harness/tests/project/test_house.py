@@ -21,53 +21,11 @@ from hotset.operations.tier.tier import Create
 from hotset.reports.model import setup
 from hotset.tier import kinds
 from hotset.tier.base import TierKind
+from rooms import imports, modules, targets, tree
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = ("cache-layer", "tpcc", "tpch", "reports", "harness")
 MODULES_MAX = 14
 LINES_MAX = 40
-
-
-@cache
-def modules() -> dict[str, Path]:
-    """The source files by their dotted names."""
-    found = {}
-    for folder in FOLDERS:
-        for file in (ROOT / folder / "hotset").rglob("*.py"):
-            name = ".".join(file.relative_to(ROOT / folder).with_suffix("").parts)
-            found[name.removesuffix(".__init__")] = file
-    return found
-
-
-@cache
-def tree(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"))
-
-
-def targets(module: str, node: ast.AST) -> Iterator[str]:
-    """The modules of this project that an import names."""
-    if isinstance(node, ast.Import):
-        yield from (one.name for one in node.names if one.name in modules())
-    if isinstance(node, ast.ImportFrom):
-        package = module.split(".") if node.level else []
-        is_package = modules()[module].name == "__init__.py"
-        if node.level:
-            package = package[: len(package) - node.level + is_package]
-        source = ".".join([*package, *filter(None, [node.module])])
-        for one in node.names:
-            inside = f"{source}.{one.name}"
-            if inside in modules():
-                yield inside
-            elif source in modules():
-                yield source
-
-
-@cache
-def imports(module: str, lazy: bool = True) -> frozenset[str]:
-    """:param lazy: also what its functions import, and what only types need."""
-    whole = tree(modules()[module])
-    nodes = ast.walk(whole) if lazy else iter(whole.body)
-    return frozenset(one for node in nodes for one in targets(module, node)) - {module}
 
 
 def check(graph: Mapping[str, Collection[str]], where: str = "the project") -> None:

@@ -1,0 +1,97 @@
+"""Who imports whom: what `harness/tests/project/test_house.py` holds to its rules, and
+docs/reference/rooms.md shows."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("cache-layer", "tpcc", "tpch", "reports", "harness")
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """The source files by their dotted names."""
+    found = {}
+    for folder in FOLDERS:
+        for file in (ROOT / folder / "hotset").rglob("*.py"):
+            name = ".".join(file.relative_to(ROOT / folder).with_suffix("").parts)
+            found[name.removesuffix(".__init__")] = file
+    return found
+
+
+@cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def targets(module: str, node: ast.AST) -> Iterator[str]:
+    """The modules of this project that an import names."""
+    if isinstance(node, ast.Import):
+        yield from (one.name for one in node.names if one.name in modules())
+    if isinstance(node, ast.ImportFrom):
+        package = module.split(".") if node.level else []
+        is_package = modules()[module].name == "__init__.py"
+        if node.level:
+            package = package[: len(package) - node.level + is_package]
+        source = ".".join([*package, *filter(None, [node.module])])
+        for one in node.names:
+            inside = f"{source}.{one.name}"
+            if inside in modules():
+                yield inside
+            elif source in modules():
+                yield source
+
+
+@cache
+def imports(module: str, lazy: bool = True) -> frozenset[str]:
+    """:param lazy: also what its functions import, and what only types need."""
+    whole = tree(modules()[module])
+    nodes = ast.walk(whole) if lazy else iter(whole.body)
+    return frozenset(one for node in nodes for one in targets(module, node)) - {module}
+
+
+def page() -> str:
+    """docs/reference/rooms.md without its first line: the rooms, each below those that use it."""
+    lines = [
+        "# Rooms",
+        "",
+        "Each package of hotset, what it holds, and which others its modules import: when they are"
+        " loaded, and only when a function needs them, which keeps `hotset --help` quick. Who may"
+        " import whom, in functions too, is ruled in `pyproject.toml` (`tool.importlinter`).",
+        "",
+        "| package | holds | imports | only when needed |",
+        "|---|---|---|---|",
+    ]
+    names = {room(name) for name in modules()}
+    for name in sorted(names, key=lambda one: (len(_below(one)), one)):
+        inside = [one for one in modules() if room(one) == name]
+        soon = {room(one) for module in inside for one in imports(module, lazy=False)} - {name}
+        late = {room(one) for module in inside for one in imports(module)} - {name} - soon
+        lines.append(f"| `{name}` | {_purpose(name)} | {_listed(soon)} | {_listed(late)} |")
+    return "\n".join(lines) + "\n"
+
+
+def room(module: str) -> str:
+    """The package that a module belongs to, such as `hotset.tier`."""
+    return ".".join(module.split(".")[:2])
+
+
+@cache
+def _below(name: str) -> frozenset[str]:
+    """All rooms that one needs, by whatever way."""
+    near = {room(one) for module in modules() if room(module) == name for one in imports(module)}
+    near -= {name}
+    return frozenset(near).union(*(_below(one) for one in near))
+
+
+def _purpose(name: str) -> str:
+    said = ast.get_docstring(tree(modules()[name])) or ""
+    return " ".join(said.partition("\n\n")[0].split()).rstrip(".").replace("|", "\\|")
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(f"`{one.removeprefix('hotset.')}`" for one in sorted(names)) or "–"
