@@ -27,6 +27,7 @@ from hotset.core.machines.local import Local
 from hotset.core.paths import data_dir
 from hotset.monitoring import top
 from hotset.monitoring.history import opening
+from hotset.monitoring.history.observation import Facts
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs/images"
@@ -76,6 +77,9 @@ def _take(page: Page) -> None:
     page.goto("/")
     page.wait_for_selector("section.disk .answer")
     time.sleep(SHOWN_AFTER_S)
+    page.goto("/?span=24h")
+    page.wait_for_selector("#told .events")
+    page.wait_for_selector("section.disk .answer")
     _keep(page, "overview")
     page.goto("/disks")
     page.wait_for_selector("section.disk")
@@ -100,7 +104,8 @@ def _take(page: Page) -> None:
 def _simulate_week() -> None:
     """The week before the lab was up, as if its disk had been there."""
     (lab,) = top.inspect(Local(), here=True)
-    simulated_week.write(opening.path_of("local"), time.time(), lab.identity, lab.name)
+    facts = Facts(lab.identity, lab.name, lab.kind, lab.policy, lab.mode, lab.cache)
+    simulated_week.write(opening.path_of("local"), time.time(), facts)
 
 
 def _take_runs(page: Page) -> None:

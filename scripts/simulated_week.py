@@ -13,6 +13,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from hotset.core.units import Bytes
@@ -22,6 +23,7 @@ from hotset.monitoring.history.observation import Event, EventKind, Facts
 from hotset.monitoring.history.store import DAY_S, RESOLUTIONS, Batch, KnownDisk
 
 SIZE = Bytes(64 << 30)
+SHOP = Facts("s", "shop", "userspace", "hotset", "writeback", SIZE)
 HOUR_S = 3600
 NIGHT_H = 56, 47
 """In which nothing was recorded: so many hours before now."""
@@ -36,41 +38,39 @@ EVENTS: tuple[tuple[float, float | None, EventKind, str], ...] = (
     (30.0, 0.05, "unreachable", "nothing answers at db1: No route to host"),
     (RESET_H, None, "reset", "shop: its counters began anew"),
     (TPCC_H[0], 1.0, "benchmark", "tpcc run"),
-    (0.2, None, "warm-up", "warmup run shop table:public.orders table:public.order_line failed"),
+    (3.0, None, "warm-up", "warmup run shop table:public.orders table:public.order_line failed"),
+    (0.0, None, "console", "this console ended"),
 )
 """Hours before now, hours that it took, kind, text."""
 
 
-def write(path: Path, now: float, identity: str = "s", name: str = "shop") -> None:
+def write(path: Path, now: float, shop: Facts = SHOP) -> None:
     """Write the week that ends now; the file must not be there yet.
 
-    :param identity: of the disk that takes the part of `shop`, so that the console goes on with it.
+    :param shop: what takes the part of `shop`, so that the console goes on with it; it is alone.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     store = opening.open_to_write(path)
-    facts = {
-        known: KnownDisk(Facts(known, called, "userspace", "hotset", "writeback"), there)
-        for known, called, there in (
-            (identity, name, True),
-            ("a1", "archive", False),
-            ("a2", "archive", True),
-        )
-    }
+    disks = {shop.identity: KnownDisk(shop, True)}
+    if shop == SHOP:
+        disks |= {"a1": KnownDisk(replace(SHOP, identity="a1", name="archive"), False)}
+        disks |= {"a2": KnownDisk(replace(SHOP, identity="a2", name="archive"), True)}
     events = {
-        text: _event(now - HOUR_S * hours, length, kind, text.replace("shop", name))
+        f"{hours}": _event(now - HOUR_S * hours, length, kind, text.replace("shop", shop.name))
         for hours, length, kind, text in EVENTS
+        if "archive" not in text or shop == SHOP
     }
-    store.keep(Batch(disks=facts, events=events))
+    store.keep(Batch(disks=disks, events=events))
     drawn = random.Random(7)
-    batch = Batch(disks=facts)
+    batch = Batch(disks=disks)
     for start, step in _starts(now):
         hours = (now - start) / HOUR_S
         if NIGHT_H[1] < hours < NIGHT_H[0]:
             continue
-        _add(batch, start, step, hours, identity, drawn)
+        _add(batch, start, step, hours, drawn)
         if len(batch.machine) >= 300:
             store.keep(batch)
-            batch = Batch(disks=facts)
+            batch = Batch(disks=disks)
     store.keep(batch)
     store.close()
 
@@ -88,21 +88,21 @@ def _event(at: float, hours: float | None, kind: EventKind, text: str) -> Event:
     return Event(f"{at}", at, kind, text, None if hours is None else at + HOUR_S * hours)
 
 
-def _add(
-    batch: Batch, start: int, step: int, hours: float, identity: str, drawn: random.Random
-) -> None:
+def _add(batch: Batch, start: int, step: int, hours: float, drawn: random.Random) -> None:
+    shop, *archives = (known.facts for known in batch.disks.values())
     day = 0.5 - 0.5 * math.cos(2 * math.pi * ((start / HOUR_S) % 24) / 24)
     has_tpcc = TPCC_H[1] < hours < TPCC_H[0]
     # Cold after the night and after the reset, until the warm-up.
     cold = 0.35 if WARMED_H < hours < NIGHT_H[1] else 0.15 if RESET_H - 4 < hours < RESET_H else 0
     ratio = 0.97 - cold - 0.05 * (1 - day) - drawn.uniform(0, 0.015)
     load = (300 + 2500 * day + (4000 if has_tpcc else 0)) * drawn.uniform(0.9, 1.1)
+    size = shop.size or SIZE
     if not RESET_H - 0.05 < hours < RESET_H + 0.05:
-        batch.spans[start, identity] = _amounts(step, load, ratio), _levels(day, 0.9)
-    if hours > REMADE_H:
-        batch.spans[start, "a1"] = _amounts(step, load / 6, 0.7), _levels(0.1, 0.5)
-    elif hours < REMADE_H - 1:
-        batch.spans[start, "a2"] = _amounts(step, load / 8, 0.8), _levels(0.1, 0.6)
+        batch.spans[start, shop.identity] = _amounts(step, load, ratio), _levels(size, day, 0.9)
+    if archives and hours > REMADE_H:
+        batch.spans[start, "a1"] = _amounts(step, load / 6, 0.7), _levels(SIZE, 0.1, 0.5)
+    elif archives and hours < REMADE_H - 1:
+        batch.spans[start, "a2"] = _amounts(step, load / 8, 0.8), _levels(SIZE, 0.1, 0.6)
     tpm = 42_000 * drawn.uniform(0.95, 1.05) if has_tpcc else 0
     running = 1000 * step if has_tpcc else 0
     batch.machine[start] = 1000 * step, Load(tpm * step / 60, running)
@@ -128,8 +128,8 @@ def _amounts(step: int, rate: float, ratio: float) -> Amounts:
     )
 
 
-def _levels(day: float, used: float) -> Levels:
-    return Levels(Bytes(round(SIZE * 0.2 * day)), Bytes(round(SIZE * used)), SIZE)
+def _levels(size: Bytes, day: float, used: float) -> Levels:
+    return Levels(Bytes(round(size * 0.2 * day)), Bytes(round(size * used)), size)
 
 
 if __name__ == "__main__":

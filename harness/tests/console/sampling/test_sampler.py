@@ -68,7 +68,7 @@ def test_it_reads_without_anyone_who_watches_and_encodes_nothing() -> None:
         await asyncio.sleep(0.3)
         assert source.reads == before
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def test_who_begins_to_watch_does_not_wait_out_a_long_rest() -> None:
@@ -82,7 +82,7 @@ def test_who_begins_to_watch_does_not_wait_out_a_long_rest() -> None:
         assert await take(shared.frames(60), 1) == [b"seen"]
         await shared.stop()
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def test_a_fault_of_one_reading_is_logged_and_the_next_is_taken(
@@ -103,7 +103,7 @@ def test_a_fault_of_one_reading_is_logged_and_the_next_is_taken(
         await shared.stop()
 
     with caplog.at_level(logging.ERROR):
-        asyncio.run(run())
+        asyncio.run(asyncio.wait_for(run(), 60))
     assert "a fault of the program" in caplog.text
 
 
