@@ -18,7 +18,7 @@ from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
 from hotset.hitratio import sampler as hits
 from hotset.hitratio.sampler import Cpu, Sample, Sampler, between, parse_cpu
-from hotset.tier.base import Counters, Hits, TierFailedError, TierSpec, hits_between
+from hotset.tier.base import Counters, Hits, TierFailedError, TierSpec, began_anew, hits_between
 from tests.fake_machine import FakeMachine, dm_cache
 
 NAMES = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")
@@ -61,6 +61,17 @@ def test_differences_survive_a_wrap_around(start: tuple[int, ...], grown: tuple[
 def test_a_tier_that_began_anew_counts_from_zero(bits: int) -> None:
     found = hits_between(replace(ZERO, read_hits=100), replace(ZERO, read_hits=5), bits)
     assert found.read_hits == 5, "not four thousand million"
+
+
+def test_whether_counters_began_anew_is_told_as_it_is_counted() -> None:
+    """Not of one that wrapped around, nor of read hits that fall a little while reads go on."""
+    first = replace(ZERO, read_hits=100, read_misses=50)
+    assert began_anew(first, replace(first, read_hits=5), 32)
+    assert began_anew(replace(ZERO, write_hits=9), ZERO, 32)
+    assert not began_anew(first, first, 32)
+    assert not began_anew(replace(ZERO, read_hits=2**32 - 1), replace(ZERO, read_hits=4), 32)
+    assert not began_anew(first, replace(first, read_hits=99, read_misses=51), 32)
+    assert not began_anew(replace(ZERO, write_hits=None), ZERO, 32), "not counted, then counted"
 
 
 def test_levels_are_no_events() -> None:

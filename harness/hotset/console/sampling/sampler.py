@@ -16,6 +16,9 @@ from .reader import Sample
 
 WATCHED_S, UNWATCHED_S = 2.0, 10.0
 """From one reading to the next."""
+OUT_OF_REACH_S = 60.0
+"""The same of a machine that does not answer, while nobody watches: one that refuses the log-in
+takes too many of them for an attack."""
 _LEAST_S = 0.1
 _log = logging.getLogger("hotset.console")
 
@@ -41,6 +44,7 @@ class Sampler:
         self._encode = encode
         self._intervals = watched_s, unwatched_s
         self._watchers = 0
+        self._failed = False
         self._task: asyncio.Task[None] | None = None
         self._reading: asyncio.Future[Sample] | None = None
         self._next: asyncio.Future[bytes] | None = None
@@ -88,7 +92,9 @@ class Sampler:
             begun = time.monotonic()
             self._reading = asyncio.ensure_future(asyncio.to_thread(self._read))
             try:
-                self._tell(await asyncio.shield(self._reading))
+                sample = await asyncio.shield(self._reading)
+                self._failed = bool(sample.error)
+                self._tell(sample)
             except Exception:
                 # Whoever sees to the server has to learn of it; the next reading may be whole.
                 _log.exception("the machine was not read")
@@ -105,6 +111,8 @@ class Sampler:
     async def _rest(self, begun: float) -> None:
         """Until the next reading; whoever begins to watch ends a long rest."""
         watched_s, unwatched_s = self._intervals
+        if self._failed:
+            unwatched_s = max(unwatched_s, OUT_OF_REACH_S)
         due = watched_s if self._watchers else unwatched_s
         left = max(_LEAST_S, due - (time.monotonic() - begun))
         if self._watchers or self._came is None:

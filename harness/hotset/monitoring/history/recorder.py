@@ -102,7 +102,11 @@ class Recorder:
         return True
 
     def _open(self, seen: Observation) -> None:
-        if self._store is not None or not self._is_due(seen):
+        if self._store is not None and self._path.exists():
+            return
+        if self._store is not None:
+            self._removed(self._store, seen)
+        if not self._is_due(seen):
             return
         try:
             self._store = opening.open_to_write(self._path)
@@ -122,6 +126,15 @@ class Recorder:
         if last is not None and "started" in last.text:
             text += "; the one before ended without a word"
         self._note([_event("console", seen.at, text)])
+
+    def _removed(self, store: Store, seen: Observation) -> None:
+        """Somebody removed the file: what is written to it now would be lost with this process."""
+        with suppress(sqlite3.Error):
+            store.close()
+        self._store = self._tried = None
+        text = "the file of the history was removed, and a new one begun"
+        _log.warning("%s: %s", self._path, text)
+        self._note([_event("history", seen.at, text)])
 
     def _set_aside(self, error: DamagedError, seen: Observation) -> None:
         """What is damaged gets another name, and a new history begins."""

@@ -85,6 +85,26 @@ def test_who_begins_to_watch_does_not_wait_out_a_long_rest() -> None:
     asyncio.run(asyncio.wait_for(run(), 60))
 
 
+def test_a_machine_out_of_reach_is_not_called_every_few_seconds() -> None:
+    """Its sshd logs each try, and may lock out whoever fails too often."""
+    reads = []
+
+    def read() -> Sample:
+        reads.append(1)
+        return Sample(1.0, (), error="Permission denied for user root on host db1")
+
+    async def run() -> None:
+        shared = Sampler(read, lambda: None, lambda _: b"", 0.1, unwatched_s=0.1)
+        shared.start()
+        await asyncio.sleep(0.7)
+        assert len(reads) == 1
+        await take(shared.frames(60), 2)
+        assert len(reads) >= 3, "who watches learns of it soon when it is back"
+        await shared.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
 def test_a_fault_of_one_reading_is_logged_and_the_next_is_taken(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

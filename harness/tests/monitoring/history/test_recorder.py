@@ -218,6 +218,20 @@ def test_a_damaged_history_is_set_aside_and_a_new_one_begun(
     assert events(file, "history") == [one.notice]
 
 
+def test_a_history_that_is_removed_while_it_is_written_begins_anew(
+    one: Recorder, clock: Clock, file: Path
+) -> None:
+    """SQLite would go on in a file that nobody finds any more."""
+    for hits in (0, 100, 200, 300, 400):
+        if hits == 200:
+            file.unlink()
+        one.take(clock.see(disk(counters(hits))))
+        clock.passes(10)
+    one.close(clock.see())
+    assert counted(file).read_hits == 300
+    assert events(file, "history") == ["the file of the history was removed, and a new one begun"]
+
+
 def test_a_history_that_is_damaged_while_it_is_written_is_set_aside_too(
     one: Recorder, clock: Clock, file: Path
 ) -> None:
